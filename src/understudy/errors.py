@@ -1,0 +1,99 @@
+"""Every exception understudy raises on purpose.
+
+    UnderstudyError
+    ├── InputError                 wrong use or input; nothing was spent (exit code 2)
+    │   ├── SchemaError            the schema contradicts itself, the table's header or its use
+    │   │   └── UnconfirmedError   a drafted schema still holds facts read from private rows
+    │   ├── WorkloadError          a workload or predicate that the schema cannot resolve
+    │   ├── SourceError            a table that cannot be read
+    │   └── BundleError            a folder that is not a release, or of another version
+    ├── PrivacyError               a promise of privacy/ would be broken; nothing was drawn
+    │   ├── SensitiveError         something tried to look at an exact private value
+    │   ├── RelationError          two neighbouring relations were mixed
+    │   └── LedgerError            the ledger refuses
+    │       ├── BudgetExhausted    the charge does not fit the budget
+    │       └── ChainBroken        the hash chain does not hold
+    ├── VerificationError          a release does not keep what it states
+    └── WorkError                  the work failed for another reason, for instance a full disk
+
+Messages name the column or option, the value it had and the remedy. They never hold a value that
+was computed from private rows.
+"""
+
+__all__ = [
+    "BudgetExhausted",
+    "BundleError",
+    "ChainBroken",
+    "InputError",
+    "LedgerError",
+    "PrivacyError",
+    "RelationError",
+    "SchemaError",
+    "SensitiveError",
+    "SourceError",
+    "UnconfirmedError",
+    "UnderstudyError",
+    "VerificationError",
+    "WorkError",
+    "WorkloadError",
+]
+
+
+class UnderstudyError(Exception):
+    """The root of the tree; catch this to catch everything understudy raises on purpose."""
+
+
+class InputError(UnderstudyError, ValueError):
+    """Wrong use or input, found before any budget was spent."""
+
+
+class SchemaError(InputError):
+    """The schema contradicts itself, the table's header or its use."""
+
+
+class UnconfirmedError(SchemaError):
+    """A drafted schema still holds facts that were read from private rows."""
+
+
+class WorkloadError(InputError):
+    """A workload or predicate that cannot be resolved against the schema."""
+
+
+class SourceError(InputError):
+    """A table that cannot be read."""
+
+
+class BundleError(InputError):
+    """A folder that is not a release, or was written by another version."""
+
+
+class PrivacyError(UnderstudyError):
+    """A promise of `privacy/` would be broken; nothing was drawn."""
+
+
+class SensitiveError(PrivacyError, TypeError):
+    """Something tried to print, compare, copy or save an exact private value."""
+
+
+class RelationError(PrivacyError):
+    """Two neighbouring relations were mixed in one account."""
+
+
+class LedgerError(PrivacyError):
+    """The ledger refuses; nothing was drawn."""
+
+
+class BudgetExhausted(LedgerError):
+    """The charge does not fit into what is left of the budget."""
+
+
+class ChainBroken(LedgerError):
+    """An entry of the ledger was changed, dropped or reordered."""
+
+
+class VerificationError(UnderstudyError):
+    """A release does not keep what it states."""
+
+
+class WorkError(UnderstudyError, RuntimeError):
+    """The work failed for a reason that is neither input nor privacy."""
