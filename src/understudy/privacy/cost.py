@@ -1,0 +1,186 @@
+"""Costs as inert events: what a mechanism may draw, described apart from its analysis.
+
+An event says everything that accounting needs and nothing else. A `Plan` is the complete list of
+draws that a release may make; it is a public function of schema, workload, method and budget, and is
+written to the ledger before anything private is read. The curator takes its noise scales from here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from understudy.errors import PrivacyError
+
+__all__ = ["Charge", "Event", "Gaussian", "Laplace", "Plan", "Selection", "Zcdp", "event_from_json"]
+
+
+def _positive(event: str, name: str, value: float) -> None:
+    if not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
+        raise PrivacyError(f"{event}: {name} = {value!r} must be a finite number above 0")
+
+
+def _count(event: str, name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise PrivacyError(f"{event}: {name} = {value!r} must be a whole number of at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """Discrete Gaussian noise N_ℤ(0, σ²) on every coordinate of an integer vector.
+
+    A neighbour moves at most `changes` coordinates, each by at most `step`. Squared L2 sensitivity
+    is `changes · step²`, so ρ = changes·step²/(2σ²) (Canonne-Kamath-Steinke 2020, Theorem 14).
+    """
+
+    sigma: float
+    step: int = 1
+    changes: int = 1
+
+    def __post_init__(self) -> None:
+        _positive("Gaussian", "sigma", self.sigma)
+        _count("Gaussian", "step", self.step)
+        _count("Gaussian", "changes", self.changes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        return {"kind": "gaussian", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """Discrete Laplace noise, P(z) ∝ exp(−|z|/scale), on an integer vector with L1 sensitivity l1.
+
+    Pure ε = l1/scale.
+    """
+
+    scale: float
+    l1: int = 1
+
+    def __post_init__(self) -> None:
+        _positive("Laplace", "scale", self.scale)
+        _count("Laplace", "l1", self.l1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        return {"kind": "laplace", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One-shot Gumbel top-k on integer scores, each with sensitivity `sensitivity`.
+
+    Same law as k rounds of the exponential mechanism with ε0 = 2·sensitivity/scale. Pure k·ε0;
+    zCDP k·ε0²/8 by the bounded range of each pick.
+    """
+
+    scale: float
+    sensitivity: int = 1
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        _positive("Selection", "scale", self.scale)
+        _count("Selection", "sensitivity", self.sensitivity)
+        _count("Selection", "k", self.k)
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        return {"kind": "selection", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Zcdp:
+    """An allowance of ρ from which events are drawn adaptively through the zCDP filter."""
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        _positive("Zcdp", "rho", self.rho)
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        return {"kind": "zcdp", **asdict(self)}
+
+
+Event = Gaussian | Laplace | Selection | Zcdp
+
+_KINDS: dict[str, type[Event]] = {
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+    "selection": Selection,
+    "zcdp": Zcdp,
+}
+
+
+def event_from_json(body: Mapping[str, Any]) -> Event:
+    """Read what `to_json` wrote."""
+    fields = dict(body)
+    kind = fields.pop("kind", None)
+    if kind not in _KINDS:
+        raise PrivacyError(f"unknown event kind {kind!r}; known: {', '.join(sorted(_KINDS))}")
+    try:
+        return _KINDS[kind](**fields)
+    except TypeError as error:
+        raise PrivacyError(f"event {kind!r} with fields {sorted(fields)}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A named slot of a plan: `event`, to be drawn at most `times` times."""
+
+    purpose: str
+    event: Event
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.purpose:
+            raise PrivacyError("a charge needs a purpose")
+        _count(f"charge {self.purpose!r}", "times", self.times)
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        return {"purpose": self.purpose, "event": self.event.to_json(), "times": self.times}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a release may draw, fixed before anything private is read."""
+
+    charges: tuple[Charge, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "charges", tuple(self.charges))
+        purposes = [charge.purpose for charge in self.charges]
+        twice = sorted({p for p in purposes if purposes.count(p) > 1})
+        if twice:
+            raise PrivacyError(f"a plan names each purpose once; named again: {', '.join(twice)}")
+
+    def __getitem__(self, purpose: str) -> Charge:
+        for charge in self.charges:
+            if charge.purpose == purpose:
+                return charge
+        known = ", ".join(charge.purpose for charge in self.charges) or "none"
+        raise PrivacyError(f"the plan has no charge for {purpose!r}; it has: {known}")
+
+    def __contains__(self, purpose: object) -> bool:
+        return any(charge.purpose == purpose for charge in self.charges)
+
+    def __iter__(self) -> Iterator[Charge]:
+        return iter(self.charges)
+
+    def events(self) -> list[Event]:
+        """Every event, as often as it may be drawn."""
+        return [charge.event for charge in self.charges for _ in range(charge.times)]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Canonical form for the ledger."""
+        return [charge.to_json() for charge in self.charges]
+
+    @classmethod
+    def from_json(cls, body: list[dict[str, Any]]) -> Plan:
+        """Read what `to_json` wrote."""
+        return cls(
+            tuple(Charge(c["purpose"], event_from_json(c["event"]), c["times"]) for c in body)
+        )
