@@ -1,0 +1,453 @@
+"""Exact privacy: compare a mechanism's whole output law on every pair of neighbours.
+
+A sampled test can refute a claim of privacy, never confirm it. On a tiny domain nothing has to be
+sampled: write the mechanism as a function from a dataset to its `Law` (the log-probability of every
+output), enumerate all neighbours, and compute the divergences that the definitions of privacy are
+made of. `check` then holds them against what the ledger claims.
+
+    pairs = list(neighbours(range(2), 3, "replace"))
+    check(lambda rows: my_law(rows), pairs, pure=1.0, rho=1.0 / 8)
+
+A mechanism that asks several questions, each depending on the answers before, is run under
+`enumerate_transcripts`, which plays every branch once.
+
+The unit is one row; the relation is the one given to `neighbours`. A passed check is a proof (up to
+floating point) for that domain and that number of rows, and for nothing larger.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from understudy.errors import InputError
+
+__all__ = [
+    "ORDERS",
+    "Chooser",
+    "Dataset",
+    "Divergences",
+    "Law",
+    "PrivacyViolation",
+    "Report",
+    "check",
+    "compare",
+    "discrete_gaussian_law",
+    "discrete_laplace_law",
+    "enumerate_transcripts",
+    "neighbours",
+    "product_law",
+]
+
+Row = Hashable
+Dataset = tuple[Row, ...]
+Law = Mapping[Hashable, float]
+"""The log-probability of every output; outputs of probability zero may be absent or -inf."""
+
+ORDERS = (1.01, 2.0, 4.0, 16.0, 64.0)
+"""The Rényi orders at which zCDP claims are checked."""
+
+_MASS_TOLERANCE = 1e-9
+
+
+class PrivacyViolation(AssertionError):  # noqa: N818
+    """A mechanism is less private than it claims; the message names pair, output and excess."""
+
+
+# --- neighbours ---------------------------------------------------------------------------------
+
+
+def neighbours(universe: Iterable[Row], n: int, relation: str) -> Iterator[tuple[Dataset, Dataset]]:
+    """Every unordered pair of neighbouring datasets over a finite universe, each pair once.
+
+    `"replace"`: two datasets of n rows that differ in one position. `"add-remove"`: for every size
+    m = 0, ..., n a dataset of m rows and one of m + 1 rows, the same but for one row more anywhere.
+    Datasets are tuples, so a mechanism that looks at the order of rows is caught as well.
+    """
+    rows = tuple(universe)
+    if len(set(rows)) != len(rows) or not rows:
+        raise InputError(f"universe: {len(rows)} rows; expected at least one row, all distinct")
+    if n < 0:
+        raise InputError(f"n: {n}; expected a number of rows, 0 or more")
+    if relation == "replace":
+        yield from _replacements(rows, n)
+    elif relation == "add-remove":
+        for size in range(n + 1):
+            yield from _additions(rows, size)
+    else:
+        raise InputError(f"relation: {relation!r}; expected 'replace' or 'add-remove'")
+
+
+def _replacements(rows: Dataset, n: int) -> Iterator[tuple[Dataset, Dataset]]:
+    rank = {row: i for i, row in enumerate(rows)}
+    for data in itertools.product(rows, repeat=n):
+        for position in range(n):
+            for other in rows[rank[data[position]] + 1 :]:
+                yield data, (*data[:position], other, *data[position + 1 :])
+
+
+def _additions(rows: Dataset, size: int) -> Iterator[tuple[Dataset, Dataset]]:
+    for larger in itertools.product(rows, repeat=size + 1):
+        smaller = {(*larger[:i], *larger[i + 1 :]) for i in range(size + 1)}
+        for data in sorted(smaller, key=repr):
+            yield data, larger
+
+
+# --- divergences --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Divergences:
+    """How far two laws are apart, in every sense that a definition of privacy uses.
+
+    `forward` and `backward` hold the log-probabilities of the two laws over the same `outputs`
+    (those that at least one law can produce).
+    """
+
+    outputs: tuple[Hashable, ...]
+    forward: np.ndarray = field(repr=False)
+    backward: np.ndarray = field(repr=False)
+
+    @property
+    def log_ratios(self) -> np.ndarray:
+        """ln P(o) - ln Q(o) per output; infinite where only one law can produce it."""
+        return self.forward - self.backward
+
+    @property
+    def max_log_ratio(self) -> float:
+        """The smallest ε for which the pair is pure ε-indistinguishable."""
+        return float(np.abs(self.log_ratios).max())
+
+    @property
+    def worst_output(self) -> Hashable:
+        """An output at which the log-ratio is largest in absolute value."""
+        return self.outputs[int(np.abs(self.log_ratios).argmax())]
+
+    @property
+    def bounded_range(self) -> float:
+        """The length of the interval that holds all log-ratios."""
+        ratios = self.log_ratios
+        low, high = float(ratios.min()), float(ratios.max())
+        return math.inf if math.isinf(low) or math.isinf(high) else high - low
+
+    @property
+    def range_output(self) -> Hashable:
+        """The output at the upper end of that interval."""
+        return self.outputs[int(self.log_ratios.argmax())]
+
+    def delta(self, epsilon: float) -> float:
+        """The hockey-stick divergence sum_o (P(o) - e^ε Q(o))_+, the larger of both orders."""
+        return max(
+            _hockey_stick(self.forward, self.backward, epsilon),
+            _hockey_stick(self.backward, self.forward, epsilon),
+        )
+
+    def delta_output(self, epsilon: float) -> Hashable:
+        """The output that adds most to `delta(epsilon)`."""
+        excess = np.maximum(
+            np.exp(self.forward) - np.exp(epsilon + self.backward),
+            np.exp(self.backward) - np.exp(epsilon + self.forward),
+        )
+        return self.outputs[int(excess.argmax())]
+
+    def renyi(self, order: float) -> tuple[float, float]:
+        """The Rényi divergences D_a(P || Q) and D_a(Q || P) at order a > 1."""
+        return (
+            _renyi(self.forward, self.backward, order),
+            _renyi(self.backward, self.forward, order),
+        )
+
+    @property
+    def rho(self) -> float:
+        """max D_a / a over `ORDERS`, both directions: the zCDP parameter seen at these orders."""
+        return max(max(self.renyi(order)) / order for order in ORDERS)
+
+
+def _hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
+    # P (1 - e^{ε - L}) where the loss L exceeds ε: no cancellation of two rounded sums.
+    loss = p - q
+    beyond = loss > epsilon
+    return float(math.fsum(-np.exp(p[beyond]) * np.expm1(epsilon - loss[beyond])))
+
+
+def _renyi(p: np.ndarray, q: np.ndarray, order: float) -> float:
+    reached = p > -np.inf
+    if np.any(q[reached] == -np.inf):
+        return math.inf
+    terms = order * p[reached] + (1.0 - order) * q[reached]
+    return max(0.0, _logsumexp(terms) / (order - 1.0))
+
+
+def _logsumexp(terms: np.ndarray) -> float:
+    if terms.size == 0:
+        return -math.inf
+    top = float(terms.max())
+    if math.isinf(top):
+        return top
+    return top + math.log(math.fsum(np.exp(terms - top)))
+
+
+def compare(law_a: Law, law_b: Law) -> Divergences:
+    """All divergences between two laws; both must sum to one within 1e-9."""
+    for name, law in (("law_a", law_a), ("law_b", law_b)):
+        _require_mass(np.array(list(law.values()), dtype=float), name)
+    outputs = tuple(
+        output
+        for output in dict.fromkeys([*law_a, *law_b])
+        if law_a.get(output, -math.inf) > -math.inf or law_b.get(output, -math.inf) > -math.inf
+    )
+    return Divergences(
+        outputs=outputs,
+        forward=np.array([law_a.get(output, -math.inf) for output in outputs], dtype=float),
+        backward=np.array([law_b.get(output, -math.inf) for output in outputs], dtype=float),
+    )
+
+
+def _require_mass(log_probs: np.ndarray, name: str) -> None:
+    if log_probs.size == 0 or np.isnan(log_probs).any():
+        raise InputError(f"{name}: empty or not a number; expected log-probabilities")
+    mass = math.exp(_logsumexp(log_probs))
+    if abs(mass - 1.0) > _MASS_TOLERANCE:
+        raise InputError(f"{name}: probabilities sum to {mass!r}; expected 1 within 1e-9")
+
+
+# --- the check ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` saw over all pairs: the worst of each divergence, to compare with the claim.
+
+    `delta` is the hockey-stick at the claimed ε, 0 where no (ε, δ) was claimed.
+    """
+
+    pairs: int
+    pure: float
+    rho: float
+    bounded_range: float
+    delta: float
+
+
+def check(
+    mechanism: Callable[[Dataset], Law],
+    pairs: Iterable[tuple[Dataset, Dataset]],
+    *,
+    pure: float | None = None,
+    rho: float | None = None,
+    epsilon_delta: tuple[float, float] | None = None,
+    bounded_range: float | None = None,
+    slack: float = 1e-9,
+) -> Report:
+    """Hold a mechanism against its claims on every pair; raises `PrivacyViolation` on the first.
+
+    pure            |ln P(o)/Q(o)| <= pure for every output
+    rho             D_a(P || Q) <= rho a at every order of `ORDERS`, in both directions (zCDP)
+    epsilon_delta   sum_o (P(o) - e^ε Q(o))_+ <= δ in both directions
+    bounded_range   max_o ln P/Q - min_o ln P/Q <= bounded_range
+
+    The mechanism is asked once per dataset. `slack` is added to every claim, for rounding only.
+    """
+    if pure is None and rho is None and epsilon_delta is None and bounded_range is None:
+        raise InputError("claims: none; expected pure, rho, epsilon_delta or bounded_range")
+    laws: dict[Dataset, Law] = {}
+
+    def law(data: Dataset) -> Law:
+        if data not in laws:
+            laws[data] = mechanism(data)
+        return laws[data]
+
+    seen, worst = 0, {"pure": 0.0, "rho": 0.0, "bounded_range": 0.0, "delta": 0.0}
+    for a, b in pairs:
+        seen += 1
+        found = compare(law(a), law(b))
+        observed = {
+            "pure": found.max_log_ratio,
+            "rho": found.rho,
+            "bounded_range": found.bounded_range,
+            "delta": found.delta(epsilon_delta[0]) if epsilon_delta is not None else 0.0,
+        }
+        if pure is not None:
+            _hold("log-ratio", (a, b), found.worst_output, observed["pure"], pure, slack)
+        if bounded_range is not None:
+            length = observed["bounded_range"]
+            _hold("range of log-ratios", (a, b), found.range_output, length, bounded_range, slack)
+        if rho is not None:
+            for order in ORDERS:
+                what = f"Rényi divergence of order {order:g}"
+                value = max(found.renyi(order))
+                _hold(what, (a, b), found.worst_output, value, rho * order, slack)
+        if epsilon_delta is not None:
+            epsilon, delta = epsilon_delta
+            what = f"hockey-stick divergence at epsilon {epsilon:g}"
+            _hold(what, (a, b), found.delta_output(epsilon), observed["delta"], delta, slack)
+        worst = {name: max(worst[name], observed[name]) for name in worst}
+    if not seen:
+        raise InputError("pairs: none; a check over no pairs would pass for any mechanism")
+    return Report(pairs=seen, **worst)
+
+
+def _hold(
+    what: str,
+    pair: tuple[Dataset, Dataset],
+    output: Hashable,
+    observed: float,
+    claimed: float,
+    slack: float,
+) -> None:
+    if observed > claimed + slack:
+        raise PrivacyViolation(
+            f"{what} {observed:.9g} exceeds the claimed {claimed:.9g} by {observed - claimed:.3g} "
+            f"on the neighbours {pair[0]!r} and {pair[1]!r}, worst at output {output!r}"
+        )
+
+
+# --- sequential mechanisms ----------------------------------------------------------------------
+
+
+class Chooser:
+    """Stands in for the noise of a sequential mechanism and plays one branch of it.
+
+    A mechanism asks `choose` wherever it would draw; the answers so far are its `transcript`.
+    """
+
+    def __init__(self, script: Sequence[int], expected: Sequence[np.ndarray]) -> None:
+        self._script = tuple(script)
+        self._expected = tuple(expected)
+        self._asked: list[np.ndarray] = []
+        self._answers: list[int] = []
+        self._log_prob = 0.0
+
+    def choose(self, log_probs: Any) -> int:
+        """One index, drawn in the enumerated sense from the law with these log-probabilities."""
+        law = np.array(log_probs, dtype=float)
+        if law.ndim != 1:
+            raise InputError(f"log_probs: {law.ndim} dimensions; expected a vector")
+        _require_mass(law, "log_probs")
+        depth = len(self._answers)
+        if depth < len(self._script):
+            if not np.array_equal(law, self._expected[depth]):
+                raise InputError(
+                    f"run: choice {depth} had another law when the same answers were given again; "
+                    "fix every other source of randomness inside run"
+                )
+            answer = self._script[depth]
+        else:
+            answer = int(np.flatnonzero(law > -np.inf)[0])
+        self._asked.append(law)
+        self._answers.append(answer)
+        self._log_prob += float(law[answer])
+        return answer
+
+    @property
+    def transcript(self) -> tuple[int, ...]:
+        """The answers given so far, in order."""
+        return tuple(self._answers)
+
+    @property
+    def log_prob(self) -> float:
+        """The log-probability of the transcript so far."""
+        return self._log_prob
+
+    def _next_script(self) -> tuple[list[int], list[np.ndarray]] | None:
+        # The deepest choice that still has an untried answer of positive probability.
+        for depth in range(len(self._answers) - 1, -1, -1):
+            law, answer = self._asked[depth], self._answers[depth]
+            later = np.flatnonzero(law[answer + 1 :] > -np.inf)
+            if later.size:
+                script = [*self._answers[:depth], answer + 1 + int(later[0])]
+                return script, self._asked[: depth + 1]
+        return None
+
+
+def enumerate_transcripts(
+    run: Callable[[Chooser], Hashable], *, limit: int = 1_000_000
+) -> dict[Hashable, float]:
+    """The exact law of a sequential mechanism's output, by playing every transcript once.
+
+    `run` must be deterministic but for its chooser. Transcripts that lead to the same output are
+    added up; return `chooser.transcript` to study the transcripts themselves, which is the stronger
+    claim (the output is post-processing). Raises `InputError` beyond `limit` transcripts.
+    """
+    law: dict[Hashable, float] = {}
+    script: list[int] = []
+    expected: list[np.ndarray] = []
+    for _ in range(limit):
+        chooser = Chooser(script, expected)
+        output = run(chooser)
+        if len(chooser.transcript) < len(script):
+            raise InputError("run: stopped earlier when the same answers were given again")
+        law[output] = float(np.logaddexp(law.get(output, -math.inf), chooser.log_prob))
+        following = chooser._next_script()
+        if following is None:
+            return law
+        script, expected = following
+    raise InputError(f"run: more than {limit} transcripts; take fewer rounds or candidates")
+
+
+# --- discrete laws ------------------------------------------------------------------------------
+
+Tails = Literal["apart", "lumped"]
+
+
+def discrete_laplace_law(center: int, scale: float, support: range) -> dict[Hashable, float]:
+    """P(center + z) = (1 - a)/(1 + a) a^|z| with a = e^{-1/scale}, on the integers.
+
+    What lies outside `support` is lumped into `("below", start)` and `("above", last)`. For two
+    centres inside the support the ratio is constant on each tail, so nothing is lost by that: the
+    divergences are exact.
+    """
+    low, high = _bounds(support)
+    if not low <= center <= high:
+        raise InputError(f"center: {center}; expected one inside support {low}..{high}")
+    if not (scale > 0 and math.isfinite(scale)):
+        raise InputError(f"scale: {scale!r}; expected a positive number")
+    decay = 1.0 / scale
+    top = math.log(math.tanh(decay / 2.0))  # (1 - a)/(1 + a)
+    tail = -math.log1p(math.exp(-decay))  # P(Z >= m) = a^m/(1 + a)
+    law: dict[Hashable, float] = {x: top - abs(x - center) * decay for x in support}
+    law["below", low] = tail - (center - low + 1) * decay
+    law["above", high] = tail - (high - center + 1) * decay
+    return law
+
+
+def discrete_gaussian_law(
+    center: int, sigma: float, support: range, *, tails: Tails = "apart"
+) -> dict[Hashable, float]:
+    """P(x) proportional to exp(-(x - center)²/(2 sigma²)) on the integers.
+
+    tails="apart"    what lies outside `support` becomes an output that no other centre shares: all
+                     of it counts as δ, so every divergence is overstated (Rényi's is infinite)
+    tails="lumped"   one output below and one above; that is post-processing and understates, so
+                     take a support that reaches centre + order · shift + many sigma
+    """
+    low, high = _bounds(support)
+    if not (sigma > 0 and math.isfinite(sigma)):
+        raise InputError(f"sigma: {sigma!r}; expected a positive number")
+    reach = math.ceil(60.0 * sigma) + 1
+    wide = np.arange(min(low, center - reach), max(high, center + reach) + 1)
+    logs = -((wide - center) ** 2) / (2.0 * sigma**2)
+    logs = logs - _logsumexp(logs)
+    law: dict[Hashable, float] = {x: float(logs[x - int(wide[0])]) for x in support}
+    below, above = _logsumexp(logs[wide < low]), _logsumexp(logs[wide > high])
+    if tails == "lumped":
+        law["below", low], law["above", high] = below, above
+    else:
+        law["outside", center] = float(np.logaddexp(below, above))
+    return law
+
+
+def _bounds(support: range) -> tuple[int, int]:
+    if len(support) == 0 or support.step != 1:
+        raise InputError(f"support: {support!r}; expected a non-empty range of step 1")
+    return support[0], support[-1]
+
+
+def product_law(*laws: Law) -> dict[Hashable, float]:
+    """The law of independent outputs, as tuples: a vector mechanism, coordinate by coordinate."""
+    return {
+        tuple(output for output, _ in parts): math.fsum(log_prob for _, log_prob in parts)
+        for parts in itertools.product(*(law.items() for law in laws))
+    }
