@@ -1,0 +1,33 @@
+"""The privacy room: relations, budgets, costs, accounting, noise, the ledger and the curator.
+
+Review this room first. Everything that is derived from private rows leaves through here, after a
+durable charge. It knows nothing of schemas, queries or methods.
+"""
+
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
+from understudy.privacy.curator import Cell, Curator, ExactCounts
+from understudy.privacy.ledger import Ledger, Reservation
+from understudy.privacy.noise import Noise, OpenDPNoise, SeededNoise
+from understudy.privacy.relation import Relation
+from understudy.privacy.sensitive import Sensitive
+
+__all__ = [
+    "Budget",
+    "Cell",
+    "Charge",
+    "Curator",
+    "ExactCounts",
+    "Gaussian",
+    "Laplace",
+    "Ledger",
+    "Noise",
+    "OpenDPNoise",
+    "Plan",
+    "Relation",
+    "Reservation",
+    "Selection",
+    "SeededNoise",
+    "Sensitive",
+    "Zcdp",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 
 from understudy.errors import InputError
@@ -24,7 +24,9 @@ def exact(value: Exact, name: str = "value") -> Fraction:
     try:
         number = Decimal(repr(value) if isinstance(value, float) else str(value).strip())
     except InvalidOperation:
-        raise InputError(f"{name} = {value!r} is not a number; give one such as 1 or 1e-9") from None
+        raise InputError(
+            f"{name} = {value!r} is not a number; give one such as 1 or 1e-9"
+        ) from None
     if not number.is_finite():
         raise InputError(f"{name} = {value!r} is not finite; give a number such as 1 or 1e-9")
     return Fraction(number)
@@ -42,8 +44,6 @@ def decimal(value: Fraction) -> str:
     if denominator != 1:
         return f"{value.numerator}/{value.denominator}"
     digits = max(value.numerator.bit_length(), value.denominator.bit_length()) * 2 + 10
-    from decimal import Context
-
     context = Context(prec=digits)
     number = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
     text = format(number, "f")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 from understudy.errors import PrivacyError
@@ -44,6 +45,15 @@ class Gaussian:
         _count("Gaussian", "step", self.step)
         _count("Gaussian", "changes", self.changes)
 
+    @classmethod
+    def within(cls, rho: Fraction, *, step: int = 1, changes: int = 1) -> Gaussian:
+        """The least noise that costs at most ρ."""
+        sensitivity_squared = changes * step * step
+        sigma = math.sqrt(sensitivity_squared / (2 * float(rho)))
+        while Fraction(sensitivity_squared) / (2 * Fraction(sigma) ** 2) > rho:
+            sigma = math.nextafter(sigma, math.inf)
+        return cls(sigma, step, changes)
+
     def to_json(self) -> dict[str, Any]:
         """Canonical form for the ledger."""
         return {"kind": "gaussian", **asdict(self)}
@@ -62,6 +72,14 @@ class Laplace:
     def __post_init__(self) -> None:
         _positive("Laplace", "scale", self.scale)
         _count("Laplace", "l1", self.l1)
+
+    @classmethod
+    def within(cls, epsilon: Fraction, *, l1: int = 1) -> Laplace:
+        """The least noise that costs at most a pure ε."""
+        scale = float(l1 / epsilon)
+        while Fraction(l1) / Fraction(scale) > epsilon:
+            scale = math.nextafter(scale, math.inf)
+        return cls(scale, l1)
 
     def to_json(self) -> dict[str, Any]:
         """Canonical form for the ledger."""
@@ -84,6 +102,14 @@ class Selection:
         _positive("Selection", "scale", self.scale)
         _count("Selection", "sensitivity", self.sensitivity)
         _count("Selection", "k", self.k)
+
+    @classmethod
+    def within(cls, rho: Fraction, *, sensitivity: int = 1, k: int = 1) -> Selection:
+        """The least noise that costs at most ρ: scale = Δ·√(k/(2ρ))."""
+        scale = sensitivity * math.sqrt(k / (2 * float(rho)))
+        while k * (2 * Fraction(sensitivity) / Fraction(scale)) ** 2 / 8 > rho:
+            scale = math.nextafter(scale, math.inf)
+        return cls(scale, sensitivity, k)
 
     def to_json(self) -> dict[str, Any]:
         """Canonical form for the ledger."""

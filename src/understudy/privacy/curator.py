@@ -1,0 +1,360 @@
+"""The curator: the only holder of exact answers.
+
+Players and certificates ask; the curator (1) checks that the planned event covers the sensitivity of
+what is asked, (2) has the ledger make the charge durable, (3) draws with the scale that the ledger's
+entry states, and returns the noisy answer. There is no other way out for a count, so a draw without
+a charge, or with less noise than was charged for, cannot be written.
+
+All exact values are integers. Where a public real number is compared with counts it is first rounded
+to the grid 1/`GRID`, which is post-processing of public values, so sensitivities stay exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import PrivacyError, UnderstudyError
+from understudy.privacy.cost import Event, Gaussian, Laplace, Plan, Selection, Zcdp
+from understudy.privacy.noise import Noise
+from understudy.privacy.relation import Relation
+from understudy.privacy.sensitive import Sensitive, reveal
+
+__all__ = ["GRID", "Cell", "Charges", "Clique", "Curator", "ExactCounts", "variation_lattice"]
+
+Clique = tuple[int, ...]
+Counts = NDArray[np.int64]
+Table = NDArray[np.float64]
+E = TypeVar("E", Gaussian, Laplace, Selection)
+T = TypeVar("T")
+
+GRID = 16
+"""Scores are multiples of 1/16 of a row."""
+
+_CACHE_CELLS = 32_000_000
+
+
+class ExactCounts(Protocol):
+    """A table bound to a schema, as the curator sees it: exact counts, sealed."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Domain sizes of the modelled columns; public."""
+        ...
+
+    def rows(self) -> Sensitive[int]:
+        """The exact number of rows."""
+        ...
+
+    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Counts, ...]]:
+        """One exact table of counts per clique, from one pass over the rows."""
+        ...
+
+
+class Charges(Protocol):
+    """A reservation in the ledger, as the curator sees it."""
+
+    @property
+    def plan(self) -> Plan:
+        """What may be drawn."""
+        ...
+
+    def charge(self, purpose: str, event: Event | None = None) -> Event:
+        """Make the next draw durable; return the event to draw with."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One query: a cell of a marginal, and the side of the error that was selected (0: either)."""
+
+    marginal: int
+    index: tuple[int, ...]
+    sign: int = 0
+
+
+def variation_lattice(size: int, steps: int) -> tuple[int, int]:
+    """(g, step): Σ|M·c − n·ĉ| is reported in units of g; one neighbour moves it by at most step.
+
+    With S = steps·M the sensitivity of the sum, ⌊sum/g⌋ has sensitivity at most ⌈S/g⌉. The unit is
+    about an eighth of a row's influence, so that rounding costs nothing and the noise stays small
+    enough in integers to be accounted exactly.
+    """
+    sensitivity = steps * size
+    g = max(1, sensitivity // 8)
+    return g, -(-sensitivity // g)
+
+
+class Curator:
+    """Answers questions about private rows, each after its durable charge.
+
+    Unit: one row. Guarantee: what leaves is covered by the events charged, under `relation`.
+    `rows_public` is the public number of rows, or None where it is private.
+    """
+
+    def __init__(
+        self,
+        counts: ExactCounts,
+        charges: Charges,
+        relation: Relation,
+        noise: Noise,
+        rows_public: int | None = None,
+    ) -> None:
+        self._counts = counts
+        self._charges = charges
+        self._noise = noise
+        self._cache: dict[Clique, Counts] = {}
+        self._cached_cells = 0
+        self.relation = relation
+        self.rows_public = rows_public
+        self.shape = tuple(counts.shape)
+
+    # -- what may be asked -----------------------------------------------------------------------
+
+    def measure(
+        self, purpose: str, cliques: Sequence[Clique], event: Gaussian | None = None
+    ) -> tuple[Counts, ...]:
+        """Whole marginal tables with discrete Gaussian noise on every cell.
+
+        J tables move by one in J (add-remove) or 2J (replace) cells.
+        """
+        self._check_cliques(cliques)
+        changes = self.relation.marginal_l2_squared(len(cliques))
+        drawn = self._draw(
+            purpose,
+            Gaussian,
+            event,
+            lambda e: e.step >= 1 and e.changes >= changes,
+            f"{len(cliques)} marginal tables, which move {changes} cells by 1",
+        )
+        tables = self._exact(cliques)
+        flat = np.concatenate([table.reshape(-1) for table in tables])
+        noisy = self._guarded(lambda: self._noise.gaussian(flat, drawn.sigma))
+        ends = np.cumsum([table.size for table in tables])[:-1]
+        return tuple(
+            part.reshape(table.shape)
+            for part, table in zip(np.split(noisy, ends), tables, strict=True)
+        )
+
+    def measure_cells(
+        self,
+        purpose: str,
+        cliques: Sequence[Clique],
+        cells: Sequence[Cell],
+        event: Gaussian | None = None,
+    ) -> Counts:
+        """Single cells with discrete Gaussian noise; each moves by at most one."""
+        self._check_cliques(cliques)
+        drawn = self._draw(
+            purpose,
+            Gaussian,
+            event,
+            lambda e: e.step >= 1 and e.changes >= len(cells),
+            f"{len(cells)} cells, each of which moves by 1",
+        )
+        wanted = sorted({cell.marginal for cell in cells})
+        tables = dict(zip(wanted, self._exact([cliques[i] for i in wanted]), strict=True))
+        exact = np.array([tables[cell.marginal][cell.index] for cell in cells], dtype=np.int64)
+        return self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))
+
+    def rows(self, purpose: str, event: Gaussian | None = None) -> int:
+        """The number of rows with discrete Gaussian noise; it moves by one."""
+        drawn = self._draw(
+            purpose, Gaussian, event, lambda e: e.step >= 1, "the number of rows, which moves by 1"
+        )
+        exact = np.array([reveal(self._counts.rows())], dtype=np.int64)
+        return int(self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))[0])
+
+    def select_marginals(
+        self,
+        purpose: str,
+        cliques: Sequence[Clique],
+        references: Sequence[Table],
+        penalties: Sequence[float],
+        event: Selection | None = None,
+    ) -> tuple[int, ...]:
+        """The k marginals farthest from public reference tables of counts.
+
+        Score of marginal j: Σ_cells |c − ref| − penalty, on the grid 1/16. A neighbour moves one or
+        two cells by one, so the sensitivity in grid units is 16 (add-remove) or 32 (replace).
+        """
+        self._check_cliques(cliques)
+        sensitivity = GRID * self.relation.marginal_l1()
+        drawn = self._draw(
+            purpose,
+            Selection,
+            event,
+            lambda e: e.sensitivity >= sensitivity,
+            f"L1 scores, which move by {sensitivity}/{GRID}",
+        )
+        tables = self._exact(cliques)
+        scores = np.array(
+            [
+                int(np.abs(GRID * table - _on_grid(reference)).sum()) - int(round(GRID * penalty))
+                for table, reference, penalty in zip(tables, references, penalties, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        return self._guarded(lambda: self._noise.top_k(scores, drawn.scale, drawn.k))
+
+    def select_cell(
+        self,
+        purpose: str,
+        cliques: Sequence[Clique],
+        references: Sequence[Table],
+        signed: bool = False,
+        event: Selection | None = None,
+    ) -> Cell:
+        """The cell farthest from public reference tables of counts.
+
+        Unsigned score |c − ref|. Signed: every cell is two candidates, with scores c − ref and
+        ref − c, so that the side is selected together with the cell. Each score moves by 1, which
+        is 16 on the grid, under both relations.
+        """
+        self._check_cliques(cliques)
+        drawn = self._draw(
+            purpose,
+            Selection,
+            event,
+            lambda e: e.sensitivity >= GRID and e.k == 1,
+            f"cell scores, which move by {GRID}/{GRID}, one at a time",
+        )
+        tables = self._exact(cliques)
+        difference = np.concatenate(
+            [
+                (GRID * table - _on_grid(reference)).reshape(-1)
+                for table, reference in zip(tables, references, strict=True)
+            ]
+        )
+        scores = np.concatenate([difference, -difference]) if signed else np.abs(difference)
+        (picked,) = self._guarded(lambda: self._noise.top_k(scores, drawn.scale, 1))
+        sign = (1 if picked < difference.size else -1) if signed else 0
+        flat = picked % difference.size
+        starts = np.cumsum([0] + [table.size for table in tables])
+        marginal = int(np.searchsorted(starts, flat, side="right")) - 1
+        index = np.unravel_index(flat - starts[marginal], tables[marginal].shape)
+        return Cell(marginal, tuple(int(i) for i in index), sign)
+
+    def worst_error(
+        self, purpose: str, cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int
+    ) -> int:
+        """K = max over all cells of |M·c − n·ĉ|, with discrete Laplace noise; sensitivity M.
+
+        ĉ are counts of the M synthetic rows, fixed and public. n is the public number of rows where
+        there is one; otherwise the exact one, and then a row that enters moves a term by
+        M·1[x in cell] − ĉ, of size at most M as well.
+        """
+        self._check_cliques(cliques)
+        drawn = self._draw(
+            purpose,
+            Laplace,
+            None,
+            lambda e: e.l1 >= size,
+            f"the worst lattice error, which moves by the {size} synthetic rows",
+        )
+        n = self._n()
+        self._check_lattice(size)
+        worst = 0
+        for table, fixed in zip(self._exact(cliques), synthetic, strict=True):
+            worst = max(worst, int(np.abs(size * table - n * fixed).max(initial=0)))
+        exact = np.array([worst], dtype=np.int64)
+        return int(self._guarded(lambda: self._noise.laplace(exact, drawn.scale))[0])
+
+    def total_variations(
+        self, purpose: str, cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int
+    ) -> Counts:
+        """⌊Σ_cells |M·c − n·ĉ| / g⌋ for every marginal, with discrete Gaussian noise.
+
+        2·M·n·TV_j is the sum; `variation_lattice` gives g and the sensitivity per marginal.
+        """
+        self._check_cliques(cliques)
+        steps = self.relation.total_variation_steps(rows_public=self.rows_public is not None)
+        g, step = variation_lattice(size, steps)
+        drawn = self._draw(
+            purpose,
+            Gaussian,
+            None,
+            lambda e: e.step >= step and e.changes >= len(cliques),
+            f"{len(cliques)} total variations, each of which moves by {step}",
+        )
+        n = self._n()
+        self._check_lattice(size)
+        exact = np.array(
+            [
+                int(np.abs(size * table - n * fixed).sum()) // g
+                for table, fixed in zip(self._exact(cliques), synthetic, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        return self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))
+
+    # -- how it is kept --------------------------------------------------------------------------
+
+    def _draw(
+        self,
+        purpose: str,
+        kind: type[E],
+        event: E | None,
+        covers: Callable[[E], bool],
+        request: str,
+    ) -> E:
+        """Check that the planned event covers the request, charge it durably, return it."""
+        planned = self._charges.plan[purpose].event
+        candidate = event if isinstance(planned, Zcdp) else planned
+        if not isinstance(candidate, kind) or not covers(candidate):
+            raise PrivacyError(
+                f"charge {purpose!r} plans {candidate}, which does not cover {request}; "
+                f"nothing was charged or drawn"
+            )
+        charged = self._charges.charge(purpose, event)
+        if charged != candidate:
+            raise PrivacyError(f"charge {purpose!r}: the ledger holds another event than the plan")
+        return candidate
+
+    def _n(self) -> int:
+        return self.rows_public if self.rows_public is not None else reveal(self._counts.rows())
+
+    def _exact(self, cliques: Sequence[Clique]) -> list[Counts]:
+        """Exact tables; asked of the source once as long as they fit a bounded cache."""
+        missing = [clique for clique in dict.fromkeys(cliques) if clique not in self._cache]
+        fresh: dict[Clique, Counts] = {}
+        if missing:
+            tables = reveal(self._counts.marginals(missing))
+            fresh = dict(zip(missing, tables, strict=True))
+            cells = sum(table.size for table in tables)
+            if self._cached_cells + cells <= _CACHE_CELLS:
+                self._cache.update(fresh)
+                self._cached_cells += cells
+        return [fresh[clique] if clique in fresh else self._cache[clique] for clique in cliques]
+
+    def _check_cliques(self, cliques: Sequence[Clique]) -> None:
+        for clique in cliques:
+            inside = all(0 <= i < len(self.shape) for i in clique)
+            if not inside or list(clique) != sorted(set(clique)):
+                raise PrivacyError(
+                    f"clique {clique} must be increasing positions below {len(self.shape)}"
+                )
+        if not cliques:
+            raise PrivacyError("a request needs at least one marginal")
+
+    def _check_lattice(self, size: int) -> None:
+        if not 1 <= size <= 2**31:
+            raise PrivacyError(f"a certificate needs 1 to 2^31 synthetic rows, got {size}")
+
+    def _guarded(self, draw: Callable[[], T]) -> T:
+        """No message of a sampler may carry an exact value outside."""
+        try:
+            return draw()
+        except UnderstudyError:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+        raise PrivacyError(f"the noise could not be drawn ({kind}); the charge stands")
+
+
+def _on_grid(reference: Table) -> Counts:
+    return np.rint(GRID * np.asarray(reference, dtype=np.float64)).astype(np.int64)

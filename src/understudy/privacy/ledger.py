@@ -1,0 +1,515 @@
+"""The ledger: what was ever charged against a dataset, durable before any noise is drawn.
+
+One SQLite file (WAL, `synchronous = FULL`, immediate transactions) holds an append-only, hash-chained
+list of entries per dataset; every fact is derived from the entries alone:
+
+* `open`     a dataset with its total budget, relation and rule of composition
+* `reserve`  a release: its (ε, δ) and its whole plan, checked against what is left
+* `charge`   one draw of the plan, committed before the draw
+* `settle`   the release is over; later charges are refused
+* `publish`  the digest of the bundle that came of it
+
+Guarantees. (1) Charges of one dataset never pass its total budget, with any number of processes and
+crashes at any moment: a reservation is made inside one immediate transaction, and a charge only
+inside a live reservation. (2) When `charge` returns, the entry is on disk.
+
+Composition over releases, declared when the dataset is opened:
+* `basic`: Σε ≤ ε and Σδ ≤ δ. A release counts in full from its reservation on; settled without a
+  single charge it counts nothing. Valid for releases chosen adaptively (Rogers et al. 2016).
+* `zcdp`: Σρ, converted tightly at the dataset's δ. An open release counts its plan, a settled one
+  the charges it made. Valid adaptively (Feldman-Zrnic 2021).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from understudy.errors import (
+    BudgetExhausted,
+    InputError,
+    LedgerError,
+    PrivacyError,
+    RelationError,
+    WorkError,
+)
+from understudy.privacy import accounting
+from understudy.privacy.budget import Budget, decimal
+from understudy.privacy.chain import GENESIS, Entry, canonical, check_chain
+from understudy.privacy.cost import Event, Plan, Zcdp, event_from_json
+from understudy.privacy.relation import Relation
+
+__all__ = ["Account", "Composition", "Dataset", "Ledger", "Reservation"]
+
+Composition = Literal["basic", "zcdp"]
+
+_FORMAT = 1
+_TABLES = """
+CREATE TABLE IF NOT EXISTS entries (
+    dataset TEXT NOT NULL,
+    seq     INTEGER NOT NULL,
+    kind    TEXT NOT NULL,
+    body    TEXT NOT NULL,
+    digest  TEXT NOT NULL,
+    prev    TEXT NOT NULL,
+    hash    TEXT NOT NULL,
+    reservation TEXT GENERATED ALWAYS AS (json_extract(body, '$.reservation')) VIRTUAL,
+    PRIMARY KEY (dataset, seq)
+);
+CREATE INDEX IF NOT EXISTS by_reservation ON entries (dataset, reservation, kind);
+CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON entries
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON entries
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The public facts under which a dataset was opened."""
+
+    name: str
+    budget: Budget
+    relation: Relation
+    composition: Composition
+    rows_public: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The body of its `open` entry, less the time."""
+        return {
+            "dataset": self.name,
+            "budget": self.budget.to_json(),
+            "relation": str(self.relation),
+            "composition": self.composition,
+            "rows_public": self.rows_public,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Dataset:
+        """Read what `to_json` wrote."""
+        return cls(
+            body["dataset"],
+            Budget.from_json(body["budget"]),
+            Relation(body["relation"]),
+            body["composition"],
+            body["rows_public"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a dataset has spent and what is left, exact."""
+
+    epsilon: Fraction
+    delta: Fraction
+    remaining_epsilon: Fraction
+    remaining_delta: Fraction
+
+
+class Ledger:
+    """A ledger file. Open one per process; never carry one across a fork."""
+
+    def __init__(self, path: str | os.PathLike[str], *, timeout: float = 60.0) -> None:
+        self.path = Path(path)
+        if not self.path.parent.is_dir():
+            raise InputError(f"ledger {self.path}: the folder {self.path.parent} does not exist")
+        try:
+            self._db = sqlite3.connect(self.path, isolation_level=None, timeout=timeout)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            raise InputError(
+                f"ledger {self.path} is not a ledger that can be opened ({error}); "
+                f"give another file or restore it from a backup"
+            ) from None
+
+    def _prepare(self) -> None:
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            with self._writing():
+                if self._db.execute("PRAGMA user_version").fetchone()[0] == 0:
+                    for statement in _statements(_TABLES):
+                        self._db.execute(statement)
+                    self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+        elif version != _FORMAT:
+            self._db.close()
+            raise InputError(
+                f"ledger {self.path} has format {version}, this understudy reads {_FORMAT}; "
+                f"use the understudy that wrote it"
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One immediate transaction: all of it is durable when the block ends, or nothing is."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise LedgerError(
+                f"ledger {self.path} cannot be written ({error}); is it on a read-only or full "
+                f"disk, or held by another program? Nothing was drawn"
+            ) from None
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError):
+                raise WorkError(
+                    f"ledger {self.path} could not be written ({error}); nothing was drawn. "
+                    f"Free some space and try again"
+                ) from None
+            raise
+
+    # -- entries ---------------------------------------------------------------------------------
+
+    def _append(self, dataset: str, kind: str, body: Mapping[str, Any]) -> Entry:
+        last = self._db.execute(
+            "SELECT seq, hash FROM entries WHERE dataset = ? ORDER BY seq DESC LIMIT 1", (dataset,)
+        ).fetchone()
+        seq, prev = (last[0] + 1, last[1]) if last else (0, GENESIS)
+        timed = {**body, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+        entry = Entry.make(seq, kind, timed, prev)
+        self._db.execute(
+            "INSERT INTO entries (dataset, seq, kind, body, digest, prev, hash) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (dataset, seq, kind, canonical(timed).decode(), entry.digest, prev, entry.hash),
+        )
+        return entry
+
+    def entries(self, dataset: str, *, since: int = 0) -> list[Entry]:
+        """Every entry of a dataset from `since` on, in order."""
+        rows = self._db.execute(
+            "SELECT seq, kind, body, digest, prev, hash FROM entries "
+            "WHERE dataset = ? AND seq >= ? ORDER BY seq",
+            (dataset, since),
+        )
+        return [Entry(s, k, json.loads(b), d, p, h) for s, k, b, d, p, h in rows]
+
+    def verify(self, dataset: str) -> None:
+        """Raise `ChainBroken` unless the whole chain of the dataset holds."""
+        self.dataset(dataset)
+        check_chain(self.entries(dataset))
+
+    # -- datasets --------------------------------------------------------------------------------
+
+    def datasets(self) -> list[str]:
+        """The names of all datasets, sorted."""
+        return [
+            name
+            for (name,) in self._db.execute(
+                "SELECT dataset FROM entries WHERE seq = 0 ORDER BY dataset"
+            )
+        ]
+
+    def open_dataset(
+        self,
+        name: str,
+        budget: Budget,
+        relation: Relation = Relation.ADD_REMOVE,
+        composition: Composition = "basic",
+        rows_public: int | None = None,
+    ) -> Dataset:
+        """Declare a dataset and its total budget. Opening it again with the same facts is fine."""
+        if not name or not name.isprintable():
+            raise InputError(f"dataset = {name!r} is not a name; give a printable one")
+        if composition not in ("basic", "zcdp"):
+            raise InputError(f"composition = {composition!r} must be 'basic' or 'zcdp'")
+        if relation is Relation.REPLACE and rows_public is None:
+            raise InputError(
+                "neighbours = replace makes the number of rows public: declare it "
+                "(rows_public, on the command line --rows-public N)"
+            )
+        wanted = Dataset(name, budget, Relation(relation), composition, rows_public)
+        with self._writing():
+            first = self._first(name)
+            if first is None:
+                self._append(name, "open", wanted.to_json())
+                return wanted
+        have = Dataset.from_json(first)
+        if have != wanted:
+            raise InputError(
+                f"dataset {name!r} is already open with budget {have.budget}, relation "
+                f"{have.relation}, composition {have.composition}, public rows "
+                f"{have.rows_public}: a budget is never changed; use those or another name"
+            )
+        return have
+
+    def _first(self, name: str) -> dict[str, Any] | None:
+        row = self._db.execute(
+            "SELECT body FROM entries WHERE dataset = ? AND seq = 0", (name,)
+        ).fetchone()
+        return json.loads(row[0]) if row else None
+
+    def dataset(self, name: str) -> Dataset:
+        """The facts of a dataset."""
+        first = self._first(name)
+        if first is None:
+            known = ", ".join(self.datasets()) or "none"
+            raise InputError(
+                f"dataset {name!r} is not in ledger {self.path} (it has: {known}); open it with "
+                f"`understudy ledger open {self.path} --dataset {name} --epsilon TOTAL`"
+            )
+        return Dataset.from_json(first)
+
+    def spent(self, name: str) -> Account:
+        """What is spent and what is left."""
+        dataset = self.dataset(name)
+        epsilon, delta = self._spent(dataset)
+        return Account(
+            epsilon,
+            delta,
+            max(Fraction(0), dataset.budget.epsilon - epsilon),
+            max(Fraction(0), dataset.budget.delta - delta),
+        )
+
+    def _bodies(self, name: str, kind: str, reservation: str | None = None) -> list[dict[str, Any]]:
+        sql = "SELECT body FROM entries WHERE dataset = ? AND kind = ?"
+        arguments: tuple[str, ...] = (name, kind)
+        if reservation is not None:
+            sql += " AND reservation = ?"
+            arguments += (reservation,)
+        return [json.loads(body) for (body,) in self._db.execute(sql + " ORDER BY seq", arguments)]
+
+    def _count_charges(self, name: str, reservation: str, purpose: str) -> int:
+        return self._db.execute(
+            "SELECT COUNT(*) FROM entries WHERE dataset = ? AND reservation = ? "
+            "AND kind = 'charge' AND json_extract(body, '$.purpose') = ?",
+            (name, reservation, purpose),
+        ).fetchone()[0]
+
+    def _spent(self, dataset: Dataset) -> tuple[Fraction, Fraction]:
+        settled = {body["reservation"] for body in self._bodies(dataset.name, "settle")}
+        reserves = self._bodies(dataset.name, "reserve")
+        if dataset.composition == "basic":
+            charged = {
+                reservation
+                for (reservation,) in self._db.execute(
+                    "SELECT DISTINCT reservation FROM entries WHERE dataset = ? AND kind = 'charge'",
+                    (dataset.name,),
+                )
+            }
+            counted = [
+                Budget.from_json(body["budget"])
+                for body in reserves
+                if body["reservation"] in charged or body["reservation"] not in settled
+            ]
+            return (
+                sum((b.epsilon for b in counted), Fraction(0)),
+                sum((b.delta for b in counted), Fraction(0)),
+            )
+        rho = self._rho(reserves, settled, self._bodies(dataset.name, "charge"))
+        if rho == 0:
+            return Fraction(0), Fraction(0)
+        return Fraction(
+            accounting.epsilon_from_rho(rho, dataset.budget.delta)
+        ), dataset.budget.delta
+
+    @staticmethod
+    def _rho(
+        reserves: list[dict[str, Any]], settled: set[str], charges: list[dict[str, Any]]
+    ) -> Fraction:
+        total = Fraction(0)
+        for body in reserves:
+            if body["reservation"] not in settled:
+                total += accounting.total_rho(Plan.from_json(body["plan"]))
+        for body in charges:
+            if body["reservation"] in settled:
+                total += accounting.rho(event_from_json(body["event"]))
+        return total
+
+    # -- releases --------------------------------------------------------------------------------
+
+    def reserve(
+        self,
+        name: str,
+        budget: Budget,
+        plan: Plan,
+        *,
+        relation: Relation,
+        private_noise: bool = True,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Reservation:
+        """Set a release's whole plan aside, or refuse. Nothing private has been read by then."""
+        dataset = self.dataset(name)
+        if relation is not dataset.relation:
+            raise RelationError(
+                f"dataset {name!r} was opened for neighbours = {dataset.relation}; a release with "
+                f"neighbours = {relation} cannot be added to the same account"
+            )
+        if (
+            plan.charges
+            and (cost := accounting.epsilon(plan, budget.delta).epsilon) > budget.epsilon
+        ):
+            raise PrivacyError(f"the plan costs ε = {cost:.6g}, above the promised {budget}")
+        identity = secrets.token_hex(8)
+        body = {
+            "reservation": identity,
+            "budget": budget.to_json(),
+            "relation": str(relation),
+            "plan": plan.to_json(),
+            "noise": "opendp" if private_noise else "seeded, NOT PRIVATE",
+            "facts": dict(facts or {}),
+        }
+        with self._writing():
+            self._require_room(dataset, budget, plan)
+            entry = self._append(name, "reserve", body)
+        return Reservation(self, dataset, identity, budget, plan, entry.seq)
+
+    def _require_room(self, dataset: Dataset, budget: Budget, plan: Plan) -> None:
+        total = dataset.budget
+        epsilon, delta = self._spent(dataset)
+        if dataset.composition == "basic":
+            fits = epsilon + budget.epsilon <= total.epsilon and delta + budget.delta <= total.delta
+        else:
+            settled = {body["reservation"] for body in self._bodies(dataset.name, "settle")}
+            rho = self._rho(
+                self._bodies(dataset.name, "reserve"), settled, self._bodies(dataset.name, "charge")
+            )
+            after = rho + accounting.total_rho(plan)
+            fits = accounting.epsilon_from_rho(after, total.delta) <= total.epsilon
+        if not fits:
+            left_epsilon, left_delta = total.epsilon - epsilon, total.delta - delta
+            raise BudgetExhausted(
+                f"dataset {dataset.name!r}: the release asks for {budget}, but of its total "
+                f"{total} only ε = {_short(left_epsilon)}"
+                + (f", δ = {float(left_delta):g}" if dataset.composition == "basic" else "")
+                + " is left. Nothing was spent. Ask for less; a crashed release that still holds "
+                "budget is shown by `understudy ledger show` and freed by `understudy ledger settle`"
+            )
+
+    def settle(self, reservation: str, outcome: str = "aborted") -> None:
+        """Close a release from outside. Always safe: its later charges are refused."""
+        row = self._db.execute(
+            "SELECT dataset FROM entries WHERE kind = 'reserve' AND reservation = ?", (reservation,)
+        ).fetchone()
+        if row is None:
+            raise InputError(f"release {reservation!r} is not in ledger {self.path}")
+        with self._writing():
+            if not self._bodies(row[0], "settle", reservation):
+                self._append(row[0], "settle", {"reservation": reservation, "outcome": outcome})
+
+    def publish(self, reservation: str, digest: str) -> None:
+        """Note the digest of the bundle that came of a release."""
+        row = self._db.execute(
+            "SELECT dataset FROM entries WHERE kind = 'reserve' AND reservation = ?", (reservation,)
+        ).fetchone()
+        if row is None:
+            raise InputError(f"release {reservation!r} is not in ledger {self.path}")
+        with self._writing():
+            self._append(row[0], "publish", {"reservation": reservation, "bundle": digest})
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if statement.strip() and sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _short(value: Fraction) -> str:
+    text = decimal(value)
+    return text if len(text) <= 12 else f"{float(value):.6g}"
+
+
+class Reservation:
+    """A release's right to draw what its plan says, and nothing else."""
+
+    def __init__(
+        self, ledger: Ledger, dataset: Dataset, identity: str, budget: Budget, plan: Plan, seq: int
+    ) -> None:
+        self._ledger = ledger
+        self.dataset = dataset
+        self.id = identity
+        self.budget = budget
+        self.plan = plan
+        self._seq = seq
+
+    def charge(self, purpose: str, event: Event | None = None) -> Event:
+        """Make the next draw of `purpose` durable and return the event to draw with.
+
+        A slot that is an allowance (`Zcdp`) needs the `event` to charge against it. Raises, with
+        nothing charged, if the slot is unknown or used up, or the release is settled.
+        """
+        slot = self.plan[purpose]
+        allowance = slot.event if isinstance(slot.event, Zcdp) else None
+        if (event is None) == (allowance is not None):
+            raise PrivacyError(
+                f"charge {purpose!r}: "
+                + ("an allowance needs the event to draw" if allowance else "its event is fixed")
+            )
+        drawn = event or slot.event
+        ledger, name = self._ledger, self.dataset.name
+        with ledger._writing():
+            if ledger._bodies(name, "settle", self.id):
+                raise LedgerError(f"release {self.id} is settled; it can draw nothing more")
+            if allowance is not None:
+                used = sum(
+                    (
+                        accounting.rho(event_from_json(body["event"]))
+                        for body in ledger._bodies(name, "charge", self.id)
+                        if body["purpose"] == purpose
+                    ),
+                    Fraction(0),
+                )
+                if used + accounting.rho(drawn) > Fraction(allowance.rho) * slot.times:
+                    raise BudgetExhausted(f"charge {purpose!r}: its allowance is used up")
+            elif ledger._count_charges(name, self.id, purpose) >= slot.times:
+                raise BudgetExhausted(
+                    f"charge {purpose!r}: all {slot.times} planned draws have been made"
+                )
+            ledger._append(
+                name,
+                "charge",
+                {"reservation": self.id, "purpose": purpose, "event": drawn.to_json()},
+            )
+        return drawn
+
+    def entries(self) -> list[Entry]:
+        """The stretch of the chain from this reservation on, other releases' bodies withheld."""
+        stretch = self._ledger.entries(self.dataset.name, since=self._seq)
+        own = [e for e in stretch if e.body is not None and e.body.get("reservation") == self.id]
+        last = own[-1].seq
+        return [e if e in own else e.withheld() for e in stretch if e.seq <= last]
+
+    def settle(self, outcome: str = "finished") -> None:
+        """The release is over. Settling twice is fine."""
+        self._ledger.settle(self.id, outcome)
+
+    def publish(self, digest: str) -> None:
+        """Note the digest of the bundle that came of it."""
+        self._ledger.publish(self.id, digest)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.settle("aborted")

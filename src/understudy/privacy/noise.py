@@ -1,0 +1,118 @@
+"""Privacy noise: the only module that touches OpenDP.
+
+Integers go *into* OpenDP's exact discrete samplers; nothing is drawn at zero and added to a float.
+The samplers use a cryptographic source and take no seed. `SeededNoise` exists for tests of
+everything that comes after the noise; what it produces is stamped NOT PRIVATE.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import PrivacyError
+
+__all__ = ["Noise", "OpenDPNoise", "SeededNoise"]
+
+Integers = NDArray[np.int64]
+
+
+class Noise(Protocol):
+    """Three mechanisms on exact integers."""
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise protects anyone."""
+        ...
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """values + Z, P(z) ∝ exp(−|z|/scale), independent per coordinate."""
+        ...
+
+    def gaussian(self, values: Integers, sigma: float) -> Integers:
+        """values + Z, P(z) ∝ exp(−z²/2σ²) on the integers, independent per coordinate."""
+        ...
+
+    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+        """Indices of the k largest scores after one draw of Gumbel(scale) each, in order."""
+        ...
+
+
+def _integers(values: Integers) -> Integers:
+    array = np.ascontiguousarray(values).reshape(-1)
+    if array.dtype != np.int64:
+        raise PrivacyError(f"noise is added to int64 values only, got {array.dtype}")
+    return array
+
+
+class OpenDPNoise:
+    """The real source: OpenDP's samplers with proofs, from a cryptographic generator."""
+
+    private = True
+
+    def __init__(self) -> None:
+        import opendp.prelude as dp
+
+        dp.enable_features("contrib")
+        self._dp = dp
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """See `Noise.laplace`."""
+        dp = self._dp
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+        noisy = dp.m.make_laplace(*space, scale=float(scale))(_integers(values))
+        return np.asarray(noisy, dtype=np.int64).reshape(np.shape(values))
+
+    def gaussian(self, values: Integers, sigma: float) -> Integers:
+        """See `Noise.gaussian`."""
+        dp = self._dp
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+        noisy = dp.m.make_gaussian(*space, scale=float(sigma))(_integers(values))
+        return np.asarray(noisy, dtype=np.int64).reshape(np.shape(values))
+
+    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+        """See `Noise.top_k`. The zCDP measure is what makes OpenDP use Gumbel noise."""
+        dp = self._dp
+        array = _integers(scores)
+        if not 1 <= k <= array.size:
+            raise PrivacyError(f"cannot select {k} of {array.size} candidates")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
+        measure = dp.zero_concentrated_divergence()
+        picked = dp.m.make_noisy_top_k(*space, measure, k=int(k), scale=float(scale))(array)
+        return tuple(int(index) for index in picked)
+
+
+class SeededNoise:
+    """For tests only: repeatable noise of the same shape. Releases made with it are NOT PRIVATE."""
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """A difference of geometric variables: the discrete Laplace law, from float arithmetic."""
+        array = _integers(values)
+        p = -np.expm1(-1.0 / scale)
+        z = self._rng.geometric(p, array.size) - self._rng.geometric(p, array.size)
+        return (array + z).reshape(np.shape(values))
+
+    def gaussian(self, values: Integers, sigma: float) -> Integers:
+        """A discrete Gaussian by inversion on ±12σ, in float arithmetic."""
+        array = _integers(values)
+        reach = int(np.ceil(12 * sigma)) + 1
+        support = np.arange(-reach, reach + 1)
+        law = np.exp(-(support.astype(float) ** 2) / (2 * sigma * sigma))
+        cdf = np.cumsum(law) / law.sum()
+        z = support[np.searchsorted(cdf, self._rng.random(array.size)).clip(0, support.size - 1)]
+        return (array + z).reshape(np.shape(values))
+
+    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+        """Gumbel top-k in float arithmetic."""
+        array = _integers(scores)
+        if not 1 <= k <= array.size:
+            raise PrivacyError(f"cannot select {k} of {array.size} candidates")
+        noisy = array + self._rng.gumbel(scale=scale, size=array.size)
+        return tuple(int(i) for i in np.argsort(-noisy, kind="stable")[:k])
