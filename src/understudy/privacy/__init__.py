@@ -26,8 +26,8 @@ __all__ = [
     "Plan",
     "Relation",
     "Reservation",
-    "Selection",
     "SeededNoise",
+    "Selection",
     "Sensitive",
     "Zcdp",
 ]

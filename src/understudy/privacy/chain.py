@@ -101,8 +101,11 @@ def check_chain(entries: Sequence[Entry], *, whole: bool = True) -> None:
                 raise ChainBroken(f"{where} does not follow from entry {before.seq}")
         if (entry.kind is None) != (entry.body is None):
             raise ChainBroken(f"{where}: half of it is withheld")
-        if entry.kind is not None and entry.body is not None:
-            if digest_of(entry.kind, entry.body) != entry.digest:
-                raise ChainBroken(f"{where}: its body was changed")
+        if (
+            entry.kind is not None
+            and entry.body is not None
+            and digest_of(entry.kind, entry.body) != entry.digest
+        ):
+            raise ChainBroken(f"{where}: its body was changed")
         if link(entry.seq, entry.prev, entry.digest) != entry.hash:
             raise ChainBroken(f"{where}: its link was changed")

@@ -24,7 +24,16 @@ from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive, reveal
 
-__all__ = ["GRID", "Cell", "Charges", "Clique", "Curator", "ExactCounts", "variation_lattice"]
+__all__ = [
+    "GRID",
+    "VARIATION_GRID",
+    "Cell",
+    "Charges",
+    "Clique",
+    "Curator",
+    "ExactCounts",
+    "variation_step",
+]
 
 Clique = tuple[int, ...]
 Counts = NDArray[np.int64]
@@ -34,6 +43,9 @@ T = TypeVar("T")
 
 GRID = 16
 """Scores are multiples of 1/16 of a row."""
+
+VARIATION_GRID = 8
+"""Sums of absolute errors are multiples of 1/8 of a row."""
 
 _CACHE_CELLS = 32_000_000
 
@@ -75,18 +87,6 @@ class Cell:
     marginal: int
     index: tuple[int, ...]
     sign: int = 0
-
-
-def variation_lattice(size: int, steps: int) -> tuple[int, int]:
-    """(g, step): Σ|M·c − n·ĉ| is reported in units of g; one neighbour moves it by at most step.
-
-    With S = steps·M the sensitivity of the sum, ⌊sum/g⌋ has sensitivity at most ⌈S/g⌉. The unit is
-    about an eighth of a row's influence, so that rounding costs nothing and the noise stays small
-    enough in integers to be accounted exactly.
-    """
-    sensitivity = steps * size
-    g = max(1, sensitivity // 8)
-    return g, -(-sensitivity // g)
 
 
 class Curator:
@@ -194,7 +194,7 @@ class Curator:
         tables = self._exact(cliques)
         scores = np.array(
             [
-                int(np.abs(GRID * table - _on_grid(reference)).sum()) - int(round(GRID * penalty))
+                int(np.abs(GRID * table - _on_grid(reference)).sum()) - round(GRID * penalty)
                 for table, reference, penalty in zip(tables, references, penalties, strict=True)
             ],
             dtype=np.int64,
@@ -242,38 +242,34 @@ class Curator:
     def worst_error(
         self, purpose: str, cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int
     ) -> int:
-        """K = max over all cells of |M·c − n·ĉ|, with discrete Laplace noise; sensitivity M.
+        """The worst error over all cells, in rows and on a lattice, with discrete Laplace noise.
 
-        ĉ are counts of the M synthetic rows, fixed and public. n is the public number of rows where
-        there is one; otherwise the exact one, and then a row that enters moves a term by
-        M·1[x in cell] − ĉ, of size at most M as well.
+        With K = max |M·c − n·ĉ| over all cells, ĉ the counts of the M synthetic rows (fixed and
+        public), the answer is ⌈L·K/M⌉ + Z, where L is the `l1` of the planned event: errors in
+        units of 1/L row. n is the public number of rows where there is one, otherwise the exact
+        one. A neighbour moves M·c − n·ĉ by at most M (by M·1[x in cell] − ĉ where n moves too),
+        hence K by M and the answer by L.
         """
         self._check_cliques(cliques)
-        drawn = self._draw(
-            purpose,
-            Laplace,
-            None,
-            lambda e: e.l1 >= size,
-            f"the worst lattice error, which moves by the {size} synthetic rows",
-        )
+        self._check_size(size)
+        drawn = self._draw(purpose, Laplace, None, lambda e: True, "the worst error")
         n = self._n()
-        self._check_lattice(size)
         worst = 0
         for table, fixed in zip(self._exact(cliques), synthetic, strict=True):
             worst = max(worst, int(np.abs(size * table - n * fixed).max(initial=0)))
-        exact = np.array([worst], dtype=np.int64)
+        exact = np.array([-(-drawn.l1 * worst // size)], dtype=np.int64)
         return int(self._guarded(lambda: self._noise.laplace(exact, drawn.scale))[0])
 
     def total_variations(
         self, purpose: str, cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int
     ) -> Counts:
-        """⌊Σ_cells |M·c − n·ĉ| / g⌋ for every marginal, with discrete Gaussian noise.
+        """⌈8·Σ_cells |M·c − n·ĉ| / M⌉ for every marginal, with discrete Gaussian noise.
 
-        2·M·n·TV_j is the sum; `variation_lattice` gives g and the sensitivity per marginal.
+        Before rounding that is 16·n·TV. A neighbour moves each by at most `variation_step`.
         """
         self._check_cliques(cliques)
-        steps = self.relation.total_variation_steps(rows_public=self.rows_public is not None)
-        g, step = variation_lattice(size, steps)
+        self._check_size(size)
+        step = variation_step(self.relation, rows_public=self.rows_public is not None)
         drawn = self._draw(
             purpose,
             Gaussian,
@@ -282,14 +278,11 @@ class Curator:
             f"{len(cliques)} total variations, each of which moves by {step}",
         )
         n = self._n()
-        self._check_lattice(size)
-        exact = np.array(
-            [
-                int(np.abs(size * table - n * fixed).sum()) // g
-                for table, fixed in zip(self._exact(cliques), synthetic, strict=True)
-            ],
-            dtype=np.int64,
-        )
+        sums = [
+            int(np.abs(size * table - n * fixed).sum())
+            for table, fixed in zip(self._exact(cliques), synthetic, strict=True)
+        ]
+        exact = np.array([-(-VARIATION_GRID * s // size) for s in sums], dtype=np.int64)
         return self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))
 
     # -- how it is kept --------------------------------------------------------------------------
@@ -341,7 +334,7 @@ class Curator:
         if not cliques:
             raise PrivacyError("a request needs at least one marginal")
 
-    def _check_lattice(self, size: int) -> None:
+    def _check_size(self, size: int) -> None:
         if not 1 <= size <= 2**31:
             raise PrivacyError(f"a certificate needs 1 to 2^31 synthetic rows, got {size}")
 
@@ -351,9 +344,14 @@ class Curator:
             return draw()
         except UnderstudyError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - its message is withheld, whatever it is
             kind = type(error).__name__
         raise PrivacyError(f"the noise could not be drawn ({kind}); the charge stands")
+
+
+def variation_step(relation: Relation, *, rows_public: bool) -> int:
+    """How far a neighbour moves one entry of `Curator.total_variations`."""
+    return VARIATION_GRID * relation.total_variation_steps(rows_public=rows_public)
 
 
 def _on_grid(reference: Table) -> Counts:

@@ -7,7 +7,7 @@ everything that comes after the noise; what it produces is stamped NOT PRIVATE.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +53,10 @@ class OpenDPNoise:
     private = True
 
     def __init__(self) -> None:
-        import opendp.prelude as dp
+        from importlib import import_module
 
-        dp.enable_features("contrib")
-        self._dp = dp
+        self._dp: Any = import_module("opendp.prelude")
+        self._dp.enable_features("contrib")
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         """See `Noise.laplace`."""
