@@ -1,0 +1,404 @@
+"""Columns whose cells are single values: categories and booleans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from math import isfinite
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.schema.cells import Masks
+from understudy.schema.columns.base import MOST_CELLS, Modelled, near
+from understudy.schema.compute import pc
+from understudy.schema.dtypes import value_type
+from understudy.schema.reading import (
+    DAY,
+    booleans,
+    distinct_texts,
+    floats,
+    integers,
+    is_text,
+    ticks,
+)
+
+__all__ = ["Boolean", "Category", "Value"]
+
+Value = str | int | float | bool | date
+"""What a category can list."""
+
+_DTYPES = {str: "string", bool: "bool", int: "int64", float: "float64", date: "date32[day]"}
+
+
+@dataclass(frozen=True)
+class Category(Modelled):
+    """One of a declared list of values: texts, integers, numbers, booleans or dates.
+
+    Codes follow the declared order, then OTHER, then null. A value that is not declared becomes
+    OTHER where `other` names the value that stands for it on output (`other = true` is short for
+    "OTHER" among texts), otherwise the first declared value. A null in a column without nulls
+    becomes OTHER, or else the first declared value.
+
+    `ordinal` says that the declared order means something, so that texts may be compared by it;
+    numbers and dates are always compared by value. OTHER is in no declared value and on no known
+    side of one: it satisfies `!=`, never `=`, and an inequality only in `outer`.
+    """
+
+    kind: ClassVar[str] = "category"
+
+    values: tuple[Value, ...]
+    other: Value | None = None
+    ordinal: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_values()
+        self._check_other()
+        if not isinstance(self.ordinal, bool):
+            self._refuse(f"ordinal = {self.ordinal!r} must be true or false")
+        super().__post_init__()
+        for token in self.null_values:
+            if token in self._listed:
+                self._refuse(
+                    f"{token!r} is both one of its values and one of its null_values; "
+                    "take it out of one of the two"
+                )
+        self._check_storable()
+
+    def _check_values(self) -> None:
+        if isinstance(self.values, (str, bytes)) or not hasattr(self.values, "__len__"):
+            self._refuse(f'values = {self.values!r} must be a list, such as values = ["a", "b"]')
+        if len(self.values) > MOST_CELLS:
+            self._refuse(
+                f"values lists {len(self.values)} entries, more than {MOST_CELLS}; keep the "
+                'frequent ones and merge the rest with other = true, or set type = "identifier"'
+            )
+        if len(self.values) == 0:
+            self._refuse(
+                'values is empty; list the values the column can take, or set type = "identifier"'
+            )
+        self._set("values", tuple(self.values))
+        self._set("values", self._uniform((*self.values,)))
+        seen: set[Value] = set()
+        for value in self.values:
+            if value in seen:
+                self._refuse(f"values lists {value!r} more than once; keep one of them")
+            seen.add(value)
+
+    def _uniform(self, values: tuple[Any, ...]) -> tuple[Value, ...]:
+        types = {type(value) for value in values}
+        if types == {int, float}:
+            values, types = tuple(float(value) for value in values), {float}
+        if len(types) > 1 or not types <= set(_DTYPES):
+            odd = next(
+                v for v in values if type(v) is not type(values[0]) or type(v) not in _DTYPES
+            )
+            self._refuse(
+                f"values holds {odd!r} of another kind than the rest; list only texts, "
+                "only integers, only numbers, only booleans or only dates"
+            )
+        if types == {float} and not all(isfinite(value) for value in values):
+            self._refuse(
+                "values holds a number that is not finite; a missing value is nullable = true"
+            )
+        return values
+
+    def _check_other(self) -> None:
+        if self.other is None or self.other is False:
+            self._set("other", None)
+            return
+        kind = type(self.values[0])
+        if kind is bool:
+            self._refuse("other cannot be used with booleans; list texts instead, or drop other")
+        if self.other is True and kind is str:
+            self._set("other", "OTHER")
+        if kind is float and type(self.other) is int:
+            self._set("other", float(self.other))
+        if type(self.other) is not kind:
+            self._refuse(
+                f"other = {self.other!r} must be the value that stands for the rest on output, "
+                f"of the same kind as the values; for instance other = {_example(kind)}"
+            )
+        if self.other in self.values:
+            self._refuse(f"other = {self.other!r} is one of the values; name another value")
+
+    def _check_storable(self) -> None:
+        kind = value_type(self.arrow_type)
+        try:
+            stored = pa.array(self._listed).cast(kind)
+            if stored.cast(pa.array(self._listed).type).to_pylist() != self._listed:
+                raise ValueError
+        except (pa.ArrowException, ValueError, OverflowError):
+            self._refuse(
+                f"dtype = {self.dtype!r} cannot hold all its values; "
+                f'write dtype = "{self._default_dtype()}", or change the values'
+            )
+
+    def _default_dtype(self) -> str:
+        return _DTYPES[type(self.values[0])]
+
+    def _accepts(self, type_: pa.DataType) -> bool:
+        type_ = value_type(type_)
+        kind = type(self.values[0])
+        number = pa.types.is_integer(type_) or pa.types.is_floating(type_)
+        return {
+            str: is_text(type_) and not pa.types.is_fixed_size_binary(type_),
+            bool: pa.types.is_boolean(type_) or is_text(type_),
+            int: number or pa.types.is_decimal(type_) or is_text(type_),
+            float: pa.types.is_floating(type_) or is_text(type_),
+            date: pa.types.is_date(type_) or is_text(type_),
+        }[kind] and "binary" not in str(type_)
+
+    @cached_property
+    def _listed(self) -> list[Value]:
+        """Every value of the output, in the order of the codes."""
+        return [*self.values] if self.other is None else [*self.values, self.other]
+
+    @property
+    def cells(self) -> int:
+        """Values and OTHER."""
+        return len(self._listed)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the declared order was said to mean something."""
+        return self.ordinal
+
+    def _cell_labels(self) -> list[str]:
+        return [_text(value) for value in self._listed]
+
+    def _stand_in(self) -> int:
+        return 0 if self.other is None else len(self.values)
+
+    def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+        kind = type(self.values[0])
+        if kind is str:
+            return self._locate_texts(array, tokens)
+        if kind is bool:
+            points, readable = booleans(array, tokens)
+        elif kind is int:
+            points, readable = integers(array, tokens)
+            if _fractional(array.type):
+                readable &= floats(array, tokens)[0] == points
+        elif kind is float:
+            points, readable = floats(array, tokens)
+        else:
+            points, readable = ticks(array, tokens, tick=DAY)
+        return self._look_up(points, readable, _present(array, tokens))
+
+    def _look_up(
+        self, points: NDArray, readable: NDArray[np.bool_], present: NDArray[np.bool_]
+    ) -> tuple[NDArray, NDArray[np.bool_]]:
+        listed = np.array([_point(value) for value in self._listed])
+        order = np.argsort(listed, kind="stable")
+        at = np.minimum(np.searchsorted(listed[order], points), len(listed) - 1)
+        hit = readable & (listed[order][at] == points)
+        return np.where(hit, order[at], self._stand_in()), present
+
+    def _locate_texts(
+        self, array: pa.Array, tokens: Sequence[str]
+    ) -> tuple[NDArray, NDArray[np.bool_]]:
+        if pa.types.is_boolean(array.type):
+            texts, (flags, present) = self._truth, booleans(array)
+            index = np.where(present, flags.astype(np.intp), len(texts))
+        else:
+            texts, index = distinct_texts(array)
+        listed = pa.array(self._listed, pa.string())
+        found = pc.index_in(texts, listed)
+        hit = found.is_valid().to_numpy(zero_copy_only=False)
+        cells = np.where(hit, found.fill_null(0).to_numpy(), self._stand_in())
+        null = ~hit & _is_token(texts, tokens)
+        return np.append(cells, 0)[index], ~np.append(null, True)[index]
+
+    @cached_property
+    def _truth(self) -> pa.Array:
+        """How this column writes false and true, for when it arrives as booleans."""
+        words = {word.lower(): word for word in reversed([str(v) for v in self.values])}
+        return pa.array([words.get("false", "false"), words.get("true", "true")])
+
+    def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
+        return cells
+
+    def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
+        return self._locate(array, ())
+
+    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+        type_ = self.arrow_type
+        values = pa.array(self._listed).cast(value_type(type_))
+        if pa.types.is_dictionary(type_):
+            indices = pa.array(points, mask=null).cast(type_.index_type)
+            return pa.DictionaryArray.from_arrays(indices, values, ordered=type_.ordered)
+        return values.take(pa.array(points, pa.int64(), mask=null))
+
+    def _literal(self, literal: Any) -> int:
+        """The cell of a declared value."""
+        kind = type(self.values[0])
+        for candidate in _readings(literal, kind):
+            if candidate in self._listed:
+                return self._listed.index(candidate)
+        hint = near(_text(literal), [_text(value) for value in self._listed])
+        self._misuse(
+            f"{literal!r} is not one of its {len(self.values)} declared values"
+            f"{hint or '; use one of ' + ', '.join(self._cell_labels()[:10])}"
+        )
+
+    def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
+        if op == "in":
+            chosen = np.zeros(self.cells, np.bool_)
+            chosen[list(literals)] = True
+            return chosen, chosen.copy()
+        kind = type(self.values[0])
+        if kind in (str, bool) and not self.ordinal:
+            self._misuse(
+                f"{op!r} needs an order and its values have none; use = or in, "
+                "or declare ordinal = true in the schema"
+            )
+        if literals[0] >= len(self.values):
+            self._misuse(f"{op!r} cannot be used with OTHER, which has no place in the order")
+        by_place = kind in (str, bool)
+        places = (
+            np.arange(len(self.values)) if by_place else np.array([_point(v) for v in self.values])
+        )
+        holds = _INEQUALITIES[op](places, places[literals[0]])
+        rest = self.cells - len(self.values)
+        return np.append(holds, [False] * rest), np.append(holds, [True] * rest)
+
+    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+        inner, _ = self._compare(op, literals)
+        cells, _ = self._locate(array, self.null_values)
+        return inner[cells]
+
+
+@dataclass(frozen=True)
+class Boolean(Modelled):
+    """False or true, in this order; a null in a column without nulls becomes false.
+
+    Texts are read as true/t/yes/y/1 and their opposites in any case, numbers as true from one
+    half upwards; anything else is null.
+    """
+
+    kind: ClassVar[str] = "boolean"
+
+    def _default_dtype(self) -> str:
+        return "bool"
+
+    def _accepts(self, type_: pa.DataType) -> bool:
+        return pa.types.is_boolean(type_) or pa.types.is_integer(type_) or _writes_text(type_)
+
+    @property
+    def cells(self) -> int:
+        """Always two."""
+        return 2
+
+    @property
+    def ordered(self) -> bool:
+        """Two values have no order worth the name."""
+        return False
+
+    def _cell_labels(self) -> list[str]:
+        return ["false", "true"]
+
+    def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+        values, valid = booleans(array, tokens)
+        return values.astype(np.intp), valid
+
+    def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
+        return self._locate(array, ())
+
+    def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
+        return cells
+
+    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+        return pa.array(points.astype(np.bool_), mask=null).cast(self.arrow_type)
+
+    def _literal(self, literal: Any) -> int:
+        values, valid = booleans(pa.array([literal if isinstance(literal, bool) else str(literal)]))
+        if not valid[0]:
+            self._misuse(f"{literal!r} is neither true nor false")
+        return int(values[0])
+
+    def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
+        places = np.arange(2)
+        if op == "in":
+            holds = np.isin(places, list(literals))
+        else:
+            holds = _INEQUALITIES[op](places, literals[0])
+        return holds, holds.copy()
+
+    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+        inner, _ = self._compare(op, literals)
+        cells, _ = self._locate(array, self.null_values)
+        return inner[cells]
+
+
+_INEQUALITIES = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+def _writes_text(type_: pa.DataType) -> bool:
+    return pa.types.is_string(type_) or pa.types.is_large_string(type_)
+
+
+def _fractional(type_: pa.DataType) -> bool:
+    """Whether cells of this type may hold a fraction."""
+    type_ = value_type(type_)
+    return pa.types.is_floating(type_) or pa.types.is_decimal(type_) or is_text(type_)
+
+
+def _is_token(texts: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
+    """Which texts stand for null: the tokens, with or without blanks around, and empty ones."""
+    known = pa.array(["", *tokens], pa.string())
+    plain = pc.or_(pc.is_in(texts, known), pc.is_in(pc.utf8_trim_whitespace(texts), known))
+    return plain.to_numpy(zero_copy_only=False)
+
+
+def _present(array: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
+    """Which cells are not null, whether or not they can be read."""
+    if is_text(array.type):
+        texts, index = distinct_texts(array)
+        return ~np.append(_is_token(texts, tokens), True)[index]
+    if pa.types.is_floating(value_type(array.type)):
+        return floats(array)[1]
+    return array.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _point(value: Value) -> int | float:
+    return value.toordinal() - date(1970, 1, 1).toordinal() if isinstance(value, date) else value  # type: ignore[return-value]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _example(kind: type) -> str:
+    return {str: '"OTHER"', int: "-1", float: "-1.0", date: "1900-01-01"}[kind]
+
+
+def _readings(literal: Any, kind: type) -> list[Any]:
+    """What a literal may mean among values of a kind."""
+    if kind is str:
+        return [_text(literal)]
+    if isinstance(literal, datetime):
+        literal = literal.date()
+    if kind is bool:
+        truth = {"true": True, "false": False}.get(_text(literal).lower(), literal)
+        return [truth] if isinstance(truth, bool) else []
+    try:
+        if kind is date:
+            return [literal if isinstance(literal, date) else date.fromisoformat(str(literal))]
+        if isinstance(literal, (bool, date)):
+            return []
+        number = float(literal)
+        return [int(literal)] if kind is int and number == int(number) else [number]
+    except (ValueError, TypeError, OverflowError):
+        return []

@@ -1,0 +1,279 @@
+"""A schema: every public fact about a table, in one frozen value."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.errors import SchemaError, UnconfirmedError, WorkloadError
+from understudy.schema import toml
+from understudy.schema.columns import Category, Column, Identifier, Incomplete, Modelled, Text
+from understudy.schema.columns.base import near
+from understudy.schema.dtypes import same_stored, type_name
+
+__all__ = ["Schema"]
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Public facts about the columns of a table, in the table's order.
+
+    `rows_public` is the number of rows where that is public; `null_values` are texts, such as
+    "?", that stand for null in every column that arrives as text.
+
+    Nothing here depends on private rows, except in a draft, which says so (`require_confirmed`).
+    """
+
+    columns: tuple[Column, ...]
+    rows_public: int | None = None
+    null_values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if not self.columns:
+            raise SchemaError("the schema has no columns; add a [[column]] for each of the table's")
+        seen: set[str] = set()
+        for name in (column.name for column in self.columns):
+            if name in seen:
+                raise SchemaError(f"column {name!r} is declared more than once; keep one of them")
+            seen.add(name)
+        rows = self.rows_public
+        if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
+            raise SchemaError(
+                f"rows_public = {rows!r} must be a whole number above zero; "
+                "leave it out where the number of rows is not public"
+            )
+        tokens = self.null_values
+        if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
+            raise SchemaError(f'null_values = {tokens!r} must be a list of texts, such as ["?"]')
+        object.__setattr__(self, "null_values", tuple(tokens))
+        for column in self.columns:
+            both = set(self.null_values) & set(getattr(column, "values", ()))
+            if isinstance(column, Category) and both:
+                raise SchemaError(
+                    f"column {column.name!r}: {sorted(map(str, both))[0]!r} is both one of its "
+                    "values and one of the schema's null_values; take it out of one of the two"
+                )
+
+    @cached_property
+    def modelled(self) -> tuple[Modelled, ...]:
+        """The columns with codes, in order."""
+        return tuple(column for column in self.columns if isinstance(column, Modelled))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The number of codes of each modelled column."""
+        return tuple(column.size for column in self.modelled)
+
+    @cached_property
+    def written(self) -> tuple[Column, ...]:
+        """The columns of the output: modelled ones, and identifiers made by a pattern."""
+        return tuple(
+            column
+            for column in self.columns
+            if isinstance(column, Modelled)
+            or (isinstance(column, Identifier) and not column.dropped)
+        )
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """Names, types and nullability of the output."""
+        return pa.schema([pa.field(c.name, c.arrow_type, c.nullable) for c in self.written])
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {column.name: at for at, column in enumerate(self.modelled)}
+
+    def position(self, name: str) -> int:
+        """The place of a column among the modelled ones; WorkloadError if it is none of them."""
+        if name in self._positions:
+            return self._positions[name]
+        for column in self.columns:
+            if column.name == name:
+                raise WorkloadError(
+                    f"column {name!r} is of type {column.kind!r} and not modelled; "
+                    "leave it out, or declare its domain in the schema"
+                )
+        hint = near(name, self._positions)
+        known = ", ".join(list(self._positions)[:_SHOWN])
+        raise WorkloadError(f"unknown column {name!r}{hint or '; known are ' + known}")
+
+    def column(self, name: str) -> Modelled:
+        """The modelled column of that name; WorkloadError as `position`."""
+        return self.modelled[self.position(name)]
+
+    # Codes
+
+    def encode(self, batch: pa.RecordBatch | pa.Table) -> list[NDArray[np.unsignedinteger]]:
+        """The codes of every modelled column; columns are found by name.
+
+        Never fails on a value and never tells about one (see `Modelled`); a header that lacks a
+        column, or has it twice, is a SchemaError, since headers are public.
+        """
+        names = batch.schema.names
+        for column in self.modelled:
+            if (count := names.count(column.name)) != 1:
+                raise SchemaError(
+                    f"column {column.name!r} of the schema is in the table {count} times"
+                    f"{near(column.name, names) if count == 0 else ''}; "
+                    "each column must be there once: correct the schema or the table's header"
+                )
+        return [
+            column.encode(batch.column(column.name), self.null_values) for column in self.modelled
+        ]
+
+    def decode(self, codes: Sequence[NDArray[np.integer]], rng: np.random.Generator) -> pa.Table:
+        """A table with the declared types, nulls and order; identifiers dropped or made anew.
+
+        `encode(decode(codes, rng))` gives the codes back.
+        """
+        if len(codes) != len(self.modelled):
+            raise SchemaError(f"{len(codes)} arrays of codes for {len(self.modelled)} columns")
+        if len({len(array) for array in codes}) > 1:
+            raise SchemaError("the arrays of codes differ in length")
+        rows = len(codes[0]) if codes else 0
+        by_name = dict(zip((column.name for column in self.modelled), codes, strict=True))
+        arrays = []
+        for column in self.written:
+            if isinstance(column, Modelled):
+                arrays.append(column.decode(by_name[column.name], rng))
+            else:
+                assert isinstance(column, Identifier)
+                arrays.append(column.generate(rows))
+        return pa.Table.from_arrays(arrays, schema=self.arrow_schema)
+
+    def illegal(self, table: pa.Table) -> list[str]:
+        """Why the table is not one that `decode` can return; an empty list if it is.
+
+        Meant for synthetic rows, which are public: the answer holds counts.
+        """
+        names, expected = table.schema.names, self.arrow_schema.names
+        if names != expected:
+            return [f"the columns are {_some(names)} and must be {_some(expected)}, in this order"]
+        found: list[str] = []
+        for column, array in zip(self.written, table.columns, strict=True):
+            if not same_stored(column.arrow_type, array.type):
+                found.append(
+                    f"column {column.name!r} has dtype {type_name(array.type)!r} "
+                    f"and must have {column.dtype!r}"
+                )
+                continue
+            if array.null_count and not column.nullable:
+                found.append(
+                    f"column {column.name!r} has {array.null_count} nulls and must have none"
+                )
+            assert isinstance(column, Modelled | Identifier)
+            bad = ~column.legal(array) & array.is_valid().to_numpy()
+            if count := int(bad.sum()):
+                example = array.filter(pa.array(bad))[0].as_py()
+                found.append(
+                    f"column {column.name!r} has {count} values outside its domain, "
+                    f"such as {example!r}"
+                )
+        return found
+
+    # Drafts
+
+    def require_confirmed(self) -> None:
+        """Refuse a schema that is not fit for a release.
+
+        UnconfirmedError while it holds facts read from private rows, SchemaError while facts are
+        missing, or while a column is free text, or none is modelled.
+        """
+        if blank := [column for column in self.columns if isinstance(column, Incomplete)]:
+            listed = _some([f"{c.name!r} ({', '.join(c.missing)})" for c in blank])
+            raise SchemaError(
+                f"the schema lacks facts: {listed}; fill them in and delete the `missing` lines, "
+                "or run `understudy schema draft` on the table"
+            )
+        if marked := [column for column in self.columns if column.read_from_rows]:
+            listed = _some([f"{c.name!r} ({', '.join(c.read_from_rows)})" for c in marked])
+            raise UnconfirmedError(
+                f"the schema holds facts that were read from private rows: {listed}; check each, "
+                "replace what is not public, and delete the `read_from_rows` lines"
+            )
+        for column in self.columns:
+            if isinstance(column, Text):
+                raise SchemaError(
+                    f"column {column.name!r} is free text, which no release can hold; drop it with "
+                    'type = "identifier", or declare its categories with type = "category"'
+                )
+        if not self.modelled:
+            raise SchemaError("no column is modelled; declare at least one with a domain")
+
+    # Files
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Schema:
+        """Read a schema file; SchemaError names the file, the column, the value and the remedy."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise SchemaError(
+                f"{path}: there is no such file; make one with `understudy schema draft`"
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SchemaError(f"{path}: cannot be read as a schema: {error}") from None
+        try:
+            return cls.loads(text)
+        except SchemaError as error:
+            raise type(error)(f"{path}: {error}") from None
+
+    @classmethod
+    def loads(cls, text: str) -> Schema:
+        """Read a schema from the text of a file."""
+        head, columns = toml.parse(text)
+        return cls(
+            tuple(columns),
+            rows_public=head.get("rows_public"),
+            null_values=head.get("null_values", ()),
+        )
+
+    def dumps(self, *, comments: bool = True) -> str:
+        """The text of a schema file; `Schema.loads(schema.dumps()) == schema`."""
+        head = {"rows_public": self.rows_public, "null_values": self.null_values}
+        return toml.write(head, self.columns, comments=comments)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a schema file whole or not at all."""
+        path = Path(path)
+        try:
+            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        except OSError as error:
+            raise SchemaError(f"{path}: cannot be written: {error.strerror}") from None
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(self.dumps())
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o644 & ~_umask())
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical text: equal for equal schemas, whatever the comments."""
+        return hashlib.sha256(self.dumps(comments=False).encode()).hexdigest()
+
+
+def _some(items: Sequence[str]) -> str:
+    shown = ", ".join(items[:_SHOWN])
+    return shown if len(items) <= _SHOWN else f"{shown} and {len(items) - _SHOWN} more"
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,197 @@
+"""A schema as TOML: read with the standard library, written with the reasons beside the facts."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from typing import Any
+
+from understudy.errors import SchemaError
+from understudy.schema.columns import KINDS, Column, Incomplete
+from understudy.schema.columns.base import near
+
+__all__ = ["VERSION", "build_column", "parse", "write"]
+
+VERSION = 1
+"""The version of the file format that this version of understudy writes and reads."""
+
+_HEAD_KEYS = ("version", "rows_public", "null_values")
+_FIRST = ("name", "type", "dtype", "nullable")
+_LAST = ("null_values", "missing", "read_from_rows")
+_WIDTH = 100
+
+_HEAD = """\
+# A schema for understudy: public facts about the columns of a table.
+# Everything in this file is published with a release; nothing in it may come from private rows.
+"""
+_DRAFT = """\
+#
+# THIS IS A DRAFT, AND PRIVATE: facts listed under `read_from_rows` were read from private rows.
+# Check each one. Replace what is not public knowledge by what is, then delete the
+# `read_from_rows` line of the column. No release accepts the schema before that.
+"""
+_MISSING = """\
+#
+# THIS IS NOT COMPLETE: fill in the facts listed under `missing` and delete that line.
+"""
+
+
+def parse(text: str) -> tuple[dict[str, Any], list[Column]]:
+    """The head and the columns of a schema file; SchemaError names what is wrong and where."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(f"this is not TOML: {error}") from None
+    _known(document, ("understudy", "column"), "the file")
+    head = document.get("understudy")
+    if not isinstance(head, dict) or "version" not in head:
+        raise SchemaError(
+            f"the file does not say its version; start it with [understudy] and version = {VERSION}"
+        )
+    version = head["version"]
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise SchemaError(f"[understudy] version = {version!r} must be {VERSION}")
+    if version > VERSION:
+        raise SchemaError(
+            f"[understudy] version = {version} is newer than {VERSION}, the newest this version "
+            "of understudy reads; upgrade understudy"
+        )
+    _known(head, _HEAD_KEYS, "[understudy]")
+    tables = document.get("column", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise SchemaError("column must be a list of tables; write [[column]] with two brackets")
+    return head, [build_column(table, at) for at, table in enumerate(tables, start=1)]
+
+
+def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
+    """The column that a [[column]] table declares; `at` is its place, for messages."""
+    facts = dict(table)
+    name = facts.pop("name", None)
+    if not isinstance(name, str) or not name:
+        raise SchemaError(f'[[column]] number {at} has no name; add name = "..."')
+    where = f"column {name!r}"
+    kind = facts.pop("type", None)
+    if kind not in KINDS:
+        said = "type is missing" if kind is None else f"unknown type {kind!r}"
+        raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
+    cls = KINDS[kind]
+    keys = [field.name for field in dataclasses.fields(cls) if field.name != "name"]
+    _known(facts, [*_FIRST, *keys, "missing"], where)
+    missing = facts.pop("missing", [])
+    if not isinstance(missing, list) or not all(isinstance(key, str) for key in missing):
+        raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
+    _known(missing, keys, f"{where}: missing")
+    still = tuple(key for key in missing if key not in facts)
+    marks = facts.get("read_from_rows", [])
+    if isinstance(marks, list):
+        _known(marks, ["type", *keys], f"{where}: read_from_rows")
+    facts = {key: _frozen(value) for key, value in facts.items()}
+    if still:
+        shared = {field.name for field in dataclasses.fields(Column)}
+        own = {key: value for key, value in facts.items() if key not in shared}
+        common = {key: value for key, value in facts.items() if key in shared}
+        return Incomplete(name, wanted=kind, missing=still, facts=own, **common)
+    required = [
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.name not in ("name", *facts)
+        and field.default is dataclasses.MISSING
+        and field.default_factory is dataclasses.MISSING
+    ]
+    if required:
+        raise SchemaError(f"{where}: {required[0]} is missing; a {kind} column needs it")
+    return cls(name, **facts)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _known(found: Iterable[str], known: Iterable[str], where: str) -> None:
+    known = list(dict.fromkeys(known))
+    for key in found:
+        if key not in known:
+            raise SchemaError(
+                f"{where}: unknown key {key!r}{near(key, known) or '; known are ' + ', '.join(known)}"
+            )
+
+
+def write(head: Mapping[str, Any], columns: Iterable[Column], *, comments: bool = True) -> str:
+    """The file; without comments it is canonical, and `Schema.digest` is its hash."""
+    columns = list(columns)
+    lines: list[str] = []
+    if comments:
+        lines += _HEAD.splitlines()
+        if any(column.read_from_rows for column in columns):
+            lines += _DRAFT.splitlines()
+        if any(isinstance(column, Incomplete) for column in columns):
+            lines += _MISSING.splitlines()
+        lines.append("")
+    lines += ["[understudy]", f"version = {VERSION}"]
+    lines += [_line(key, value) for key, value in head.items() if value not in (None, ())]
+    for column in columns:
+        lines += ["", "[[column]]"]
+        for key, value in _facts(column).items():
+            if comments and key == "read_from_rows":
+                lines.append("# Read from private rows: confirm or correct, then delete this line.")
+            if comments and key == "missing":
+                lines.append("# Fill these in, then delete this line.")
+            lines.append(_line(key, value))
+    return "\n".join(lines) + "\n"
+
+
+def _facts(column: Column) -> dict[str, Any]:
+    """What a [[column]] table holds, in the order it is written."""
+    facts: dict[str, Any] = {"name": column.name, "type": column.kind}
+    own: dict[str, Any] = {}
+    for field in dataclasses.fields(column):
+        value = getattr(column, field.name)
+        if field.name in ("dtype", "nullable") or value != field.default:
+            own[field.name] = value
+    if isinstance(column, Incomplete):
+        facts["type"] = own.pop("wanted")
+        own |= own.pop("facts", {})
+    elif own.get("edges") is not None:  # the outermost edges are the bounds
+        del own["lower"], own["upper"]
+    first = {key: own.pop(key) for key in _FIRST if key in own}
+    last = {key: own.pop(key) for key in _LAST if key in own}
+    return {**facts, **first, **own, **last}
+
+
+def _line(key: str, value: Any) -> str:
+    line = f"{key} = {_value(value)}"
+    if len(line) <= _WIDTH or not isinstance(value, (tuple, list)):
+        return line
+    rows, row = [f"{key} = ["], "   "
+    for item in (_value(item) for item in value):
+        if len(row) + len(item) + 2 > _WIDTH and row.strip():
+            rows.append(row)
+            row = "   "
+        row += f" {item},"
+    return "\n".join([*rows, row, "]"])
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return (
+            '"'
+            + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _escape(c)) for c in value)
+            + '"'
+        )
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    return repr(value)
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
