@@ -1,0 +1,87 @@
+"""understudy: a synthetic stand-in for a sensitive table, private, certified and verifiable.
+
+    import understudy as us
+
+    schema = us.Schema.load("patients.schema.toml")
+    release = us.release("patients.parquet", schema, epsilon=1.0, workload=us.marginals(3))
+    release.sample(10_000)                           # free, as often as you like
+    release.certificate                              # worst error over the workload
+    release.answer("age >= 65 and sex = 'F'")        # an estimate with a certified interval
+    release.save("patients.release")
+
+Names load on first use, so that importing the package stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from understudy import errors
+from understudy._version import __version__
+
+if TYPE_CHECKING:
+    from understudy.game.methods import METHODS
+    from understudy.privacy import Budget, Ledger, Relation
+    from understudy.queries import Workload, marginals
+    from understudy.releases import Answer, Certificate, Release, prepare, release
+    from understudy.releases.synthesizer import MST, MWEM, Independent, Synthesizer
+    from understudy.releases.verify import verify
+    from understudy.schema import Schema
+    from understudy.source import read
+
+__all__ = [
+    "METHODS",
+    "MST",
+    "MWEM",
+    "Answer",
+    "Budget",
+    "Certificate",
+    "Independent",
+    "Ledger",
+    "Relation",
+    "Release",
+    "Schema",
+    "Synthesizer",
+    "Workload",
+    "__version__",
+    "errors",
+    "marginals",
+    "prepare",
+    "read",
+    "release",
+    "verify",
+]
+
+_HOME = {
+    "METHODS": "understudy.game.methods",
+    "MST": "understudy.releases.synthesizer",
+    "MWEM": "understudy.releases.synthesizer",
+    "Answer": "understudy.releases",
+    "Budget": "understudy.privacy",
+    "Certificate": "understudy.releases",
+    "Independent": "understudy.releases.synthesizer",
+    "Ledger": "understudy.privacy",
+    "Relation": "understudy.privacy",
+    "Release": "understudy.releases",
+    "Schema": "understudy.schema",
+    "Synthesizer": "understudy.releases.synthesizer",
+    "Workload": "understudy.queries",
+    "marginals": "understudy.queries",
+    "prepare": "understudy.releases",
+    "read": "understudy.source",
+    "release": "understudy.releases",
+    "verify": "understudy.releases.verify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'understudy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,32 @@
+"""Named methods. Adding one is a file beside these and a line in `METHODS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from understudy.errors import InputError
+from understudy.game.methods.base import Design, Forecast, Method
+from understudy.game.methods.independent import Independent
+from understudy.game.methods.mst import MST
+from understudy.game.methods.mwem import MWEM
+
+__all__ = ["METHODS", "MST", "MWEM", "Design", "Forecast", "Independent", "Method", "method"]
+
+METHODS: dict[str, Callable[..., Method]] = {
+    "independent": Independent,
+    "mst": MST,
+    "mwem": MWEM,
+}
+_AUTO = "mst"
+
+
+def method(name: str, **parameters: Any) -> Method:
+    """The method called `name`; `auto` is the default choice."""
+    known = _AUTO if name == "auto" else name
+    if known not in METHODS:
+        raise InputError(f"method = {name!r} is not known; choose auto, {', '.join(METHODS)}")
+    try:
+        return METHODS[known](**parameters)
+    except TypeError as error:
+        raise InputError(f"method = {name}: {error}") from None

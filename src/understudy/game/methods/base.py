@@ -1,0 +1,69 @@
+"""What a method is: a pairing of players and a public plan of charges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from understudy.players.base import Clique, DataPlayer, Problem, QueryPlayer
+from understudy.privacy.cost import Charge, Plan
+from understudy.privacy.relation import Relation
+
+__all__ = ["Design", "Forecast", "Method"]
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a plan may depend on; all of it public. `rows` is None where n is private."""
+
+    shape: tuple[int, ...]
+    cliques: tuple[Clique, ...]
+    weights: tuple[float, ...]
+    relation: Relation
+    rows: int | None
+
+    def problem(self, rows: int) -> Problem:
+        """The problem once a public number of rows is known."""
+        return Problem(self.shape, self.cliques, self.weights, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What to expect, from public facts alone."""
+
+    noise: dict[str, float]
+    """Per charge: the standard deviation of its noise, in rows."""
+    measured: str
+    """Which tables carry that noise only, and which are model."""
+    memory_bytes: float
+    seconds: float
+
+
+class Method(Protocol):
+    """A named algorithm. Everything here is a public function of public facts."""
+
+    @property
+    def name(self) -> str:
+        """How it is called on the command line."""
+        ...
+
+    def check(self, design: Design) -> None:
+        """Raise `InputError`, with the remedy, if the method cannot serve this problem."""
+        ...
+
+    def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
+        """What the players will draw at most; costs at most ρ in zCDP."""
+        ...
+
+    def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, DataPlayer[Any]]:
+        """The pairing, with scales taken from the plan."""
+        ...
+
+    def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
+        """Noise, memory and time before anything is read."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Name and public parameters, for the ledger and the release."""
+        ...

@@ -1,0 +1,53 @@
+"""`independent`: every column by itself. The floor that anything else must beat."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from understudy.game.methods.base import Design, Forecast
+from understudy.players.data import MaximumEntropy
+from understudy.players.query import FixedMarginals
+from understudy.privacy.cost import Charge, Gaussian, Plan
+
+__all__ = ["Independent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Independent:
+    """All one-way marginals with Gaussian noise; no dependence between columns is kept."""
+
+    name: str = "independent"
+
+    ONE_WAY = "one-way marginals"
+
+    def check(self, design: Design) -> None:
+        """Serves every table."""
+
+    def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
+        """One Gaussian release of d tables."""
+        changes = design.relation.marginal_l2_squared(len(design.shape))
+        return (Charge(self.ONE_WAY, Gaussian.within(rho, changes=changes)),)
+
+    def players(self, design: Design, plan: Plan) -> tuple[FixedMarginals, MaximumEntropy]:
+        """A fixed strategy against maximum entropy, which here has a closed form."""
+        event = plan[self.ONE_WAY].event
+        assert isinstance(event, Gaussian)
+        cliques = tuple((i,) for i in range(len(design.shape)))
+        return FixedMarginals(cliques, event.sigma, self.ONE_WAY), MaximumEntropy()
+
+    def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
+        """Counting dominates."""
+        event = plan[self.ONE_WAY].event
+        assert isinstance(event, Gaussian)
+        return Forecast(
+            {self.ONE_WAY: event.sigma},
+            "every column is measured; no dependence between columns is kept",
+            2e8 + 40.0 * rows * len(design.shape),
+            1.0 + 2e-7 * rows * len(design.shape),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters."""
+        return asdict(self)

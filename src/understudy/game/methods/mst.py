@@ -1,0 +1,91 @@
+"""`mst`: a private spanning tree of pairs under a maximum-entropy model (NIST-MST).
+
+ρ is split between the one-way marginals, the d−1 selections and the d−1 pairs. Selection scores are
+thousands of rows where its noise is tens, so it gets the smallest share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from understudy.game.methods.base import Design, Forecast
+from understudy.players.data import MaximumEntropy
+from understudy.players.query import SpanningTree
+from understudy.privacy.budget import split
+from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
+from understudy.privacy.curator import GRID
+
+__all__ = ["MST"]
+
+
+@dataclass(frozen=True, slots=True)
+class MST:
+    """Shares of ρ: one-ways, selection, pairs."""
+
+    one_ways: float = 0.3
+    selection: float = 0.1
+    pairs: float = 0.6
+    iterations: int = 1000
+    name: str = "mst"
+
+    def check(self, design: Design) -> None:
+        """Serves every table: a tree of pairs always fits."""
+
+    def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
+        """Gaussian, d−1 selections, Gaussian."""
+        d, relation = len(design.shape), design.relation
+        if d == 1:
+            one = Gaussian.within(rho, changes=relation.marginal_l2_squared(1))
+            return (Charge(SpanningTree.ONE_WAY, one),)
+        part = split(rho, {"one": self.one_ways, "select": self.selection, "pair": self.pairs})
+        sensitivity = GRID * relation.marginal_l1()
+        return (
+            Charge(
+                SpanningTree.ONE_WAY,
+                Gaussian.within(part["one"], changes=relation.marginal_l2_squared(d)),
+            ),
+            Charge(
+                SpanningTree.SELECT,
+                Selection.within(part["select"] / (d - 1), sensitivity=sensitivity),
+                d - 1,
+            ),
+            Charge(
+                SpanningTree.PAIRS,
+                Gaussian.within(part["pair"], changes=relation.marginal_l2_squared(d - 1)),
+            ),
+        )
+
+    def players(self, design: Design, plan: Plan) -> tuple[SpanningTree, MaximumEntropy]:
+        """The tree player against maximum entropy."""
+        one = plan[SpanningTree.ONE_WAY].event
+        assert isinstance(one, Gaussian)
+        if SpanningTree.PAIRS not in plan:
+            return SpanningTree(one.sigma, one.sigma, rounds=1), MaximumEntropy(self.iterations)
+        pair = plan[SpanningTree.PAIRS].event
+        assert isinstance(pair, Gaussian)
+        return SpanningTree(one.sigma, pair.sigma), MaximumEntropy(self.iterations)
+
+    def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
+        """Compilation of the fit and counting of all pairs dominate."""
+        d = len(design.shape)
+        noise: dict[str, float] = {}
+        for charge in plan:
+            if isinstance(charge.event, Gaussian) and charge.purpose in (
+                SpanningTree.ONE_WAY,
+                SpanningTree.PAIRS,
+            ):
+                noise[charge.purpose] = charge.event.sigma
+        pairs = d * (d - 1) / 2
+        cells = sum(a * b for i, a in enumerate(design.shape) for b in design.shape[:i])
+        return Forecast(
+            noise,
+            f"all {d} columns and {max(d - 1, 0)} pairs are measured; other tables are model",
+            7e8 + 40.0 * rows * d + 32.0 * cells,
+            8.0 + 1.0 * d + 1e-8 * rows * pairs,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters."""
+        return asdict(self)

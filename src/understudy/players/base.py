@@ -1,0 +1,115 @@
+"""The two protocols of the query-release game.
+
+A *query player* looks at the data player's current distribution and, through the curator, picks
+where it is wrong; what it returns has been released and charged. A *data player* answers with a better
+distribution; it sees released answers only, so everything it does is post-processing. Neither holds
+private data. A method pairs one of each (see `understudy.game.methods`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.models import Measured
+from understudy.privacy.curator import Cell, Curator
+
+__all__ = [
+    "Answer", "Clique", "DataPlayer", "Measured", "MeasuredCell", "Model", "Problem",
+    "QueryPlayer", "View",
+]  # fmt: skip
+
+Clique = tuple[int, ...]
+Table = NDArray[np.float64]
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What everybody may know: domain sizes, the workload, and a public number of rows."""
+
+    shape: tuple[int, ...]
+    cliques: tuple[Clique, ...]
+    weights: tuple[float, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCell:
+    """A released cell: which query was selected and, where it was measured, its noisy count."""
+
+    clique: Clique
+    cell: Cell
+    value: float | None = None
+    sigma: float | None = None
+
+
+Answer = Measured | MeasuredCell
+
+
+class View(Protocol):
+    """A distribution over the universe, as far as marginals show it."""
+
+    def marginal(self, clique: Clique) -> Table:
+        """Shares summing to one, axes in the order of `clique`."""
+        ...
+
+
+class Model(View, Protocol):
+    """A distribution that can be sampled and saved."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Domain sizes."""
+        ...
+
+    def sample(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.unsignedinteger[Any]]]:
+        """Encoded rows."""
+        ...
+
+    def to_arrays(self) -> tuple[dict[str, object], dict[str, NDArray[np.float64]]]:
+        """(JSON description, arrays)."""
+        ...
+
+
+class QueryPlayer(Protocol):
+    """Finds, privately, where the data player is wrong. The only player who meets the curator."""
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds it plays; public and fixed in advance."""
+        ...
+
+    def play(
+        self, problem: Problem, curator: Curator, view: View, round: int
+    ) -> tuple[Answer, ...]:
+        """Released answers of this round. Every look at the data is a charge of the curator's."""
+        ...
+
+
+class DataPlayer(Protocol[S]):
+    """Keeps a distribution. Sees released answers only; `S` is its explicit state."""
+
+    def start(self, problem: Problem) -> S:
+        """The state before any answer."""
+        ...
+
+    def view(self, problem: Problem, state: S) -> View:
+        """The current distribution, for the query player to attack."""
+        ...
+
+    def respond(
+        self, problem: Problem, state: S, answers: tuple[Answer, ...], rng: np.random.Generator
+    ) -> S:
+        """The state after a round's answers. Randomness here is public: it is not privacy noise."""
+        ...
+
+    def finish(self, problem: Problem, state: S) -> Model:
+        """The model that the game was played for."""
+        ...
+
+
+AnyDataPlayer = DataPlayer[Any]

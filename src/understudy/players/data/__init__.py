@@ -1,0 +1,6 @@
+"""Data players: how a distribution learns from released answers."""
+
+from understudy.players.data.maxent import MaximumEntropy
+from understudy.players.data.multiplicative import MultiplicativeWeights
+
+__all__ = ["MaximumEntropy", "MultiplicativeWeights"]

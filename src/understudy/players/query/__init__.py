@@ -1,0 +1,7 @@
+"""Query players: who looks where, and what it costs."""
+
+from understudy.players.query.exponential import ExponentialMechanism
+from understudy.players.query.fixed import FixedMarginals
+from understudy.players.query.tree import SpanningTree
+
+__all__ = ["ExponentialMechanism", "FixedMarginals", "SpanningTree"]

@@ -1,0 +1,39 @@
+"""The exponential mechanism over all cells of the workload, with or without a measurement.
+
+Scores are |c − n·p| per cell (unsigned) or ±(c − n·p) with the side selected together with the cell
+(signed), sensitivity 1. Cost per round: one selection, and one Gaussian count where `sigma` is given.
+The mechanism is ε0²/8-zCDP by bounded range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from understudy.players.base import Answer, MeasuredCell, Problem, View
+from understudy.privacy.curator import Curator
+
+__all__ = ["ExponentialMechanism"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialMechanism:
+    """Selects one cell a round. `sigma = None` selects without measuring, then signed."""
+
+    rounds: int
+    sigma: float | None
+
+    SELECT = "select a cell"
+    MEASURE = "measure the cell"
+
+    def play(
+        self, problem: Problem, curator: Curator, view: View, round: int
+    ) -> tuple[Answer, ...]:
+        """See `QueryPlayer.play`."""
+        expected = [problem.rows * view.marginal(clique) for clique in problem.cliques]
+        signed = self.sigma is None
+        cell = curator.select_cell(self.SELECT, problem.cliques, expected, signed)
+        clique = problem.cliques[cell.marginal]
+        if self.sigma is None:
+            return (MeasuredCell(clique, cell),)
+        (value,) = curator.measure_cells(self.MEASURE, problem.cliques, [cell])
+        return (MeasuredCell(clique, cell, float(value), self.sigma),)

@@ -1,0 +1,245 @@
+"""The release on disk: a folder of plain files, written down in docs/bundle.md.
+
+    release.json       the promise, the method, the certificate, the ledger entries, a hash of each file
+    synthetic.parquet  the certified rows
+    schema.toml        the public facts about the columns
+    model.json         what the arrays of the model are
+    model.npz          the arrays
+
+No pickle. The folder is written beside its final name and renamed into place, so it is there whole
+or not at all. `release.json` has one canonical byte form, and ends with the digest of its own content.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+import zipfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy._version import __version__
+from understudy.errors import BundleError, InputError, WorkError
+from understudy.models import Decomposable
+from understudy.privacy.budget import Budget
+from understudy.privacy.chain import Entry, canonical
+from understudy.privacy.cost import Plan
+from understudy.privacy.relation import Relation
+from understudy.queries import Workload
+from understudy.releases.certificate import Certificate
+from understudy.schema import Schema
+
+if TYPE_CHECKING:
+    from understudy.releases.release import Release
+
+__all__ = ["FILES", "digest", "load", "manifest_bytes", "read_manifest", "require_absent", "save"]
+
+VERSION = 1
+FILES = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
+MANIFEST = "release.json"
+
+
+def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
+    """The one byte form of a manifest: sorted keys, two-space indent, UTF-8, a final newline."""
+    text = json.dumps(manifest, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode("utf-8")
+
+
+def digest(manifest: Mapping[str, Any]) -> str:
+    """sha256 of the canonical JSON of everything in the manifest but the digest itself."""
+    body = {name: value for name, value in manifest.items() if name != "digest"}
+    return hashlib.sha256(canonical(body)).hexdigest()
+
+
+def require_absent(path: Path) -> None:
+    """An existing folder is never overwritten, and a parent must exist: found before spending."""
+    if path.exists() or path.is_symlink():
+        raise InputError(
+            f"out = {path} exists already; a release is never overwritten: "
+            f"choose another folder or remove it"
+        )
+    if not path.parent.is_dir():
+        raise InputError(f"out = {path}: the folder {path.parent} does not exist; make it first")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"out = {path}: the folder {path.parent} cannot be written to")
+
+
+def save(release: Release, path: Path) -> Path:
+    """Write a bundle; it appears under `path` whole or not at all."""
+    require_absent(path)
+    staging = path.parent / f".{path.name}.partial-{secrets.token_hex(4)}"
+    try:
+        staging.mkdir()
+        contents = _contents(release)
+        manifest = _manifest(release, contents)
+        contents[MANIFEST] = manifest_bytes(manifest)
+        for name, data in contents.items():
+            with open(staging / name, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        _rename(staging, path)
+    except OSError as error:
+        raise WorkError(
+            f"out = {path} could not be written ({error.strerror or error}); nothing was left "
+            f"behind" + (". Free some space" if error.errno == errno.ENOSPC else "")
+        ) from None
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return path
+
+
+def _rename(staging: Path, path: Path) -> None:
+    require_absent(path)
+    os.rename(staging, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _contents(release: Release) -> dict[str, bytes]:
+    import pyarrow.parquet as pq
+
+    rows = io.BytesIO()
+    pq.write_table(release.rows, rows, compression="zstd")
+    description, arrays = release.model.to_arrays()
+    return {
+        "synthetic.parquet": rows.getvalue(),
+        "schema.toml": release.schema.dumps().encode("utf-8"),
+        "model.json": canonical(description) + b"\n",
+        "model.npz": _arrays_bytes(arrays),
+    }
+
+
+def _arrays_bytes(arrays: Mapping[str, NDArray[np.float64]]) -> bytes:
+    """An uncompressed .npz with fixed times, so that equal models are equal bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(arrays):
+            data = io.BytesIO()
+            np.lib.format.write_array(data, np.ascontiguousarray(arrays[name]), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue())
+    return out.getvalue()
+
+
+def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]:
+    manifest: dict[str, Any] = {
+        "format": "understudy release",
+        "version": VERSION,
+        "understudy": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "private": release.private,
+        "promise": {
+            **release.budget.to_json(),
+            "relation": str(release.relation),
+            "unit": "row",
+            "rows_public": release.rows_public,
+            "words": release.promise,
+        },
+        "method": dict(release.method),
+        "workload": release.workload.to_json(release.schema),
+        "rows": release.rows.num_rows,
+        "rows_estimate": release.rows_estimate,
+        "key": release.facts["key"],
+        "certificate": {**release.certificate.to_json(), "words": str(release.certificate)},
+        "ledger": {
+            "reservation": release.facts["reservation"],
+            "entries": [entry.to_json() for entry in release.entries],
+        },
+        "files": {
+            name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+            for name, data in sorted(contents.items())
+        },
+    }
+    manifest["digest"] = digest(manifest)
+    return manifest
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a bundle of this version."""
+    file = path / MANIFEST
+    if not file.is_file():
+        raise BundleError(f"{path} is not a release: it has no {MANIFEST}")
+    try:
+        manifest = json.loads(file.read_bytes())
+    except (ValueError, UnicodeDecodeError):
+        raise BundleError(f"{file} is not JSON; the release is damaged") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != "understudy release":
+        raise BundleError(f"{file} is not the manifest of an understudy release")
+    if manifest.get("version") != VERSION:
+        raise BundleError(
+            f"{path} has format version {manifest.get('version')}, this understudy reads {VERSION}; "
+            f"it was written by understudy {manifest.get('understudy')}: use that or a newer one"
+        )
+    return manifest
+
+
+def load(path: Path) -> Release:
+    """Read a bundle; raises `BundleError` on one that is damaged or of another version."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from understudy.releases.release import Release
+
+    manifest = read_manifest(path)
+    try:
+        schema = Schema.load(path / "schema.toml")
+        promise = manifest["promise"]
+        entries = tuple(Entry.from_json(line) for line in manifest["ledger"]["entries"])
+        reserve = next(e for e in entries if e.kind == "reserve" and e.body is not None)
+        assert reserve.body is not None
+        return Release(
+            schema=schema,
+            workload=Workload.from_json(manifest["workload"], schema),
+            model=load_model(path),
+            rows=pq.ParquetFile(path / "synthetic.parquet").read(),
+            certificate=_certificate(manifest),
+            budget=Budget.from_json(promise),
+            relation=Relation(promise["relation"]),
+            rows_public=promise["rows_public"],
+            rows_estimate=manifest["rows_estimate"],
+            plan=Plan.from_json(list(reserve.body["plan"])),
+            entries=entries,
+            method=manifest["method"],
+            private=manifest["private"],
+            facts={
+                "key": manifest["key"],
+                "understudy": manifest["understudy"],
+                "reservation": manifest["ledger"]["reservation"],
+            },
+        )
+    except FileNotFoundError as error:
+        raise BundleError(f"{path} lacks {Path(error.filename).name}; it is damaged") from None
+    except (
+        KeyError, TypeError, ValueError, AttributeError, StopIteration, AssertionError,
+        pa.ArrowException, zipfile.BadZipFile, OSError,
+    ) as error:  # fmt: skip
+        raise BundleError(
+            f"{path} is damaged ({type(error).__name__}: {error}); see `understudy verify {path}`"
+        ) from None
+
+
+def _certificate(manifest: Mapping[str, Any]) -> Certificate:
+    return Certificate.from_json(
+        {name: value for name, value in manifest["certificate"].items() if name != "words"}
+    )
+
+
+def load_model(path: Path) -> Decomposable:
+    """The model of a bundle; arrays are read without pickle."""
+    description = json.loads((path / "model.json").read_bytes())
+    with np.load(path / "model.npz", allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    return Decomposable.from_arrays(description, arrays)

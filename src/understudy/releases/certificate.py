@@ -1,0 +1,225 @@
+"""The certificate: a privately measured upper bound on the worst error, whatever the method did.
+
+Theorem (lattice version). Fix the M synthetic rows and the workload Q. Let
+K = max_{q in Q} |M·c_q(D) − n·ĉ_q| = n·M·g with g = max_q |c_q(D)/n − ĉ_q/M| the worst error. The
+curator releases R = ⌈L·K/M⌉ + Z, Z discrete Laplace with P(z) ∝ a^|z|, a = e^{−1/scale}, of
+sensitivity L under both relations. With t the least integer such that a^{t+1}/(1+a) ≤ β,
+
+    P( g > (R + t)/(L·n) ) ≤ P(Z ≤ −t−1) = a^{t+1}/(1+a) ≤ β.
+
+Where n is private it is replaced in the denominator by n_low = ñ − ⌈σ·z⌉, ñ the privately measured
+number of rows, which is above n with probability at most β_n (the discrete Gaussian has lighter tails
+than the continuous one: P(Z ≥ m+1) ≤ P(N ≥ m), Canonne-Kamath-Steinke 2020). The two failures add.
+
+Total variations on request: V_j + m over 16·n bounds TV_j for all J marginals at once, with
+m = ⌈σ·z_{(1−β)^{1/J}}⌉ (Šidák; the noises are independent). TV_j bounds the error of every question
+about the columns of marginal j.
+
+The statement is about these rows and this table; only the noise of the certificate is random.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.privacy import accounting
+from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
+from understudy.privacy.curator import VARIATION_GRID, Clique, Curator, variation_step
+from understudy.privacy.relation import Relation
+
+__all__ = ["Certificate", "certify", "forecast_margin", "variation_charge", "worst_charge"]
+
+LATTICE = 64
+"""Errors are measured in units of 1/64 row."""
+
+WORST = "certificate"
+VARIATION = "certificate of total variation"
+ROWS = "number of rows"
+
+# Of the failure probability, what covers a privately measured n.
+_ROWS_SHARE = 0.2
+
+
+def worst_charge(rho: Fraction) -> Charge:
+    """The charge of the bound on the maximum: pure ε with ε·tanh(ε/2) ≤ ρ."""
+    return Charge(WORST, Laplace.within(accounting.laplace_epsilon(rho), l1=LATTICE))
+
+
+def variation_charge(
+    rho: Fraction, relation: Relation, marginals: int, rows_public: bool
+) -> Charge:
+    """The charge of simultaneous bounds on the total variation of every marginal."""
+    step = variation_step(relation, rows_public=rows_public)
+    return Charge(VARIATION, Gaussian.within(rho, step=step, changes=marginals))
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What is certified about the bundled synthetic rows, at confidence 1 − beta, all of it at once.
+
+    `bound`: no cell of the workload is off by more than this share of the rows.
+    `variations`: per marginal of the workload, a bound on its total variation; None if not asked for.
+    The remaining fields are the released numbers from which a stranger recomputes both.
+    """
+
+    bound: float
+    beta: float
+    cells: int
+    rows: int
+    worst: int
+    rows_measured: int | None
+    rows_public: int | None
+    variations: tuple[float, ...] | None = None
+    variations_measured: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        text = (
+            f"worst error over {self.cells:,} cells of the workload ≤ {self.bound:.4f} "
+            f"({100 * (1 - self.beta):g} % confidence)"
+        )
+        if self.variations is not None:
+            text += f"; total variation of every marginal ≤ {max(self.variations):.4f}"
+        return text
+
+    def to_json(self) -> dict[str, Any]:
+        """For the bundle."""
+        return {
+            "bound": self.bound,
+            "beta": self.beta,
+            "cells": self.cells,
+            "rows": self.rows,
+            "worst": self.worst,
+            "rows_measured": self.rows_measured,
+            "rows_public": self.rows_public,
+            "variations": None if self.variations is None else list(self.variations),
+            "variations_measured": (
+                None if self.variations_measured is None else list(self.variations_measured)
+            ),
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Certificate:
+        """Read what `to_json` wrote."""
+        fields = dict(body)
+        for name in ("variations", "variations_measured"):
+            fields[name] = None if fields[name] is None else tuple(fields[name])
+        return cls(**fields)
+
+    @classmethod
+    def compute(
+        cls,
+        plan: Plan,
+        *,
+        beta: float,
+        cells: int,
+        rows: int,
+        worst: int,
+        rows_measured: int | None,
+        rows_public: int | None,
+        variations_measured: tuple[int, ...] | None = None,
+    ) -> Certificate:
+        """The bounds, from released numbers and the planned noise alone."""
+        worst_beta, rows_beta, variation_beta = _failures(
+            beta, rows_public is None, variations_measured is not None
+        )
+        n = _rows_bound(plan, rows_measured, rows_public, rows_beta)
+        event = plan[WORST].event
+        assert isinstance(event, Laplace)
+        bound = (worst + _laplace_margin(event.scale, worst_beta)) / (event.l1 * n)
+        variations = None
+        if variations_measured is not None:
+            noise = plan[VARIATION].event
+            assert isinstance(noise, Gaussian)
+            count = len(variations_measured)
+            margin = _gaussian_margin(noise.sigma, 1 - (1 - variation_beta) ** (1 / count))
+            variations = tuple(
+                min(1.0, max(0.0, (v + margin) / (2 * VARIATION_GRID * n)))
+                for v in variations_measured
+            )
+        return cls(
+            min(1.0, max(0.0, bound)),
+            beta,
+            cells,
+            rows,
+            worst,
+            rows_measured,
+            rows_public,
+            variations,
+            variations_measured,
+        )
+
+
+def certify(
+    curator: Curator,
+    plan: Plan,
+    cliques: Sequence[Clique],
+    synthetic: Sequence[NDArray[np.int64]],
+    size: int,
+    *,
+    beta: float,
+    rows_measured: int | None,
+) -> Certificate:
+    """Measure and bound the worst error of fixed synthetic counts. Charges are in the plan."""
+    worst = curator.worst_error(WORST, cliques, synthetic, size)
+    variations = None
+    if VARIATION in plan:
+        noisy = curator.total_variations(VARIATION, cliques, synthetic, size)
+        variations = tuple(int(v) for v in noisy)
+    return Certificate.compute(
+        plan,
+        beta=beta,
+        cells=sum(table.size for table in synthetic),
+        rows=size,
+        worst=worst,
+        rows_measured=rows_measured,
+        rows_public=curator.rows_public,
+        variations_measured=variations,
+    )
+
+
+def forecast_margin(plan: Plan, beta: float, rows: int, rows_private: bool) -> float:
+    """How much the certificate adds to the true worst error: noise margin plus its mean of zero."""
+    event = plan[WORST].event
+    assert isinstance(event, Laplace)
+    worst_beta, _, _ = _failures(beta, rows_private, VARIATION in plan)
+    return _laplace_margin(event.scale, worst_beta) / (event.l1 * max(rows, 1))
+
+
+def _failures(beta: float, rows_private: bool, variations: bool) -> tuple[float, float, float]:
+    """β split over the statements made, so that all hold together with probability 1 − β."""
+    rows_beta = beta * _ROWS_SHARE if rows_private else 0.0
+    left = beta - rows_beta
+    return (left / 2, rows_beta, left / 2) if variations else (left, rows_beta, 0.0)
+
+
+def _rows_bound(plan: Plan, rows_measured: int | None, rows_public: int | None, beta: float) -> int:
+    if rows_public is not None:
+        return max(1, rows_public)
+    assert rows_measured is not None
+    event = plan[ROWS].event
+    assert isinstance(event, Gaussian)
+    return max(1, rows_measured - _gaussian_margin(event.sigma, beta))
+
+
+def _laplace_margin(scale: float, beta: float) -> int:
+    """The least integer t with a^{t+1}/(1+a) ≤ β, a = e^{−1/scale}."""
+    log_mass = math.log1p(math.exp(-1 / scale))
+    t = max(0, math.ceil(scale * (-math.log(beta) - log_mass)) - 1)
+    while -(t + 1) / scale - log_mass > math.log(beta):
+        t += 1
+    while t > 0 and -t / scale - log_mass <= math.log(beta):
+        t -= 1
+    return t
+
+
+def _gaussian_margin(sigma: float, beta: float) -> int:
+    """m with P(Z ≥ m + 1) ≤ P(N(0, σ²) ≥ m) ≤ β."""
+    return max(0, math.ceil(sigma * NormalDist().inv_cdf(1 - beta)))

@@ -1,0 +1,332 @@
+"""From a table to a release: check everything, plan, reserve, play, sample, certify.
+
+The order is the promise. Everything that can be wrong with the input is found before the ledger is
+touched; the whole plan is in the ledger before a private row is counted; every draw is charged before
+it is made; an exception or Ctrl-C settles the account and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy._version import __version__
+from understudy.errors import InputError
+from understudy.game import Progress, play, silent
+from understudy.game.methods import Design, Forecast, Method
+from understudy.game.methods import method as named_method
+from understudy.privacy import accounting
+from understudy.privacy.budget import Budget, Exact, exact, split
+from understudy.privacy.cost import Charge, Gaussian, Plan
+from understudy.privacy.curator import Curator
+from understudy.privacy.ledger import Ledger, Reservation
+from understudy.privacy.noise import Noise, OpenDPNoise
+from understudy.privacy.relation import Relation
+from understudy.queries import Workload, WorkloadLike, counts, resolve
+from understudy.releases import certificate as certificates
+from understudy.releases.release import Release
+from understudy.schema import Schema
+from understudy.source import Source, read
+
+__all__ = ["Prepared", "prepare", "release"]
+
+_ONE_OFF = "this table"
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A release that has been checked and planned from public facts alone. Nothing is spent."""
+
+    schema: Schema
+    workload: Workload
+    method: Method
+    budget: Budget
+    design: Design
+    plan: Plan
+    beta: float
+
+    def cost(self) -> accounting.Spent:
+        """What the plan costs; at most the budget."""
+        return accounting.epsilon(self.plan, self.budget.delta)
+
+    def forecast(self, rows: int) -> Forecast:
+        """What to expect for a table of about `rows` rows."""
+        return self.method.forecast(self.design, self.plan, rows)
+
+    def margin(self, rows: int) -> float:
+        """What the certificate will add to the true worst error."""
+        private = self.design.rows is None
+        return certificates.forecast_margin(self.plan, self.beta, rows, private)
+
+
+def prepare(
+    schema: Schema,
+    *,
+    epsilon: Exact,
+    delta: Exact = "1e-9",
+    workload: WorkloadLike | None = None,
+    method: str | Method = "auto",
+    parameters: Mapping[str, Any] | None = None,
+    neighbours: str | Relation = Relation.ADD_REMOVE,
+    rows_public: int | None = None,
+    beta: float = 0.05,
+    certificate_share: Exact = "0.02",
+    variations: bool = False,
+) -> Prepared:
+    """Check the input and plan the charges. A pure function of public facts."""
+    budget = Budget.of(epsilon, delta)
+    relation = _relation(neighbours)
+    rows_public = _rows_public(rows_public, schema, relation, budget)
+    if not 0 < beta <= 0.5:
+        raise InputError(f"beta = {beta} must be above 0 and at most 0.5, for instance 0.05")
+    share = exact(certificate_share, "certificate_share")
+    if not 0 < share <= Fraction(1, 2):
+        raise InputError(
+            f"certificate_share = {certificate_share} must be above 0 and at most 0.5; 0.02 is usual"
+        )
+    schema.require_confirmed()
+    if not schema.modelled:
+        raise InputError("the schema has no column to synthesise; every one is an identifier")
+    resolved = resolve(workload if workload is not None else _default_workload(schema), schema)
+    chosen = named_method(method, **(parameters or {})) if isinstance(method, str) else method
+    design = Design(schema.shape, resolved.cliques, resolved.weights, relation, rows_public)
+    chosen.check(design)
+
+    def build(rho: Fraction) -> Plan:
+        shares: dict[str, Exact] = {"certificate": share}
+        if variations:
+            shares["variation"] = 2 * share
+        if rows_public is None:
+            shares["rows"] = "0.01"
+        shares["game"] = 1 - sum((exact(s) for s in shares.values()), Fraction(0))
+        part = split(rho, shares)
+        charges: list[Charge] = []
+        if rows_public is None:
+            charges.append(Charge(certificates.ROWS, Gaussian.within(part["rows"])))
+        charges += chosen.charges(design, part["game"])
+        charges.append(certificates.worst_charge(part["certificate"]))
+        if variations:
+            charges.append(
+                certificates.variation_charge(
+                    part["variation"], relation, len(resolved), rows_public is not None
+                )
+            )
+        return Plan(tuple(charges))
+
+    plan = accounting.calibrate(build, budget)
+    return Prepared(schema, resolved, chosen, budget, design, plan, beta)
+
+
+def release(
+    table: Any,
+    schema: Schema | str | Path,
+    *,
+    epsilon: Exact,
+    delta: Exact = "1e-9",
+    workload: WorkloadLike | None = None,
+    method: str | Method = "auto",
+    parameters: Mapping[str, Any] | None = None,
+    neighbours: str | Relation = Relation.ADD_REMOVE,
+    rows_public: int | None = None,
+    rows: int | None = None,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    beta: float = 0.05,
+    certificate_share: Exact = "0.02",
+    variations: bool = False,
+    key: int | None = None,
+    progress: Progress = silent,
+    noise: Noise | None = None,
+    before_spending: Callable[[Prepared], None] | None = None,
+) -> Release:
+    """Release a synthetic stand-in for `table` with (ε, δ)-differential privacy per row.
+
+    Guarantee: the returned object, all of it, is (ε, δ)-DP under `neighbours` ("add-remove" or
+    "replace" of one row); the certificate and, where it is private, the number of rows are inside
+    that ε. Everything charged is in the ledger before it is drawn.
+
+    table        a path (CSV, Parquet), a pandas, Polars or Arrow table, or what `read` returned
+    schema       a `Schema` or the path of its TOML file, confirmed
+    workload     what must come out well and is certified: "marginals:3", `marginals(3)`, a list of
+                 column tuples, a file; all pairs by default
+    method       "auto", "mst", "mwem", "independent"; `parameters` are its public settings
+    rows_public  the number of rows, if it may be known; otherwise it is measured and charged
+    rows         how many synthetic rows to make; by default as many as there seem to be
+    ledger       a ledger file and `dataset`, a name in it, to count against a total budget; without,
+                 the release keeps an account of its own
+    variations   also certify the total variation of every marginal, for answers with error bars
+    key          makes the public randomness (sampling) repeatable; privacy noise takes no seed
+    """
+    if not isinstance(schema, Schema):
+        schema = Schema.load(schema)
+    if rows is not None and rows < 1:
+        raise InputError(f"rows = {rows} must be at least 1")
+    if (ledger is None) != (dataset is None):
+        raise InputError("ledger and dataset go together: give both, or neither")
+    source: Source = table if _is_source(table) else read(table)
+    with ExitStack() as stack:
+        account: Ledger | None = None
+        if ledger is not None and dataset is not None:
+            account = ledger if isinstance(ledger, Ledger) else stack.enter_context(Ledger(ledger))
+            if rows_public is None:
+                rows_public = account.dataset(dataset).rows_public
+        prepared = prepare(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            workload=workload,
+            method=method,
+            parameters=parameters,
+            neighbours=neighbours,
+            rows_public=rows_public,
+            beta=beta,
+            certificate_share=certificate_share,
+            variations=variations,
+        )
+        if before_spending is not None:
+            before_spending(prepared)
+        noise = noise if noise is not None else OpenDPNoise()
+        key = secrets.randbits(63) if key is None else key
+        progress("reading", 0, 1)
+        bound = source.bind(schema)
+        progress("reading", 1, 1)
+        if account is None or dataset is None:
+            account, dataset = _one_off(stack, prepared), _ONE_OFF
+        reservation = stack.enter_context(
+            account.reserve(
+                dataset,
+                prepared.budget,
+                prepared.plan,
+                relation=prepared.design.relation,
+                private_noise=noise.private,
+                facts=_facts(prepared),
+            )
+        )
+        curator = Curator(bound, reservation, prepared.design.relation, noise, prepared.design.rows)
+        return _draw(prepared, source, curator, reservation, rows, key, noise.private, progress)
+
+
+def _draw(
+    prepared: Prepared,
+    source: Source,
+    curator: Curator,
+    reservation: Reservation,
+    rows: int | None,
+    key: int,
+    private: bool,
+    progress: Progress,
+) -> Release:
+    """Everything after the reservation: measure, play, sample, certify, settle."""
+    design, plan, schema = prepared.design, prepared.plan, prepared.schema
+    rng = np.random.default_rng(key)
+    measured = curator.rows(certificates.ROWS) if design.rows is None else None
+    estimate = max(1, design.rows or measured or 1)
+    query, data = prepared.method.players(design, plan)
+    model = play(design.problem(estimate), query, data, curator, rng, progress)
+    size = rows if rows is not None else estimate
+    progress("sampling", 0, 1)
+    codes = model.sample(size, rng)
+    synthetic = schema.decode(codes, rng)
+    progress("sampling", 1, 1)
+    progress("certifying", 0, 1)
+    cliques = prepared.workload.cliques
+    certificate = certificates.certify(
+        curator,
+        plan,
+        cliques,
+        counts(codes, schema.shape, cliques),
+        size,
+        beta=prepared.beta,
+        rows_measured=measured,
+    )
+    reservation.settle("finished")
+    progress("certifying", 1, 1)
+    return Release(
+        schema=schema,
+        workload=prepared.workload,
+        model=model,
+        rows=synthetic,
+        certificate=certificate,
+        budget=prepared.budget,
+        relation=design.relation,
+        rows_public=design.rows,
+        rows_estimate=estimate,
+        plan=plan,
+        entries=tuple(reservation.entries()),
+        method=prepared.method.describe(),
+        private=private,
+        facts={"key": str(key), "understudy": __version__, "reservation": reservation.id},
+        native=source.native,
+        _frame=source.frame,
+    )
+
+
+def _is_source(table: Any) -> bool:
+    return hasattr(table, "bind") and hasattr(table, "columns") and hasattr(table, "native")
+
+
+def _relation(neighbours: str | Relation) -> Relation:
+    try:
+        return Relation(neighbours)
+    except ValueError:
+        raise InputError(f"neighbours = {neighbours!r} must be 'add-remove' or 'replace'") from None
+
+
+def _rows_public(
+    declared: int | None, schema: Schema, relation: Relation, budget: Budget
+) -> int | None:
+    rows = declared if declared is not None else schema.rows_public
+    if rows is None and relation is Relation.REPLACE:
+        raise InputError(
+            "neighbours = replace makes the number of rows public: declare it with rows_public "
+            "(--rows-public N), or use neighbours = add-remove, which keeps it private"
+        )
+    if rows is not None and rows < 1:
+        raise InputError(f"rows_public = {rows} must be at least 1")
+    if rows is not None and budget.delta >= Fraction(1, rows):
+        raise InputError(
+            f"delta = {float(budget.delta):g} must be below 1/n = {1 / rows:.3g} for the declared "
+            f"n = {rows}: larger would allow publishing somebody's row; 1/n² = {1 / rows**2:.3g} "
+            f"or smaller is usual"
+        )
+    if rows is None and budget.delta > Fraction(1, 10_000):
+        raise InputError(
+            f"delta = {float(budget.delta):g} is too large for a table of unknown size; it must be "
+            f"far below 1/(number of rows): give 1e-9"
+        )
+    return rows
+
+
+def _default_workload(schema: Schema) -> str:
+    return f"marginals:{min(2, len(schema.modelled))}"
+
+
+def _facts(prepared: Prepared) -> dict[str, Any]:
+    """The public inputs that the plan followed from."""
+    return {
+        "schema": prepared.schema.digest(),
+        "workload": prepared.workload.to_json(prepared.schema),
+        "method": prepared.method.describe(),
+        "rows_public": prepared.design.rows,
+        "understudy": __version__,
+    }
+
+
+def _one_off(stack: ExitStack, prepared: Prepared) -> Ledger:
+    """A ledger of the release's own, on disk while it runs; its entries end up in the bundle."""
+    folder = Path(tempfile.mkdtemp(prefix="understudy-"))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    own = stack.enter_context(Ledger(folder / "ledger.db"))
+    own.open_dataset(
+        _ONE_OFF, prepared.budget, prepared.design.relation, rows_public=prepared.design.rows
+    )
+    return own

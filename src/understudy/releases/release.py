@@ -1,0 +1,127 @@
+"""A release: synthetic rows, the model they came from, the certificate and the account."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from understudy.errors import InputError
+from understudy.players.base import Model
+from understudy.privacy.budget import Budget
+from understudy.privacy.chain import Entry
+from understudy.privacy.cost import Plan
+from understudy.privacy.relation import Relation
+from understudy.queries import Workload
+from understudy.releases.answer import Answer, answer
+from understudy.releases.certificate import Certificate
+from understudy.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Release"]
+
+_CHUNK = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What came out. Everything here is released; using it costs nothing and reads no private row.
+
+    `rows` are the certified synthetic rows. `sample` draws further ones from the model: as private,
+    but not covered by the certificate, which speaks of the bundled rows alone.
+    """
+
+    schema: Schema
+    workload: Workload
+    model: Model
+    rows: pa.Table
+    certificate: Certificate
+    budget: Budget
+    relation: Relation
+    rows_public: int | None
+    rows_estimate: int
+    plan: Plan
+    entries: tuple[Entry, ...]
+    method: Mapping[str, Any]
+    private: bool
+    facts: Mapping[str, Any]
+    native: str = "arrow"
+    _frame: Any = field(default=None, repr=False)
+
+    @property
+    def epsilon(self) -> float:
+        """The ε that was promised."""
+        return float(self.budget.epsilon)
+
+    @property
+    def delta(self) -> float:
+        """The δ that was promised."""
+        return float(self.budget.delta)
+
+    @property
+    def promise(self) -> str:
+        """The guarantee in one sentence."""
+        words = self.relation.describe(rows_public=self.rows_public)
+        text = f"{self.budget}-differential privacy per row ({words})"
+        return text if self.private else "NOT PRIVATE (made with seeded test noise): " + text
+
+    def sample(
+        self, rows: int | None = None, *, key: int | None = None, like: str | None = None
+    ) -> Any:
+        """Fresh synthetic rows from the released model. Free, as often as you like.
+
+        `key` makes it repeatable. `like` is "arrow", "pandas" or "polars"; by default the kind of
+        table that the release was made from, and Arrow for a release read from disk.
+        """
+        import pyarrow as pa
+
+        parts = list(self.stream(self.rows.num_rows if rows is None else rows, key=key))
+        table = pa.concat_tables(parts)
+        if like is None and self._frame is not None:
+            return self._frame(table)
+        from understudy.source import to_frame
+
+        return to_frame(table, like or "arrow")  # type: ignore[arg-type]
+
+    def stream(self, rows: int, *, key: int | None = None) -> Iterator[pa.Table]:
+        """The same in tables of at most a million rows, for more rows than fit memory."""
+        if rows < 0 or rows != int(rows):
+            raise InputError(f"rows = {rows} must be a whole number, at least 0")
+        seeds = np.random.SeedSequence(secrets.randbits(128) if key is None else key)
+        done = 0
+        while True:
+            size = min(_CHUNK, rows - done)
+            rng = np.random.default_rng(seeds.spawn(1)[0])
+            yield self.schema.decode(self.model.sample(size, rng), rng)
+            done += size
+            if done >= rows:
+                return
+
+    def answer(self, predicate: str) -> Answer:
+        """The share of rows that satisfy a predicate, with a certified interval where there is one."""
+        return answer(self.schema, self.workload, self.rows, self.certificate, predicate)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the bundle folder. The folder must not exist yet; it appears whole or not at all."""
+        from understudy.releases.bundle import save
+
+        return save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Release:
+        """Read a bundle folder. Run `verify` on one that you did not make."""
+        from understudy.releases.bundle import load
+
+        return load(Path(path))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Release of {self.rows.num_rows:,} rows × {self.rows.num_columns} columns by "
+            f"{self.method.get('name')}: {self.promise}; {self.certificate}>"
+        )

@@ -1,0 +1,110 @@
+"""Methods as objects with the habits of SDV and scikit-learn: fit, sample, save, load, get_params."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from understudy.errors import InputError
+from understudy.game.methods import METHODS
+from understudy.releases.make import release
+from understudy.releases.release import Release
+from understudy.schema import Schema
+
+__all__ = ["MST", "MWEM", "Independent", "Synthesizer"]
+
+_COMMON: dict[str, Any] = {
+    "delta": "1e-9",
+    "workload": None,
+    "neighbours": "add-remove",
+    "rows_public": None,
+    "beta": 0.05,
+    "variations": False,
+}
+
+
+class Synthesizer:
+    """Fits a private synthetic stand-in. `fit` spends ε once; `sample` is free.
+
+    Keyword arguments are those of `understudy.release`, and the public settings of the method.
+    """
+
+    method: ClassVar[str] = "auto"
+
+    def __init__(self, epsilon: float | str = 1.0, **parameters: Any) -> None:
+        self._parameters: dict[str, Any] = {"epsilon": epsilon, **_COMMON}
+        self._settings: dict[str, Any] = {}
+        self._release: Release | None = None
+        self.set_params(**parameters)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All parameters by name."""
+        return {**self._parameters, **self._settings}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters; unknown names are refused."""
+        known = METHODS["mst" if self.method == "auto" else self.method]()
+        own = set(known.describe()) - {"name"}
+        for name, value in parameters.items():
+            if name in self._parameters:
+                self._parameters[name] = value
+            elif name in own:
+                self._settings[name] = value
+            else:
+                choices = ", ".join(sorted({*self._parameters, *own}))
+                raise InputError(
+                    f"{type(self).__name__}: {name!r} is not a parameter; it has {choices}"
+                )
+        return self
+
+    def fit(self, table: Any, schema: Schema | str | Path, **how: Any) -> Self:
+        """Make the release. `how` may hold ledger, dataset, key, progress, rows."""
+        self._release = release(
+            table,
+            schema,
+            method=self.method,
+            parameters=self._settings,
+            **self._parameters,
+            **how,
+        )
+        return self
+
+    @property
+    def release(self) -> Release:
+        """What `fit` made."""
+        if self._release is None:
+            raise InputError(f"{type(self).__name__} is not fitted; call fit(table, schema) first")
+        return self._release
+
+    def sample(self, num_rows: int | None = None, *, key: int | None = None) -> Any:
+        """Fresh synthetic rows; free."""
+        return self.release.sample(num_rows, key=key)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the release folder."""
+        return self.release.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a release folder."""
+        loaded = cls()
+        loaded._release = Release.load(path)
+        return loaded
+
+
+class Independent(Synthesizer):
+    """Every column by itself."""
+
+    method = "independent"
+
+
+class MST(Synthesizer):
+    """A private spanning tree of pairs under a maximum-entropy model."""
+
+    method = "mst"
+
+
+class MWEM(Synthesizer):
+    """Multiplicative weights with the exponential mechanism, for universes that fit."""
+
+    method = "mwem"

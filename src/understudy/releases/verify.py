@@ -1,0 +1,316 @@
+"""Check a release offline, trusting neither the custodian's word nor ours.
+
+Every check recomputes something from the bundle alone; `docs/bundle.md` says how a stranger would.
+What a bundle cannot show by itself is that nobody rewrote all of it consistently: for that, compare
+its digest with the one the custodian published, or with the custodian's ledger.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import (
+    BundleError,
+    ChainBroken,
+    InputError,
+    PrivacyError,
+    UnderstudyError,
+    VerificationError,
+)
+from understudy.privacy import accounting
+from understudy.privacy.budget import Budget
+from understudy.privacy.chain import Entry, check_chain
+from understudy.privacy.cost import Plan, Zcdp, event_from_json
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.relation import Relation
+from understudy.queries import Workload, counts
+from understudy.releases.bundle import FILES, MANIFEST, digest, load, manifest_bytes, read_manifest
+from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
+
+__all__ = ["Check", "Verification", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was recomputed, and how it came out."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """All checks of a release."""
+
+    checks: tuple[Check, ...]
+    digest: str | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+    def require(self) -> None:
+        """Raise `VerificationError` unless every check passed."""
+        failed = [f"{check.name}: {check.detail}" for check in self.checks if not check.passed]
+        if failed:
+            raise VerificationError("the release is refused: " + "; ".join(failed))
+
+
+class _Refused(Exception):
+    """A check found something."""
+
+
+def verify(
+    path: str | Path,
+    *,
+    expected_digest: str | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+) -> Verification:
+    """Recompute everything that a release states. Never raises on a bad bundle; see `passed`."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise BundleError(f"{folder} is not a folder; give the folder of a release")
+    manifest = read_manifest(folder)
+    checks: list[Check] = []
+
+    def check(name: str, look: Callable[[], str]) -> bool:
+        try:
+            checks.append(Check(name, True, look()))
+        except _Refused as refusal:
+            checks.append(Check(name, False, str(refusal)))
+        except UnderstudyError as error:
+            checks.append(Check(name, False, str(error)))
+        except (KeyError, TypeError, ValueError, AttributeError, LookupError, OSError) as error:
+            checks.append(
+                Check(name, False, f"it cannot be read ({type(error).__name__}: {error})")
+            )
+        return checks[-1].passed
+
+    check("manifest", lambda: _manifest(folder, manifest, expected_digest))
+    files = check("files", lambda: _files(folder, manifest))
+    chain = check("ledger chain", lambda: _chain(manifest))
+    if chain:
+        check("charges", lambda: _charges(manifest))
+        check("privacy", lambda: _privacy(manifest))
+        check("certificate", lambda: _certificate(manifest))
+    if files:
+        check("rows", lambda: _rows(folder, manifest))
+    if ledger is not None:
+        check("custodian's ledger", lambda: _custodian(manifest, Path(ledger), dataset))
+    return Verification(tuple(checks), manifest.get("digest"))
+
+
+def _manifest(folder: Path, manifest: Mapping[str, Any], expected: str | None) -> str:
+    if (folder / MANIFEST).read_bytes() != manifest_bytes(manifest):
+        raise _Refused(f"{MANIFEST} is not in its canonical form; it was changed")
+    if digest(manifest) != manifest.get("digest"):
+        raise _Refused(f"{MANIFEST} does not match its digest; it was changed")
+    if expected is not None and expected != manifest["digest"]:
+        raise _Refused(f"its digest is {manifest['digest']}, not the published {expected}")
+    if manifest["private"] is not True:
+        raise _Refused("made with seeded test noise: NOT PRIVATE")
+    return f"digest {manifest['digest']}"
+
+
+def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
+    stated = manifest["files"]
+    if set(stated) != set(FILES):
+        raise _Refused(f"it must list {', '.join(FILES)}; it lists {', '.join(sorted(stated))}")
+    there = {item.name for item in folder.iterdir()} - {MANIFEST, "report.html"}
+    if there - set(FILES):
+        raise _Refused(f"files that it does not list: {', '.join(sorted(there - set(FILES)))}")
+    for name, facts in stated.items():
+        file = folder / name
+        if not file.is_file():
+            raise _Refused(f"{name} is missing")
+        data = file.read_bytes()
+        if len(data) != facts["bytes"] or hashlib.sha256(data).hexdigest() != facts["sha256"]:
+            raise _Refused(f"{name} was changed")
+    return f"{len(stated)} files match their hashes"
+
+
+def _entries(manifest: Mapping[str, Any]) -> list[Entry]:
+    return [Entry.from_json(line) for line in manifest["ledger"]["entries"]]
+
+
+def _chain(manifest: Mapping[str, Any]) -> str:
+    entries = _entries(manifest)
+    if not entries:
+        raise ChainBroken("the ledger is empty")
+    check_chain(entries, whole=False)
+    return f"{len(entries)} entries hold together"
+
+
+def _own(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Entry]]:
+    """The reserve entry's body and this release's later entries."""
+    reservation = manifest["ledger"]["reservation"]
+    own = [
+        e for e in _entries(manifest) if e.body is not None and e.body["reservation"] == reservation
+    ]
+    if not own or own[0].kind != "reserve" or own[0].body is None:
+        raise _Refused("the ledger does not begin with the release's reservation")
+    if [e.kind for e in own].count("reserve") != 1:
+        raise _Refused("the ledger reserves the release more than once")
+    return own[0].body, own[1:]
+
+
+def _charges(manifest: Mapping[str, Any]) -> str:
+    reserve, later = _own(manifest)
+    plan = Plan.from_json(list(reserve["plan"]))
+    if not later or later[-1].kind != "settle" or later[-1].body is None:
+        raise _Refused("the release was not settled")
+    if later[-1].body["outcome"] != "finished":
+        raise _Refused(f"the release was settled as {later[-1].body['outcome']!r}")
+    drawn: dict[str, int] = {}
+    for entry in later[:-1]:
+        if entry.kind != "charge" or entry.body is None:
+            raise _Refused(f"entry {entry.seq} of kind {entry.kind!r} stands among the charges")
+        purpose = entry.body["purpose"]
+        slot = plan[purpose]
+        event = event_from_json(entry.body["event"])
+        if not isinstance(slot.event, Zcdp) and event != slot.event:
+            raise _Refused(f"entry {entry.seq}: the charge for {purpose!r} is not the planned one")
+        drawn[purpose] = drawn.get(purpose, 0) + 1
+        if not isinstance(slot.event, Zcdp) and drawn[purpose] > slot.times:
+            raise _Refused(f"{purpose!r} was drawn more often than planned")
+    if set(drawn) != {charge.purpose for charge in plan}:
+        missing = {charge.purpose for charge in plan} - set(drawn)
+        raise _Refused(f"no charge was made for {', '.join(sorted(missing))}")
+    for slot in plan:
+        if not isinstance(slot.event, Zcdp) and drawn[slot.purpose] != slot.times:
+            raise _Refused(
+                f"{slot.purpose!r} has {drawn[slot.purpose]} charges, its plan has {slot.times}"
+            )
+    return f"{sum(drawn.values())} draws, each as planned"
+
+
+def _privacy(manifest: Mapping[str, Any]) -> str:
+    promise = manifest["promise"]
+    budget = Budget.from_json(promise)
+    reserve, _ = _own(manifest)
+    if Budget.from_json(reserve["budget"]) != budget:
+        raise _Refused("the stated ε and δ are not those reserved in the ledger")
+    if reserve["relation"] != promise["relation"]:
+        raise _Refused("the stated neighbours are not those of the ledger")
+    if reserve["noise"] != "opendp":
+        raise _Refused("made with seeded test noise: NOT PRIVATE")
+    if reserve["facts"]["rows_public"] != promise["rows_public"]:
+        raise _Refused("the stated public number of rows is not that of the ledger")
+    relation = Relation(promise["relation"])
+    if relation is Relation.REPLACE and promise["rows_public"] is None:
+        raise PrivacyError("neighbours = replace needs a public number of rows")
+    for name in ("method", "workload"):
+        if reserve["facts"][name] != manifest[name]:
+            raise _Refused(f"the stated {name} is not the one in the ledger")
+    spent = accounting.epsilon(Plan.from_json(list(reserve["plan"])), budget.delta)
+    if spent.epsilon > budget.epsilon:
+        raise _Refused(
+            f"the plan costs ε = {spent.epsilon:.6g} at δ = {float(budget.delta):g}, "
+            f"more than the stated {float(budget.epsilon):g}"
+        )
+    return (
+        f"ε = {spent.epsilon:.6g} at δ = {float(budget.delta):g} recomputed by {spent.by}, "
+        f"within the stated {float(budget.epsilon):g}"
+    )
+
+
+def _certificate(manifest: Mapping[str, Any]) -> str:
+    reserve, _ = _own(manifest)
+    plan = Plan.from_json(list(reserve["plan"]))
+    stated = Certificate.from_json(
+        {name: value for name, value in manifest["certificate"].items() if name != "words"}
+    )
+    if WORST not in plan or (stated.variations is not None) != (VARIATION in plan):
+        raise _Refused("the certificate was not charged")
+    if (stated.rows_measured is not None) != (ROWS in plan):
+        raise _Refused("the number of rows was not charged")
+    if stated.rows_public != manifest["promise"]["rows_public"] or stated.rows != manifest["rows"]:
+        raise _Refused("the certificate speaks of another table")
+    again = Certificate.compute(
+        plan,
+        beta=stated.beta,
+        cells=stated.cells,
+        rows=stated.rows,
+        worst=stated.worst,
+        rows_measured=stated.rows_measured,
+        rows_public=stated.rows_public,
+        variations_measured=stated.variations_measured,
+    )
+    if again != stated or manifest["certificate"].get("words") != str(stated):
+        raise _Refused(f"recomputed from its measurement, the bound is {again.bound}")
+    return str(stated)
+
+
+def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
+    release = load(folder)
+    reserve, _ = _own(manifest)
+    if release.schema.digest() != reserve["facts"]["schema"]:
+        raise _Refused("schema.toml is not the schema in the ledger")
+    if release.rows.num_rows != manifest["rows"]:
+        raise _Refused(
+            f"synthetic.parquet has {release.rows.num_rows} rows, not {manifest['rows']}"
+        )
+    problems = release.schema.illegal(release.rows)
+    if problems:
+        raise _Refused("rows are not legal under the schema: " + "; ".join(problems[:3]))
+    if release.model.shape != release.schema.shape:
+        raise _Refused("the model is of another shape than the schema")
+    workload = Workload.from_json(manifest["workload"], release.schema)
+    cells = sum(
+        table.size
+        for table in counts(
+            release.schema.encode(release.rows), release.schema.shape, workload.cliques
+        )
+    )
+    if cells != release.certificate.cells:
+        raise _Refused(f"the workload has {cells} cells, not {release.certificate.cells}")
+    return f"{release.rows.num_rows:,} rows × {release.rows.num_columns} columns, all legal"
+
+
+def _custodian(manifest: Mapping[str, Any], path: Path, dataset: str | None) -> str:
+    if not path.is_file():
+        raise InputError(f"ledger {path} does not exist")
+    with Ledger(path) as ledger:
+        names = [dataset] if dataset is not None else ledger.datasets()
+        own = {e.hash for e in _entries(manifest)}
+        for name in names:
+            ledger.verify(name)
+            entries = ledger.entries(name)
+            if own <= {e.hash for e in entries}:
+                published = [
+                    e.body["bundle"]
+                    for e in entries
+                    if e.kind == "publish"
+                    and e.body is not None
+                    and e.body["reservation"] == manifest["ledger"]["reservation"]
+                ]
+                if published and manifest["digest"] not in published:
+                    raise _Refused(f"dataset {name!r} published another bundle for this release")
+                return f"every entry is in dataset {name!r}" + (
+                    ", with this bundle's digest" if published else ""
+                )
+    raise _Refused(f"its entries are not in {path}")
+
+
+def to_json(verification: Verification) -> str:
+    """For machines."""
+    return json.dumps(
+        {
+            "passed": verification.passed,
+            "digest": verification.digest,
+            "checks": [
+                {"name": c.name, "passed": c.passed, "detail": c.detail}
+                for c in verification.checks
+            ],
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
