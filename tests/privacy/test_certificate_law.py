@@ -1,0 +1,152 @@
+"""The lattice certificate: its exact privacy on all neighbours, and its coverage."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from privacy_fakes import FakeCharges, FakeCounts, StillNoise, table_of
+
+from understudy.privacy import accounting
+from understudy.privacy.cost import Laplace
+from understudy.privacy.curator import Curator
+from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.relation import Relation
+from understudy.testing.exact import (
+    PrivacyViolation,
+    check,
+    compare,
+    discrete_laplace_law,
+    neighbours,
+)
+
+SHAPE = (2, 2)
+UNIVERSE = tuple(itertools.product((0, 1), repeat=2))
+CLIQUES = ((0,), (1,), (0, 1))
+N = 3
+CASES = [
+    pytest.param(Relation.REPLACE, N, id="replace"),
+    pytest.param(Relation.ADD_REMOVE, N, id="add-remove-public-n"),
+    pytest.param(Relation.ADD_REMOVE, None, id="add-remove-private-n"),
+]
+SYNTHETICS = [
+    (UNIVERSE[0],),
+    (UNIVERSE[0], UNIVERSE[3]),
+    (UNIVERSE[1], UNIVERSE[1], UNIVERSE[2]),
+    (*UNIVERSE, UNIVERSE[0]),
+]
+
+
+def tables(rows):
+    return tuple(table_of(rows, SHAPE, clique) for clique in CLIQUES)
+
+
+def certify(rows, synthetic, event, relation, public, noise):
+    curator = Curator(FakeCounts(SHAPE, rows), FakeCharges(c=event), relation, noise, public)
+    return curator.worst_error("c", CLIQUES, tables(synthetic), len(synthetic))
+
+
+def certificate_law(synthetic, event, relation, public, factor=1.0):
+    """The exact law of what the curator hands out: the sampler's argument, plus discrete Laplace."""
+
+    def mechanism(rows):
+        noise = StillNoise()
+        certify(rows, synthetic, event, relation, public, noise)
+        ((centre,),) = (np.ravel(values) for values in noise.values)
+        ((_, scale),) = noise.log
+        return discrete_laplace_law(int(centre), factor * scale, range(0, 5 * event.l1))
+
+    return mechanism
+
+
+@pytest.mark.parametrize(("relation", "public"), CASES)
+@pytest.mark.parametrize("synthetic", SYNTHETICS, ids=len)
+@pytest.mark.parametrize("l1", [1, 16])
+def test_certificate_keeps_what_is_charged_on_every_neighbour(relation, public, synthetic, l1):
+    pairs = list(neighbours(UNIVERSE, N, relation.value))
+    event = Laplace(l1 / 0.4, l1=l1)
+    epsilon, rho = float(accounting.pure(event)), float(accounting.rho(event))
+    assert epsilon == pytest.approx(0.4)
+    report = check(
+        certificate_law(synthetic, event, relation, public), pairs, pure=epsilon, rho=rho
+    )
+    assert report.pure <= epsilon + 1e-12
+    half = certificate_law(synthetic, event, relation, public, factor=0.5)
+    with pytest.raises(PrivacyViolation):
+        check(half, pairs, pure=report.pure)
+
+
+@pytest.mark.parametrize(("relation", "public"), CASES)
+def test_the_worst_case_ratio_is_exactly_the_charge(relation, public):
+    pairs = list(neighbours(UNIVERSE, N, relation.value))
+    event = Laplace(40.0, l1=16)
+    ratios = [
+        check(certificate_law(s, event, relation, public), pairs, pure=0.4).pure
+        for s in ((UNIVERSE[0],), (UNIVERSE[0], UNIVERSE[0]))
+    ]
+    assert max(ratios) == pytest.approx(0.4, abs=1e-12)
+
+
+def test_the_ratio_is_reached_on_both_tails_and_nowhere_exceeded():
+    """Copies shifted by the sensitivity: e^ε outside the shift, less inside."""
+    found = compare(*(discrete_laplace_law(c, 10.0, range(-30, 50)) for c in (0, 16)))
+    ratios = dict(zip(found.outputs, found.log_ratios, strict=True))
+    for x in range(-30, 50):
+        expected = (abs(x - 16) - abs(x)) / 10.0
+        assert ratios[x] == pytest.approx(expected, abs=1e-12)
+    assert found.max_log_ratio == pytest.approx(1.6, abs=1e-12)
+
+
+# --- coverage -----------------------------------------------------------------------------------
+
+
+def margin(scale, beta):
+    """Least t with a^{t+1}/(1+a) <= beta: then P(Z < -t) <= beta for discrete Laplace Z."""
+    a = math.exp(-1 / scale)
+    t = max(0, math.ceil(scale * math.log(1 / (beta * (1 + a))) - 1) - 2)
+    while a ** (t + 1) / (1 + a) > beta:
+        t += 1
+    return t
+
+
+@pytest.mark.parametrize("scale", [1.0, 7.5, 320.0])
+@pytest.mark.parametrize("beta", [0.01, 0.05, 0.25])
+def test_margin_is_the_exact_quantile(scale, beta):
+    a, t = math.exp(-1 / scale), margin(scale, beta)
+
+    def miss(t):
+        z = np.arange(t + 1, t + 2000 + int(60 * scale))
+        return float(((1 - a) / (1 + a) * a**z).sum())
+
+    assert miss(t) == pytest.approx(a ** (t + 1) / (1 + a), rel=1e-9)
+    assert miss(t) <= beta
+    assert t == 0 or miss(t - 1) > beta
+
+
+def covers(misses, times, beta):
+    sd = math.sqrt(beta * (1 - beta) / times)
+    return abs(misses / times - beta) <= 3.5 * sd
+
+
+TRUE_ROWS = ((0, 0),) * 4 + ((0, 1),) * 2 + ((1, 1),)
+FAKE_ROWS = ((1, 0), (0, 0), (1, 1))
+
+
+@pytest.mark.parametrize("make", [OpenDPNoise, lambda: SeededNoise(2)], ids=["opendp", "seeded"])
+@pytest.mark.parametrize("beta", [0.05, 0.25])
+def test_two_thousand_certificates_miss_as_often_as_stated(make, beta):
+    times, event = 2_000, Laplace(320.0, l1=16)
+    n, size, relation = len(TRUE_ROWS), len(FAKE_ROWS), Relation.ADD_REMOVE
+    worst = max(
+        np.abs(t / n - s / size).max()
+        for t, s in zip(tables(TRUE_ROWS), tables(FAKE_ROWS), strict=True)
+    )
+    noise = make()
+    answers = [certify(TRUE_ROWS, FAKE_ROWS, event, relation, None, noise) for _ in range(times)]
+
+    def misses(t):
+        return sum((answer + t) / (event.l1 * n) < worst - 1e-12 for answer in answers)
+
+    assert covers(misses(margin(event.scale, beta)), times, beta)
+    for wrong in (margin(event.scale * 2 / 3, beta), margin(event.scale * 3 / 2, beta)):
+        assert not covers(misses(wrong), times, beta)
