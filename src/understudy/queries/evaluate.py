@@ -120,7 +120,7 @@ class Counter:
 
 
 def _tally(flat: NDArray[np.int64], packed: NDArray[np.int64]) -> None:
-    if flat.size <= 2 * CHUNK_ROWS:
+    if flat.size <= 4 * packed.size:
         flat += np.bincount(packed, minlength=flat.size)
     else:  # far more cells than rows: touch only the cells that occur
         np.add.at(flat, packed, 1)

@@ -1,0 +1,103 @@
+"""The source room: where private rows live, and how they are counted there.
+
+`read` points at a table; `Source.bind` checks its header against a schema; what comes back answers
+the curator with exact counts, sealed in `Sensitive`.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import InputError
+from understudy.source.base import Native, Source, read_table
+from understudy.source.frames import to_frame
+
+__all__ = ["Native", "Source", "read", "read_table", "to_frame"]
+
+_ENGINES = (None, "memory", "duckdb")
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
+_LEAST_MEMORY = 10**8
+
+
+def read(
+    table: Any,
+    *,
+    null_values: Sequence[str] | None = None,
+    memory_limit: int | str | None = None,
+    engine: str | None = None,
+) -> Source:
+    """Point at a table. Nothing is read yet but its header.
+
+    Args:
+        table: A pandas or Polars (also lazy) frame, an Arrow table or batch; or the path of a CSV
+            or Parquet file, of a folder of Parquet files, or a glob. A `Source` is handed back.
+        null_values: Texts that stand for null, such as `["?"]`, beside those that the schema names.
+            An empty cell of a CSV file is always null.
+        memory_limit: Bytes, or a text such as "2GB", that reading a file may take; by default half
+            of what is free.
+        engine: "memory" encodes a file once and keeps the codes; "duckdb" scans it for each
+            question and keeps nothing. By default the first if the codes fit the memory.
+
+    Raises:
+        SourceError: No such file, an unknown format, or a header that cannot be one.
+        InputError: An option that is malformed.
+    """
+    if engine not in _ENGINES:
+        raise InputError(f"engine={engine!r}: it is 'memory' or 'duckdb'")
+    if isinstance(null_values, str):
+        raise InputError(f"null_values={null_values!r}: give a list, such as [{null_values!r}]")
+    nulls = tuple(null_values or ())
+    limit = None if memory_limit is None else _bytes(memory_limit)
+    if not isinstance(table, (str, Path)):
+        if callable(getattr(table, "bind", None)) and callable(getattr(table, "scans", None)):
+            return table
+        if engine == "duckdb":
+            raise InputError("engine='duckdb' reads files; this table is in memory already")
+        from understudy.source.memory import frame_source
+
+        return frame_source(table, nulls)
+
+    from understudy.source.files import FileSource, find
+
+    files = find(table)
+    room = limit or _free_memory() // 2
+    if engine == "memory" or (engine is None and files.footprint() <= room):
+        return FileSource(files, nulls)
+    from understudy.source.duckdb import DuckDBSource
+
+    return DuckDBSource(files, nulls, memory_limit=room)
+
+
+def _bytes(size: int | str) -> int:
+    """A number of bytes from 2_000_000_000, "2GB" or "1.5 GiB"."""
+    if isinstance(size, str):
+        match = _SIZE.fullmatch(size.strip())
+        if match is None:
+            raise InputError(f"memory_limit={size!r}: write for instance '2GB' or '512MB'")
+        base = 1024 if match[3] else 1000
+        found = int(float(match[1]) * base ** " KMGT".index(match[2].upper() or " "))
+    else:
+        found = size
+    if found < _LEAST_MEMORY:
+        raise InputError(f"memory_limit={size!r}: reading takes at least 100MB")
+    return found
+
+
+def _free_memory() -> int:
+    """Bytes that are free for use: of the machine, or of the container if that has fewer."""
+    free = _LEAST_MEMORY
+    try:
+        meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
+        free = int(re.findall(r"MemAvailable:\s*([0-9]+)", meminfo)[0]) * 1024
+    except (OSError, IndexError):
+        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+            free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        free = min(free, limit - int((group / "memory.current").read_text(encoding="ascii")))
+    except (OSError, ValueError):
+        pass
+    return max(free, 2 * _LEAST_MEMORY)

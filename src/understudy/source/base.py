@@ -1,0 +1,258 @@
+"""What a source is, and the exact counts that a bound source hands to the curator, sealed.
+
+A source knows a table's header, which is public, and how to scan its rows, which are private. What
+leaves it is either `Sensitive` or depends on the header alone: no message, no warning and no exit
+code tells anything about a row.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import SourceError, WorkError
+from understudy.privacy.curator import ExactCounts
+from understudy.privacy.sensitive import Sensitive
+from understudy.queries.evaluate import Clique, Counter
+from understudy.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "BATCH_ROWS",
+    "EncodedCounts",
+    "Native",
+    "Source",
+    "StreamedCounts",
+    "Unreadable",
+    "check_duplicates",
+    "check_header",
+    "fold",
+    "read_table",
+    "with_nulls",
+]
+
+Native: TypeAlias = Literal["arrow", "pandas", "polars"]
+"""The kinds of table that rows are handed back in."""
+
+BATCH_ROWS = 1 << 16
+"""Rows that are read and encoded at once."""
+
+Accumulator = TypeVar("Accumulator")
+
+
+class Source(Protocol):
+    """A table that has been pointed at; nothing but its header has been read."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The header, in the table's order; public."""
+        ...
+
+    @property
+    def native(self) -> Native:
+        """The kind of table that was given, in which rows are handed back; "arrow" for files."""
+        ...
+
+    def describe(self) -> str:
+        """One line for people, without a fact about the rows."""
+        ...
+
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+        """Ways to read these columns once, best first; the next is tried if one is `Unreadable`.
+
+        The rows are raw and private; files of text give texts.
+        """
+        ...
+
+    def bind(self, schema: Schema) -> ExactCounts:
+        """Check the header against the schema; what comes back answers with exact counts, sealed.
+
+        Raises:
+            SourceError: Columns are missing or not in the schema, or the file is damaged.
+        """
+        ...
+
+    def frame(self, table: "pa.Table") -> Any:
+        """Hand (synthetic) rows back in the kind, and with the dtypes, that the source came in."""
+        ...
+
+
+class Unreadable(Exception):
+    """One way of reading failed; says nothing about why, because why may be private."""
+
+
+class EncodedCounts:
+    """Exact counts of rows that are held in memory as codes, a byte or two a cell."""
+
+    def __init__(self, codes: list[NDArray[np.unsignedinteger]], schema: Schema) -> None:
+        self.shape: tuple[int, ...] = tuple(schema.shape)
+        self._codes = codes
+
+    @classmethod
+    def encode(cls, source: Source, schema: Schema) -> "EncodedCounts":
+        """Read the source once; raw rows are dropped as soon as they are encoded."""
+        names = _modelled(schema)
+        parts = fold(
+            source,
+            names,
+            lambda: [schema.encode(_no_rows(names))],
+            lambda done, batch: done.append(schema.encode(batch)),
+        )
+        codes = []
+        for position in range(len(names)):
+            codes.append(np.concatenate([part[position] for part in parts]))
+            for part in parts:  # a column's parts go as soon as they are joined
+                part[position] = codes[-1][:0]
+        return cls(codes, schema)
+
+    def rows(self) -> Sensitive[int]:
+        """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
+        return Sensitive(int(self._codes[0].size))
+
+    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
+        """Exact marginal tables, sealed. One neighbour moves `Relation.changed_cells` of each."""
+        counter = Counter(self.shape, cliques)
+        counter.add(self._codes)
+        return Sensitive(counter.tables())
+
+
+class StreamedCounts:
+    """Exact counts of rows that stay where they are: one scan for each call."""
+
+    def __init__(self, source: Source, schema: Schema) -> None:
+        self.shape: tuple[int, ...] = tuple(schema.shape)
+        self._source = source
+        self._schema = schema
+
+    def rows(self) -> Sensitive[int]:
+        """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
+
+        def add(total: list[int], batch: "pa.RecordBatch") -> None:
+            total[0] += batch.num_rows
+
+        return Sensitive(self._scan(_modelled(self._schema)[:1], lambda: [0], add)[0])
+
+    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
+        """Exact marginal tables, sealed. One neighbour moves `Relation.changed_cells` of each."""
+        schema, cliques = self._schema, tuple(cliques)
+        counter = self._scan(
+            _modelled(schema),
+            lambda: Counter(self.shape, cliques),
+            lambda counter, batch: counter.add(schema.encode(batch)),
+        )
+        return Sensitive(counter.tables())
+
+    def _scan(
+        self,
+        names: Sequence[str],
+        start: Callable[[], Accumulator],
+        add: Callable[[Accumulator, "pa.RecordBatch"], object],
+    ) -> Accumulator:
+        try:
+            return fold(self._source, names, start, add)
+        except SourceError as error:  # by now a charge may have been made
+            raise WorkError(f"{error}; what was charged until now stays in the ledger") from None
+
+
+def fold(
+    source: Source,
+    names: Sequence[str],
+    start: Callable[[], Accumulator],
+    add: Callable[[Accumulator, "pa.RecordBatch"], object],
+) -> Accumulator:
+    """Add up the batches of one scan, from the start again if a way of reading fails half-way."""
+    for scan in source.scans(names):
+        accumulator = start()
+        try:
+            for batch in scan:
+                add(accumulator, batch)
+        except Unreadable:
+            continue
+        return accumulator
+    raise SourceError(
+        f"{source.describe()}: the rows cannot be read; a file may be damaged, or too large for "
+        "memory_limit; a lazy frame may fail when it is collected"
+    )
+
+
+def read_table(source: Source) -> "pa.Table":
+    """Every raw row, in any order, **private and not sealed**: for a custodian's own look.
+
+    Only `schema draft` and `schema check`, which say that their output is not private, need this.
+    """
+    import pyarrow as pa
+
+    batches = fold(source, source.columns, list["pa.RecordBatch"], list.append)
+    if not batches:
+        return _no_rows(source.columns)
+    return pa.concat_tables(
+        (pa.Table.from_batches([batch]) for batch in batches), promote_options="permissive"
+    )
+
+
+def check_header(columns: Sequence[str], schema: Schema, where: str) -> None:
+    """Compare a table's header with the schema.
+
+    A header that shares no name with the schema may be a row: its cells are not quoted then.
+
+    Raises:
+        SourceError: Names the columns on either side, near misses and the remedy.
+    """
+    declared = [column.name for column in schema.columns]
+    missing = [name for name in declared if name not in columns]
+    extra = [name for name in columns if name not in declared]
+    if not missing and not extra:
+        return
+    if len(missing) == len(declared):
+        raise SourceError(
+            f"{where}: none of the schema's columns ({', '.join(map(repr, declared))}) is in the "
+            "header. If the first line is a row, add a line with the column names above it; "
+            "otherwise take the schema of this table"
+        )
+    problems = []
+    if missing:
+        problems.append(f"the table lacks {', '.join(_near(name, extra) for name in missing)}")
+    if extra:
+        problems.append(
+            f"the table has {', '.join(map(repr, extra))}, not in the schema: add each to the "
+            "schema, as an identifier if it should be dropped"
+        )
+    raise SourceError(f"{where}: {'; '.join(problems)}")
+
+
+def check_duplicates(columns: Sequence[str], where: str) -> None:
+    """Raise if two columns of a frame or a Parquet file have one name."""
+    twice = sorted({name for name in columns if list(columns).count(name) > 1})
+    if twice:
+        raise SourceError(
+            f"{where}: more than one column is called {', '.join(map(repr, twice))}: rename them"
+        )
+    if not columns:
+        raise SourceError(f"{where}: the table has no columns")
+
+
+def with_nulls(schema: Schema, null_values: Sequence[str]) -> Schema:
+    """The schema with more texts that stand for null."""
+    extra = tuple(text for text in null_values if text not in schema.null_values)
+    return replace(schema, null_values=(*schema.null_values, *extra)) if extra else schema
+
+
+def _modelled(schema: Schema) -> list[str]:
+    return [column.name for column in schema.modelled]
+
+
+def _no_rows(names: Sequence[str]) -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.table({name: pa.array([], pa.string()) for name in names})
+
+
+def _near(name: str, others: Sequence[str]) -> str:
+    lowered = {other.strip().lower(): other for other in others}
+    close = difflib.get_close_matches(name.strip().lower(), list(lowered), n=1)
+    return f"{name!r} (is it {lowered[close[0]]!r}?)" if close else repr(name)

@@ -1,0 +1,124 @@
+"""Files larger than memory: DuckDB streams them, one scan for each call.
+
+A scan hands over batches of rows, which are encoded and added up at once; memory holds one batch,
+DuckDB's own buffers and the tables that are counted. DuckDB writes nothing to disk, fetches no
+extension and guesses no type.
+"""
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from understudy.source.base import (
+    BATCH_ROWS,
+    Native,
+    StreamedCounts,
+    Unreadable,
+    check_header,
+    with_nulls,
+)
+from understudy.source.files import Files, lenient_scan
+from understudy.source.frames import to_frame
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from understudy.schema import Schema
+
+__all__ = ["DuckDBSource"]
+
+_BYTES_PER_THREAD = 1 << 28
+
+
+class DuckDBSource:
+    """Files that DuckDB scans anew for each call."""
+
+    native: Native = "arrow"
+
+    def __init__(self, files: Files, nulls: Sequence[str] = (), *, memory_limit: int) -> None:
+        self.columns: tuple[str, ...] = files.columns
+        self._files = files
+        self._nulls = tuple(nulls)
+        self._memory_limit = memory_limit
+
+    def describe(self) -> str:
+        """The files, their format and their number of columns."""
+        return self._files.describe()
+
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+        """DuckDB; for text, the lenient reader after it."""
+        files = self._files
+        # A blank line is no row; of a single column, DuckDB would read it as a null.
+        if files.format == "parquet" or len(files.columns) > 1:
+            yield self._scan(names)
+        if files.format == "csv":
+            yield lenient_scan(files, names)
+
+    def bind(self, schema: "Schema") -> StreamedCounts:
+        """Check the header; the rows stay where they are."""
+        check_header(self.columns, schema, self.describe())
+        return StreamedCounts(self, with_nulls(schema, self._nulls))
+
+    def frame(self, table: "pa.Table") -> Any:
+        """Rows as an Arrow table."""
+        return to_frame(table, self.native)
+
+    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+        import duckdb
+        import pyarrow as pa
+
+        wanted = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in names)
+        try:
+            with self._connect() as connection:
+                for function, parameters in self._tables():
+                    relation = connection.sql(
+                        f"SELECT {wanted} FROM {function}",
+                        params=parameters,
+                    )
+                    yield from _reader(relation)
+        except (duckdb.Error, pa.ArrowException, OSError):  # later batches fail through Arrow
+            raise Unreadable from None
+
+    def _tables(self) -> Iterator[tuple[str, list[Any]]]:
+        """Table functions with their parameters; text files one by one, each by its own layout."""
+        files = self._files
+        if files.format == "parquet":
+            paths = [glob.escape(str(path)) for path in files.paths]
+            yield "read_parquet(?, union_by_name = true, hive_partitioning = false)", [paths]
+            return
+        for path, layout in zip(files.paths, files.layouts, strict=True):
+            yield (
+                "read_csv(?, columns = ?, delim = ?, auto_detect = false, header = true, "
+                "quote = '\"', escape = '\"')",
+                [
+                    glob.escape(str(path)),
+                    dict.fromkeys(layout.columns, "VARCHAR"),
+                    layout.separator,
+                ],
+            )
+
+    def _connect(self) -> "duckdb.DuckDBPyConnection":
+        import duckdb
+
+        threads = max(1, min(os.cpu_count() or 1, self._memory_limit // _BYTES_PER_THREAD))
+        connection = duckdb.connect(
+            ":memory:",
+            config={
+                "memory_limit": f"{self._memory_limit // 1000}KB",
+                "threads": threads,
+                "temp_directory": "",
+                "preserve_insertion_order": False,
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            },
+        )
+        connection.execute("SET enable_progress_bar = false")
+        return connection
+
+
+def _reader(relation: "duckdb.DuckDBPyRelation") -> "pa.RecordBatchReader":
+    """Stream a relation; older releases of DuckDB have another name for it."""
+    stream = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return stream(BATCH_ROWS)

@@ -1,0 +1,145 @@
+"""Rows that are handed back: in the kind given, with the dtypes given."""
+
+from datetime import date
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from understudy.errors import InputError
+from understudy.source import read, to_frame
+
+SYNTHETIC = pa.table(
+    {
+        "count": pa.array([1, None, 3], pa.int64()),
+        "small": pa.array([1, 2, 3], pa.int64()),
+        "size": pa.array([1.5, None, 2.5], pa.float64()),
+        "flag": pa.array([True, None, False], pa.bool_()),
+        "sure": pa.array([True, True, False], pa.bool_()),
+        "word": pa.array(["a", None, "b"], pa.string()),
+        "level": pa.array(["high", "low", None], pa.string()),
+        "day": pa.array([date(2024, 1, 1), None, date(2024, 2, 29)], pa.date32()),
+    }
+)
+
+
+def values(frame, name):
+    return [None if pd.isna(value) else value for value in frame[name]]
+
+
+def test_arrow_comes_back_as_it_is():
+    assert to_frame(SYNTHETIC) is SYNTHETIC
+    assert to_frame(SYNTHETIC, "arrow") is SYNTHETIC
+
+
+def test_arrow_types_are_kept_where_possible():
+    given = pa.table(
+        {
+            "small": pa.array([1], pa.int16()),
+            "word": pa.array(["x"], pa.large_string()),
+            "flag": pa.array([b"x"], pa.binary()),
+        }
+    )
+    back = read(given).frame(SYNTHETIC.select(["small", "word", "flag"]))
+    assert back.schema.types == [pa.int16(), pa.large_string(), pa.bool_()]
+    assert back.to_pylist() == SYNTHETIC.select(["small", "word", "flag"]).to_pylist()
+
+
+def test_pandas_by_default_keeps_integers_and_booleans_with_nulls():
+    frame = to_frame(SYNTHETIC, "pandas")
+    assert list(frame.columns) == SYNTHETIC.column_names
+    assert frame["count"].dtype == pd.Int64Dtype()
+    assert frame["small"].dtype == "int64"
+    assert frame["size"].dtype == "float64"
+    assert frame["flag"].dtype == pd.BooleanDtype()
+    assert frame["sure"].dtype == "bool"
+    assert frame["day"].dtype.kind == "M"
+    for name in ("count", "size", "flag", "word", "level"):
+        assert values(frame, name) == SYNTHETIC.column(name).to_pylist()
+    assert isinstance(frame.index, pd.RangeIndex)
+
+
+def test_pandas_dtypes_come_back():
+    order = pd.CategoricalDtype(["low", "SECRET", "high"], ordered=True)
+    given = pd.DataFrame(
+        {
+            "count": pd.array([1, None], "Int32"),
+            "small": pd.array([1, 2], "int8"),
+            "size": pd.array([1.0, None], "Float64"),
+            "flag": pd.array([True, None], "boolean"),
+            "sure": [True, False],
+            "word": pd.array(["a", None], "string"),
+            "level": pd.Series(["low", "SECRET"], dtype=order),
+            "day": pd.to_datetime(["2024-01-01", None]),
+        }
+    )
+    source = read(given)
+    assert source.native == "pandas"
+    frame = source.frame(SYNTHETIC)
+    for name in given.columns:
+        if name != "level":
+            assert frame[name].dtype == given[name].dtype, name
+        got = values(frame, name)
+        wanted = SYNTHETIC.column(name).to_pylist()
+        assert got == [v if name != "day" or v is None else pd.Timestamp(v) for v in wanted], name
+    assert frame["level"].dtype == pd.CategoricalDtype(["low", "high"], ordered=True)
+
+
+def test_a_dtype_that_cannot_hold_the_rows_gives_way():
+    given = pd.DataFrame({"count": [1, 2], "flag": [True, False]})  # int64 and bool hold no null
+    frame = read(given).frame(SYNTHETIC.select(["count", "flag"]))
+    assert frame["count"].dtype == pd.Int64Dtype()
+    assert frame["flag"].dtype == pd.BooleanDtype()
+
+
+def test_an_integer_dtype_never_cuts_fractions_off():
+    table = pa.table({"half": [0.5, 1.0], "whole": [2.0, 3.0]})
+    frame = read(pd.DataFrame({"half": [1, 2], "whole": [1, 2]})).frame(table)
+    assert frame["half"].tolist() == [0.5, 1.0]
+    assert frame["whole"].dtype == "int64"
+    frame = read(pl.DataFrame({"half": [1, 2], "whole": [1, 2]})).frame(table)
+    assert frame["half"].to_list() == [0.5, 1.0]
+    assert frame.schema["whole"] == pl.Int64
+
+
+def test_categories_come_from_the_schema_not_from_the_rows_given():
+    words = pa.array(["b", "a", "b"]).dictionary_encode()
+    legal = pa.DictionaryArray.from_arrays(words.indices, pa.array(["b", "a", "c"])[:2])
+    table = pa.table({"word": legal})
+    given = pd.DataFrame({"word": pd.Categorical(["SECRET", "a", "b"])})
+    frame = read(given).frame(table)
+    assert list(frame["word"].cat.categories) == ["b", "a"]
+    assert frame["word"].tolist() == ["b", "a", "b"]
+
+
+def test_polars_dtypes_come_back():
+    given = pl.DataFrame(
+        {
+            "count": pl.Series([1], dtype=pl.Int16),
+            "size": pl.Series([1.0], dtype=pl.Float32),
+            "word": pl.Series(["x"], dtype=pl.Categorical),
+            "level": pl.Series(["low"], dtype=pl.Enum(["low", "SECRET", "high"])),
+            "day": pl.Series([date(2024, 1, 1)]),
+        }
+    )
+    for source in (read(given), read(given.lazy())):
+        assert source.native == "polars"
+        frame = source.frame(SYNTHETIC.select(given.columns))
+        assert isinstance(frame, pl.DataFrame)
+        assert frame.schema["count"] == pl.Int16
+        assert frame.schema["size"] == pl.Float32
+        assert frame.schema["word"] == pl.Categorical
+        assert frame.schema["level"] == pl.Enum(["low", "high"])
+        assert frame.to_dicts() == SYNTHETIC.select(given.columns).to_pylist()
+
+
+@pytest.mark.parametrize("like", ["arrow", "pandas", "polars"])
+def test_zero_rows(like):
+    frame = to_frame(SYNTHETIC.slice(0, 0), like)
+    assert frame.shape == (0, 8)
+
+
+def test_other_kinds_are_refused():
+    with pytest.raises(InputError, match="like='excel'"):
+        to_frame(SYNTHETIC, "excel")
