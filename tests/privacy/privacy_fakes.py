@@ -1,12 +1,10 @@
 """Stand-ins around a curator: tiny tables, charges and noise that write down what happens."""
 
-import math
-
 import numpy as np
 
 from understudy.privacy.cost import Charge, Plan
-from understudy.privacy.selection import log_law_top_k
 from understudy.privacy.sensitive import Sensitive
+from understudy.testing.exact import ChoosingNoise
 
 
 class FakeCounts:
@@ -94,19 +92,11 @@ class LeakyNoise:
     laplace = gaussian = top_k = _fail
 
 
-class ChooserNoise:
-    """Selections answered by the exact-privacy harness, from the law of Gumbel top-k."""
-
-    private = True
-
-    def __init__(self, chooser, factor=1.0):
-        self._chooser = chooser
-        self._factor = factor
+class HalfNoise(ChoosingNoise):
+    """The broken twin of selection: half the scale that was charged."""
 
     def top_k(self, scores, scale, k):
-        law = log_law_top_k(scores, scale * self._factor, k)
-        outcomes = [key for key, log_prob in law.items() if log_prob > -math.inf]
-        return outcomes[self._chooser.choose([law[key] for key in outcomes])]
+        return super().top_k(scores, scale / 2, k)
 
 
 def table_of(rows, shape, clique):

@@ -37,6 +37,12 @@ SYNTHETICS = [
 ]
 
 
+def unordered(relation):
+    """All neighbours, each pair of multisets once: counts do not see the order of rows."""
+    every = neighbours(UNIVERSE, N, relation.value)
+    return list(dict.fromkeys((tuple(sorted(a)), tuple(sorted(b))) for a, b in every))
+
+
 def tables(rows):
     return tuple(table_of(rows, SHAPE, clique) for clique in CLIQUES)
 
@@ -63,7 +69,7 @@ def certificate_law(synthetic, event, relation, public, factor=1.0):
 @pytest.mark.parametrize("synthetic", SYNTHETICS, ids=len)
 @pytest.mark.parametrize("l1", [1, 16])
 def test_certificate_keeps_what_is_charged_on_every_neighbour(relation, public, synthetic, l1):
-    pairs = list(neighbours(UNIVERSE, N, relation.value))
+    pairs = unordered(relation)
     event = Laplace(l1 / 0.4, l1=l1)
     epsilon, rho = float(accounting.pure(event)), float(accounting.rho(event))
     assert epsilon == pytest.approx(0.4)
@@ -78,7 +84,7 @@ def test_certificate_keeps_what_is_charged_on_every_neighbour(relation, public, 
 
 @pytest.mark.parametrize(("relation", "public"), CASES)
 def test_the_worst_case_ratio_is_exactly_the_charge(relation, public):
-    pairs = list(neighbours(UNIVERSE, N, relation.value))
+    pairs = unordered(relation)
     event = Laplace(40.0, l1=16)
     ratios = [
         check(certificate_law(s, event, relation, public), pairs, pure=0.4).pure
@@ -123,18 +129,25 @@ def test_margin_is_the_exact_quantile(scale, beta):
     assert t == 0 or miss(t - 1) > beta
 
 
-def covers(misses, times, beta):
+def covers(misses, times, beta, deviations):
     sd = math.sqrt(beta * (1 - beta) / times)
-    return abs(misses / times - beta) <= 3.5 * sd
+    return abs(misses / times - beta) <= deviations * sd
 
 
 TRUE_ROWS = ((0, 0),) * 4 + ((0, 1),) * 2 + ((1, 1),)
 FAKE_ROWS = ((1, 0), (0, 0), (1, 1))
 
 
-@pytest.mark.parametrize("make", [OpenDPNoise, lambda: SeededNoise(2)], ids=["opendp", "seeded"])
-@pytest.mark.parametrize("beta", [0.05, 0.25])
-def test_two_thousand_certificates_miss_as_often_as_stated(make, beta):
+# Fresh randomness is given more room, so that a right sampler does not fail once in 400 runs.
+SAMPLERS = [
+    pytest.param(OpenDPNoise, 0.05, 4.5, id="opendp-0.05"),
+    pytest.param(lambda: SeededNoise(2), 0.05, 3.0, id="seeded-0.05"),
+    pytest.param(lambda: SeededNoise(2), 0.25, 3.0, id="seeded-0.25"),
+]
+
+
+@pytest.mark.parametrize(("make", "beta", "deviations"), SAMPLERS)
+def test_two_thousand_certificates_miss_as_often_as_stated(make, beta, deviations):
     times, event = 2_000, Laplace(320.0, l1=16)
     n, size, relation = len(TRUE_ROWS), len(FAKE_ROWS), Relation.ADD_REMOVE
     worst = max(
@@ -147,6 +160,6 @@ def test_two_thousand_certificates_miss_as_often_as_stated(make, beta):
     def misses(t):
         return sum((answer + t) / (event.l1 * n) < worst - 1e-12 for answer in answers)
 
-    assert covers(misses(margin(event.scale, beta)), times, beta)
+    assert covers(misses(margin(event.scale, beta)), times, beta, deviations)
     for wrong in (margin(event.scale * 2 / 3, beta), margin(event.scale * 3 / 2, beta)):
-        assert not covers(misses(wrong), times, beta)
+        assert not covers(misses(wrong), times, beta, deviations)

@@ -8,6 +8,7 @@ import pytest
 from understudy.errors import InputError
 from understudy.testing.exact import (
     ORDERS,
+    ChoosingNoise,
     PrivacyViolation,
     check,
     compare,
@@ -415,3 +416,16 @@ def test_mwem_without_measurement_keeps_its_composed_claims():
         check(mechanism, pairs, pure=eps0)  # a forgotten round
     with pytest.raises(PrivacyViolation):
         check(mwem_without_measurement(2 * eps0, rounds, n=2), pairs, rho=rounds * eps0**2 / 8)
+
+
+def test_choosing_noise_plays_every_outcome_of_a_selection():
+    scores = np.array([2, 0, 1], dtype=np.int64)
+    law = enumerate_transcripts(lambda chooser: ChoosingNoise(chooser).top_k(scores, 1.5, 2))
+    assert law == pytest.approx(top_two(1.5)((2, 0, 1)), abs=1e-12)
+    assert ChoosingNoise.private is False
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_choosing_noise_refuses_what_has_no_finite_law(kind):
+    with pytest.raises(InputError):
+        enumerate_transcripts(lambda c: getattr(ChoosingNoise(c), kind)(np.zeros(1, int), 1.0))

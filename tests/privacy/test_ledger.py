@@ -524,7 +524,9 @@ def worker(path, side, charge_first=True):
     """Reserve, charge, and write down each draw after its charge, until the budgets are gone."""
     out = os.open(side, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     with Ledger(path) as ledger:
-        for name in datasets_of(ledger):
+        names = datasets_of(ledger)
+        random.Random(os.getpid()).shuffle(names)
+        for name in names:
             while True:
                 try:
                     reservation = reserve(ledger, Budget.of(STEP, 0), KILL_PLAN, name)
@@ -560,12 +562,24 @@ def prepare(path, datasets):
     accounting.epsilon(KILL_PLAN, 0)
 
 
+def grows(side, size):
+    """Wait until the children have written down more than this; False once they are all done."""
+    for _ in range(2_000):
+        if side.exists() and side.stat().st_size > size:
+            return True
+        time.sleep(0.002)
+    return False
+
+
 def survive(path, side, kills, seed):
     rng = random.Random(seed)
-    prepare(path, datasets=max(4, kills // 6))
+    prepare(path, datasets=kills)
     living = [forked(worker, path, side) for _ in range(2)]
+    written = 0
     for _ in range(kills):
-        time.sleep(rng.uniform(0.0, 0.02))
+        assert grows(side, written), "the children stood still; nothing was tested"
+        time.sleep(rng.uniform(0.0, 0.012))
+        written = side.stat().st_size
         victim = living.pop(rng.randrange(len(living)))
         os.kill(victim, signal.SIGKILL)
         os.waitpid(victim, 0)
@@ -574,7 +588,6 @@ def survive(path, side, kills, seed):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 
-    assert side.read_text().count("\n") > kills, "the children hardly ran; nothing was tested"
     assert not draws_without_charge(path, side)
     unsettled = 0
     with Ledger(path) as ledger:

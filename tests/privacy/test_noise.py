@@ -98,7 +98,7 @@ def test_large_scales(make, kind):
     draw, _ = KINDS[kind]
     scale = 12_345.5
     law = stats.laplace if kind == "laplace" else stats.norm
-    zeros = np.zeros(4_000, dtype=np.int64)
+    zeros = np.zeros(8_000, dtype=np.int64)
 
     def p_value(draws):
         jitter = np.random.default_rng(0).uniform(-0.5, 0.5, len(draws))

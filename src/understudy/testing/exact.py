@@ -28,6 +28,7 @@ from understudy.errors import InputError
 __all__ = [
     "ORDERS",
     "Chooser",
+    "ChoosingNoise",
     "Dataset",
     "Divergences",
     "Law",
@@ -385,6 +386,36 @@ def enumerate_transcripts(
             return law
         script, expected = following
     raise InputError(f"run: more than {limit} transcripts; take fewer rounds or candidates")
+
+
+class ChoosingNoise:
+    """A noise source for a real curator, whose selections are answered by a `Chooser`.
+
+    With it a whole game, curator and players and all, runs under `enumerate_transcripts`: every
+    one-shot top-k becomes one choice from its exact law (Gumbel noise of the given scale, the k
+    largest in order). Laplace and Gaussian draws have infinitely many answers and are refused.
+    """
+
+    private = False
+
+    def __init__(self, chooser: Chooser) -> None:
+        self._chooser = chooser
+
+    def top_k(self, scores: np.ndarray, scale: float, k: int) -> tuple[int, ...]:
+        """The k chosen indices in order, on the branch that the chooser plays."""
+        from understudy.privacy.selection import log_law_top_k
+
+        law = log_law_top_k(scores, scale, k)
+        outcomes = list(law)
+        return outcomes[self._chooser.choose([law[outcome] for outcome in outcomes])]
+
+    def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
+        """Refused: write the law down with `discrete_laplace_law` instead."""
+        raise InputError("laplace: transcripts cannot be enumerated; compare the laws themselves")
+
+    def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
+        """Refused: write the law down with `discrete_gaussian_law` instead."""
+        raise InputError("gaussian: transcripts cannot be enumerated; compare the laws themselves")
 
 
 # --- discrete laws ------------------------------------------------------------------------------
