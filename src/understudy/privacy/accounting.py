@@ -41,9 +41,11 @@ __all__ = [
 
 # Wider than any rounding of float64 along the way; results are moved by this to the private side.
 _SLACK = 1e-12
-_PLD_INTERVAL = 1e-4
-# A pair with a larger step or noise would need a table of many thousand losses and cost seconds.
-_PLD_MAX_SIGMA = 50_000.0
+# Losses are rounded up to a grid of this fraction of the ε that zCDP finds.
+_PLD_RESOLUTION = 1e-4
+# The table of losses grows with the noise; beyond this a plan would take seconds to account for, and
+# zCDP, which is a few per cent looser, takes over.
+_PLD_MAX_SIGMA = 2_500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +222,11 @@ def epsilon(events: Plan | Iterable[Event], delta: Fraction | float) -> Spent:
         total = sum((eps * times for eps, times in pures if eps is not None), Fraction(0))
         candidates.append(Spent(round_up(total), d, "pure"))
     if d > 0:
-        candidates.append(Spent(epsilon_from_rho(total_rho(grouped.elements()), delta), d, "zcdp"))
-        by_pld = _pld_epsilon(tuple(sorted(grouped.items(), key=repr)), d)
+        by_zcdp = epsilon_from_rho(total_rho(grouped.elements()), delta)
+        candidates.append(Spent(by_zcdp, d, "zcdp"))
+        # A power of two, so that nearby plans share a grid.
+        interval = 2.0 ** math.floor(math.log2(max(by_zcdp, 1e-12) * _PLD_RESOLUTION))
+        by_pld = _pld_epsilon(tuple(sorted(grouped.items(), key=repr)), d, interval)
         if by_pld is not None:
             candidates.append(Spent(by_pld, d, "pld"))
     if not candidates:
@@ -230,7 +235,9 @@ def epsilon(events: Plan | Iterable[Event], delta: Fraction | float) -> Spent:
 
 
 @lru_cache(maxsize=256)
-def _pld_epsilon(grouped: tuple[tuple[Event, int], ...], delta: float) -> float | None:
+def _pld_epsilon(
+    grouped: tuple[tuple[Event, int], ...], delta: float, interval: float
+) -> float | None:
     """ε by privacy loss distributions, or None where an event has no usable pair."""
     for event, _ in grouped:
         if isinstance(event, Zcdp):
@@ -240,13 +247,13 @@ def _pld_epsilon(grouped: tuple[tuple[Event, int], ...], delta: float) -> float 
     from dp_accounting.pld import common
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    total = pld.identity(value_discretization_interval=_PLD_INTERVAL)
+    total = pld.identity(value_discretization_interval=interval)
     for event, times in grouped:
         if isinstance(event, Gaussian):
             pair = pld.from_discrete_gaussian_mechanism(
                 event.sigma,
                 sensitivity=event.step,
-                value_discretization_interval=_PLD_INTERVAL,
+                value_discretization_interval=interval,
                 use_connect_dots=True,
             )
             count = times * event.changes
@@ -256,7 +263,7 @@ def _pld_epsilon(grouped: tuple[tuple[Event, int], ...], delta: float) -> float 
             picks = event.k if isinstance(event, Selection) else 1
             pair = pld.from_privacy_parameters(
                 common.DifferentialPrivacyParameters(round_up(each / picks), 0.0),
-                value_discretization_interval=_PLD_INTERVAL,
+                value_discretization_interval=interval,
             )
             count = times * picks
         total = total.compose(pair.self_compose(count) if count > 1 else pair)

@@ -94,6 +94,8 @@ class MultiplicativeWeights:
                 outside = (1 - share) / (1 - mass)
                 p *= outside
                 p[where] *= (share / mass) / outside
+                # Where the cell had no mass left to scale, the rest takes all of it.
+                p /= p.sum()
         with np.errstate(divide="ignore"):
             return np.log(p)
 

@@ -1,0 +1,59 @@
+# understudy: `make demo` and `make test` work on a fresh machine with Python 3.11 or newer.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+DEMO   ?= demo
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint bench docs clean
+
+help:
+	@echo "make demo      install, release a synthetic copy of a sample table, verify it"
+	@echo "make test      install, lint, run the tests (under ten minutes on two cores)"
+	@echo "make test-all  the slow tests too, and the type checker"
+	@echo "make lint      ruff and pyright"
+	@echo "make bench     benchmarks; see docs/benchmarks.md"
+	@echo "make docs      check the documentation's links and code"
+	@echo "make clean     remove the environment and everything built"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "understudy needs Python 3.11 or newer; this is $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "Python's venv module is missing; on Debian or Ubuntu: apt-get install python3-venv"; rm -rf $(VENV); exit 2; }
+
+# The stamps say what is installed; they are older than pyproject.toml when that has changed.
+$(VENV)/.base: pyproject.toml | $(BIN)/python
+	@echo "Installing understudy into $(VENV) (about a minute, once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "Installing understudy and its development tools into $(VENV) (about a minute, once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.base
+
+demo: $(VENV)/.base
+	@rm -rf $(DEMO)
+	@$(BIN)/understudy demo $(DEMO)
+
+test: $(VENV)/.dev
+	$(BIN)/ruff check src tests bench
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-all: lint
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/pyright
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/docs
+
+clean:
+	rm -rf $(VENV) $(DEMO) build dist site .pytest_cache .ruff_cache .hypothesis bench/out

@@ -1,0 +1,56 @@
+"""Answers: the certified interval holds the truth, for questions that cut cells too."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import understudy as us
+
+QUESTIONS = [
+    "age >= 65 and sex = 'F'",
+    "sex = 'M'",
+    "age < 30",
+    "age between 33 and 57 and smoker",
+    "visits in (1, 2) or visits = 4",
+    "not (smoker) and age > 41",
+    "smoker is null",
+    "visits >= 0",
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_interval_holds_the_truth(made, table, question):
+    answer = made.answer(question)
+    assert answer.certified
+    connection = duckdb.connect()
+    connection.register("people", table)
+    query = f"SELECT count(*) FILTER ({question}) / count(*) FROM people"
+    (truth,) = connection.execute(query).fetchone()
+    assert answer.low - 1e-9 <= truth <= answer.high + 1e-9
+    assert answer.low <= answer.estimate <= answer.high
+
+
+def test_the_interval_is_the_smaller_of_cells_and_variation(made):
+    """One cell: at most U to each side; many cells: the total variation takes over."""
+    one = made.answer("sex = 'F' and visits = 2")
+    assert one.high - one.estimate <= made.certificate.bound + 1e-9
+    many = made.answer("visits >= 1 and age >= 10")
+    assert many.high - many.estimate <= max(made.certificate.variations) + 1e-9
+
+
+def test_three_columns_are_not_covered_by_pairs(made):
+    answer = made.answer("age > 50 and sex = 'F' and visits = 0")
+    assert not answer.certified
+    assert "not certified" in str(answer)
+    assert 0 <= answer.estimate <= 1
+
+
+def test_cut_cells_widen_the_interval(made):
+    whole, cut = made.answer("age < 50"), made.answer("age < 55")
+    assert cut.high - cut.low > whole.high - whole.low
+
+
+def test_a_question_about_an_unknown_column_is_refused(made):
+    with pytest.raises(us.errors.WorkloadError, match="agge"):
+        made.answer("agge > 3")

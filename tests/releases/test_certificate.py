@@ -1,0 +1,156 @@
+"""The certificate's theorem: coverage by simulation, both ways."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from understudy.privacy import accounting
+from understudy.privacy.cost import Charge, Gaussian, Plan
+from understudy.privacy.curator import Curator
+from understudy.privacy.noise import OpenDPNoise
+from understudy.privacy.relation import Relation
+from understudy.privacy.sensitive import Sensitive
+from understudy.releases import certificate as c
+
+
+class Counts:
+    """A fixed two-column table."""
+
+    def __init__(self, table):
+        self.table = np.asarray(table, dtype=np.int64)
+        self.shape = self.table.shape
+
+    def rows(self):
+        return Sensitive(int(self.table.sum()))
+
+    def marginals(self, cliques):
+        axes = range(self.table.ndim)
+        return Sensitive(
+            tuple(self.table.sum(axis=tuple(i for i in axes if i not in q)) for q in cliques)
+        )
+
+
+class Charges:
+    """Charges that are only counted."""
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def charge(self, purpose, event=None):
+        return self.plan[purpose].event
+
+
+CLIQUES = [(0, 1), (0,), (1,)]
+TRUE = np.array([[20, 5, 3], [40, 22, 10]])
+FIXED = np.array([[10, 10, 5], [30, 10, 15]])
+
+
+def simulate(relation, rows_public, beta, variations, times=2000):
+    """(certificates, true worst error, true TVs)."""
+    charges = [
+        c.worst_charge(Fraction(1, 200)),
+        Charge(c.ROWS, Gaussian.within(Fraction(1, 200))),
+    ]
+    if variations:
+        charges.append(
+            c.variation_charge(Fraction(1, 200), relation, len(CLIQUES), rows_public is not None)
+        )
+    plan = Plan(tuple(charges))
+    curator = Curator(Counts(TRUE), Charges(plan), relation, OpenDPNoise(), rows_public)
+    size = int(FIXED.sum())
+    fixed = [np.asarray(FIXED), FIXED.sum(axis=1), FIXED.sum(axis=0)]
+    n = int(TRUE.sum())
+    true = [TRUE, TRUE.sum(axis=1), TRUE.sum(axis=0)]
+    worst = max(np.abs(t / n - f / size).max() for t, f in zip(true, fixed, strict=True))
+    tvs = [np.abs(t / n - f / size).sum() / 2 for t, f in zip(true, fixed, strict=True)]
+    found = []
+    for _ in range(times):
+        measured = curator.rows(c.ROWS) if rows_public is None else None
+        found.append(
+            c.certify(curator, plan, CLIQUES, fixed, size, beta=beta, rows_measured=measured)
+        )
+    return found, worst, tvs
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.25])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_coverage_is_beta_where_n_is_public(relation, beta):
+    found, worst, _ = simulate(relation, int(TRUE.sum()), beta, variations=False)
+    # Clipping to [0, 1] is post-processing; it must not rescue a miss here.
+    assert worst > 0
+    miss = np.mean([certificate.bound < worst for certificate in found])
+    sd = math.sqrt(beta * (1 - beta) / len(found))
+    assert abs(miss - beta) <= 3 * sd
+
+
+def test_coverage_holds_where_n_is_private():
+    found, worst, _ = simulate(Relation.ADD_REMOVE, None, 0.05, variations=False)
+    miss = np.mean([certificate.bound < worst for certificate in found])
+    assert miss <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / len(found))
+
+
+@pytest.mark.parametrize("rows_public", [None, int(TRUE.sum())])
+def test_all_statements_hold_together(rows_public):
+    found, worst, tvs = simulate(Relation.ADD_REMOVE, rows_public, 0.2, variations=True, times=1000)
+    misses = 0
+    for certificate in found:
+        assert certificate.variations is not None
+        wrong = [u < tv for u, tv in zip(certificate.variations, tvs, strict=True)]
+        misses += certificate.bound < worst or any(wrong)
+    assert misses / len(found) <= 0.2 + 3 * math.sqrt(0.16 / len(found))
+    # The bounds mean something: a margin of noise, not a trivial 1.
+    assert np.mean([certificate.bound for certificate in found]) < 1
+
+
+def test_half_the_margin_would_be_caught():
+    found, worst, _ = simulate(Relation.REPLACE, int(TRUE.sum()), 0.05, variations=False)
+    plan = Plan((c.worst_charge(Fraction(1, 200)),))
+    event = plan[c.WORST].event
+    margin = c._laplace_margin(event.scale, 0.05)
+    short = [u.bound - margin / 2 / (event.l1 * TRUE.sum()) for u in found]
+    assert np.mean([u < worst for u in short]) > 0.05 + 3 * math.sqrt(0.05 * 0.95 / len(found))
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 7.5, 640.0, 54321.0])
+@pytest.mark.parametrize("beta", [0.5, 0.25, 0.05, 1e-6])
+def test_the_margin_is_the_least_integer_with_the_stated_tail(scale, beta):
+    t = c._laplace_margin(scale, beta)
+    a = math.exp(-1 / scale)
+
+    def tail(t):
+        return a ** (t + 1) / (1 + a)
+
+    assert tail(t) <= beta * (1 + 1e-12)
+    assert t == 0 or tail(t - 1) > beta * (1 - 1e-12)
+
+
+def test_the_charge_costs_what_was_set_aside():
+    for rho in (Fraction(1, 10**6), Fraction(1, 300), Fraction(2)):
+        event = c.worst_charge(rho).event
+        assert accounting.rho(event) <= rho
+        assert accounting.rho(event) >= rho * Fraction(99, 100)
+
+
+def test_perfect_rows_get_noise_and_margin_only():
+    plan = Plan((c.worst_charge(Fraction(50)),))
+    curator = Curator(Counts(TRUE), Charges(plan), Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
+    certificate = c.certify(
+        curator, plan, [(0, 1)], [TRUE], int(TRUE.sum()), beta=0.05, rows_measured=None
+    )
+    assert certificate.bound < 0.01
+
+
+def test_the_bound_grows_with_the_workload():
+    plan = Plan((c.worst_charge(Fraction(10**6)),))
+    curator = Curator(Counts(TRUE), Charges(plan), Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
+    size = int(FIXED.sum())
+    small = c.certify(curator, plan, [(1,)], [FIXED.sum(0)], size, beta=0.05, rows_measured=None)
+    large = c.certify(
+        curator, plan, [(1,), (0,), (0, 1)], [FIXED.sum(0), FIXED.sum(1), FIXED], size,
+        beta=0.05, rows_measured=None,
+    )  # fmt: skip
+    assert small.bound <= large.bound + 1e-3

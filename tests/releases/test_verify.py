@@ -1,0 +1,287 @@
+"""`verify` refuses whatever was changed, dropped, reordered or restated."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+
+import pytest
+
+import understudy as us
+from understudy.errors import BundleError, InputError, UnderstudyError, WorkError
+from understudy.privacy.budget import Budget
+from understudy.privacy.chain import Entry
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import OpenDPNoise
+from understudy.releases import bundle
+
+FILES = ["release.json", "synthetic.parquet", "model.json", "model.npz", "schema.toml"]
+
+
+@pytest.fixture(scope="module")
+def saved(made, tmp_path_factory):
+    return made.save(tmp_path_factory.mktemp("bundle") / "people.release")
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "copy")
+
+
+def refused(folder, **how) -> bool:
+    try:
+        return not us.verify(folder, **how).passed
+    except UnderstudyError:
+        return True
+
+
+def rewrite(folder, change, *, redigest=True):
+    """Edit the manifest as a forger would, with a fresh digest."""
+    manifest = json.loads((folder / "release.json").read_text())
+    change(manifest)
+    if redigest:
+        manifest["digest"] = bundle.digest(manifest)
+    (folder / "release.json").write_bytes(bundle.manifest_bytes(manifest))
+
+
+def rechain(lines):
+    """Hash a list of entries anew, as a forger would."""
+    chained, prev, seq = [], lines[0]["prev"], lines[0]["seq"]
+    for line in lines:
+        entry = Entry.make(seq, line["kind"], line["body"], prev)
+        chained.append(entry.to_json())
+        prev, seq = entry.hash, seq + 1
+    return chained
+
+
+def test_an_untouched_release_passes(saved):
+    found = us.verify(saved)
+    assert found.passed, [c for c in found.checks if not c.passed]
+    names = [check.name for check in found.checks]
+    assert names == [
+        "manifest", "files", "ledger chain", "charges", "privacy", "certificate", "rows",
+    ]  # fmt: skip
+    found.require()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_any_changed_byte_is_refused(folder, name):
+    file = folder / name
+    data = file.read_bytes()
+    rng = random.Random(name)
+    places = {0, len(data) - 1, *(rng.randrange(len(data)) for _ in range(40))}
+    for place in sorted(places):
+        for flip in (0x01, 0x20, 0x80):
+            changed = bytearray(data)
+            changed[place] ^= flip
+            file.write_bytes(bytes(changed))
+            assert refused(folder), f"byte {place} of {name} xor {flip:#x}"
+    file.write_bytes(data)
+    assert not refused(folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_truncated_extended_and_missing_files_are_refused(folder, name):
+    file = folder / name
+    data = file.read_bytes()
+    for changed in (data[:-1], data + b"\n", b""):
+        file.write_bytes(changed)
+        assert refused(folder)
+    file.unlink()
+    assert refused(folder)
+
+
+def test_a_stranger_file_is_refused(folder):
+    (folder / "extra.csv").write_text("1")
+    assert refused(folder)
+
+
+def entries(manifest):
+    return manifest["ledger"]["entries"]
+
+
+@pytest.mark.parametrize("position", range(5))
+def test_a_dropped_entry_is_refused(folder, position):
+    rewrite(folder, lambda m: entries(m).pop(position))
+    assert refused(folder)
+
+
+@pytest.mark.parametrize("position", range(1, 5))
+def test_a_dropped_entry_is_refused_even_when_rehashed(folder, position):
+    def forge(manifest):
+        lines = entries(manifest)
+        lines.pop(position)
+        manifest["ledger"]["entries"] = rechain(lines)
+
+    rewrite(folder, forge)
+    assert refused(folder)
+
+
+def test_reordered_entries_are_refused(folder):
+    def forge(manifest):
+        lines = entries(manifest)
+        lines[1], lines[2] = lines[2], lines[1]
+
+    rewrite(folder, forge)
+    assert refused(folder)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "0.999", "2"])
+def test_a_restated_epsilon_is_refused(folder, epsilon):
+    rewrite(folder, lambda m: m["promise"].update(epsilon=epsilon))
+    assert refused(folder)
+
+
+def test_a_restated_epsilon_is_refused_even_when_the_ledger_is_rewritten(folder):
+    def forge(manifest):
+        manifest["promise"]["epsilon"] = "0.5"
+        lines = entries(manifest)
+        lines[0]["body"]["budget"]["epsilon"] = "0.5"
+        manifest["ledger"]["entries"] = rechain(lines)
+
+    rewrite(folder, forge)
+    assert refused(folder)
+
+
+def test_less_noise_in_the_plan_is_refused(folder):
+    def forge(manifest):
+        lines = entries(manifest)
+        for charge in lines[0]["body"]["plan"]:
+            if "sigma" in charge["event"]:
+                charge["event"]["sigma"] /= 2
+        for line in lines[1:]:
+            if "sigma" in line["body"].get("event", {}):
+                line["body"]["event"]["sigma"] /= 2
+        manifest["ledger"]["entries"] = rechain(lines)
+
+    rewrite(folder, forge)
+    assert refused(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m["certificate"].update(bound=m["certificate"]["bound"] / 2),
+        lambda m: m["certificate"].update(beta=0.001),
+        lambda m: m["certificate"].update(words="perfect"),
+        lambda m: m["certificate"].update(variations=None),
+        lambda m: m["promise"].update(relation="replace"),
+        lambda m: m["promise"].update(rows_public=10**6),
+        lambda m: m["method"].update(name="magic"),
+        lambda m: m["workload"].pop(),
+        lambda m: m.update(rows=m["rows"] + 1),
+        lambda m: m.update(private="yes"),
+        lambda m: m["ledger"].update(reservation="somebody else's"),
+        lambda m: m["ledger"].update(entries=[]),
+        lambda m: m["files"].pop("model.npz"),
+    ],
+)
+def test_restated_facts_are_refused(folder, change):
+    rewrite(folder, change)
+    assert refused(folder)
+
+
+def test_a_manifest_without_its_canonical_form_is_refused(folder):
+    manifest = json.loads((folder / "release.json").read_text())
+    (folder / "release.json").write_text(json.dumps(manifest))
+    assert refused(folder)
+
+
+def test_a_published_digest_pins_the_whole(saved):
+    right = us.verify(saved).digest
+    assert us.verify(saved, expected_digest=right).passed
+    assert refused(saved, expected_digest="0" * 64)
+
+
+def test_the_custodians_ledger_pins_the_whole(tmp_path, table, schema):
+    path = tmp_path / "l.db"
+    with Ledger(path) as ledger:
+        ledger.open_dataset("t", Budget.of(2, "1e-8"))
+    made = us.release(table, schema, epsilon=1, method="independent", ledger=path, dataset="t")
+    folder = made.save(tmp_path / "r")
+    manifest = json.loads((folder / "release.json").read_text())
+    with Ledger(path) as ledger:
+        ledger.publish(made.facts["reservation"], manifest["digest"])
+    assert us.verify(folder, ledger=path).passed
+    # A forgery that is consistent in itself, but not what the custodian wrote down.
+    rewrite(folder, lambda m: m.update(created="1999-01-01T00:00:00+00:00"))
+    assert us.verify(folder).passed
+    assert refused(folder, ledger=path)
+    other = us.release(table, schema, epsilon=1, method="independent").save(tmp_path / "other")
+    assert refused(other, ledger=path)
+
+
+def test_entries_of_other_releases_are_withheld(tmp_path, table, schema):
+    """Two releases interleaved in one ledger: each bundle verifies and tells nothing of the other."""
+    path = tmp_path / "l.db"
+    with Ledger(path) as ledger:
+        ledger.open_dataset("t", Budget.of(2, "1e-8"))
+
+    inner: list[us.Release] = []
+
+    class Interleaving(OpenDPNoise):
+        """Makes the second release in the middle of the first."""
+
+        def laplace(self, values, scale):
+            inner.append(
+                us.release(table, schema, epsilon=1, method="independent", ledger=path, dataset="t")
+            )
+            return super().laplace(values, scale)
+
+    outer = us.release(
+        table,
+        schema,
+        epsilon=1,
+        method="independent",
+        ledger=path,
+        dataset="t",
+        noise=Interleaving(),
+    )
+    withheld = [e for e in outer.entries if e.body is None]
+    assert len(withheld) == len(inner[0].entries)
+    for number, made in enumerate([outer, inner[0]]):
+        folder = made.save(tmp_path / str(number))
+        assert us.verify(folder, ledger=path).passed
+    assert inner[0].facts["reservation"] not in (tmp_path / "0" / "release.json").read_text()
+
+
+def test_loading_something_else_is_a_clear_error(tmp_path, folder):
+    with pytest.raises(BundleError, match=r"no release\.json"):
+        us.Release.load(tmp_path)
+    with pytest.raises(BundleError, match="not a folder"):
+        us.verify(tmp_path / "nowhere")
+    rewrite(folder, lambda m: m.update(version=99))
+    with pytest.raises(BundleError, match="version 99"):
+        us.Release.load(folder)
+
+
+def test_an_existing_folder_is_never_overwritten(made, tmp_path):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        made.save(tmp_path / "there")
+    with pytest.raises(InputError, match="does not exist"):
+        made.save(tmp_path / "no" / "folder")
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+def test_a_full_disk_leaves_nothing_behind(made, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(bundle.os, "fsync", full)
+    with pytest.raises(WorkError, match="No space left"):
+        made.save(tmp_path / "r")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_saved_release_reads_back_the_same(saved, made):
+    again = us.Release.load(saved)
+    assert again.rows.equals(made.rows)
+    assert again.certificate == made.certificate
+    assert again.budget == made.budget
+    assert again.plan == made.plan
+    assert again.entries == made.entries
+    assert again.schema.digest() == made.schema.digest()
+    assert again.workload == made.workload
+    assert again.sample(50, key=9).equals(made.sample(50, key=9, like="arrow"))
