@@ -1,9 +1,11 @@
 """Public facts about the columns of a table; encoding to small integers and back.
 
 `Schema` is the whole; the column types are `Category`, `Boolean`, `Integer`, `Number`, `Date`,
-`Datetime`, `Identifier` and `Text`.
+`Datetime`, `Identifier` and `Text`. `draft`, `import_mbi` and `import_sdv` make schemas to review;
+`check` is the explicit look at the rows, and not private.
 """
 
+from understudy.schema.check import Finding, check
 from understudy.schema.columns import (
     OPERATORS,
     Boolean,
@@ -18,6 +20,8 @@ from understudy.schema.columns import (
     Number,
     Text,
 )
+from understudy.schema.draft import confirm, draft
+from understudy.schema.imports import import_mbi, import_sdv
 from understudy.schema.schema import Schema
 
 __all__ = [
@@ -27,6 +31,7 @@ __all__ = [
     "Column",
     "Date",
     "Datetime",
+    "Finding",
     "Identifier",
     "Incomplete",
     "Integer",
@@ -34,4 +39,9 @@ __all__ = [
     "Number",
     "Schema",
     "Text",
+    "check",
+    "confirm",
+    "draft",
+    "import_mbi",
+    "import_sdv",
 ]

@@ -14,7 +14,7 @@ __all__ = ["arrow_type", "same_stored", "type_name", "value_type"]
 _FLOATS = {"double": "float64", "float": "float32", "halffloat": "float16"}
 _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>")
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=(.+))?\]")
-_DECIMAL = re.compile(r"decimal(?:128)?\((\d+), ?(\d+)\)")
+_DECIMAL = re.compile(r"decimal(128|256)?\((\d+), ?(-?\d+)\)")
 
 
 def arrow_type(name: str) -> pa.DataType:
@@ -26,7 +26,8 @@ def arrow_type(name: str) -> pa.DataType:
         return pa.timestamp(match[1], match[2])
     try:
         if match := _DECIMAL.fullmatch(name):
-            return pa.decimal128(int(match[1]), int(match[2]))
+            wide = pa.decimal256 if match[1] == "256" else pa.decimal128
+            return wide(int(match[2]), int(match[3]))
         return pa.type_for_alias(name)
     except (ValueError, KeyError) as error:
         raise ValueError(f"{name!r} is not the name of an Arrow type") from error

@@ -27,6 +27,8 @@ __all__ = [
     "floats",
     "integers",
     "is_text",
+    "null_texts",
+    "present",
     "round_to_integers",
     "tick_of",
     "ticks",
@@ -37,6 +39,7 @@ Read = tuple[NDArray, NDArray[np.bool_]]
 DAY = 86_400 * 10**9
 """Nanoseconds in a day."""
 
+_JOIN_BELOW = 2**30
 _UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _INT64 = np.iinfo(np.int64)
 _INTEGER = r"^[+-]?[0-9]{1,18}$"
@@ -50,22 +53,24 @@ _ISO = (
 )
 
 
-def flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One plain array: chunks joined, extension and run-end encodings taken off."""
-    if isinstance(array, pa.ChunkedArray):
-        if array.num_chunks == 1:
-            array = array.chunk(0)
-        elif pa.types.is_dictionary(array.type):
-            array = array.unify_dictionaries().combine_chunks()
-        else:
-            array = array.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # combine_chunks splits what one array cannot hold
-        array = pa.concat_arrays(array.cast(pa.large_string()).chunks)
+def flat(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    """The plain arrays an array is made of: extension and run-end encodings taken off.
+
+    Chunks are joined where that is cheap; entries keep their order.
+    """
+    if isinstance(array, pa.Array):
+        return [_unwrapped(array)]
+    if array.num_chunks > 1 and array.nbytes < _JOIN_BELOW:
+        if pa.types.is_dictionary(array.type):
+            array = array.unify_dictionaries()
+        return [_unwrapped(array.combine_chunks())]
+    return [_unwrapped(chunk) for chunk in array.chunks] or [pa.array([], array.type)]
+
+
+def _unwrapped(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
-    return array
+    return pc.run_end_decode(array) if pa.types.is_run_end_encoded(array.type) else array
 
 
 def is_text(type_: pa.DataType) -> bool:
@@ -94,11 +99,10 @@ def distinct_texts(array: pa.Array) -> tuple[pa.Array, NDArray[np.intp]]:
             array = pc.dictionary_encode(array)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
             return pa.array([], pa.string()), np.zeros(len(array), np.intp)
-    texts, index = _as_text(array.dictionary), array.indices
-    index = index.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
-    absent = ~_valid(array.indices)
+    texts, absent = _as_text(array.dictionary), ~_valid(array.indices)
+    index = _numpy(array.indices).astype(np.intp)
     if texts.null_count:
-        absent |= ~_valid(texts)[index] if len(texts) else absent
+        absent |= ~_valid(texts)[index]
         texts = texts.fill_null("")
     index[absent] = len(texts)
     return texts, index
@@ -114,15 +118,32 @@ def _as_text(values: pa.Array) -> pa.Array:
         ]
         return pa.array(cells, pa.string())
     try:
+        if pa.types.is_floating(type_):
+            values = pc.if_else(pc.is_nan(values), None, values)
         return values.cast(pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         return pa.nulls(len(values), pa.string())
 
 
+def null_texts(texts: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
+    """Which texts stand for null: the tokens, with or without blanks around, and empty ones."""
+    known = pa.array(["", *tokens], pa.string())
+    return _mask(pc.or_(pc.is_in(texts, known), pc.is_in(pc.utf8_trim_whitespace(texts), known)))
+
+
+def present(array: pa.Array, tokens: Sequence[str] = ()) -> NDArray[np.bool_]:
+    """Which cells hold a value, readable or not: neither null nor NaN nor a text that says so."""
+    if is_text(array.type):
+        texts, index = distinct_texts(array)
+        return ~np.append(null_texts(texts, tokens), True)[index]
+    array, type_ = _plain(array)
+    return floats(array)[1] if pa.types.is_floating(type_) else _valid(array)
+
+
 def integers(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
     """Read as int64: fractions round to the nearest integer, what is too large to the last one."""
     array, type_ = _plain(array)
-    if is_text(type_):
+    if is_text(type_) or pa.types.is_decimal(type_):  # decimals exactly, digit by digit
         return _through_text(array, tokens, _text_to_integers, np.int64)
     if pa.types.is_boolean(type_) or pa.types.is_signed_integer(type_):
         return _numpy(array).astype(np.int64), _valid(array)
@@ -136,11 +157,9 @@ def integers(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
 def floats(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
     """Read as float64; NaN is null, infinities are kept."""
     array, type_ = _plain(array)
-    if is_text(type_):
+    if is_text(type_) or pa.types.is_decimal(type_):
         return _through_text(array, tokens, _text_to_floats, np.float64)
-    if pa.types.is_decimal(type_):
-        array = array.cast(pa.float64())
-    elif not (
+    if not (
         pa.types.is_floating(type_) or pa.types.is_integer(type_) or pa.types.is_boolean(type_)
     ):
         return np.zeros(len(array)), np.zeros(len(array), np.bool_)
@@ -238,13 +257,10 @@ def _through_text(
     trimmed = pc.utf8_trim_whitespace(texts)
     values, valid = parse(trimmed)
     if tokens:
-        valid = valid & ~np.isin(_objects(texts), tokens) & ~np.isin(_objects(trimmed), tokens)
+        known = pa.array(tokens, pa.string())
+        valid = valid & ~_mask(pc.is_in(texts, known)) & ~_mask(pc.is_in(trimmed, known))
     values = np.append(values.astype(dtype), dtype(0))
     return values[index], np.append(valid, False)[index]
-
-
-def _objects(texts: pa.Array) -> NDArray:
-    return texts.to_numpy(zero_copy_only=False)
 
 
 def _mask(values: pa.Array) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from understudy.errors import SchemaError, WorkloadError
 from understudy.schema.cells import Masks
 from understudy.schema.compute import pc
 from understudy.schema.dtypes import arrow_type, same_stored, type_name
-from understudy.schema.reading import flat
+from understudy.schema.reading import flat, present
 
 __all__ = ["MOST_CELLS", "OPERATORS", "Column", "Modelled", "near"]
 
@@ -176,7 +176,11 @@ class Modelled(Column):
 
         `null_values` are taken as null in addition to the column's own.
         """
-        cells, valid = self._locate(flat(array), (*self.null_values, *null_values))
+        tokens = (*self.null_values, *null_values)
+        return np.concatenate([self._encode(chunk, tokens) for chunk in flat(array)])
+
+    def _encode(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.unsignedinteger]:
+        cells, valid = self._locate(array, tokens)
         missing = self.cells if self.nullable else self._stand_in()
         return np.where(valid, cells, missing).astype(self.code_dtype)
 
@@ -216,23 +220,53 @@ class Modelled(Column):
         is in `outer`. A value outside the domain counts as the one `encode` would map it to.
         """
         op, literals = self._predicate(op, literal)
-        plain = flat(array)
-        codes = self.encode(plain)
-        null = codes == self.cells
+        return np.concatenate([self._evaluate(op, literals, chunk) for chunk in flat(array)])
+
+    def _evaluate(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+        null = self._encode(array, self.null_values) == self.cells
         if op in ("is null", "is not null"):
             return null if op == "is null" else ~null
         if op == "not in":
-            return ~self._satisfied("in", literals, plain) & ~null
-        return self._satisfied(op, literals, plain) & ~null
+            return ~self._satisfied("in", literals, array) & ~null
+        return self._satisfied(op, literals, array) & ~null
 
     def legal(self, array: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
         """Whether each entry is exactly a value that `decode` can return."""
-        plain = flat(array)
-        if not same_stored(self.arrow_type, plain.type):
-            return np.zeros(len(plain), np.bool_)
-        points, valid = self._points(plain)
+        return np.concatenate([self._legal(chunk) for chunk in flat(array)])
+
+    def _legal(self, array: pa.Array) -> NDArray[np.bool_]:
+        if not same_stored(self.arrow_type, array.type):
+            return np.zeros(len(array), np.bool_)
+        points, valid = self._points(array)
         back = self._emit(points, ~valid)
-        return _identical(plain, back) & (valid | (self.nullable & _nulls(plain)))
+        return _identical(array, back) & (valid | (self.nullable & _nulls(array)))
+
+    def misfits(
+        self, array: pa.Array | pa.ChunkedArray, null_values: Sequence[str] = ()
+    ) -> dict[str, NDArray[np.bool_]]:
+        """What `encode` would quietly mend, as one mask per trouble: NOT PRIVATE.
+
+        "null": a null where none is allowed; "unreadable": not of the column's type;
+        "outside": a value beyond the bounds, or one that is not declared.
+        """
+        tokens = (*self.null_values, *null_values)
+        found = [self._misfits(chunk, tokens) for chunk in flat(array)]
+        return {key: np.concatenate([masks[key] for masks in found]) for key in found[0]}
+
+    def _misfits(self, array: pa.Array, tokens: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+        there = present(array, tokens)
+        readable, inside = self._judge(array, tokens)
+        return {
+            "null": ~there & (not self.nullable),
+            "unreadable": there & ~readable,
+            "outside": there & readable & ~inside,
+        }
+
+    @abstractmethod
+    def _judge(
+        self, array: pa.Array, tokens: Sequence[str]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether each entry can be read, and whether what it says lies in the domain."""
 
     @abstractmethod
     def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:

@@ -198,6 +198,12 @@ class Binned(Modelled):
         points, valid = self._read(array, tokens)
         return self.grid.find(points), valid
 
+    def _judge(
+        self, array: pa.Array, tokens: Sequence[str]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        points, readable = self._read(array, tokens)
+        return readable, points == self.grid.clip(points)
+
     def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
         points, valid = self._read(array, ())
         return self.grid.clip(points), valid

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cached_property
 from math import isfinite
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ from understudy.schema.reading import (
     floats,
     integers,
     is_text,
+    present,
     ticks,
 )
 
@@ -127,16 +129,24 @@ class Category(Modelled):
             self._refuse(f"other = {self.other!r} is one of the values; name another value")
 
     def _check_storable(self) -> None:
-        kind = value_type(self.arrow_type)
         try:
-            stored = pa.array(self._listed).cast(kind)
-            if stored.cast(pa.array(self._listed).type).to_pylist() != self._listed:
-                raise ValueError
-        except (pa.ArrowException, ValueError, OverflowError):
+            cells, listed = self._look_up(self._stored, ())
+            kept = bool(np.all(listed & (cells == np.arange(self.cells))))
+        except (pa.ArrowException, OverflowError):
+            kept = False
+        if not kept:
             self._refuse(
                 f"dtype = {self.dtype!r} cannot hold all its values; "
                 f'write dtype = "{self._default_dtype()}", or change the values'
             )
+
+    @cached_property
+    def _stored(self) -> pa.Array:
+        """Every value of the output in its declared type, in the order of the codes."""
+        type_ = value_type(self.arrow_type)
+        if pa.types.is_decimal(type_):
+            return pa.array([Decimal(repr(value)) for value in self._listed], type_)
+        return pa.array(self._listed).cast(type_)
 
     def _default_dtype(self) -> str:
         return _DTYPES[type(self.values[0])]
@@ -149,7 +159,7 @@ class Category(Modelled):
             str: is_text(type_) and not pa.types.is_fixed_size_binary(type_),
             bool: pa.types.is_boolean(type_) or is_text(type_),
             int: number or pa.types.is_decimal(type_) or is_text(type_),
-            float: pa.types.is_floating(type_) or is_text(type_),
+            float: pa.types.is_floating(type_) or pa.types.is_decimal(type_) or is_text(type_),
             date: pa.types.is_date(type_) or is_text(type_),
         }[kind] and "binary" not in str(type_)
 
@@ -175,9 +185,22 @@ class Category(Modelled):
         return 0 if self.other is None else len(self.values)
 
     def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+        cells, listed = self._look_up(array, tokens)
+        return np.where(listed, cells, self._stand_in()), listed | present(array, tokens)
+
+    def _judge(
+        self, array: pa.Array, tokens: Sequence[str]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        _, listed = self._look_up(array, tokens)
+        return np.ones(len(array), np.bool_), listed
+
+    def _look_up(
+        self, array: pa.Array, tokens: Sequence[str]
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """The cell of each entry, and whether it is listed at all."""
         kind = type(self.values[0])
         if kind is str:
-            return self._locate_texts(array, tokens)
+            return self._look_up_texts(array)
         if kind is bool:
             points, readable = booleans(array, tokens)
         elif kind is int:
@@ -188,31 +211,21 @@ class Category(Modelled):
             points, readable = floats(array, tokens)
         else:
             points, readable = ticks(array, tokens, tick=DAY)
-        return self._look_up(points, readable, _present(array, tokens))
+        known = np.array([_point(value) for value in self._listed])
+        order = np.argsort(known)
+        at = np.minimum(np.searchsorted(known[order], points), len(known) - 1)
+        return order[at], readable & (known[order][at] == points)
 
-    def _look_up(
-        self, points: NDArray, readable: NDArray[np.bool_], present: NDArray[np.bool_]
-    ) -> tuple[NDArray, NDArray[np.bool_]]:
-        listed = np.array([_point(value) for value in self._listed])
-        order = np.argsort(listed, kind="stable")
-        at = np.minimum(np.searchsorted(listed[order], points), len(listed) - 1)
-        hit = readable & (listed[order][at] == points)
-        return np.where(hit, order[at], self._stand_in()), present
-
-    def _locate_texts(
-        self, array: pa.Array, tokens: Sequence[str]
-    ) -> tuple[NDArray, NDArray[np.bool_]]:
+    def _look_up_texts(self, array: pa.Array) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         if pa.types.is_boolean(array.type):
-            texts, (flags, present) = self._truth, booleans(array)
-            index = np.where(present, flags.astype(np.intp), len(texts))
+            texts, (flags, there) = self._truth, booleans(array)
+            index = np.where(there, flags.astype(np.intp), len(texts))
         else:
             texts, index = distinct_texts(array)
-        listed = pa.array(self._listed, pa.string())
-        found = pc.index_in(texts, listed)
-        hit = found.is_valid().to_numpy(zero_copy_only=False)
-        cells = np.where(hit, found.fill_null(0).to_numpy(), self._stand_in())
-        null = ~hit & _is_token(texts, tokens)
-        return np.append(cells, 0)[index], ~np.append(null, True)[index]
+        found = pc.index_in(texts, pa.array(self._listed, pa.string()))
+        listed = np.append(found.is_valid().to_numpy(zero_copy_only=False), False)
+        cells = np.append(found.fill_null(0).to_numpy().astype(np.intp), 0)
+        return cells[index], listed[index]
 
     @cached_property
     def _truth(self) -> pa.Array:
@@ -228,11 +241,10 @@ class Category(Modelled):
 
     def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
         type_ = self.arrow_type
-        values = pa.array(self._listed).cast(value_type(type_))
         if pa.types.is_dictionary(type_):
             indices = pa.array(points, mask=null).cast(type_.index_type)
-            return pa.DictionaryArray.from_arrays(indices, values, ordered=type_.ordered)
-        return values.take(pa.array(points, pa.int64(), mask=null))
+            return pa.DictionaryArray.from_arrays(indices, self._stored, ordered=type_.ordered)
+        return self._stored.take(pa.array(points, pa.int64(), mask=null))
 
     def _literal(self, literal: Any) -> int:
         """The cell of a declared value."""
@@ -265,7 +277,8 @@ class Category(Modelled):
         )
         holds = _INEQUALITIES[op](places, places[literals[0]])
         rest = self.cells - len(self.values)
-        return np.append(holds, [False] * rest), np.append(holds, [True] * rest)
+        inner, outer = np.zeros(rest, np.bool_), np.ones(rest, np.bool_)
+        return np.concatenate([holds, inner]), np.concatenate([holds, outer])
 
     def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
         inner, _ = self._compare(op, literals)
@@ -305,6 +318,12 @@ class Boolean(Modelled):
     def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
         values, valid = booleans(array, tokens)
         return values.astype(np.intp), valid
+
+    def _judge(
+        self, array: pa.Array, tokens: Sequence[str]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        _, readable = booleans(array, tokens)
+        return readable, readable
 
     def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
         return self._locate(array, ())
@@ -353,25 +372,11 @@ def _fractional(type_: pa.DataType) -> bool:
     return pa.types.is_floating(type_) or pa.types.is_decimal(type_) or is_text(type_)
 
 
-def _is_token(texts: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
-    """Which texts stand for null: the tokens, with or without blanks around, and empty ones."""
-    known = pa.array(["", *tokens], pa.string())
-    plain = pc.or_(pc.is_in(texts, known), pc.is_in(pc.utf8_trim_whitespace(texts), known))
-    return plain.to_numpy(zero_copy_only=False)
-
-
-def _present(array: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
-    """Which cells are not null, whether or not they can be read."""
-    if is_text(array.type):
-        texts, index = distinct_texts(array)
-        return ~np.append(_is_token(texts, tokens), True)[index]
-    if pa.types.is_floating(value_type(array.type)):
-        return floats(array)[1]
-    return array.is_valid().to_numpy(zero_copy_only=False)
-
-
 def _point(value: Value) -> int | float:
-    return value.toordinal() - date(1970, 1, 1).toordinal() if isinstance(value, date) else value  # type: ignore[return-value]
+    if isinstance(value, date):
+        return value.toordinal() - date(1970, 1, 1).toordinal()
+    assert not isinstance(value, str)
+    return value
 
 
 def _text(value: object) -> str:

@@ -71,8 +71,7 @@ class Identifier(Column):
 
     def legal(self, array: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
         """Whether each entry is one the pattern writes and nobody else has."""
-        plain = flat(array)
-        texts = plain.cast(pa.string()).to_pylist()
+        texts = [text for chunk in flat(array) for text in chunk.cast(pa.string()).to_pylist()]
         head, tail = (re.escape(part) for part in _FIELD.split(self.action))
         form = re.compile(f"{head}\\d+{tail}")
         seen: set[str | None] = set()

@@ -1,0 +1,76 @@
+"""Open a table for a look at its rows: what `draft` and `check` are given.
+
+Both look at private rows on purpose, and say so; a release never comes this way.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from understudy.errors import SourceError
+
+__all__ = ["open_table"]
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+_PARQUET = (".parquet", ".pq")
+
+
+def open_table(source: Any) -> tuple[pa.Table, bool]:
+    """`(table, typed)` from a CSV or Parquet file or an Arrow, pandas or Polars table.
+
+    A CSV file has no types: every column arrives as text and `typed` is False.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        return (_parquet(path), True) if path.suffix.lower() in _PARQUET else (_csv(path), False)
+    try:
+        return _frame(source), True
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise SourceError(
+            f"a {type(source).__name__} cannot be read as a table ({error}); "
+            "give a CSV or Parquet file, or an Arrow, pandas or Polars table"
+        ) from None
+
+
+def _frame(source: Any) -> pa.Table:
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if type(source).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(source, preserve_index=False).replace_schema_metadata()
+    return pa.table(source)
+
+
+def _parquet(path: Path) -> pa.Table:
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(path).read()
+    except FileNotFoundError:
+        raise SourceError(f"{path}: there is no such file") from None
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(f"{path}: cannot be read as Parquet: {error}") from None
+
+
+def _csv(path: Path) -> pa.Table:
+    from pyarrow import csv
+
+    plain = path.with_suffix("") if path.suffix in (".gz", ".bz2", ".zst", ".lz4") else path
+    separator = _SEPARATORS.get(plain.suffix.lower(), ",")
+    parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    try:
+        with csv.open_csv(path, parse_options=parse) as reader:
+            names = reader.schema.names
+        texts = csv.ConvertOptions(
+            column_types={name: pa.string() for name in names}, strings_can_be_null=False
+        )
+        return csv.read_csv(path, parse_options=parse, convert_options=texts)
+    except FileNotFoundError:
+        raise SourceError(f"{path}: there is no such file") from None
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(f"{path}: cannot be read as CSV: {error}") from None
