@@ -1,0 +1,170 @@
+"""What every model owes, and what answers may look like: shared by the kits."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from understudy.models import Measured
+from understudy.players.base import Answer, Clique, MeasuredCell, Model, Problem, View
+from understudy.testing.checks import require
+
+__all__ = ["fingerprint", "require_distribution", "require_model", "require_rows", "tiny_problem"]
+
+_TOLERANCE = 1e-6
+
+
+def tiny_problem(shape: tuple[int, ...] = (3, 2, 1, 2), rows: int = 40) -> Problem:
+    """All one- and two-way marginals over a few small columns."""
+    cliques = tuple(_cliques(len(shape), 2))
+    return Problem(shape, cliques, (1.0,) * len(cliques), rows)
+
+
+def _cliques(columns: int, most: int) -> Iterator[Clique]:
+    for size in range(1, most + 1):
+        yield from combinations(range(columns), size)
+
+
+def require_distribution(view: View, shape: tuple[int, ...], what: str = "the view") -> None:
+    """Every marginal of up to three columns: non-negative, sums to one, agrees with the others."""
+    tables: dict[Clique, Any] = {}
+    for clique in _cliques(len(shape), 3):
+        table = np.asarray(view.marginal(clique))
+        sizes = tuple(shape[i] for i in clique)
+        require(
+            table.shape == sizes,
+            f"{what}: marginal {clique} has shape {table.shape}; expected {sizes}",
+        )
+        require(
+            table.dtype == np.float64,
+            f"{what}: marginal {clique} holds {table.dtype}; expected float64 shares",
+        )
+        require(bool(np.isfinite(table).all()), f"{what}: marginal {clique} is not finite")
+        require(bool((table >= 0).all()), f"{what}: marginal {clique} has a share below 0")
+        total = float(table.sum())
+        require(
+            abs(total - 1.0) <= _TOLERANCE, f"{what}: marginal {clique} sums to {total!r}, not 1"
+        )
+        tables[clique] = table
+    for clique, table in tables.items():
+        for axis, column in enumerate(clique):
+            if len(clique) == 1:
+                continue
+            below = tuple(i for i in clique if i != column)
+            off = float(np.abs(table.sum(axis=axis) - tables[below]).max())
+            require(
+                off <= _TOLERANCE,
+                f"{what}: marginal {clique} summed over column {column} is {off:.3g} away from "
+                f"marginal {below}; one distribution has one marginal",
+            )
+
+
+def require_rows(codes: Any, shape: tuple[int, ...], rows: int) -> None:
+    """Encoded rows: one unsigned integer array per column, of that length, inside the domain."""
+    require(
+        isinstance(codes, list) and len(codes) == len(shape),
+        f"sample({rows}): expected a list of {len(shape)} arrays of codes",
+    )
+    for position, (column, size) in enumerate(zip(codes, shape, strict=True)):
+        where = f"sample({rows}): column {position}"
+        require(
+            isinstance(column, np.ndarray) and column.shape == (rows,),
+            f"{where} has shape {np.shape(column)}; expected ({rows},)",
+        )
+        require(
+            np.issubdtype(column.dtype, np.unsignedinteger),
+            f"{where} holds {column.dtype}; expected unsigned integers",
+        )
+        require(
+            rows == 0 or int(column.max()) < size,
+            f"{where} holds a code outside 0..{size - 1}",
+        )
+
+
+def require_model(model: Model, shape: tuple[int, ...]) -> None:
+    """A distribution of that shape, that can be sampled repeatably and written down."""
+    require(
+        tuple(model.shape) == shape, f"the model has shape {tuple(model.shape)}; expected {shape}"
+    )
+    require_distribution(model, shape, "the model")
+    for rows in (0, 1, 7):
+        require_rows(model.sample(rows, np.random.default_rng(rows)), shape, rows)
+    many = 2_000
+    first, again = (model.sample(many, np.random.default_rng(5)) for _ in range(2))
+    require_rows(first, shape, many)
+    require(
+        all(np.array_equal(a, b) for a, b in zip(first, again, strict=True)),
+        "sample: the same key gave other rows",
+    )
+    for i, size in enumerate(shape):
+        share = np.bincount(first[i], minlength=size) / many
+        off = float(np.abs(share - model.marginal((i,))).max())
+        require(
+            off <= 5 * math.sqrt(0.25 / many),
+            f"sample: column {i} is {off:.3g} away from the model's marginal",
+        )
+    description, arrays = model.to_arrays()
+    json.dumps(description)
+    for name, array in arrays.items():
+        require(
+            isinstance(array, np.ndarray) and array.dtype != object,
+            f"to_arrays: {name!r} is not a plain array",
+        )
+
+
+def fingerprint(value: Any) -> Any:
+    """Answers, models and arrays as nested tuples that are equal only where every bit is."""
+    match value:
+        case Measured(clique=clique, values=values, sigma=sigma):
+            return ("table", clique, fingerprint(values), float(sigma).hex())
+        case MeasuredCell(clique=clique, cell=cell, value=number, sigma=sigma):
+            numbers = tuple(None if x is None else float(x).hex() for x in (number, sigma))
+            return ("cell", clique, cell, numbers)
+        case np.ndarray():
+            return (str(value.dtype), value.shape, value.tobytes())
+        case tuple() | list():
+            return tuple(fingerprint(item) for item in value)
+        case _ if hasattr(value, "to_arrays"):
+            description, arrays = value.to_arrays()
+            held = tuple((name, fingerprint(arrays[name])) for name in sorted(arrays))
+            return (json.dumps(description, sort_keys=True), held)
+        case _:
+            return value
+
+
+def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
+    """A released table or a released cell of a legal clique."""
+    require(
+        isinstance(answer, (Measured, MeasuredCell)),
+        f"answered with a {type(answer).__name__}; expected Measured or MeasuredCell",
+    )
+    clique = answer.clique
+    require(
+        list(clique) == sorted(set(clique)) and all(0 <= i < len(shape) for i in clique),
+        f"answered for {clique}, which are not increasing positions below {len(shape)}",
+    )
+    sizes = tuple(shape[i] for i in clique)
+    if isinstance(answer, Measured):
+        require(
+            np.shape(answer.values) == sizes,
+            f"answered for {clique} with a table of shape {np.shape(answer.values)}, not {sizes}",
+        )
+        require(
+            math.isfinite(answer.sigma) and answer.sigma > 0,
+            f"answered for {clique} with sigma = {answer.sigma}",
+        )
+    else:
+        index = answer.cell.index
+        inside = len(index) == len(sizes) and all(
+            0 <= i < n for i, n in zip(index, sizes, strict=False)
+        )
+        require(inside, f"answered for cell {index} of {clique}, which has shape {sizes}")
+        require(
+            answer.value is not None or answer.cell.sign in (-1, 1),
+            f"answered for cell {index} of {clique} with neither a value nor a side",
+        )

@@ -1,0 +1,249 @@
+"""Stand-ins around a real curator: tiny tables, strict accounts, and noise that a test controls.
+
+None of the noises here protects anyone (`private` is False). They are plugged into the real
+`Curator`, so that what is tested is its real scores, scales and charges:
+
+* `StillNoise` adds nothing and writes down what it was asked to perturb
+* `ReplayNoise` gives the same released numbers again, whatever the private table
+* `ChoosingNoise` lets the exact-privacy harness play every outcome of a selection once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import BudgetExhausted, PrivacyError
+from understudy.privacy import accounting
+from understudy.privacy.cost import Event, Plan, Zcdp
+from understudy.privacy.curator import Clique, Curator
+from understudy.privacy.noise import Noise
+from understudy.privacy.selection import log_law, log_law_top_k
+from understudy.privacy.sensitive import Sensitive
+from understudy.testing.checks import ContractBroken
+from understudy.testing.exact import Chooser
+
+__all__ = [
+    "ChoosingNoise",
+    "Gate",
+    "RecordingNoise",
+    "ReplayNoise",
+    "StillNoise",
+    "StrictCharges",
+    "TinyCounts",
+    "table_of",
+]
+
+Integers = NDArray[np.int64]
+Rows = Sequence[tuple[int, ...]]
+
+
+def table_of(rows: Rows, shape: Sequence[int], clique: Clique) -> Integers:
+    """The exact marginal of a few rows of codes, counted one by one."""
+    table = np.zeros(tuple(shape[i] for i in clique), dtype=np.int64)
+    for row in rows:
+        table[tuple(row[i] for i in clique)] += 1
+    return table
+
+
+class TinyCounts:
+    """Exact counts (an `ExactCounts`) of a few rows of codes, sealed as those of a source are."""
+
+    def __init__(self, shape: Sequence[int], rows: Rows) -> None:
+        self.shape = tuple(shape)
+        self._rows = tuple(tuple(row) for row in rows)
+
+    def rows(self) -> Sensitive[int]:
+        """The exact number of rows."""
+        return Sensitive(len(self._rows))
+
+    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Integers, ...]]:
+        """One exact table per clique."""
+        return Sensitive(tuple(table_of(self._rows, self.shape, clique) for clique in cliques))
+
+
+class StrictCharges:
+    """A reservation without a ledger: as strict, and it writes down what was `charged`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.charged: list[tuple[str, Event]] = []
+
+    def charge(self, purpose: str, event: Event | None = None) -> Event:
+        """The next draw of `purpose`; refuses what the plan does not hold any more."""
+        slot = self.plan[purpose]
+        allowance = slot.event if isinstance(slot.event, Zcdp) else None
+        if (event is None) == (allowance is not None):
+            raise PrivacyError(f"charge {purpose!r}: an event goes with an allowance only")
+        drawn = event or slot.event
+        before = [known for name, known in self.charged if name == purpose]
+        if allowance is not None:
+            used = sum((accounting.rho(known) for known in (*before, drawn)), Fraction(0))
+            if used > Fraction(allowance.rho) * slot.times:
+                raise BudgetExhausted(f"charge {purpose!r}: its allowance is used up")
+        elif len(before) >= slot.times:
+            raise BudgetExhausted(
+                f"charge {purpose!r}: all {slot.times} planned draws have been made"
+            )
+        self.charged.append((purpose, drawn))
+        return drawn
+
+
+class StillNoise:
+    """No noise at all. `asked` holds (kind, exact values, scale) of every request. NOT PRIVATE."""
+
+    private = False
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Integers, float]] = []
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """The values."""
+        self.asked.append(("laplace", np.array(values), scale))
+        return np.array(values)
+
+    def gaussian(self, values: Integers, sigma: float) -> Integers:
+        """The values."""
+        self.asked.append(("gaussian", np.array(values), sigma))
+        return np.array(values)
+
+    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+        """The k largest, the first of equals first."""
+        self.asked.append(("top_k", np.array(scores), scale))
+        return tuple(int(i) for i in np.argsort(-np.ravel(scores), kind="stable")[:k])
+
+
+class RecordingNoise:
+    """Passes on another noise and writes down all that was `released`."""
+
+    def __init__(self, noise: Noise) -> None:
+        self._noise = noise
+        self.private = noise.private
+        self.released: list[Any] = []
+
+    def _keep(self, value: Any) -> Any:
+        self.released.append(value)
+        return value
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """See `Noise.laplace`."""
+        return self._keep(self._noise.laplace(values, scale))
+
+    def gaussian(self, values: Integers, sigma: float) -> Integers:
+        """See `Noise.gaussian`."""
+        return self._keep(self._noise.gaussian(values, sigma))
+
+    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+        """See `Noise.top_k`."""
+        return self._keep(self._noise.top_k(scores, scale, k))
+
+
+class ReplayNoise:
+    """Hands out what was released before, in the same order, whatever the values. NOT PRIVATE.
+
+    `faithful` turns False when other questions are asked than in the first run.
+    """
+
+    private = False
+
+    def __init__(self, released: Sequence[Any]) -> None:
+        self._left = list(released)
+        self._faithful = True
+
+    @property
+    def faithful(self) -> bool:
+        """Whether exactly the questions of the first run were asked."""
+        return self._faithful and not self._left
+
+    def _next(self, size: int | None, k: int | None) -> Any:
+        answer: Any = self._left.pop(0) if self._left else None
+        same = isinstance(answer, tuple) if size is None else np.size(answer) == size
+        if answer is None or not same or (k is not None and len(answer) != k):
+            self._faithful = False
+            raise PrivacyError(
+                "another question was asked after the same released answers; only released "
+                "numbers may steer a game"
+            )
+        return answer
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """What was released at this place."""
+        return np.array(self._next(np.size(values), None)).reshape(np.shape(values))
+
+    def gaussian(self, values: Integers, sigma: float) -> Integers:
+        """What was released at this place."""
+        return np.array(self._next(np.size(values), None)).reshape(np.shape(values))
+
+    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+        """What was selected at this place."""
+        return self._next(None, k)
+
+
+class ChoosingNoise:
+    """Selections answered by a `Chooser` from their exact law, softmax(scores/scale) by peeling.
+
+    `gaussians` are fixed answers for Gaussian draws, in order: the law is then the one given those
+    releases, which is what adaptive composition asks about. `factor` scales the noise, to build
+    broken twins. NOT PRIVATE.
+    """
+
+    private = False
+
+    def __init__(
+        self, chooser: Chooser, *, factor: float = 1.0, gaussians: Sequence[Integers] = ()
+    ) -> None:
+        self._chooser = chooser
+        self._factor = factor
+        self._gaussians = list(gaussians)
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """Not enumerable; build its law with `discrete_laplace_law` instead."""
+        raise PrivacyError("a Laplace draw cannot be enumerated; use discrete_laplace_law")
+
+    def gaussian(self, values: Integers, sigma: float) -> Integers:
+        """The next fixed answer."""
+        if not self._gaussians:
+            raise PrivacyError("a Gaussian draw cannot be enumerated; give `gaussians`")
+        return np.asarray(self._gaussians.pop(0), dtype=np.int64).reshape(np.shape(values))
+
+    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+        """One branch of the law of Gumbel top-k."""
+        if k == 1:
+            return (self._chooser.choose(log_law(scores, self._factor * scale)),)
+        law = log_law_top_k(scores, self._factor * scale, k)
+        picks = list(law)
+        return picks[self._chooser.choose([law[pick] for pick in picks])]
+
+
+_PUBLIC = frozenset(
+    {name for name in vars(Curator) if not name.startswith("_")}
+    | {"relation", "rows_public", "shape"}
+)
+
+
+class Gate:
+    """The public face of a curator; reaching for anything behind it breaks the contract.
+
+    `trespasses` keeps what was reached for, should the exception have been swallowed.
+    """
+
+    def __init__(self, curator: Curator) -> None:
+        self.trespasses: list[str] = []
+        # In a closure, so that it is no attribute to be found.
+        self._open = lambda name: getattr(curator, name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _PUBLIC:
+            return self._open(name)
+        self.trespasses.append(name)
+        raise ContractBroken(f"reached for {name!r} of the curator, which is not a question")
+
+    @classmethod
+    def around(cls, curator: Curator) -> tuple[Curator, list[str]]:
+        """The gate, typed as the curator that it stands for, and its list of trespasses."""
+        gate = cls(curator)
+        return cast(Curator, gate), gate.trespasses
