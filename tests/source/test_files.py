@@ -1,5 +1,6 @@
 """Files that are wrong: told by the header alone, silent about the rows."""
 
+import contextlib
 import gzip
 import logging
 import tracemalloc
@@ -95,7 +96,7 @@ def test_messy_rows_are_read_silently(name, engine, packed, tmp_path, capfd, cap
 @given(st.binary(max_size=60).map(lambda b: b.replace(b"\x1f\x8b", b"")))
 @example(b'"')
 @example(b',\n,,"\n"')
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_bytes_below_the_header_ever_raise(tmp_path_factory, rows):
     path = write(tmp_path_factory.mktemp("rows"), b"age,sex\n3,F\n" + rows)
     for engine in ("memory", "duckdb"):
@@ -146,6 +147,10 @@ def test_text_is_never_sniffed(engine, tmp_path):
         (b'"two\nlines","say ""hi"""\n1,2\n', ",", ("two\nlines", 'say "hi"')),
         ("größe,höhe".encode(), ",", ("größe", "höhe")),
         (b"id,2019,2020\n", ",", ("id", "2019", "2020")),
+        (b'height 5",b\n1;2;3;"4\n', ",", ('height 5"', "b")),
+        (b'"a""b",c\n"1\n', ",", ('a"b', "c")),
+        (b'x""y,c\n1;"\n', ",", ('x""y', "c")),
+        (b'a,"b\r\n', ",", ("a", "b\r\n")),
     ],
 )
 def test_layout(header, separator, columns, tmp_path):
@@ -172,6 +177,20 @@ def test_a_header_that_is_none_is_refused_without_quoting_it(content, message, t
     said = str(caught.value)
     assert "t.csv" in said
     assert not any(word in said for word in ("SECRET", "71", "4242"))
+
+
+@given(st.binary(max_size=40) | st.text('ab1,;|\t"\r\n', max_size=30).map(str.encode))
+@settings(max_examples=60, deadline=None)
+def test_any_bytes_have_a_layout_or_are_refused(tmp_path_factory, content):
+    with contextlib.suppress(SourceError):  # and nothing else
+        found = layout(write(tmp_path_factory.mktemp("any"), content))
+        assert found.columns
+        assert all(name.strip() for name in found.columns)
+
+
+def test_a_cell_of_the_header_without_end(tmp_path):
+    with pytest.raises(SourceError, match="a cell of the first line is too long"):
+        read(write(tmp_path, b"a," + b"x" * 200_000 + b"\n"))
 
 
 def test_a_row_taken_for_the_header_is_not_quoted_when_it_is_bound(tmp_path):

@@ -76,7 +76,12 @@ def layout(path: Path) -> Layout:
     if "\0" in line:
         raise SourceError(f"{where} is not text: save it as CSV in UTF-8, or as Parquet")
     separator = _separator(line)
-    columns = tuple(next(csv.reader(io.StringIO(line, newline=""), delimiter=separator)))
+    try:
+        columns = tuple(next(csv.reader(io.StringIO(line, newline=""), delimiter=separator)))
+    except csv.Error:
+        raise SourceError(
+            f"{where}: a cell of the first line is too long: {_ADD_A_HEADER}"
+        ) from None
     _check_names(columns, where)
     return Layout(separator, columns)
 
@@ -86,13 +91,18 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _first_record(text: str) -> str | None:
-    """The text up to the first line break outside quotes; None if there is none."""
-    quoted = False
+    """The text up to the first line break outside quotes; None if there is none.
+
+    A quote opens a cell only at its beginning, as the readers have it.
+    """
+    quoted, opens = False, True  # opens: whether a quote here would open a cell, or open it again
     for at, character in enumerate(text):
         if character == '"':
-            quoted = not quoted
+            opens, quoted = quoted, not quoted if quoted else opens
         elif character in "\r\n" and not quoted:
             return text[:at]
+        else:
+            opens = character in _SEPARATORS
     return None
 
 
