@@ -5,6 +5,7 @@ NOT PRIVATE. Findings hold counts of rows and values from them.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +68,7 @@ def check(schema: Schema, source: Any) -> list[Finding]:
             remedy = "correct the schema or the header" + near(column.name, names)
             found.append(Finding(column.name, how, remedy=remedy))
             continue
-        array = table.column(column.name)
+        array = pa.chunked_array(flat(table.column(column.name)))
         if typed:
             found += _type_finding(column, array)
         if isinstance(column, Modelled):
@@ -84,10 +85,9 @@ def check(schema: Schema, source: Any) -> list[Finding]:
 
 
 def _type_finding(column: Column, array: pa.ChunkedArray) -> list[Finding]:
-    found = flat(array)[0].type
-    if not isinstance(column, Modelled) or same_stored(column.arrow_type, found):
+    if not isinstance(column, Modelled) or same_stored(column.arrow_type, array.type):
         return []
-    problem = f"arrives as {type_name(found)!r} and is declared as {column.dtype!r}"
+    problem = f"arrives as {type_name(array.type)!r} and is declared as {column.dtype!r}"
     return [Finding(column.name, problem, remedy="correct dtype if the output should match")]
 
 
@@ -118,9 +118,6 @@ def _row_findings(
 
 def _examples(array: pa.ChunkedArray, mask: NDArray[np.bool_]) -> tuple[str, ...]:
     """The most frequent values under the mask, with their counts."""
-    values = [repr(value) for value in array.filter(pa.array(mask)).to_pylist()]
-    counts: dict[str, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
+    counts = Counter(repr(value) for value in array.filter(pa.array(mask)).to_pylist())
     often = sorted(counts, key=lambda value: (-counts[value], value))[:_EXAMPLES]
     return tuple(f"{value} ×{counts[value]}" for value in often)

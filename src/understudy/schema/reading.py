@@ -42,7 +42,7 @@ DAY = 86_400 * 10**9
 _JOIN_BELOW = 2**30
 _UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _INT64 = np.iinfo(np.int64)
-_INTEGER = r"^[+-]?[0-9]{1,18}$"
+_INTEGER = r"^[+-]?[0-9]{1,19}$"
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
 _TRUE = frozenset({"true", "t", "yes", "y", "1", "1.0"})
 _FALSE = frozenset({"false", "f", "no", "n", "0", "0.0"})
@@ -279,11 +279,13 @@ def _text_to_floats(texts: pa.Array) -> Read:
 
 def _text_to_integers(texts: pa.Array) -> Read:
     whole = pc.match_substring_regex(texts, _INTEGER)
-    exact = pc.utf8_ltrim(pc.if_else(whole, texts, "0"), "+").cast(pa.int64())
+    digits = pc.utf8_ltrim(pc.if_else(whole, texts, "0"), "+-").cast(pa.uint64())
+    size = np.minimum(digits.to_numpy(zero_copy_only=False), np.uint64(2**63))
+    below = np.minimum(size, np.uint64(_INT64.max)).astype(np.int64)
+    lowest = np.where(size == 2**63, _INT64.min, -below)
+    exact = np.where(_mask(pc.starts_with(texts, "-")), lowest, below)
     values, valid = _text_to_floats(texts)
-    whole = _mask(whole)
-    rounded = round_to_integers(values)
-    return np.where(whole, exact.to_numpy(zero_copy_only=False), rounded), valid
+    return np.where(_mask(whole), exact, round_to_integers(values)), valid
 
 
 def _text_to_booleans(texts: pa.Array) -> Read:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-import tempfile
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.errors import SchemaError, UnconfirmedError, WorkloadError
+from understudy.errors import SchemaError, UnconfirmedError, WorkError, WorkloadError
 from understudy.schema import toml
 from understudy.schema.columns import Category, Column, Identifier, Incomplete, Modelled, Text
 from understudy.schema.columns.base import near
@@ -248,20 +249,20 @@ class Schema:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a schema file whole or not at all."""
         path = Path(path)
+        part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
-            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        except OSError as error:
-            raise SchemaError(f"{path}: cannot be written: {error.strerror}") from None
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with open(part, "x", encoding="utf-8") as file:
                 file.write(self.dumps())
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(name, 0o644 & ~_umask())
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+            os.replace(part, path)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+            raise SchemaError(f"{path}: cannot be written: {error.strerror}") from None
+        except OSError as error:
+            raise WorkError(f"{path}: was not written: {error.strerror}") from None
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink()
 
     def digest(self) -> str:
         """SHA-256 of the canonical text: equal for equal schemas, whatever the comments."""
@@ -271,9 +272,3 @@ class Schema:
 def _some(items: Sequence[str]) -> str:
     shown = ", ".join(items[:_SHOWN])
     return shown if len(items) <= _SHOWN else f"{shown} and {len(items) - _SHOWN} more"
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
