@@ -120,8 +120,9 @@ def epsilon_from_rho(rho: Fraction | float, delta: Fraction | float) -> float:
     log_delta = math.log(d)
 
     def bound(t: float) -> float:
-        alpha = 1 + math.exp(t)
-        return r * alpha + math.log1p(-1 / alpha) - (log_delta + math.log(alpha)) / (alpha - 1)
+        beyond = math.exp(t)  # α − 1, kept apart: α loses it where it is small
+        log_alpha = math.log1p(beyond)
+        return r * (1 + beyond) + (t - log_alpha) - (log_delta + log_alpha) / beyond
 
     # The bound is unimodal in ln(α − 1); start around the minimiser of the quick form.
     centre = math.log(math.sqrt(max(-log_delta, 1e-3) / r))
@@ -136,9 +137,9 @@ def delta_from_rho(rho: Fraction | float, epsilon: Fraction | float) -> float:
         return 0.0
 
     def log_delta(t: float) -> float:
-        alpha = 1 + math.exp(t)
-        log_power = alpha * math.log1p(-1 / alpha)
-        return (alpha - 1) * (alpha * r - e) - t + log_power
+        beyond = math.exp(t)
+        log_power = (1 + beyond) * (t - math.log1p(beyond))
+        return beyond * ((1 + beyond) * r - e) - t + log_power
 
     centre = math.log(max((e - r) / (2 * r), 1e-6))
     best = min(_minimise(log_delta, centre - 8.0, centre + 8.0), _minimise(log_delta, -20.0, 20.0))

@@ -22,7 +22,7 @@ def exact(value: Exact, name: str = "value") -> Fraction:
     if isinstance(value, Fraction):
         return value
     try:
-        number = Decimal(repr(value) if isinstance(value, float) else str(value).strip())
+        number = Decimal(repr(float(value)) if isinstance(value, float) else str(value).strip())
     except InvalidOperation:
         raise InputError(
             f"{name} = {value!r} is not a number; give one such as 1 or 1e-9"

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.errors import PrivacyError
+from understudy.privacy.budget import round_down
 
 __all__ = ["Charge", "Event", "Gaussian", "Laplace", "Plan", "Selection", "Zcdp", "event_from_json"]
 
@@ -123,6 +124,8 @@ class Zcdp:
     rho: float
 
     def __post_init__(self) -> None:
+        if isinstance(self.rho, Fraction):
+            object.__setattr__(self, "rho", round_down(self.rho))
         _positive("Zcdp", "rho", self.rho)
 
     def to_json(self) -> dict[str, Any]:

@@ -48,6 +48,8 @@ VARIATION_GRID = 8
 """Sums of absolute errors are multiples of 1/8 of a row."""
 
 _CACHE_CELLS = 32_000_000
+# Rows that a reference may speak of: far above any table, far below what int64 holds on the grid.
+_LARGEST = 2.0**50
 
 
 class ExactCounts(Protocol):
@@ -104,10 +106,12 @@ class Curator:
         noise: Noise,
         rows_public: int | None = None,
     ) -> None:
+        if getattr(charges, "private_noise", False) and not noise.private:
+            raise PrivacyError("the ledger was promised private noise; this noise is seeded")
         self._counts = counts
         self._charges = charges
         self._noise = noise
-        self._cache: dict[Clique, Counts] = {}
+        self._cache: dict[Clique, Sensitive[Counts]] = {}
         self._cached_cells = 0
         self.relation = relation
         self.rows_public = rows_public
@@ -183,13 +187,14 @@ class Curator:
         two cells by one, so the sensitivity in grid units is 16 (add-remove) or 32 (replace).
         """
         self._check_cliques(cliques)
+        self._check_references(cliques, references, penalties)
         sensitivity = GRID * self.relation.marginal_l1()
         drawn = self._draw(
             purpose,
             Selection,
             event,
-            lambda e: e.sensitivity >= sensitivity,
-            f"L1 scores, which move by {sensitivity}/{GRID}",
+            lambda e: e.sensitivity >= sensitivity and e.k <= len(cliques),
+            f"{len(cliques)} L1 scores, which move by {sensitivity}/{GRID}",
         )
         tables = self._exact(cliques)
         scores = np.array(
@@ -216,6 +221,7 @@ class Curator:
         is 16 on the grid, under both relations.
         """
         self._check_cliques(cliques)
+        self._check_references(cliques, references, [0.0] * len(cliques))
         drawn = self._draw(
             purpose,
             Selection,
@@ -251,7 +257,7 @@ class Curator:
         hence K by M and the answer by L.
         """
         self._check_cliques(cliques)
-        self._check_size(size)
+        self._check_synthetic(cliques, synthetic, size)
         drawn = self._draw(purpose, Laplace, None, lambda e: True, "the worst error")
         n = self._n()
         worst = 0
@@ -268,7 +274,7 @@ class Curator:
         Before rounding that is 16·n·TV. A neighbour moves each by at most `variation_step`.
         """
         self._check_cliques(cliques)
-        self._check_size(size)
+        self._check_synthetic(cliques, synthetic, size)
         step = variation_step(self.relation, rows_public=self.rows_public is not None)
         drawn = self._draw(
             purpose,
@@ -320,9 +326,11 @@ class Curator:
             fresh = dict(zip(missing, tables, strict=True))
             cells = sum(table.size for table in tables)
             if self._cached_cells + cells <= _CACHE_CELLS:
-                self._cache.update(fresh)
+                self._cache.update({clique: Sensitive(table) for clique, table in fresh.items()})
                 self._cached_cells += cells
-        return [fresh[clique] if clique in fresh else self._cache[clique] for clique in cliques]
+        return [
+            fresh[clique] if clique in fresh else reveal(self._cache[clique]) for clique in cliques
+        ]
 
     def _check_cliques(self, cliques: Sequence[Clique]) -> None:
         for clique in cliques:
@@ -334,9 +342,44 @@ class Curator:
         if not cliques:
             raise PrivacyError("a request needs at least one marginal")
 
-    def _check_size(self, size: int) -> None:
+    def _check_synthetic(
+        self, cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int
+    ) -> None:
+        """The sensitivity M holds for counts of M rows and for nothing else."""
         if not 1 <= size <= 2**31:
             raise PrivacyError(f"a certificate needs 1 to 2^31 synthetic rows, got {size}")
+        if len(synthetic) != len(cliques):
+            raise PrivacyError(
+                f"{len(cliques)} marginals need as many tables, got {len(synthetic)}"
+            )
+        for clique, table in zip(cliques, synthetic, strict=True):
+            shape = tuple(self.shape[i] for i in clique)
+            array = np.asarray(table)
+            if not np.issubdtype(array.dtype, np.integer) or array.shape != shape:
+                raise PrivacyError(
+                    f"the synthetic table of {clique} must hold integers of shape {shape}, "
+                    f"got {array.dtype} of shape {array.shape}"
+                )
+            if (array < 0).any() or int(array.sum(dtype=np.int64)) != size:
+                raise PrivacyError(f"the synthetic table of {clique} is not a count of {size} rows")
+
+    def _check_references(
+        self, cliques: Sequence[Clique], references: Sequence[Table], penalties: Sequence[float]
+    ) -> None:
+        """Public numbers must fit the integer grid, or a sum could wrap around."""
+        if len(references) != len(cliques) or len(penalties) != len(cliques):
+            raise PrivacyError(f"{len(cliques)} marginals need as many references and penalties")
+        for clique, reference in zip(cliques, references, strict=True):
+            shape = tuple(self.shape[i] for i in clique)
+            array = np.asarray(reference, dtype=np.float64)
+            if array.shape != shape:
+                raise PrivacyError(
+                    f"the reference of {clique} has shape {array.shape}, not {shape}"
+                )
+            if not np.isfinite(array).all() or np.abs(array).sum() > _LARGEST:
+                raise PrivacyError(f"the reference of {clique} is not finite or too large")
+        if not all(np.isfinite(p) and abs(p) <= _LARGEST for p in penalties):
+            raise PrivacyError("a penalty is not finite or too large")
 
     def _guarded(self, draw: Callable[[], T]) -> T:
         """No message of a sampler may carry an exact value outside."""

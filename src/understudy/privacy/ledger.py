@@ -37,6 +37,7 @@ from typing import Any, Literal, Self
 
 from understudy.errors import (
     BudgetExhausted,
+    ChainBroken,
     InputError,
     LedgerError,
     PrivacyError,
@@ -54,6 +55,7 @@ __all__ = ["Account", "Composition", "Dataset", "Ledger", "Reservation"]
 Composition = Literal["basic", "zcdp"]
 
 _FORMAT = 1
+_OUTCOMES = ("finished", "aborted")
 _TABLES = """
 CREATE TABLE IF NOT EXISTS entries (
     dataset TEXT NOT NULL,
@@ -208,9 +210,18 @@ class Ledger:
         return [Entry(s, k, json.loads(b), d, p, h) for s, k, b, d, p, h in rows]
 
     def verify(self, dataset: str) -> None:
-        """Raise `ChainBroken` unless the whole chain of the dataset holds."""
-        self.dataset(dataset)
-        check_chain(self.entries(dataset))
+        """Raise `ChainBroken` unless the whole chain of the dataset holds.
+
+        A chain cannot show that its newest entries were cut off; compare its head with one that was
+        noted elsewhere, for instance in a bundle (`understudy verify DIR --ledger FILE`).
+        """
+        entries = self.entries(dataset)
+        if not entries:
+            self.dataset(dataset)
+        check_chain(entries)
+        first = entries[0]
+        if first.kind != "open" or first.body is None or first.body.get("dataset") != dataset:
+            raise ChainBroken(f"dataset {dataset!r}: its first entry does not open it")
 
     # -- datasets --------------------------------------------------------------------------------
 
@@ -363,6 +374,7 @@ class Ledger:
             and (cost := accounting.epsilon(plan, budget.delta).epsilon) > budget.epsilon
         ):
             raise PrivacyError(f"the plan costs ε = {cost:.6g}, above the promised {budget}")
+        self.verify(name)
         identity = secrets.token_hex(8)
         body = {
             "reservation": identity,
@@ -375,7 +387,7 @@ class Ledger:
         with self._writing():
             self._require_room(dataset, budget, plan)
             entry = self._append(name, "reserve", body)
-        return Reservation(self, dataset, identity, budget, plan, entry.seq)
+        return Reservation(self, dataset, identity, budget, plan, entry.seq, private_noise)
 
     def _require_room(self, dataset: Dataset, budget: Budget, plan: Plan) -> None:
         total = dataset.budget
@@ -401,6 +413,8 @@ class Ledger:
 
     def settle(self, reservation: str, outcome: str = "aborted") -> None:
         """Close a release from outside. Always safe: its later charges are refused."""
+        if outcome not in _OUTCOMES:
+            raise InputError(f"outcome = {outcome!r} must be one of {', '.join(_OUTCOMES)}")
         row = self._db.execute(
             "SELECT dataset FROM entries WHERE kind = 'reserve' AND reservation = ?", (reservation,)
         ).fetchone()
@@ -439,7 +453,14 @@ class Reservation:
     """A release's right to draw what its plan says, and nothing else."""
 
     def __init__(
-        self, ledger: Ledger, dataset: Dataset, identity: str, budget: Budget, plan: Plan, seq: int
+        self,
+        ledger: Ledger,
+        dataset: Dataset,
+        identity: str,
+        budget: Budget,
+        plan: Plan,
+        seq: int,
+        private_noise: bool,
     ) -> None:
         self._ledger = ledger
         self.dataset = dataset
@@ -447,6 +468,7 @@ class Reservation:
         self.budget = budget
         self.plan = plan
         self._seq = seq
+        self.private_noise = private_noise
 
     def charge(self, purpose: str, event: Event | None = None) -> Event:
         """Make the next draw of `purpose` durable and return the event to draw with.
@@ -454,6 +476,9 @@ class Reservation:
         A slot that is an allowance (`Zcdp`) needs the `event` to charge against it. Raises, with
         nothing charged, if the slot is unknown or used up, or the release is settled.
         """
+        if purpose not in self.plan:
+            known = ", ".join(charge.purpose for charge in self.plan) or "nothing"
+            raise LedgerError(f"charge {purpose!r} is not in the plan, which has {known}")
         slot = self.plan[purpose]
         allowance = slot.event if isinstance(slot.event, Zcdp) else None
         if (event is None) == (allowance is not None):

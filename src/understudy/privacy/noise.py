@@ -7,6 +7,7 @@ everything that comes after the noise; what it produces is stamped NOT PRIVATE.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +48,14 @@ def _integers(values: Integers) -> Integers:
     return array
 
 
+def _scale(value: float) -> float:
+    """A scale of zero would switch the noise off; nothing falsy or infinite may pass."""
+    scale = float(value)
+    if not (math.isfinite(scale) and scale > 0):
+        raise PrivacyError(f"a noise scale of {scale} is not a finite number above 0")
+    return scale
+
+
 class OpenDPNoise:
     """The real source: OpenDP's samplers with proofs, from a cryptographic generator."""
 
@@ -62,14 +71,14 @@ class OpenDPNoise:
         """See `Noise.laplace`."""
         dp = self._dp
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        noisy = dp.m.make_laplace(*space, scale=float(scale))(_integers(values))
+        noisy = dp.m.make_laplace(*space, scale=_scale(scale))(_integers(values))
         return np.asarray(noisy, dtype=np.int64).reshape(np.shape(values))
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
         """See `Noise.gaussian`."""
         dp = self._dp
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-        noisy = dp.m.make_gaussian(*space, scale=float(sigma))(_integers(values))
+        noisy = dp.m.make_gaussian(*space, scale=_scale(sigma))(_integers(values))
         return np.asarray(noisy, dtype=np.int64).reshape(np.shape(values))
 
     def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
@@ -80,7 +89,7 @@ class OpenDPNoise:
             raise PrivacyError(f"cannot select {k} of {array.size} candidates")
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
         measure = dp.zero_concentrated_divergence()
-        picked = dp.m.make_noisy_top_k(*space, measure, k=int(k), scale=float(scale))(array)
+        picked = dp.m.make_noisy_top_k(*space, measure, k=int(k), scale=_scale(scale))(array)
         return tuple(int(index) for index in picked)
 
 
@@ -95,13 +104,13 @@ class SeededNoise:
     def laplace(self, values: Integers, scale: float) -> Integers:
         """A difference of geometric variables: the discrete Laplace law, from float arithmetic."""
         array = _integers(values)
-        p = -np.expm1(-1.0 / scale)
+        p = -np.expm1(-1.0 / _scale(scale))
         z = self._rng.geometric(p, array.size) - self._rng.geometric(p, array.size)
         return (array + z).reshape(np.shape(values))
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
         """A discrete Gaussian by inversion on ±12σ, in float arithmetic."""
-        array = _integers(values)
+        array, sigma = _integers(values), _scale(sigma)
         reach = int(np.ceil(12 * sigma)) + 1
         support = np.arange(-reach, reach + 1)
         law = np.exp(-(support.astype(float) ** 2) / (2 * sigma * sigma))
@@ -114,5 +123,5 @@ class SeededNoise:
         array = _integers(scores)
         if not 1 <= k <= array.size:
             raise PrivacyError(f"cannot select {k} of {array.size} candidates")
-        noisy = array + self._rng.gumbel(scale=scale, size=array.size)
+        noisy = array + self._rng.gumbel(scale=_scale(scale), size=array.size)
         return tuple(int(i) for i in np.argsort(-noisy, kind="stable")[:k])
