@@ -101,10 +101,12 @@ class Decomposable:
                 f"a marginal of the model needs an intermediate table of {cells:.1e} cells; "
                 f"ask for fewer columns at once"
             )
+        # einsum knows 52 labels, tables may have more columns: number those that meet here.
+        label = {i: at for at, i in enumerate(sorted(set().union(*(own for own, _ in factors))))}
         operands: list[Any] = []
         for own, table in factors:
-            operands += [table, list(own)]
-        return np.einsum(*operands, list(scope), optimize="greedy")
+            operands += [table, [label[i] for i in own]]
+        return np.einsum(*operands, [label[i] for i in scope], optimize="greedy")
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -208,9 +210,10 @@ def _systematic(
 ) -> NDArray[np.int64]:
     """One cell per row, drawn from `block[group]`; within a group every share is rounded, not drawn.
 
-    The c rows of a group, sorted by the other columns, take the quantiles (π(k) + v)/c: v uniform
-    per group, so a cell with share p gets ⌊pc⌋ or ⌈pc⌉ rows; π orders the multiples of the golden
-    ratio, so every run of neighbours along the order gets its shares as well.
+    The c rows of a group, sorted by the other columns, take the quantiles π(k)/c + v modulo one: v
+    uniform per group, so every row's quantile is uniform, and a cell with share p gets ⌊pc⌋ or ⌈pc⌉
+    rows; π orders the multiples of the golden ratio, so every run of neighbours along the order
+    gets its shares as well.
     """
     rows = groups.size
     if rows == 0:
@@ -223,10 +226,9 @@ def _systematic(
     present, first, count = np.unique(groups[order], return_index=True, return_counts=True)
     place = np.repeat(np.arange(present.size), count)
     rank = np.arange(rows) - first[place]
-    golden = (rank * _GOLDEN + rng.random(present.size)[place]) % 1.0
     spread = np.empty(rows, np.int64)
-    spread[np.lexsort((golden, place))] = rank
-    quantile = (spread + rng.random(present.size)[place]) / count[place]
+    spread[np.lexsort((rank * _GOLDEN % 1.0, place))] = rank
+    quantile = (spread / count[place] + rng.random(present.size)[place]) % 1.0
     cumulative = np.cumsum(law[present], axis=1)
     cumulative /= cumulative[:, -1:]
     # One search for all groups: group g owns the interval (g, g + 1].
