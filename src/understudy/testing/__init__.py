@@ -8,6 +8,7 @@
 from understudy.testing.checks import Check, ContractBroken
 from understudy.testing.exact import (
     Chooser,
+    ChoosingNoise,
     PrivacyViolation,
     check,
     compare,
@@ -26,7 +27,7 @@ from understudy.testing.players import (
 )
 from understudy.testing.sources import check_source, source_checks
 from understudy.testing.stand_ins import (
-    ChoosingNoise,
+    GivenNoise,
     RecordingNoise,
     ReplayNoise,
     StillNoise,
@@ -39,6 +40,7 @@ __all__ = [
     "Chooser",
     "ChoosingNoise",
     "ContractBroken",
+    "GivenNoise",
     "PrivacyViolation",
     "RecordingNoise",
     "ReplayNoise",

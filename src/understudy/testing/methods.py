@@ -33,8 +33,8 @@ from understudy.testing.distributions import fingerprint, require_model
 from understudy.testing.exact import Chooser, enumerate_transcripts
 from understudy.testing.players import tiny_tables
 from understudy.testing.stand_ins import (
-    ChoosingNoise,
     Gate,
+    GivenNoise,
     RecordingNoise,
     ReplayNoise,
     Rows,
@@ -288,7 +288,7 @@ def game_law(
     *,
     relation: Relation,
     rows_public: int | None = None,
-    noise: Callable[[Chooser], Noise] = ChoosingNoise,
+    noise: Callable[[Chooser], Noise] = GivenNoise,
     charges: Callable[[Plan], Charges] = StrictCharges,
     curator: Callable[..., Curator] = Curator,
 ) -> dict[Hashable, float]:
@@ -301,7 +301,7 @@ def game_law(
               neighbours(universe, n, relation), rho=float(accounting.total_rho(plan)))
 
     Only selections can be enumerated. `noise` may fix what a Gaussian draw released
-    (`ChoosingNoise(gaussians=...)`), for the law given that. `charges` and `curator` are for broken
+    (`GivenNoise`), for the law given that. `charges` and `curator` are for broken
     twins, which the same check must catch.
     """
 

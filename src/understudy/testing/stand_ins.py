@@ -5,7 +5,8 @@ None of the noises here protects anyone (`private` is False). They are plugged i
 
 * `StillNoise` adds nothing and writes down what it was asked to perturb
 * `ReplayNoise` gives the same released numbers again, whatever the private table
-* `ChoosingNoise` lets the exact-privacy harness play every outcome of a selection once
+* `GivenNoise` has the exact-privacy harness play every outcome of a selection, and gives
+  measurements that a test fixes
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from understudy.privacy import accounting
 from understudy.privacy.cost import Event, Plan, Zcdp
 from understudy.privacy.curator import Clique, Curator
 from understudy.privacy.noise import Noise
-from understudy.privacy.selection import log_law, log_law_top_k
+from understudy.privacy.selection import log_law
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.checks import ContractBroken
-from understudy.testing.exact import Chooser
+from understudy.testing.exact import Chooser, ChoosingNoise
 
 __all__ = [
-    "ChoosingNoise",
     "Gate",
+    "GivenNoise",
     "RecordingNoise",
     "ReplayNoise",
     "StillNoise",
@@ -183,40 +184,28 @@ class ReplayNoise:
         return self._next(None, k)
 
 
-class ChoosingNoise:
-    """Selections answered by a `Chooser` from their exact law, softmax(scores/scale) by peeling.
+class GivenNoise(ChoosingNoise):
+    """`ChoosingNoise` for games that also measure: Gaussian draws get `gaussians`, in order.
 
-    `gaussians` are fixed answers for Gaussian draws, in order: the law is then the one given those
-    releases, which is what adaptive composition asks about. `factor` scales the noise, to build
-    broken twins. NOT PRIVATE.
+    What is enumerated is then the law of the selections given those releases, which is what adaptive
+    composition asks about. NOT PRIVATE.
     """
 
-    private = False
-
-    def __init__(
-        self, chooser: Chooser, *, factor: float = 1.0, gaussians: Sequence[Integers] = ()
-    ) -> None:
-        self._chooser = chooser
-        self._factor = factor
+    def __init__(self, chooser: Chooser, gaussians: Sequence[Integers] = ()) -> None:
+        super().__init__(chooser)
         self._gaussians = list(gaussians)
 
-    def laplace(self, values: Integers, scale: float) -> Integers:
-        """Not enumerable; build its law with `discrete_laplace_law` instead."""
-        raise PrivacyError("a Laplace draw cannot be enumerated; use discrete_laplace_law")
+    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+        """One branch; single picks by the closed form of their law, which is much faster."""
+        if k > 1:
+            return super().top_k(scores, scale, k)
+        return (self._chooser.choose(log_law(scores, scale)),)
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """The next fixed answer."""
+        """The next given answer."""
         if not self._gaussians:
-            raise PrivacyError("a Gaussian draw cannot be enumerated; give `gaussians`")
+            return super().gaussian(values, sigma)
         return np.asarray(self._gaussians.pop(0), dtype=np.int64).reshape(np.shape(values))
-
-    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
-        """One branch of the law of Gumbel top-k."""
-        if k == 1:
-            return (self._chooser.choose(log_law(scores, self._factor * scale)),)
-        law = log_law_top_k(scores, self._factor * scale, k)
-        picks = list(law)
-        return picks[self._chooser.choose([law[pick] for pick in picks])]
 
 
 _PUBLIC = frozenset(
