@@ -1,0 +1,83 @@
+"""`understudy answer`: questions to a release, with certified error bars where there are any."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from understudy.cli import options, shell, words
+
+__all__ = ["answer"]
+
+_WIDE = 0.2
+
+
+@shell.guarded
+def answer(
+    folder: options.Folder,
+    predicate: Annotated[
+        str,
+        typer.Argument(metavar="PREDICATE", help="A condition on rows, as in SQL's WHERE."),
+    ],
+    as_json: options.AsJson = False,
+) -> None:
+    """Estimate the share of rows that satisfy a condition.
+
+    Costs nothing. The error bar is certified where a marginal of the workload holds all the columns
+    that the condition names.
+
+    \b
+      age >= 65 and sex = 'F'        district in ('Harbour', 'Old Town')
+      income between 1000 and 2000   income is null or not smoker
+
+    \b
+    [bold]Example[/bold]
+      understudy answer patients.release "age >= 65 and sex = 'F'"
+    """
+    from understudy.releases import Release
+
+    release = Release.load(folder)
+    found = release.answer(predicate)
+    console = shell.out()
+    if as_json:
+        words.as_json(
+            console,
+            {
+                "predicate": predicate,
+                "estimate": found.estimate,
+                "certified": found.certified,
+                "low": found.low,
+                "high": found.high,
+                "confidence": found.confidence if found.certified else None,
+                "columns": None if found.by is None else list(found.by),
+                "rows_estimate": release.rows_estimate,
+            },
+        )
+        return
+    share = f"{found.estimate:.4f}"
+    if found.low is None or found.high is None:
+        interval = Text("not certified: no marginal of the workload holds its columns", "yellow")
+    else:
+        interval = Text(
+            f"between {found.low:.4f} and {found.high:.4f}, certified at "
+            f"{100 * found.confidence:g} % by ({', '.join(found.by or ())})",
+            style="green",
+        )
+    count = round(found.estimate * release.rows_estimate)
+    size = "" if release.rows_public is not None else "about "
+    words.facts(
+        console,
+        [
+            ("share", Text(share, style="bold")),
+            ("truth", interval),
+            ("rows", f"about {count:,} of {size}{release.rows_estimate:,}"),
+        ],
+    )
+    wide = found.low is not None and found.high is not None and found.high - found.low > _WIDE
+    if wide and release.certificate.variations is None:
+        shell.note(
+            "The bar is wide because it adds up a bound for every cell; a release made with "
+            "--variations has tighter ones."
+        )

@@ -1,0 +1,129 @@
+"""The commands, put together, and the way in."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from understudy._version import __version__
+from understudy.cli import (
+    answer,
+    demo,
+    ledger,
+    methods,
+    plan,
+    release,
+    sample,
+    schema,
+    shell,
+    verify,
+)
+
+__all__ = ["app", "main"]
+
+HELP = """Make a synthetic stand-in for a sensitive table: private, certified and verifiable.
+
+\b
+[bold]From a table to a release[/bold]
+  understudy schema draft patients.csv
+  understudy schema confirm patients.schema.toml --all
+  understudy plan --schema patients.schema.toml --epsilon 1
+  understudy release patients.csv --schema patients.schema.toml --epsilon 1 \\
+                    --out patients.release
+
+\b
+[bold]With a release[/bold]
+  understudy verify patients.release
+  understudy sample patients.release --rows 10000 --out rows.csv
+  understudy answer patients.release "age >= 65 and sex = 'F'"
+"""
+
+
+class _InOrder(TyperGroup):
+    """Commands in the order in which they are needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_ORDER)
+
+
+app = typer.Typer(
+    name="understudy",
+    cls=_InOrder,
+    help=HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_MAKE, _USE = "Make a release", "Use a release"
+_ORDER = (
+    "schema", "plan", "release", "methods", "verify", "sample", "answer", "ledger", "demo",
+)  # fmt: skip
+_KEEP, _TRY = "Keep account", "Try it"
+
+app.add_typer(schema.app, name="schema", rich_help_panel=_MAKE)
+app.command("plan", rich_help_panel=_MAKE)(plan.plan)
+app.command("release", rich_help_panel=_MAKE)(release.release)
+app.command("methods", rich_help_panel=_MAKE)(methods.methods)
+app.command("verify", rich_help_panel=_USE)(verify.verify)
+app.command("sample", rich_help_panel=_USE)(sample.sample)
+app.command("answer", rich_help_panel=_USE)(answer.answer)
+app.add_typer(ledger.app, name="ledger", rich_help_panel=_KEEP)
+app.command("demo", rich_help_panel=_TRY)(demo.demo)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        shell.out().print(f"understudy {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    command = typer.main.get_command(app)
+    try:
+        with shell.interrupts():
+            code = command.main(
+                args=None if arguments is None else list(arguments),
+                prog_name="understudy",
+                standalone_mode=False,
+            )
+            sys.stdout.flush()
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else shell.FAILED
+    except BaseException as error:  # noqa: BLE001
+        if hasattr(error, "format_message"):
+            return _wrong_use(error)
+        return shell.explain(error)
+    return code if isinstance(code, int) else 0
+
+
+def _wrong_use(error: Any) -> int:
+    """A command line that does not parse."""
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "understudy"
+    message = str(error.format_message()).strip()
+    if not message:  # no command was given, and the help has been printed
+        return shell.WRONG_USE
+    shell.complain(message[0].lower() + message[1:], f"See `{where} --help`.")
+    return shell.WRONG_USE

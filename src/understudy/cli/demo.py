@@ -1,0 +1,74 @@
+"""`understudy demo`: the whole way on a sample table, in front of your eyes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from understudy.cli import release as releasing
+from understudy.cli import shell, verify
+from understudy.errors import VerificationError
+
+__all__ = ["demo"]
+
+
+@shell.guarded
+def demo(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder to write; it must not exist yet.")
+    ],
+    rows: Annotated[
+        int, typer.Option("--rows", metavar="N", min=0, help="Rows of the sample table.")
+    ] = 50_000,
+    method: Annotated[
+        str, typer.Option("--method", metavar="M", help="See `understudy methods`.")
+    ] = "auto",
+) -> None:
+    """Release and verify a sample table: the health survey of a city that does not exist.
+
+    \b
+    [bold]Example[/bold]
+      understudy demo demo
+    """
+    from understudy.releases.bundle import require_absent
+
+    require_absent(folder)
+    folder.mkdir()
+    try:
+        _play(folder, rows, method)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _play(folder: Path, rows: int, method: str) -> None:
+    from pyarrow import csv
+
+    from understudy.demo import city_health_survey, schema
+
+    data, facts, out = (
+        folder / "survey.csv",
+        folder / "survey.schema.toml",
+        folder / "survey.release",
+    )
+    console = shell.out()
+    console.print(f"A generated health survey, {rows:,} people, is in {data};", soft_wrap=True)
+    console.print(f"what is public about its columns, in {facts}.\n", soft_wrap=True)
+    csv.write_csv(city_health_survey(rows), data)
+    schema().save(facts)
+
+    chosen = "" if method == "auto" else f" --method {method}"
+    _echo(f"understudy release {data} --schema {facts} --epsilon 1{chosen} --out {out}")
+    releasing.release(str(data), facts, "1", out, method=method)
+    console.print()
+    _echo(f"understudy verify {out}")
+    if not verify.show(out):
+        raise VerificationError(f"{out} does not keep what it states; please report this")
+
+
+def _echo(command: str) -> None:
+    shell.out().print(Text.assemble(("$ ", "dim"), (command, "bold")), soft_wrap=True)

@@ -1,0 +1,196 @@
+"""Options that several commands share, and how they are read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from understudy.errors import InputError
+
+__all__ = [
+    "AsJson",
+    "Beta",
+    "Delta",
+    "Epsilon",
+    "Folder",
+    "LedgerFile",
+    "MethodName",
+    "Neighbours",
+    "Relations",
+    "RowsPublic",
+    "SchemaFile",
+    "Settings",
+    "Variations",
+    "WorkloadText",
+    "parameters",
+    "require_file",
+]
+
+_PRIVACY, _METHOD, _CERTIFICATE = "Privacy", "Method", "Certificate"
+
+
+class Relations(StrEnum):
+    """The neighbouring relations, for the help."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE = "replace"
+
+
+SchemaFile = Annotated[
+    Path, typer.Option("--schema", metavar="S.toml", help="The schema, confirmed.")
+]
+Epsilon = Annotated[
+    str,
+    typer.Option(
+        "--epsilon",
+        metavar="E",
+        help="The privacy budget ε; smaller is more private. Everything fits inside it.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+Delta = Annotated[
+    str,
+    typer.Option(
+        "--delta",
+        metavar="D",
+        help="The δ of (ε, δ); far below 1/(number of rows).",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+Neighbours = Annotated[
+    Relations | None,
+    typer.Option(
+        "--neighbours",
+        help="What two neighbouring tables differ in: one row added or removed (default), or one "
+        "row replaced, which makes the number of rows public.",
+        rich_help_panel=_PRIVACY,
+        show_default=False,
+    ),
+]
+RowsPublic = Annotated[
+    int | None,
+    typer.Option(
+        "--rows-public",
+        metavar="N",
+        help="The number of rows, if anyone may know it; otherwise it is measured and charged.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+WorkloadText = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        metavar="W",
+        help="What must come out well and is certified: marginals:2 (all pairs, default), "
+        "marginals:3:64@0 (64 triples, drawn with seed 0), or a .json or .toml list of columns.",
+        rich_help_panel=_METHOD,
+        show_default=False,
+    ),
+]
+MethodName = Annotated[
+    str,
+    typer.Option(
+        "--method", metavar="M", help="See `understudy methods`.", rich_help_panel=_METHOD
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A public parameter of the method; may be given several times.",
+        rich_help_panel=_METHOD,
+    ),
+]
+Variations = Annotated[
+    bool,
+    typer.Option(
+        "--variations",
+        help="Also certify the total variation of every marginal, for tighter error bars on "
+        "answers.",
+        rich_help_panel=_CERTIFICATE,
+    ),
+]
+Beta = Annotated[
+    float,
+    typer.Option(
+        "--beta",
+        metavar="P",
+        help="How likely the certificate may be wrong; 0.05 is 95 % confidence.",
+        rich_help_panel=_CERTIFICATE,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.")]
+LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger file.")]
+
+
+def require_file(path: Path, what: str, remedy: str) -> None:
+    """The file is there; a ledger, above all, is never made by looking for it."""
+    if not path.is_file():
+        state = "is not a file" if path.exists() else "does not exist"
+        raise InputError(f"{what} {path} {state}; {remedy}")
+
+
+def parameters(method: str, settings: Sequence[str] | None) -> dict[str, Any]:
+    """The `--set name=value` of a method, checked against what it knows."""
+    if not settings:
+        return {}
+    from understudy.game.methods import method as named
+
+    made = named(method)
+    known = _known(made)
+    chosen: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = (part.strip() for part in setting.partition("="))
+        if not equals:
+            raise InputError(f"--set {setting}: write it as name=value, such as {_example(known)}")
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise InputError(f"--set {setting}: method {made.name} has no parameter {name!r}; it "
+                             f"has: {listed}")  # fmt: skip
+        if name in chosen:
+            raise InputError(f"--set {setting}: {name} is set twice")
+        chosen[name] = _value(setting, text, known[name])
+    return chosen
+
+
+def _known(method: Any) -> dict[str, tuple[type, ...]]:
+    """The parameters of a method and the types each may have."""
+    hints = typing.get_type_hints(type(method))
+    found: dict[str, tuple[type, ...]] = {}
+    for field in dataclasses.fields(method):
+        if field.name != "name":
+            hint = hints[field.name]
+            is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+            found[field.name] = typing.get_args(hint) if is_union else (hint,)
+    return found
+
+
+def _example(known: dict[str, tuple[type, ...]]) -> str:
+    return f"{next(iter(known), 'rounds')}=…"
+
+
+def _value(setting: str, text: str, allowed: tuple[type, ...]) -> Any:
+    try:
+        value = json.loads(text.lower() if text in ("True", "False", "None") else text)
+    except ValueError:
+        value = None if text == "None" else text
+    if type(value) is int and int not in allowed and float in allowed:
+        value = float(value)
+    if type(value) not in allowed:
+        names = {type(None): "null", bool: "true or false", int: "a whole number",
+                 float: "a number", str: "a text"}  # fmt: skip
+        wanted = " or ".join(names.get(kind, kind.__name__) for kind in allowed)
+        raise InputError(f"--set {setting}: the value must be {wanted}")
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and not value > 0:
+        raise InputError(f"--set {setting}: the value must be above 0")
+    return value

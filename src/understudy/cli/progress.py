@@ -1,0 +1,187 @@
+"""Progress on stderr: a bar against an estimate on a terminal, plain lines elsewhere.
+
+What is shown are stages, rounds and times of a public plan; nothing here knows a private row.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.progress import Progress as Live
+from rich.progress import ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+from understudy.cli import shell, words
+
+__all__ = ["Rows", "Stages"]
+
+_STAGES = {
+    "checking": "checking the input and planning",
+    "reading": "reading the table",
+    "playing": "measuring and fitting",
+    "sampling": "making synthetic rows",
+    "certifying": "certifying the worst error",
+    "saving": "writing the release",
+}
+_PATIENCE = 10.0
+"""Seconds between two plain lines of one stage."""
+_MANY = 100_000
+"""Rows from which on writing may take longer than two seconds."""
+
+
+class _Clock(ProgressColumn):
+    """Time passed, against an estimate where there is one."""
+
+    def render(self, task: Task) -> Text:
+        passed = f"{task.elapsed or 0:.0f} s"
+        about = task.fields.get("about")
+        if not about:
+            return Text(passed, style="dim")
+        late = (task.elapsed or 0) > about
+        said = "more than expected" if late else f"of about {words.duration(about)}"
+        return Text(f"{passed}{',' if late else ''} {said}", style="dim", no_wrap=True)
+
+
+class _TimeBar(ProgressColumn):
+    """How much of the estimated time has passed; never quite full before the end."""
+
+    def render(self, task: Task) -> ProgressBar | Text:
+        about = task.fields.get("about")
+        if not about:
+            return Text("")
+        return ProgressBar(total=about, completed=min(task.elapsed or 0, 0.98 * about), width=30)
+
+
+class Stages:
+    """The stages of a release; `stages(stage, done, total)` is understudy's progress callback."""
+
+    def __init__(self) -> None:
+        self._console = shell.err()
+        self._stage = ""
+        self._last = 0.0
+        self._live: Live | None = None
+        if self._console.is_terminal:
+            self._live = Live(
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                _TimeBar(),
+                _Clock(),
+                console=self._console,
+                transient=True,
+            )
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+            self._live.add_task("", total=None, about=None)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            if kind is None:
+                self._tick()
+
+    def expect(self, seconds: float, line: str) -> None:
+        """The check is over: what comes, and about how long the whole of it takes."""
+        self._tick()
+        self._stage = ""
+        self._say(line)
+        if self._live is not None:
+            self._live.reset(self._live.task_ids[0], total=None, about=seconds)
+            self._show(self._stage)
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Called by the work: `done` of `total` steps of `stage`."""
+        new = stage != self._stage
+        if new:
+            self._tick()
+            self._stage = stage
+        name = _STAGES.get(stage, stage)
+        if total > 1:
+            name = f"{name}: round {min(done + 1, total)} of {total}"
+        if self._live is not None:
+            self._show(name)
+        elif new or time.monotonic() - self._last > _PATIENCE:
+            self._say(name)
+
+    def _tick(self) -> None:
+        if self._live is not None and self._stage:
+            line = Text.assemble(("✓ ", "green"), _STAGES.get(self._stage, self._stage))
+            self._live.console.print(line)
+
+    def _show(self, name: str) -> None:
+        if self._live is not None:
+            self._live.update(self._live.task_ids[0], description=_STAGES.get(name, name))
+
+    def _say(self, line: str) -> None:
+        self._last = time.monotonic()
+        console = self._live.console if self._live is not None else self._console
+        console.print(line, soft_wrap=True)
+
+
+class Rows:
+    """Rows written so far; nothing is shown where there are few."""
+
+    def __init__(self, total: int) -> None:
+        self._console = shell.err()
+        self._total = total
+        self._done = 0
+        self._start = self._last = time.monotonic()
+        self._live: Live | None = None
+        if total > _MANY and self._console.is_terminal:
+            self._live = _rows_bar(self._console)
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+            self._live.add_task("writing rows", total=self._total)
+        elif self._total > _MANY:
+            self._console.print(f"writing {self._total:,} rows")
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def add(self, rows: int) -> None:
+        """That many more rows are written."""
+        self._done += rows
+        now = time.monotonic()
+        if self._live is not None:
+            self._live.update(self._live.task_ids[0], completed=self._done)
+        elif now - self._last > _PATIENCE and self._done < self._total:
+            self._last = now
+            left = (now - self._start) * (self._total - self._done) / self._done
+            self._console.print(
+                f"wrote {self._done:,} of {self._total:,} rows, about {words.duration(left)} left"
+            )
+
+
+def _rows_bar(console: shell.Console) -> Live:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Live(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )

@@ -1,0 +1,299 @@
+"""`understudy release`: from a table to a folder that can be published."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from understudy.cli import options, shell, words
+from understudy.cli.plan import ASSUMED_ROWS
+from understudy.cli.progress import Stages
+from understudy.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from understudy.privacy.ledger import Ledger
+    from understudy.releases import Prepared, Release
+    from understudy.schema import Schema
+
+__all__ = ["make", "release"]
+
+_ACCOUNT = "Account"
+_OUTPUT = "Output"
+_HEADROOM = 32_000_000
+
+
+@shell.guarded
+def release(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="The private table: a CSV or Parquet file, a folder of Parquet files, or a glob.",
+        ),
+    ],
+    schema: options.SchemaFile,
+    epsilon: options.Epsilon,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="The folder to write; it must not exist yet.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ],
+    delta: options.Delta = "1e-9",
+    neighbours: options.Neighbours = None,
+    rows_public: options.RowsPublic = None,
+    workload: options.WorkloadText = None,
+    method: options.MethodName = "auto",
+    settings: options.Settings = None,
+    variations: options.Variations = False,
+    beta: options.Beta = 0.05,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger", metavar="FILE",
+            help="Charge this ledger, which keeps a total over releases; needs --dataset.",
+            rich_help_panel=_ACCOUNT,
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset", metavar="NAME", help="The name of the dataset in the ledger.",
+            rich_help_panel=_ACCOUNT,
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows", metavar="N",
+            help="How many synthetic rows to make; by default as many as there seem to be.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    key: Annotated[
+        int | None,
+        typer.Option(
+            "--key", metavar="K", min=0,
+            help="Makes the public randomness (sampling) repeatable; privacy noise takes no seed.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+) -> None:  # fmt: skip
+    """Release a private, certified stand-in for a table.
+
+    Everything is checked before anything is spent, every draw is charged before it is made, and the
+    folder appears whole or not at all. What is wrong inside the rows (values outside the schema,
+    nulls) is private too and never reported; `schema check --data` is the look for a custodian.
+
+    \b
+    [bold]Example[/bold]
+      understudy release patients.csv --schema patients.schema.toml --epsilon 1 \\
+                         --out patients.release
+    """
+    from understudy.releases.bundle import require_absent
+    from understudy.schema import Schema
+
+    require_absent(out)
+    loaded = Schema.load(schema)
+    if (ledger is None) != (dataset is None):
+        raise InputError("--ledger and --dataset go together: give both, or neither")
+    choices = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "workload": workload,
+        "method": method,
+        "parameters": options.parameters(method, settings),
+        "neighbours": neighbours,
+        "rows_public": rows_public,
+        "beta": beta,
+        "variations": variations,
+        "rows": rows,
+        "key": key,
+    }
+    made = make(data, loaded, out, ledger=ledger, dataset=dataset, **choices)
+    _show(made, data, out, ledger, dataset)
+
+
+def make(
+    data: str,
+    schema: Schema,
+    out: Path,
+    *,
+    ledger: Path | None = None,
+    dataset: str | None = None,
+    **choices: Any,
+) -> Release:
+    """Release, save and publish to the ledger, with progress; says what a failure has cost."""
+    from understudy.releases import release as work
+    from understudy.source import read
+
+    with ExitStack() as stack:
+        stages = stack.enter_context(Stages())
+        stages("checking", 0, 1)
+        account = None
+        if ledger is not None and dataset is not None:
+            account = stack.enter_context(_watched(ledger, dataset))
+            choices["neighbours"] = choices["neighbours"] or account.dataset(dataset).relation
+        choices["neighbours"] = choices["neighbours"] or "add-remove"
+
+        def ready(prepared: Prepared) -> None:
+            _require_space(prepared, out, choices["rows"])
+            size = choices["rows"] or prepared.design.rows or ASSUMED_ROWS
+            about = prepared.forecast(size).seconds
+            stages.expect(
+                about,
+                f"releasing with {prepared.budget} by {prepared.method.name}, "
+                f"about {words.duration(about)}",
+            )
+
+        try:
+            made = work(
+                read(data),
+                schema,
+                ledger=account,
+                dataset=dataset,
+                progress=stages,
+                before_spending=ready,
+                **choices,
+            )
+            stages("saving", 0, 1)
+            made.save(out)
+            if account is not None:
+                _publish(account, made, out)
+        except BaseException as error:
+            error.add_note(_aftermath(error, account, dataset, out))
+            raise
+        return made
+
+
+def _watched(path: Path, dataset: str) -> Any:
+    """A ledger that remembers the release reserved through it, to say what a failure has cost."""
+    from understudy.privacy.ledger import Ledger, Reservation
+
+    class Watched(Ledger):
+        reservation: Reservation | None = None
+
+        def reserve(self, *args: Any, **kwargs: Any) -> Reservation:
+            with shell.undisturbed():
+                self.reservation = super().reserve(*args, **kwargs)
+            return self.reservation
+
+    remedy = f"open one with `understudy ledger open {path} --dataset {dataset} --epsilon TOTAL`"
+    options.require_file(path, "ledger", remedy)
+    return Watched(path)
+
+
+def _require_space(prepared: Prepared, out: Path, rows: int | None) -> None:
+    """Room for the bundle, by public facts; found before spending."""
+    shape = prepared.schema.shape
+    size = rows or prepared.design.rows or ASSUMED_ROWS
+    largest = sorted(shape)[-2:]
+    pair = largest[0] * largest[-1]
+    need = _HEADROOM + 8 * size * len(prepared.schema.written) + 8 * len(shape) * pair
+    free = shutil.disk_usage(out.parent).free
+    if free < need:
+        raise WorkError(
+            f"out = {out}: the release may need {words.byte_size(need)}, but only "
+            f"{words.byte_size(free)} are free there. Nothing was spent; free some space or choose "
+            f"another disk"
+        )
+
+
+def _publish(account: Ledger, made: Release, out: Path) -> None:
+    from understudy.releases.bundle import read_manifest
+
+    with shell.undisturbed():
+        account.publish(made.facts["reservation"], read_manifest(out)["digest"])
+
+
+def _aftermath(error: BaseException, account: Any, dataset: str | None, out: Path) -> str:
+    """What a failed or interrupted release has left and what it has cost."""
+    if isinstance(error, KeyboardInterrupt):
+        left = (
+            f"The release was finished and lies in {out}." if out.exists()
+            else "Nothing was left behind."
+        )  # fmt: skip
+    else:
+        left = ""
+    if account is None:
+        cost = "No account was charged."
+    elif account.reservation is None:
+        cost = "Nothing was charged."
+    else:
+        cost = _cost(account, dataset or "")
+    return f"{left} {cost}".strip()
+
+
+def _cost(account: Any, dataset: str) -> str:
+    identity = account.reservation.id
+    account.settle(identity, "aborted")  # does nothing if it is settled, as it should be
+    drawn = sum(
+        entry.kind == "charge" and entry.body is not None and entry.body["reservation"] == identity
+        for entry in account.entries(dataset)
+    )
+    left = account.spent(dataset)
+    if not drawn:
+        return f"Nothing was charged to dataset {dataset!r}."
+    return (
+        f"Dataset {dataset!r} stays charged: {drawn} {'draw was' if drawn == 1 else 'draws were'} "
+        f"made; ε = {words.number(left.remaining_epsilon)} is left."
+    )
+
+
+def _show(
+    made: Release, data: str, out: Path, ledger: Path | None, dataset: str | None
+) -> None:  # fmt: skip
+    from understudy.releases.bundle import read_manifest
+
+    console = shell.out()
+    rows, columns = made.rows.num_rows, made.rows.num_columns
+    console.print(Text.assemble(("A stand-in for ", "bold"), data, (" lies in ", "bold"), str(out)))
+    if ledger is None:
+        account: str = "its own; to keep a total over releases, give --ledger FILE --dataset NAME"
+    else:
+        account = f"dataset {dataset!r} in {ledger}"
+    words.facts(
+        console,
+        [
+            ("rows", f"{rows:,} synthetic rows × {columns} columns"),
+            ("promise", made.promise),
+            ("certificate", str(made.certificate)),
+            ("account", account),
+            ("digest", read_manifest(out)["digest"]),
+        ],
+    )
+    console.print()
+    console.print(Text("Next", style="bold"))
+    for line in (
+        f"understudy verify {out}",
+        f"understudy sample {out} --rows {rows} --out rows.csv",
+        f'understudy answer {out} "{example(made.schema)}"',
+    ):
+        console.print(f"  {line}", soft_wrap=True)
+
+
+def example(schema: Schema) -> str:
+    """A question that fits the schema."""
+    from understudy.schema import Category, Integer
+
+    plain = [column for column in schema.modelled if column.name.isidentifier()]
+    parts: list[str] = []
+    for kind in (Integer, Category):
+        for column in plain:
+            if isinstance(column, Integer) and kind is Integer and column.lower is not None:
+                assert column.upper is not None
+                parts.append(f"{column.name} >= {(column.lower + column.upper + 1) // 2}")
+                break
+            if isinstance(column, Category) and kind is Category:
+                value = column.values[0]
+                if isinstance(value, str) and value.isprintable() and not set(value) & set("'\"`$"):
+                    parts.append(f"{column.name} = '{value}'")
+                    break
+    name = schema.modelled[0].name.replace('"', '""')
+    return " and ".join(parts) or f"`{name}` is not null"

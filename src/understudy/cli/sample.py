@@ -1,0 +1,143 @@
+"""`understudy sample`: more synthetic rows from a released model, free of charge."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from understudy.cli import options, shell
+from understudy.cli.progress import Rows
+from understudy.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["sample"]
+
+_SUFFIXES = (".csv", ".parquet", ".pq")
+
+
+@shell.guarded
+def sample(
+    folder: options.Folder,
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="FILE", help="The file to write: X.csv or X.parquet."),
+    ],
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows",
+            metavar="N",
+            min=0,
+            help="How many rows; by default as many as the release has.",
+        ),
+    ] = None,
+    key: Annotated[
+        int | None,
+        typer.Option("--key", metavar="K", min=0, help="The same key gives the same rows."),
+    ] = None,
+) -> None:
+    """Draw synthetic rows from a release, as many and as often as you like.
+
+    Costs nothing and reads no private row. The certificate speaks of the rows in the release
+    (synthetic.parquet), not of these.
+
+    \b
+    [bold]Example[/bold]
+      understudy sample patients.release --rows 1000000 --out rows.parquet
+    """
+    if out.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"out = {out} must end in .csv or .parquet; that chooses the format")
+    _require_new(out)
+    from understudy.releases import Release
+
+    release = Release.load(folder)
+    wanted = release.rows.num_rows if rows is None else rows
+    with Rows(wanted) as progress, _staged(out) as staging:
+        write = _writer(staging, out.suffix.lower())
+        try:
+            for part in release.stream(wanted, key=key):
+                write(part)
+                progress.add(part.num_rows)
+        finally:
+            write(None)
+    shell.out().print(
+        Text.assemble(
+            ("wrote ", "bold"), f"{wanted:,} rows × {release.rows.num_columns} columns to {out}"
+        )
+    )
+    shell.note(
+        f"As private as the release itself: {release.promise}. "
+        f"The certificate speaks of the rows in {folder / 'synthetic.parquet'}, not of these."
+    )
+
+
+def _require_new(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise InputError(
+            f"out = {path} exists already and is not overwritten; choose another name or remove it"
+        )
+    if not path.parent.is_dir():
+        raise InputError(f"out = {path}: the folder {path.parent} does not exist; make it first")
+
+
+def _writer(path: Path, suffix: str) -> Callable[[pa.Table | None], None]:
+    """A function that appends a table; None closes the file."""
+    opened: list[Any] = []
+
+    def write(part: pa.Table | None) -> None:
+        if part is None:
+            while opened:
+                opened.pop().close()
+            return
+        if not opened:
+            if suffix == ".csv":
+                from pyarrow import csv
+
+                opened.append(csv.CSVWriter(path, part.schema))
+            else:
+                from pyarrow import parquet
+
+                opened.append(parquet.ParquetWriter(path, part.schema, compression="zstd"))
+        opened[0].write_table(part)
+
+    return write
+
+
+@contextmanager
+def _staged(path: Path) -> Iterator[Path]:
+    """A file beside `path` that takes its name when the block ends well, and goes if it does not."""
+    staging = path.with_name(f".{path.name}.partial-{secrets.token_hex(4)}")
+    try:
+        yield staging
+        with open(staging, "rb") as file:
+            os.fsync(file.fileno())
+        _place(staging, path)
+    except OSError as error:
+        full = ". Free some space" if error.errno == errno.ENOSPC else ""
+        raise WorkError(
+            f"out = {path} could not be written ({error.strerror or error}); nothing was left "
+            f"behind{full}"
+        ) from None
+    finally:
+        staging.unlink(missing_ok=True)
+
+
+def _place(staging: Path, path: Path) -> None:
+    """Rename without ever overwriting, where the file system can."""
+    try:
+        os.link(staging, path)
+    except FileExistsError:
+        raise InputError(f"out = {path} exists already and is not overwritten") from None
+    except OSError:
+        _require_new(path)
+        os.rename(staging, path)

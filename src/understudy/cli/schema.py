@@ -1,0 +1,324 @@
+"""`understudy schema`: draft, confirm, import and check the public facts about a table."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from understudy.cli import shell, words
+from understudy.errors import InputError
+
+if TYPE_CHECKING:
+    from understudy.schema import Schema
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Draft, confirm, import and check the public facts about a table.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+_SchemaArgument = Annotated[Path, typer.Argument(metavar="S.toml", help="The schema file.")]
+_MOST_FINDINGS = 200
+
+
+class Format(StrEnum):
+    """Files of other tools."""
+
+    MBI = "mbi"
+    SDV = "sdv"
+
+
+@app.command()
+@shell.guarded
+def draft(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A CSV or Parquet file with the private rows.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="S.toml", help="The schema to write; by default FILE.schema.toml."
+        ),
+    ] = None,
+) -> None:
+    """Guess a schema from a table, for you to review.
+
+    A draft reads private rows, so it is private itself: every fact it took from them is marked, and
+    no release accepts it before you have confirmed that those facts are public.
+
+    \b
+    [bold]Example[/bold]
+      understudy schema draft patients.csv
+    """
+    target = out if out is not None else file.with_name(_stem(file) + ".schema.toml")
+    _require_new(target)
+    from understudy.schema import draft as make
+    from understudy.source import read
+
+    read(str(file))  # the header is one, before its names are taken for columns
+    made = make(file)
+    made.save(target)
+    console = shell.out()
+    console.print(words.columns_table(made.columns, marks=True))
+    console.print(_headline("wrote", target))
+    _private(console, "This draft, on screen and on disk, holds facts from private rows.")
+    _next_step(console, target, made)
+
+
+@app.command()
+@shell.guarded
+def confirm(
+    schema: _SchemaArgument,
+    column: Annotated[
+        list[str] | None,
+        typer.Option("--column", metavar="NAME", help="A column; may be given several times."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every column.")] = False,
+) -> None:
+    """State that the facts of a draft are public.
+
+    Do this once you have read the file and replaced what is not public knowledge. Your own comments
+    in the file are kept.
+
+    \b
+    [bold]Example[/bold]
+      understudy schema confirm patients.schema.toml --column age --column sex
+      understudy schema confirm patients.schema.toml --all
+    """
+    from understudy.schema import Schema
+    from understudy.schema import confirm as clear
+
+    loaded = Schema.load(schema)
+    open_facts = {c.name: c.read_from_rows for c in loaded.columns if c.read_from_rows}
+    if everything and column:
+        raise InputError("give --all or --column, not both")
+    if not everything and not column:
+        waiting = _some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
+        raise InputError(
+            f"say which facts are public: --column NAME for single columns, or --all. "
+            f"Waiting in {schema}: {waiting}"
+        )
+    wanted = clear(loaded, None if everything else column)
+    _write_confirmed(schema, wanted, None if everything else set(column or ()))
+    done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
+    console = shell.out()
+    if done:
+        words.facts(console, [(name, ", ".join(read)) for name, read in done.items()])
+        console.print(_headline("confirmed as public in", schema))
+    else:
+        console.print(f"nothing was waiting for confirmation in {schema}", soft_wrap=True)
+    _next_step(console, schema, wanted)
+
+
+@app.command("import")
+@shell.guarded
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The other tool's JSON file.")],
+    source: Annotated[
+        Format,
+        typer.Option("--from", help="mbi: a domain, {column: size}; sdv: metadata of one table."),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="S.toml", help="The schema to write.")],
+) -> None:
+    """Make a schema from another tool's file.
+
+    \b
+    [bold]Example[/bold]
+      understudy schema import domain.json --from mbi --out adult.schema.toml
+    """
+    _require_new(out)
+    from understudy.schema import import_mbi, import_sdv
+
+    made = import_mbi(file) if source is Format.MBI else import_sdv(file)
+    made.save(out)
+    console = shell.out()
+    console.print(words.columns_table(made.columns, marks=False))
+    console.print(_headline("wrote", out))
+    _next_step(console, out, made)
+
+
+@app.command()
+@shell.guarded
+def check(
+    schema: _SchemaArgument,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="Compare with this table. NOT PRIVATE: prints values and counts of its rows.",
+        ),
+    ] = None,
+) -> None:
+    """Show what a schema declares and whether a release would accept it.
+
+    With --data it also lists what in the rows does not fit. That look is for a custodian who may see
+    the rows: its output is not private. A release never prints such things. Exits with 1 if
+    something does not fit.
+
+    \b
+    [bold]Example[/bold]
+      understudy schema check patients.schema.toml
+      understudy schema check patients.schema.toml --data patients.csv
+    """
+    from understudy.schema import Schema
+
+    loaded = Schema.load(schema)
+    console = shell.out()
+    if data is not None:
+        _compare(loaded, schema, data)
+        return
+    marked = any(column.read_from_rows for column in loaded.columns)
+    console.print(words.columns_table(loaded.columns, marks=marked))
+    console.print(_summary(loaded))
+    _next_step(console, schema, loaded)
+
+
+def _compare(schema: Schema, path: Path, data: str) -> None:
+    from understudy.schema import check as look
+    from understudy.source import read
+
+    read(data)
+    console = shell.out()
+    _private(console, "What follows was read from private rows. Do not publish it.")
+    findings = look(schema, Path(data))
+    if not findings:
+        console.print(Text.assemble(("✓ ", "green"), f"every value of {data} fits {path}"))
+        return
+    for finding in findings[:_MOST_FINDINGS]:
+        console.print(Text.assemble(("✗ ", "red"), str(finding)), soft_wrap=True)
+    if len(findings) > _MOST_FINDINGS:
+        console.print(f"  and {len(findings) - _MOST_FINDINGS} more")
+    count = len(findings)
+    console.print(f"\n{count} {'thing does' if count == 1 else 'things do'} not fit {path}.")
+    raise typer.Exit(shell.FAILED)
+
+
+# Files
+
+
+def _stem(file: Path) -> str:
+    name = file.name
+    for suffix in (".gz", ".csv", ".tsv", ".txt", ".parquet", ".pq"):
+        name = name.removesuffix(suffix) or name
+    return name
+
+
+def _require_new(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise InputError(
+            f"out = {path} exists already and is not overwritten; choose another name with --out, "
+            f"or remove it"
+        )
+    if not path.parent.is_dir():
+        raise InputError(f"out = {path}: the folder {path.parent} does not exist; make it first")
+
+
+_MARK = re.compile(r"^(?:# Read from private rows:.*\n)?read_from_rows\s*=\s*\[[^\]]*\].*\n?", re.M)
+_BLOCK = re.compile(r"^(?=\[\[\s*column\s*\]\])", re.M)
+_WARNING = re.compile(r"^#\n# THIS IS A DRAFT, AND PRIVATE:(?:.*\n#)*.*before that\.\n", re.M)
+
+
+def _write_confirmed(path: Path, wanted: Schema, columns: set[str] | None) -> None:
+    """Clear the marks in the file and leave all else as it stands, comments included.
+
+    Whatever a text edit cannot do exactly is written anew.
+    """
+    from understudy.errors import SchemaError
+    from understudy.schema import Schema
+
+    head, *blocks = _BLOCK.split(path.read_text(encoding="utf-8"))
+    kept = {c.name for c in wanted.columns if c.read_from_rows}
+    if not kept:
+        head = _WARNING.sub("", head)
+    names = [column.name for column in wanted.columns]
+    if len(names) == len(blocks):
+        text = head + "".join(
+            _MARK.sub("", block, count=1) if columns is None or name in columns else block
+            for name, block in zip(names, blocks, strict=True)
+        )
+        try:
+            if Schema.loads(text) == wanted:
+                _replace(path, text)
+                return
+        except SchemaError:
+            pass
+    wanted.save(path)
+
+
+def _replace(path: Path, text: str) -> None:
+    import os
+    import secrets
+
+    staging = path.with_name(f".{path.name}.partial-{secrets.token_hex(4)}")
+    try:
+        staging.write_text(text, encoding="utf-8")
+        os.replace(staging, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        staging.unlink(missing_ok=True)
+
+
+# What is said
+
+
+def _headline(verb: str, path: Path) -> Text:
+    return Text.assemble((f"{verb} ", "bold"), str(path))
+
+
+def _private(console: shell.Console, text: str) -> None:
+    console.print(Text.assemble(("NOT PRIVATE. ", "bold red"), text), soft_wrap=True)
+
+
+def _summary(schema: Schema) -> str:
+    import math
+
+    pairs = len(schema.shape) * (len(schema.shape) - 1) // 2
+    return (
+        f"{len(schema.columns)} columns, {len(schema.modelled)} modelled; "
+        f"10^{math.log10(math.prod(schema.shape) or 1):.1f} possible rows; {pairs} pairs of columns"
+    )
+
+
+def _next_step(console: shell.Console, path: Path, schema: Schema) -> None:
+    """What stands between this schema and a release."""
+    from understudy.schema import Incomplete  # fmt: skip
+    from understudy.schema import Text as FreeText
+
+    console.print()
+    missing = [c.name for c in schema.columns if isinstance(c, Incomplete)]
+    texts = [c.name for c in schema.columns if isinstance(c, FreeText)]
+    waiting = [c.name for c in schema.columns if c.read_from_rows]
+    steps: list[str] = []
+    if missing:
+        steps.append(f"fill in the `missing` facts of {_some(missing)} in {path}")
+    if texts:
+        steps.append(
+            f"{_some(texts)}: free text cannot be released; set type = \"identifier\" to leave it "
+            f"out, or declare its categories"
+        )  # fmt: skip
+    if waiting:
+        steps.append(
+            f"read {path} and replace what is not public knowledge; "
+            f"{_some(waiting)} hold facts from private rows"
+        )
+        steps.append(f"then run  understudy schema confirm {path} --all")
+    if not steps:
+        console.print(Text.assemble(("✓ ", "green"), "ready for a release. Next"))
+        console.print(f"  understudy plan --schema {path} --epsilon 1", soft_wrap=True)
+        return
+    console.print(Text("Before a release", style="bold"))
+    words.bullets(console, steps)
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"

@@ -1,0 +1,213 @@
+"""How every command ends: exit codes, errors in words, and Ctrl-C.
+
+Nothing printed here was computed from private rows. The text of an exception that understudy did
+not raise on purpose may quote one, so it is shown only where UNDERSTUDY_DEBUG is set.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from understudy.errors import BudgetExhausted, InputError, RelationError, UnderstudyError
+
+__all__ = [
+    "FAILED",
+    "WRONG_USE",
+    "complain",
+    "debugging",
+    "err",
+    "guarded",
+    "interrupts",
+    "note",
+    "out",
+    "undisturbed",
+]
+
+FAILED = 1
+WRONG_USE = 2
+_INTERRUPTED = 130
+_TERMINATED = 143
+_BROKEN_PIPE = 141
+_PLAIN_WIDTH = 100
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM; ends like Ctrl-C."""
+
+
+def debugging() -> bool:
+    """Whether UNDERSTUDY_DEBUG asks for tracebacks."""
+    return os.environ.get("UNDERSTUDY_DEBUG", "") not in ("", "0")
+
+
+# Consoles are made when they are used, so that they follow a redirected stdout or stderr.
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PLAIN_WIDTH
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
+
+
+def out() -> Console:
+    """Results."""
+    return _console(stderr=False)
+
+
+def err() -> Console:
+    """Everything else. Pipes and files get plain text, whole lines and no colour."""
+    return _console(stderr=True)
+
+
+def note(text: str | Text) -> None:
+    """A remark on stderr."""
+    _paragraph(Text(text, style="dim") if isinstance(text, str) else text)
+
+
+def complain(text: str, *more: str) -> None:
+    """An error on stderr, with remarks below it."""
+    _paragraph(Text.assemble(("error: ", "bold red"), text))
+    for line in more:
+        _paragraph(Text(line), indent=7)
+
+
+def _paragraph(text: Text, indent: int = 0) -> None:
+    console = err()
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, indent)))
+    else:
+        console.print(Text(" " * indent) + text, soft_wrap=True)
+
+
+def guarded(command: Callable[P, R]) -> Callable[P, R]:
+    """A command whose errors become a message and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            with _calm():
+                return command(*args, **kwargs)
+        except (typer.Exit, typer.Abort):
+            raise
+        except BaseException as error:
+            if isinstance(error, SystemExit) or hasattr(error, "format_message"):
+                raise  # the parser's own way to leave
+            raise typer.Exit(explain(error)) from None
+
+    return run
+
+
+@contextmanager
+def _calm() -> Iterator[None]:
+    """No chatter from libraries: what they warn of may depend on private rows."""
+    if debugging():
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def explain(error: BaseException) -> int:
+    """Say what went wrong; the exit code for it."""
+    more = tuple(getattr(error, "__notes__", ()))
+    if _is_broken_pipe(error):
+        _quiet_stdout()
+        return _BROKEN_PIPE
+    if debugging():
+        traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt):
+        words = " ".join(more) or "Nothing was left behind."
+        _paragraph(Text.assemble(("interrupted. ", "bold yellow"), words))
+        return _TERMINATED if isinstance(error, Terminated) else _INTERRUPTED
+    if isinstance(error, UnderstudyError):
+        complain(str(error), *more)
+        wrong_use = isinstance(error, (InputError, BudgetExhausted, RelationError))
+        return WRONG_USE if wrong_use else FAILED
+    if isinstance(error, MemoryError):
+        complain("the memory is full; see `understudy plan` for what a release needs", *more)
+        return FAILED
+    complain(
+        f"something went wrong that understudy did not foresee ({type(error).__name__}). Its "
+        f"message may hold private values, so it is not shown; set UNDERSTUDY_DEBUG=1 to see it",
+        *more,
+    )
+    return FAILED
+
+
+def _is_broken_pipe(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.EPIPE
+
+
+def _quiet_stdout() -> None:
+    """Nobody reads any more; keep the interpreter from complaining when it flushes."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):
+        pass
+
+
+# Signals
+
+
+@contextmanager
+def interrupts() -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM stops the work; later ones let it clean up in peace."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in kept:
+            signal.signal(each, signal.SIG_IGN)
+        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+    kept: dict[int, Any] = {}
+    for each in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            try:
+                kept[each] = signal.signal(each, stop)
+            except ValueError:  # not in the main thread: somebody else's business
+                break
+    try:
+        yield
+    finally:
+        for each, handler in kept.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """A short step that Ctrl-C does not cut in two; it takes effect right after."""
+    pending: list[int] = []
+    kept: dict[int, Any] = {}
+    for each in (signal.SIGINT, signal.SIGTERM):
+        if callable(signal.getsignal(each)):
+            try:
+                kept[each] = signal.signal(each, lambda number, frame: pending.append(number))
+            except ValueError:
+                break
+    try:
+        yield
+    finally:
+        for each, handler in kept.items():
+            signal.signal(each, handler)
+        if pending:
+            signal.raise_signal(pending[0])

@@ -1,0 +1,90 @@
+"""`understudy verify`: a stranger's check of a release."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from understudy.cli import options, shell
+from understudy.errors import InputError
+
+__all__ = ["show", "verify"]
+
+
+@shell.guarded
+def verify(
+    folder: options.Folder,
+    digest: Annotated[
+        str | None,
+        typer.Option(
+            "--digest", metavar="HEX", help="The digest that the custodian published, 64 digits."
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", metavar="FILE", help="Compare with the custodian's ledger."),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option("--dataset", metavar="NAME", help="The dataset in that ledger."),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Recompute everything that a release states, offline.
+
+    Hashes, the ledger's chain, (ε, δ) from the charges, the certificate from its measurement, and
+    whether every row is legal under the schema. Exits with 1 if anything does not hold.
+
+    \b
+    [bold]Example[/bold]
+      understudy verify patients.release --digest 1f3a…
+    """
+    if digest is not None:
+        digest = digest.strip().lower().removeprefix("sha256:")
+        if not re.fullmatch(r"[0-9a-f]{64}", digest):
+            raise InputError(f"digest = {digest!r} must have 64 hexadecimal digits")
+    if dataset is not None and ledger is None:
+        raise InputError("--dataset names a dataset of a ledger; give --ledger FILE too")
+    if ledger is not None:
+        options.require_file(ledger, "ledger", "give the custodian's ledger file")
+    if not show(folder, digest, ledger, dataset, as_json=as_json):
+        raise typer.Exit(shell.FAILED)
+
+
+def show(
+    folder: Path,
+    digest: str | None = None,
+    ledger: Path | None = None,
+    dataset: str | None = None,
+    *,
+    as_json: bool = False,
+) -> bool:
+    """Verify and print the checks; whether all of them passed."""
+    from understudy.releases.verify import to_json
+    from understudy.releases.verify import verify as work
+
+    result = work(folder, expected_digest=digest, ledger=ledger, dataset=dataset)
+    console = shell.out()
+    if as_json:
+        console.print(to_json(result), soft_wrap=True)
+        return result.passed
+    width = max(len(check.name) for check in result.checks)
+    for check in result.checks:
+        mark = ("✓ ", "green") if check.passed else ("✗ ", "bold red")
+        line = Text.assemble(mark, (f"{check.name:<{width}}  ", "bold"), check.detail)
+        console.print(line, soft_wrap=True)
+    console.print()
+    if not result.passed:
+        console.print(Text(f"{folder} is refused: do not rely on it.", style="bold red"))
+        return False
+    console.print(Text(f"{folder} keeps what it states.", style="bold green"))
+    if digest is None and ledger is None:
+        shell.note(
+            "Whether this is the release that the custodian published, only the custodian can say: "
+            "compare the digest with --digest HEX or --ledger FILE."
+        )
+    return True

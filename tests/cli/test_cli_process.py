@@ -1,0 +1,177 @@
+"""Real processes: exit codes, Ctrl-C, pipes, and how fast the shell starts."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_cases import Case, run
+
+import understudy as us
+
+Command = Callable[..., list[str]]
+
+
+def _cpu(command: list[str]) -> float:
+    """The least CPU seconds of three runs; unlike time on the wall, others do not disturb it."""
+
+    def used() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    def once() -> float:
+        before = used()
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        return used() - before
+
+    return min(once() for _ in range(3))
+
+
+def test_help_comes_at_once(understudy: Command):
+    assert _cpu(understudy("--help")) < 1.0
+    assert _cpu([sys.executable, "-c", "import understudy"]) < 0.5
+
+
+def test_the_shell_loads_no_heavy_room():
+    heavy = ["numpy", "pyarrow", "opendp", "jax", "mbi", "duckdb", "scipy", "dp_accounting"]
+    code = f"import sys, understudy.cli; sys.exit(bool(set({heavy}) & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_exit_codes(understudy: Command, survey: Path, tmp_path: Path):
+    def code(*arguments: object) -> int:
+        done = subprocess.run(understudy(*arguments), capture_output=True, text=True, check=False)
+        assert "Traceback" not in done.stderr
+        assert "\x1b" not in done.stdout + done.stderr
+        return done.returncode
+
+    assert code("verify", survey / "survey.release") == 0
+    assert code("verify", survey / "survey.release", "--digest", "0" * 64) == 1
+    assert code("verify", tmp_path) == 2
+    assert code("verify") == 2
+
+
+def test_debugging_shows_the_traceback(understudy: Command, tmp_path: Path):
+    done = subprocess.run(
+        understudy("verify", tmp_path), capture_output=True, text=True, check=False,
+        env={**os.environ, "UNDERSTUDY_DEBUG": "1"},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def _started(command: list[str]) -> subprocess.Popen[str]:
+    """A release that is in the middle of its game."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "measuring" in line:
+            return process
+    raise AssertionError(f"the release ended with {process.wait()}")
+
+
+def _release(understudy: Command, case: Case, *more: object) -> list[str]:
+    return understudy(
+        "release", case.data, "--schema", case.schema, "--epsilon", 1, "--out", case.out,
+        "--method", "mwem", "--set", "rounds=20000", *more,
+    )  # fmt: skip
+
+
+def test_ctrl_c_settles_the_account_and_leaves_nothing(understudy: Command, case: Case):
+    before = case.files()
+    process = _started(_release(understudy, case, "--ledger", case.ledger, "--dataset", "t"))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "interrupted. Nothing was left behind." in err
+    assert "Traceback" not in err
+    assert case.files() == before
+    kinds = case.kinds()
+    assert kinds[-1] == "settle"
+    [view] = json.loads(run("ledger", "show", case.ledger, "--json").out)
+    assert [made["state"] for made in view["releases"]] == ["aborted"]
+    if "charge" in kinds:
+        assert "stays charged" in err
+        assert view["left"]["epsilon"] == 2
+    else:
+        assert "Nothing was charged" in err
+        assert view["left"]["epsilon"] == 3
+
+
+def test_sigterm_ends_like_ctrl_c(understudy: Command, case: Case):
+    before = case.files()
+    process = _started(_release(understudy, case))
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "Nothing was left behind" in err
+    assert case.files() == before
+    assert case.kinds() == ["open"]
+
+
+def test_a_disk_that_refuses_while_sampling(understudy: Command, survey: Path, tmp_path: Path):
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+    done = subprocess.run(
+        understudy("sample", survey / "survey.release", "--rows", 5000,
+                   "--out", tmp_path / "rows.csv"),
+        capture_output=True, text=True, check=False, preexec_fn=small_files,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "nothing was left behind" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["methods"], ["--help"]])
+def test_a_broken_pipe_is_quiet(understudy: Command, arguments: list[str]):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        understudy(*arguments), stdout=write, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(write)
+    assert done.stderr == ""
+
+
+def test_a_terminal_that_knows_no_greek(understudy: Command, case: Case):
+    done = subprocess.run(
+        understudy("ledger", "show", case.ledger), capture_output=True, check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_progress_on_a_terminal_goes_to_stderr_alone(understudy: Command, case: Case):
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        understudy("release", case.data, "--schema", case.schema, "--epsilon", 1,
+                   "--method", "independent", "--out", case.out),
+        stdout=subprocess.PIPE, stderr=follower, text=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "NO_COLOR": "1"},
+    )  # fmt: skip
+    os.close(follower)
+    screen = b""
+    while True:
+        try:
+            read = os.read(leader, 65536)
+        except OSError:
+            break
+        if not read:
+            break
+        screen += read
+    out, _ = process.communicate(timeout=60)
+    os.close(leader)
+    assert process.returncode == 0
+    assert "✓ writing the release" in screen.decode()
+    assert "\x1b" not in out
+    assert us.verify(case.out).passed
