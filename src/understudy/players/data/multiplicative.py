@@ -3,7 +3,8 @@
 Measured answers (MWEM): the mass of the selected cell is moved to its measured share m,
 p(x) ← p(x)·m/q(p) inside and p(x)·(1−m)/(1−q(p)) outside, the exact projection of which the update
 p(x)·exp(q(x)(m − q(p))/2) of Hardt, Ligett and McSherry is one small step, and all earlier answers
-are replayed the same way. The last distribution is the result.
+are replayed the same way; a cell that was measured again counts with the mean of its values. The last
+distribution is the result.
 
 Answers without measurement (signed selection): p(x) ← p(x)·exp(η·s·q(x)), η = √(8 ln|X|/T), and the
 result is the average over rounds: max error ≤ √(ln|X|/(2T)) + (2/(n ε0)) ln(|Q|T/β) with probability
@@ -85,10 +86,10 @@ class MultiplicativeWeights:
         self, problem: Problem, log_w: NDArray[np.float64], known: tuple[MeasuredCell, ...]
     ) -> NDArray[np.float64]:
         p = _softmax(log_w)
+        targets = _pooled(known)
         for _ in range(max(1, self.replays)):
-            for answer in reversed(known):
-                assert answer.value is not None
-                share = min(max(answer.value / problem.rows, _FLOOR), 1 - _FLOOR)
+            for answer, value in targets:
+                share = min(max(value / problem.rows, _FLOOR), 1 - _FLOOR)
                 where = _inside(answer)
                 mass = min(max(float(p[where].sum()), _FLOOR), 1 - _FLOOR)
                 outside = (1 - share) / (1 - mass)
@@ -104,6 +105,18 @@ class MultiplicativeWeights:
         if state.answers or state.plays == 0:
             return Decomposable.joint(_softmax(state.log_weights))
         return Decomposable.joint(state.total / state.plays)
+
+
+def _pooled(known: tuple[MeasuredCell, ...]) -> list[tuple[MeasuredCell, float]]:
+    """Every measured cell once, the last measured first, with the mean of its values by 1/σ²."""
+    sums: dict[tuple[object, ...], tuple[MeasuredCell, float, float]] = {}
+    for answer in reversed(known):
+        assert answer.value is not None
+        weight = 1.0 / (answer.sigma or 1.0) ** 2
+        key = (answer.clique, answer.cell.index)
+        first, value, total = sums.get(key, (answer, 0.0, 0.0))
+        sums[key] = (first, value + weight * answer.value, total + weight)
+    return [(first, value / total) for first, value, total in sums.values()]
 
 
 def _inside(answer: MeasuredCell) -> tuple[int | slice, ...]:
