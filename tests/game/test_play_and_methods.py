@@ -1,0 +1,149 @@
+"""The one loop, the registry of methods, and what plans add up to."""
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from understudy.errors import InputError
+from understudy.game import play
+from understudy.game.methods import METHODS, MST, MWEM, Independent, method
+from understudy.players.base import Problem
+from understudy.privacy import accounting
+from understudy.privacy.cost import Gaussian, Plan, Selection
+from understudy.privacy.relation import Relation
+from understudy.testing import tiny_design
+
+
+class Query:
+    def __init__(self, rounds, log):
+        self.rounds, self._log = rounds, log
+
+    def play(self, problem, curator, view, round):
+        self._log.append(("play", curator, view, round))
+        return (("answer", round),)
+
+
+class Data:
+    def __init__(self, log):
+        self._log = log
+
+    def start(self, problem):
+        return 0
+
+    def view(self, problem, state):
+        return f"view {state}"
+
+    def respond(self, problem, state, answers, rng):
+        self._log.append(("respond", state, answers))
+        rng.random()
+        return state + 1
+
+    def finish(self, problem, state):
+        return f"model {state}"
+
+
+PROBLEM = Problem((2,), ((0,),), (1.0,), 5)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_the_players_take_turns(rounds):
+    log, told = [], []
+    model = play(
+        PROBLEM,
+        Query(rounds, log),
+        Data(log),
+        "curator",
+        np.random.default_rng(0),
+        lambda *step: told.append(step),
+    )
+    assert model == f"model {rounds}"
+    assert log == [
+        entry
+        for t in range(rounds)
+        for entry in (("play", "curator", f"view {t}", t), ("respond", t, (("answer", t),)))
+    ]
+    assert told == [("playing", t, rounds) for t in range(rounds + 1)]
+
+
+def test_methods_by_name():
+    assert set(METHODS) >= {"independent", "mst", "mwem"}
+    assert method("auto") == MST()
+    assert method("mwem", rounds=7) == MWEM(rounds=7)
+    for name, make in METHODS.items():
+        described = make().describe()
+        assert described["name"] == name
+        parameters = {k: v for k, v in json.loads(json.dumps(described)).items() if k != "name"}
+        assert method(name, **parameters) == make()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [("mts", {}, "choose auto, independent"), ("mst", {"round": 3}, "method = mst")],
+)
+def test_wrong_names_and_parameters_are_named(name, parameters, message):
+    with pytest.raises(InputError, match=message):
+        method(name, **parameters)
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+@pytest.mark.parametrize("rho", [Fraction(1, 1000), Fraction(2, 7), Fraction(50)], ids=str)
+@pytest.mark.parametrize(
+    "made", [Independent(), MST(), MWEM(), MWEM(measure=False), MWEM(rounds=9)], ids=str
+)
+def test_charges_use_the_whole_budget_and_no_more(made, rho, relation):
+    for columns in (1, 2, 5):
+        plan = Plan(made.charges(tiny_design((3, 2, 2, 4, 2)[:columns], relation, 500), rho))
+        cost = accounting.total_rho(plan)
+        assert cost <= rho
+        assert float(cost / rho) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_mst_splits_as_it_says():
+    plan = Plan(MST().charges(tiny_design((2, 3, 4, 2), Relation.REPLACE, 100), Fraction(1)))
+    cost = {c.purpose: float(accounting.rho(c.event)) * c.times for c in plan}
+    assert list(cost.values()) == pytest.approx([0.3, 0.1, 0.6])
+    events = {c.purpose: (c.event, c.times) for c in plan}
+    (one, _), (select, times), (pair, _) = events.values()
+    assert isinstance(one, Gaussian)
+    assert isinstance(select, Selection)
+    assert (one.changes, select.sensitivity, times, pair.changes) == (8, 32, 3, 6)
+
+
+def test_mwem_takes_its_rounds_from_public_facts():
+    known = tiny_design((2, 3), rows=400)
+    unknown = tiny_design((2, 3))
+    for design, rows in ((known, 400), (unknown, 10_000)):
+        for rho in (Fraction(1, 100), Fraction(1)):
+            select, measure = MWEM().charges(design, rho)
+            expected = max(1, round(0.9 * math.sqrt(rows * math.sqrt(2 * rho))))
+            assert select.times == measure.times == expected
+            assert MWEM().players(design, Plan((select, measure)))[0].rounds == expected
+
+
+def test_mwem_refuses_what_it_cannot_enumerate():
+    with pytest.raises(InputError, match="use method = mst"):
+        MWEM().check(tiny_design((100, 100, 100, 100)))
+    with pytest.raises(InputError, match="rounds = 0"):
+        MWEM(rounds=0).check(tiny_design((2,)))
+    MWEM().check(tiny_design((100, 100)))
+
+
+@pytest.mark.parametrize("made", [Independent(), MST(), MWEM()], ids=str)
+def test_methods_are_frozen(made):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.name = "another"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_forecasts_grow_with_the_table(name):
+    made, design = METHODS[name](), tiny_design((2, 3, 4), rows=1_000)
+    plan = Plan(made.charges(design, Fraction(1)))
+    small, large = (made.forecast(design, plan, rows) for rows in (1_000, 10**7))
+    assert small.memory_bytes < large.memory_bytes
+    assert small.seconds <= large.seconds
+    noises = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
+    assert small.noise == noises
