@@ -1,0 +1,301 @@
+"""The architecture, held by a test: who imports whom, and who may touch what.
+
+Every file under src/understudy is parsed, so that imports inside functions and TYPE_CHECKING blocks
+count as well. The checker is itself tested on small bad sources, so that it is known to be able to
+fail.
+"""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import understudy
+
+SRC = Path(understudy.__file__).parent
+
+# A room imports only from itself and from rooms before it.
+ORDER = (
+    "_version", "errors", "privacy", "schema", "demo", "queries", "source", "oracles", "models",
+    "players", "game", "nets", "learn", "releases", "audit", "report", "cli", "web", "__main__",
+    "testing",
+)  # fmt: skip
+
+# Besides the order: post-processing does not know the room of private answers.
+NEVER = {
+    "models": "privacy",
+    "players.data": "privacy",
+    "schema": "privacy",
+}
+
+# Libraries with one door.
+ONLY = {
+    "opendp": ("privacy.noise",),
+    "dp_accounting": ("privacy.accounting",),
+    "mbi": ("models.graphical",),
+    "jax": ("models.graphical", "nets"),
+    "duckdb": ("source",),
+}
+
+PICKLES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+GENERATORS = {"Generator", "BitGenerator", "SeedSequence", "PCG64", "PCG64DXSM", "Philox"}
+SEEDED = {"default_rng", "RandomState"}
+
+
+def modules():
+    """(dotted name below understudy, source) of every file; "" is the package itself."""
+    for path in sorted(SRC.rglob("*.py")):
+        parts = list(path.relative_to(SRC).with_suffix("").parts)
+        if parts[-1] == "__init__":
+            parts.pop()
+        yield ".".join(parts), path.read_text(encoding="utf-8"), path.name == "__init__.py"
+
+
+def inside(module, room):
+    return module == room or module.startswith(room + ".")
+
+
+def imports(tree, module, package):
+    """(full dotted name, line) of everything imported, also by name through importlib."""
+    here = ["understudy", *module.split(".")] if module else ["understudy"]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                up = here[: len(here) - node.level + (1 if package else 0)]
+                base = ".".join([*up, base] if base else up)
+            yield from ((f"{base}.{alias.name}", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call) and called(node.func) in ("import_module", "__import__"):
+            for argument in node.args[:1]:
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                    yield argument.value, node.lineno
+
+
+def called(function):
+    return getattr(function, "attr", getattr(function, "id", None))
+
+
+def dotted(node):
+    """ "np.random.seed" of an attribute, or None."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr}" if base else None
+    return None
+
+
+def is_global_randomness(name):
+    parts = name.split(".")
+    numpy_random = parts[:2] in (["np", "random"], ["numpy", "random"]) and len(parts) == 3
+    return numpy_random and parts[2] not in GENERATORS | SEEDED
+
+
+def import_problems(tree, module, package):
+    room = module.split(".")[0]
+    for name, line in imports(tree, module, package):
+        top, _, rest = name.partition(".")
+        if top in PICKLES:
+            yield f"{module}:{line} imports {name}: no pickles"
+        if top == "random" or is_global_randomness(name):
+            yield f"{module}:{line} imports {name}: global randomness"
+        if top in ONLY and not any(inside(module, door) for door in ONLY[top]):
+            yield f"{module}:{line} imports {name}: only {', '.join(ONLY[top])} may"
+        if name.endswith(".reveal") and not inside(module, "privacy"):
+            yield f"{module}:{line} imports {name}: only privacy opens a Sensitive"
+        if top != "understudy" or module == "":
+            continue
+        target = rest.split(".")[0]
+        if target not in ORDER:
+            yield f"{module}:{line} imports {name}: not a room; import from the room itself"
+        elif target != room and ORDER.index(target) >= ORDER.index(room):
+            yield f"{module}:{line} imports {name}: {target} comes after {room}"
+        for here, there in NEVER.items():
+            if inside(module, here) and inside(rest, there):
+                yield f"{module}:{line} imports {name}: {here} may not know {there}"
+
+
+def use_problems(tree, module):
+    private = inside(module, "privacy")
+    for node in ast.walk(tree):
+        at = f"{module}:{getattr(node, 'lineno', 0)}"
+        if not private:
+            if isinstance(node, ast.Attribute) and node.attr == "reveal":
+                yield f"{at} uses .reveal: only privacy opens a Sensitive"
+            if isinstance(node, ast.Name) and node.id == "reveal":
+                yield f"{at} uses reveal: only privacy opens a Sensitive"
+            name = node.value if isinstance(node, ast.Constant) else getattr(node, "attr", None)
+            if name == "reveal" or (isinstance(name, str) and name.endswith("__sealed")):
+                yield f"{at} names {name!r}: only privacy opens a Sensitive"
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            yield f"{at} has a bare except"
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            refused = isinstance(node.value, ast.Constant) and node.value.value is False
+            if not refused:
+                yield f"{at} allows pickles"
+        if isinstance(node, ast.Attribute) and is_global_randomness(dotted(node) or ""):
+            yield f"{at} uses {dotted(node)}: global randomness"
+        if isinstance(node, ast.Call) and called(node.func) in SEEDED:
+            keyed = bool(node.args or node.keywords)
+            if not keyed:
+                yield f"{at} calls {called(node.func)}() without a key: it cannot be repeated"
+
+
+def problems(module, source, package=False):
+    tree = ast.parse(source)
+    if module and module.split(".")[0] not in ORDER:
+        return [f"{module}: a room without a place; give it one in ORDER and docs/design.md"]
+    return [*import_problems(tree, module, package), *use_problems(tree, module)]
+
+
+def test_every_file_keeps_to_its_room():
+    seen = list(modules())
+    assert len(seen) > 50
+    assert [p for module, source, package in seen for p in problems(module, source, package)] == []
+
+
+def test_the_order_is_the_documented_one():
+    text = (SRC.parent.parent / "docs" / "design.md").read_text(encoding="utf-8")
+    table = text.split("## The rooms")[1].split("\n## ")[0]
+    rooms = [line.split("`")[1].strip("/") for line in table.splitlines() if line.startswith("| `")]
+    named = [room.removesuffix(".py") for room in rooms]
+    assert named == [room for room in ORDER if room in named]
+    present = {p.stem if p.suffix == ".py" else p.name for p in SRC.iterdir()}
+    rooms_present = present - {
+        "__pycache__",
+        "__init__",
+        "_version",
+        "__main__",
+        "demo",
+        "py.typed",
+    }
+    assert rooms_present <= set(named) | {"oracles", "nets", "learn", "audit", "report", "web"}
+
+
+BAD = {
+    "up the stairs": ("privacy.curator", "from understudy.schema import Schema", "comes after"),
+    "inside a function": (
+        "queries.workload",
+        "def f():\n    import understudy.source.memory",
+        "comes after",
+    ),
+    "for types only": (
+        "schema.check",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from understudy.game import play",
+        "comes after",
+    ),
+    "relative": ("privacy.noise", "from ..releases import make", "comes after"),
+    "relative, one room": ("privacy.noise", "from .. import game", "comes after"),
+    "by name": ("models.measured", "import_module('understudy.releases.make')", "comes after"),
+    "the tests' room": ("cli.app", "from understudy.testing import check", "comes after"),
+    "round the back": ("game.play", "from understudy import release", "not a room"),
+    "a new room": ("attic.things", "x = 1", "without a place"),
+    "models and the curator": (
+        "models.decomposable",
+        "from understudy.privacy.curator import Curator",
+        "may not know",
+    ),
+    "data players and the curator": (
+        "players.data.maxent",
+        "from understudy.privacy import Curator",
+        "may not know",
+    ),
+    "reveal imported": (
+        "source.base",
+        "from understudy.privacy.sensitive import reveal as look",
+        "opens a Sensitive",
+    ),
+    "reveal as attribute": ("game.play", "sensitive.reveal(x)", "opens a Sensitive"),
+    "reveal by name": ("game.play", "getattr(sensitive, 'reveal')(x)", "opens a Sensitive"),
+    "reveal in testing": ("testing.sources", "reveal(x)", "opens a Sensitive"),
+    "the slot": ("source.base", "x._Sensitive__sealed()", "opens a Sensitive"),
+    "the slot by name": (
+        "cli.app",
+        "object.__getattribute__(x, '_Sensitive__sealed')",
+        "opens a Sensitive",
+    ),
+    "another noise": ("privacy.curator", "import opendp.prelude as dp", "only privacy.noise"),
+    "noise by name": ("releases.make", "import_module('opendp.prelude')", "only privacy.noise"),
+    "mbi elsewhere": ("players.data.maxent", "from mbi import Domain", "only models.graphical"),
+    "jax elsewhere": ("models.decomposable", "def f():\n    import jax.numpy", "only models"),
+    "pickle": ("releases.bundle", "import pickle", "no pickles"),
+    "joblib": ("releases.bundle", "from joblib import dump", "no pickles"),
+    "allow_pickle": ("releases.bundle", "np.load(p, allow_pickle=True)", "allows pickles"),
+    "seed": ("models.measured", "np.random.seed(0)", "global randomness"),
+    "normal": ("models.measured", "x = numpy.random.normal(0, 1)", "global randomness"),
+    "random": ("models.measured", "import random", "global randomness"),
+    "from numpy": ("models.measured", "from numpy.random import rand", "global randomness"),
+    "no key": ("models.measured", "rng = np.random.default_rng()", "without a key"),
+    "bare except": ("cli.app", "try:\n    f()\nexcept:\n    pass", "bare except"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_checker_can_fail(name):
+    module, source, message = BAD[name]
+    found = problems(module, source)
+    assert any(message in problem for problem in found), found
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "package"),
+    [
+        ("privacy.curator", "from understudy.privacy.sensitive import reveal\nreveal(x)", False),
+        ("privacy", "from .sensitive import reveal", True),
+        ("privacy.noise", "import_module('opendp.prelude')", False),
+        ("models.graphical", "def f():\n    import jax\n    import mbi", False),
+        ("models", "from .decomposable import Decomposable", True),
+        ("game.play", "import numpy as np\nrng = np.random.default_rng(7)", False),
+        ("players.base", "def f(rng: np.random.Generator): ...", False),
+        ("releases.make", "from understudy import errors\nfrom understudy.game import play", False),
+        ("demo", "from understudy.schema import Schema", False),
+        ("cli.demo", "from understudy.demo import schema", False),
+        ("", "from understudy.releases import release", True),
+    ],
+)
+def test_the_checker_lets_good_sources_pass(module, source, package):
+    assert problems(module, source, package) == []
+
+
+# --- the face of the package --------------------------------------------------------------------
+
+HEAVY = ("opendp", "dp_accounting", "jax", "mbi", "duckdb", "pyarrow", "pandas", "polars", "scipy")
+
+
+def fresh(code):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    loaded = fresh("import sys, understudy; print(*{m.split('.')[0] for m in sys.modules})")
+    assert not set(loaded) & set(HEAVY)
+    assert "understudy" in loaded
+
+
+def test_importing_the_package_is_fast():
+    code = "import time; t = time.perf_counter(); import understudy; print(time.perf_counter() - t)"
+    assert min(float(fresh(code)[0]) for _ in range(3)) < 0.5
+
+
+def test_the_public_names_are_pinned_and_resolve():
+    assert sorted(understudy.__all__) == sorted(PUBLIC)
+    for name in understudy.__all__:
+        assert getattr(understudy, name) is not None
+    assert set(dir(understudy)) >= set(PUBLIC)
+    with pytest.raises(AttributeError, match="no attribute 'relase'"):
+        _ = understudy.relase
+
+
+PUBLIC = [
+    "METHODS", "MST", "MWEM", "Answer", "Budget", "Certificate", "Independent", "Ledger",
+    "Relation", "Release", "Schema", "Synthesizer", "Workload", "__version__", "errors",
+    "marginals", "prepare", "read", "release", "verify",
+]  # fmt: skip
