@@ -61,7 +61,7 @@ BAD = {
     "an unconfirmed draft": (
         _schema(("bins = 10", 'bins = 10\nread_from_rows = ["lower"]')),
         [],
-        ["'age' (lower)", "read_from_rows"],
+        ["'age' (lower)", "schema confirm"],
     ),
     "a million categories": (_million, [], ["'sex'", "1000000"]),
     "bounds reversed": (

@@ -13,6 +13,7 @@ import pytest
 from cli_cases import Case, run
 
 import understudy as us
+from understudy.cli.shell import interrupts, undisturbed
 
 Command = Callable[..., list[str]]
 
@@ -175,3 +176,34 @@ def test_progress_on_a_terminal_goes_to_stderr_alone(understudy: Command, case: 
     assert "✓ writing the release" in screen.decode()
     assert "\x1b" not in out
     assert us.verify(case.out).passed
+
+
+def test_a_short_step_is_not_cut_in_two():
+    steps = []
+
+    def work() -> None:
+        with interrupts(), undisturbed():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("whole")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert steps == ["whole"]
+
+
+def test_the_second_ctrl_c_lets_the_first_clean_up():
+    before = signal.getsignal(signal.SIGINT)
+    cleaned = []
+
+    def work() -> None:
+        with interrupts():
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                signal.raise_signal(signal.SIGINT)
+                cleaned.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert cleaned
+    assert signal.getsignal(signal.SIGINT) is before

@@ -23,7 +23,13 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from understudy.errors import BudgetExhausted, InputError, RelationError, UnderstudyError
+from understudy.errors import (
+    BudgetExhausted,
+    InputError,
+    RelationError,
+    UnconfirmedError,
+    UnderstudyError,
+)
 
 __all__ = [
     "FAILED",
@@ -43,7 +49,8 @@ WRONG_USE = 2
 _INTERRUPTED = 130
 _TERMINATED = 143
 _BROKEN_PIPE = 141
-_PLAIN_WIDTH = 100
+_PLAIN_WIDTH = 10_000
+"""Pipes and files get whole lines."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -139,11 +146,17 @@ def explain(error: BaseException) -> int:
         _paragraph(Text.assemble(("interrupted. ", "bold yellow"), words))
         return _TERMINATED if isinstance(error, Terminated) else _INTERRUPTED
     if isinstance(error, UnderstudyError):
+        if isinstance(error, UnconfirmedError):
+            more = ("`understudy schema confirm S.toml --all` confirms them all.", *more)
         complain(str(error), *more)
         wrong_use = isinstance(error, (InputError, BudgetExhausted, RelationError))
         return WRONG_USE if wrong_use else FAILED
     if isinstance(error, MemoryError):
         complain("the memory is full; see `understudy plan` for what a release needs", *more)
+        return FAILED
+    if isinstance(error, OSError) and error.strerror and error.errno is not None:
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror}", *more)
         return FAILED
     complain(
         f"something went wrong that understudy did not foresee ({type(error).__name__}). Its "

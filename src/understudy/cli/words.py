@@ -116,7 +116,10 @@ def bar(share: float, width: int = 30) -> Text:
 
 def domain(column: Column) -> str:
     """What a column may hold, in a few words."""
-    return _values(column) + (" or null" if column.nullable else "")
+    from understudy.schema import Modelled
+
+    nullable = isinstance(column, Modelled) and column.nullable
+    return _values(column) + (" or null" if nullable else "")
 
 
 def _values(column: Column) -> str:
@@ -143,7 +146,9 @@ def _values(column: Column) -> str:
 
 
 def _point(value: object) -> str:
-    return f"{value:,.12g}" if isinstance(value, float) else str(value)
+    if isinstance(value, (int, float)) and abs(value) >= 10_000:
+        return f"{value:,.12g}"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _listed(values: Sequence[str]) -> str:
