@@ -31,7 +31,13 @@ def categories(draw):
     if not isinstance(values[0], bool) and draw(st.booleans()):
         other = {str: "OTHER", int: 2**41, float: 0.125, date: date(1, 1, 1)}[type(values[0])]
     dtypes = {
-        str: ["string", "large_string", "dictionary<values=string, indices=int16, ordered=0>"],
+        str: [
+            "string",
+            "large_string",
+            "string_view",
+            "binary",
+            "dictionary<values=string, indices=int16, ordered=0>",
+        ],
         int: ["int64", "string", "float64", "dictionary<values=int64, indices=int8, ordered=0>"],
         float: ["float64"],
         date: ["date32[day]", "date64[ms]"],
@@ -59,7 +65,7 @@ def integers(draw):
     elif draw(st.booleans()):
         inner = draw(st.sets(st.integers(lower, upper), max_size=6))
         facts["edges"] = tuple(sorted({lower, upper, *inner}))
-    dtypes = ["int64", "string"]
+    dtypes = ["int64", "string", "string_view", "large_binary"]
     if lower >= -128 and upper <= 127:
         dtypes.append("int8")
     if abs(lower) < 2**50:
@@ -98,6 +104,7 @@ def dates(draw):
                 ("string", None),
                 ("string", "%d/%m/%Y"),
                 ("large_string", "%Y%m%dT%H%M%S"),
+                ("string_view", None),
             ]
         )
     )
@@ -133,7 +140,7 @@ def datetimes(draw):
 
 @st.composite
 def booleans(draw):
-    dtype = draw(st.sampled_from(["bool", "int8", "string"]))
+    dtype = draw(st.sampled_from(["bool", "int8", "string", "string_view"]))
     return Boolean(draw(NAMES), dtype=dtype, nullable=draw(st.booleans()))
 
 

@@ -56,4 +56,6 @@ def test_the_widest_cell():
     assert (drawn < 0).any()
     assert (drawn > 0).any()
     assert cells.among([Fraction(0)])[0].tolist() == [False]
+    far = Cells(np.array([2**54 + 1]), np.array([2**54 + 2]))  # one double, two integers
+    assert far.among([Fraction(2**54 + 1)])[0].tolist() == [False]
     assert cells.ordered("<", Fraction(2**70))[0].tolist() == [True]

@@ -205,6 +205,7 @@ class TestComparisons:
         values = column.decode(everything(column), RNG(0))
         codes = column.encode(values)
         literals = [value for value in values.to_pylist() if value is not None]
+        literals = [v.decode() if isinstance(v, bytes) else v for v in literals]
         op = data.draw(st.sampled_from(OPS))
         literal = data.draw(st.sampled_from(literals))
         if op in ("in", "not in"):

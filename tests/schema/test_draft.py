@@ -155,6 +155,24 @@ class TestGuesses:
         table = pa.table({name: RNG.integers(10**9, 10**10, ROWS)})
         assert isinstance(draft(table).columns[0], Identifier)
 
+    def test_names_that_only_end_like_ids(self):
+        table = pa.table({"paid": RNG.integers(10**5, 10**7, ROWS)})
+        assert isinstance(draft(table).columns[0], Integer)
+
+    def test_times_written_as_text_keep_their_form(self):
+        texts = [f"2014-01-{1 + i % 28:02d} {i % 24:02d}:00:00" for i in range(300)]
+        column = drafted(texts)
+        assert isinstance(column, Datetime)
+        assert (column.dtype, column.format) == ("string", "%Y-%m-%d %H:%M:%S")
+
+    def test_narrow_types_keep_their_bounds(self):
+        column = drafted(RNG.integers(-128, 128, ROWS).astype(np.int8), pa.int8())
+        assert isinstance(column, Integer)
+        assert (column.lower, column.upper, column.dtype) == (-128, 127, "int8")
+        early = drafted(np.array(["1677-09-22", "2262-04-11"] * 9, "M8[ns]"))
+        assert isinstance(early, Datetime)
+        assert early.dtype == "timestamp[ns]"
+
     def test_distinct_texts_are_ids_and_long_ones_text(self):
         assert isinstance(drafted([f"P{i}" for i in range(99)]), Identifier)
         assert isinstance(
@@ -221,6 +239,14 @@ class TestDraft:
         assert draft(table.to_batches()[0]) == expected
         assert draft(str(tmp_path / "t.parquet")) == expected
         assert [c.name for c in draft(pl.from_arrow(table)).columns] == ["a", "b"]
+
+    def test_polars_views_are_kept(self):
+        frame = pl.DataFrame({"a": ["x", "y"] * 9, "b": [str(i % 7) for i in range(18)]})
+        schema = confirm(draft(frame))
+        table = schema.decode(schema.encode(pa.table(frame)), np.random.default_rng(0))
+        assert table.schema.types == pa.table(frame).schema.types
+        assert table.column("a").to_pylist() == frame["a"].to_list()
+        assert check(schema, frame) == schema.illegal(table) == []
 
     def test_what_is_declared_is_not_marked(self):
         table = pa.table(

@@ -5,9 +5,13 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from understudy.errors import SchemaError, WorkloadError
 from understudy.schema import Category, Date, Datetime, Identifier, Integer, Number, Schema, Text
+from understudy.schema.columns import KINDS
+from understudy.schema.toml import build_column
 
 HEAD = "[understudy]\nversion = 1\n"
 
@@ -240,3 +244,38 @@ def test_the_same_checks_hold_in_python():
         Date("x", "2014-01-02", "2014-01-02")
     with pytest.raises(SchemaError, match="column 'x'"):
         Datetime("x", "2014-01-02", "2014-01-03")  # 86 401 seconds
+
+
+ANYTHING = st.recursive(
+    st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=4)
+    | st.dates()
+    | st.datetimes()
+    | st.sampled_from(["int64", "string", "drop", "second", "%Y", "lower", "category"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=4,
+)
+KEYS = st.sampled_from(
+    ["type", "dtype", "nullable", "null_values", "read_from_rows", "missing", "values", "other",
+     "ordinal", "lower", "upper", "bins", "edges", "decimals", "format", "resolution", "action"]
+)  # fmt: skip
+
+
+@settings(max_examples=400)
+@given(
+    st.sampled_from(sorted(KINDS)), st.dictionaries(KEYS, ANYTHING, max_size=5), st.integers(2, 99)
+)
+def test_whatever_a_file_says_the_error_is_ours(kind, facts, upper):
+    base = {"name": "x", "type": kind}
+    if kind in ("integer", "number"):
+        base |= {"lower": 0, "upper": upper, "bins": 2}
+    try:
+        schema = Schema((build_column(base | facts),))
+    except SchemaError as error:
+        said = str(error)
+    else:
+        said = "column 'x'"
+        assert Schema.loads(schema.dumps()) == schema
+    assert "column 'x'" in said

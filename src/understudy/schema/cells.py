@@ -60,9 +60,10 @@ class Cells:
             for point in points:
                 if point.denominator == 1 and self.lows[0] <= point.numerator <= self.highs[-1]:
                     held[self.find(np.array([point.numerator], np.int64))] += 1
-            # A cell is never wider than int64 allows unless it cannot be filled by literals.
-            width = (self.highs.astype(np.float64) - self.lows.astype(np.float64)) + 1
-            return (held > 0) & (held == width), held > 0
+            outer = held > 0
+            for cell in np.flatnonzero(outer):  # in Python's integers: a width can exceed int64
+                inner[cell] = held[cell] == int(self.highs[cell]) - int(self.lows[cell]) + 1
+            return inner, outer
         for point in (float(literal) for literal in points):
             touched = (self.lows <= point) & (point <= self.highs)
             outer |= touched

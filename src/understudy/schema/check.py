@@ -68,9 +68,9 @@ def check(schema: Schema, source: Any) -> list[Finding]:
             remedy = "correct the schema or the header" + near(column.name, names)
             found.append(Finding(column.name, how, remedy=remedy))
             continue
-        array = pa.chunked_array(flat(table.column(column.name)))
         if typed:
-            found += _type_finding(column, array)
+            found += _type_finding(column, table.schema.field(column.name).type)
+        array = pa.chunked_array(flat(table.column(column.name)))
         if isinstance(column, Modelled):
             found += _row_findings(column, array, schema.null_values)
         elif isinstance(column, Text):
@@ -84,10 +84,10 @@ def check(schema: Schema, source: Any) -> list[Finding]:
     return found
 
 
-def _type_finding(column: Column, array: pa.ChunkedArray) -> list[Finding]:
-    if not isinstance(column, Modelled) or same_stored(column.arrow_type, array.type):
+def _type_finding(column: Column, type_: pa.DataType) -> list[Finding]:
+    if not isinstance(column, Modelled) or same_stored(column.arrow_type, type_):
         return []
-    problem = f"arrives as {type_name(array.type)!r} and is declared as {column.dtype!r}"
+    problem = f"arrives as {type_name(type_)!r} and is declared as {column.dtype!r}"
     return [Finding(column.name, problem, remedy="correct dtype if the output should match")]
 
 

@@ -35,7 +35,7 @@ from understudy.schema.columns import (
     Text,
 )
 from understudy.schema.compute import pc
-from understudy.schema.dtypes import arrow_type, type_name, value_type
+from understudy.schema.dtypes import arrow_type, type_name, value_type, writes_text
 from understudy.schema.reading import DAY, distinct_texts, flat, floats, is_text, ticks
 from understudy.schema.rounding import amount_edges, calendar_edges, fewest_decimals, nice_bounds
 from understudy.schema.schema import Schema
@@ -45,7 +45,7 @@ __all__ = ["confirm", "draft"]
 
 _NULL_TOKENS = ("?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL")
 _NULL_AMONG_NUMBERS = (*_NULL_TOKENS, "None", "none", "-", ".", "missing", "unknown")
-_ID_NAME = re.compile(r"(^|[_\- .])(id|uuid|guid|ssn|key)$|[a-z](Id|ID)$", re.IGNORECASE)
+_ID_NAME = re.compile(r"(?i:(^|[_\- .])(id|uuid|guid|ssn|key)$)|[a-z](Id|ID)$")
 _CODE_NAME = re.compile(r"zip|post|code|fips|area", re.IGNORECASE)
 _INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 _FLOAT = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
@@ -65,6 +65,8 @@ _FORMATS = (
     "%m/%d/%Y %H:%M:%S",
     "%d.%m.%Y %H:%M:%S",
 )
+
+_ISO = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
 
 _BINS = 32
 _STRICTLY = 200
@@ -130,6 +132,10 @@ class _Look:
             "read_from_rows": tuple(dict.fromkeys(read)),
         }
 
+    def retyped(self, dtype: str) -> _Look:
+        """The same, with another type on output."""
+        return dataclasses.replace(self, dtype=dtype)
+
     def guessed(self, **facts: Any) -> _Look:
         """The same, with the type itself guessed from rows."""
         marks = ("type", *facts.pop("marks", self.marks))
@@ -141,7 +147,7 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
     array = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
     type_ = value_type(array.type)
     marks = ("nullable",) if field.nullable else ()
-    dtype = _kept(array.type)
+    dtype = _kept(field.type)
     look = _Look(field.name, dtype, array.null_count > 0, marks)
     if array.null_count == len(array):
         return _blank(look, array.type)
@@ -156,7 +162,7 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
         return _from_numbers(look, array)
     if pa.types.is_date(type_):
         days, valid = ticks(array, tick=DAY)
-        return _dated(look, days[valid], None)
+        return _first(look, lambda: _dated(look, days[valid], None))
     if pa.types.is_timestamp(type_):
         return _from_times(look, array)
     return Identifier(look.name, dtype="string", nullable=look.nullable, read_from_rows=())
@@ -164,8 +170,12 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
 
 def _kept(type_: pa.DataType) -> str:
     """The name of a type that a schema can keep, or of the nearest one."""
+    if pa.types.is_run_end_encoded(type_):
+        type_ = type_.value_type
     if pa.types.is_decimal256(type_) or (pa.types.is_decimal(type_) and type_.scale < 0):
         return type_name(pa.decimal128(38, max(type_.scale, 0)))
+    if is_text(type_) and not writes_text(value_type(type_)):
+        return "binary"
     name = type_name(type_)
     try:
         return "string" if pa.types.is_null(arrow_type(name)) else name
@@ -180,6 +190,8 @@ def _blank(look: _Look, type_: pa.DataType) -> Column:
         return Boolean(look.name, **look.common())
     if pa.types.is_floating(type_) or pa.types.is_integer(type_):
         wanted, missing = "number" if pa.types.is_floating(type_) else "integer", ("lower", "upper")
+    elif pa.types.is_date(type_) or pa.types.is_timestamp(type_):
+        wanted, missing = "date" if pa.types.is_date(type_) else "datetime", ("lower", "upper")
     facts = {"bins": _BINS} if wanted == "number" else {}
     return Incomplete(look.name, wanted, missing, facts, **look.common())
 
@@ -206,9 +218,8 @@ def _from_text(look: _Look, array: pa.Array, typed: bool) -> Column:
         return _blank(look, pa.string())
     if pa.types.is_dictionary(array.type):
         return _from_words(look, texts.to_pylist(), counts)
-    retyped = look if typed else dataclasses.replace(look, dtype="")
     if kind == "boolean":
-        return Boolean(look.name, **{**retyped.common(), "dtype": look.dtype if typed else "bool"})
+        return Boolean(look.name, **(look if typed else look.retyped("bool")).common())
     if kind == "number":
         return _from_digits(look, plain, counts, typed)
     if kind is not None:
@@ -281,10 +292,10 @@ def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> C
         return Text(look.name, **look.common())
     if distinct > _MOST_LISTED:
         often = sorted(range(distinct), key=lambda at: (-counts[at], texts[at]))[:_MOST_LISTED]
-        listed = sorted(texts[at] for at in often)
+        listed = sorted({texts[at] for at in often})
         other = "OTHER" if "OTHER" not in listed else "(other)"
         return Category(look.name, tuple(listed), other, **look.common("values"))
-    return _listed(look, sorted(texts))
+    return _listed(look, sorted(set(texts)))
 
 
 def _listed(look: _Look, values: Sequence[Any], *, ordinal: bool = False) -> Category:
@@ -294,7 +305,7 @@ def _listed(look: _Look, values: Sequence[Any], *, ordinal: bool = False) -> Cat
 def _from_digits(look: _Look, texts: pa.Array, counts: NDArray[np.integer], typed: bool) -> Column:
     whole = _all(texts, _INTEGER)
     if not typed:
-        look = dataclasses.replace(look, dtype="int64" if whole else "float64")
+        look = look.retyped("int64" if whole else "float64")
     values, _ = floats(texts)
     return _numeric(look, values, counts)
 
@@ -303,14 +314,14 @@ def _from_date_texts(look: _Look, texts: pa.Array, kind: str, typed: bool) -> Co
     form = None if kind == "iso" else kind
     seconds, _ = ticks(texts, tick=10**9, form=form)
     dated = bool(np.all(seconds % 86_400 == 0))
-    marks = look
     if form is None and not typed:
-        marks = dataclasses.replace(look, dtype="date32[day]" if dated else "timestamp[s]")
-    elif form is None and dated and not pc.all(pc.equal(pc.utf8_length(texts), 10)).as_py():
-        form = "%Y-%m-%dT%H:%M:%S" if "T" in texts[0].as_py() else "%Y-%m-%d %H:%M:%S"
+        look = look.retyped("date32[day]" if dated else "timestamp[s]")
+    elif form is None:  # written as it was read
+        first = texts[:_STRICTLY].to_pylist()
+        form = next((f for f in _ISO if all(_strict(text, f) for text in first)), None)
     if dated:
-        return _dated(marks, seconds // 86_400, form)
-    return _timed(marks, seconds, form, "second")
+        return _first(look, lambda: _dated(look, seconds // 86_400, form))
+    return _first(look, lambda: _timed(look, seconds, form, "second"))
 
 
 # Numbers
@@ -362,7 +373,7 @@ def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.intege
         look,
         few,
         cut,
-        lambda: even(*nice_bounds(low, high), decimals),
+        lambda: even(*nice_bounds(low, high), decimals) if low < high else None,
         lambda: even(low, high, None),
         lambda: Number(look.name, low, high, 1, **look.common("lower", "upper")),
     )
@@ -422,14 +433,11 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.integer]
 
 
 def _from_times(look: _Look, array: pa.Array) -> Column:
-    zoned = array.type.tz is not None
-    for resolution, tick in (("day", DAY), ("second", 10**9), ("microsecond", 10**3)):
-        moments, valid = ticks(array, tick=tick, zoned=zoned)
-        fine, _ = ticks(array, tick=10**3, zoned=zoned)
-        if resolution == "microsecond" or np.all((fine[valid] * 10**3) % tick == 0):
-            seconds = moments[valid] * (tick // 1000) // 10**6
-            return _timed(look, seconds, None, resolution)
-    raise AssertionError
+    micros, valid = ticks(array, tick=10**3, zoned=array.type.tz is not None)
+    micros = micros[valid]
+    finest = (("day", DAY // 10**3), ("second", 10**6), ("microsecond", 1))
+    resolution = next(name for name, size in finest if np.all(micros % size == 0))
+    return _first(look, lambda: _timed(look, micros // 10**6, None, resolution))
 
 
 def _dated(look: _Look, days: NDArray[np.integer], form: str | None) -> Column:
@@ -450,10 +458,16 @@ def _timed(look: _Look, seconds: NDArray[np.integer], form: str | None, resoluti
         datetime(1970, 1, 1) + timedelta(seconds=int(moment))
         for moment in (seconds.min(), seconds.max())
     )
-    cuts = [
-        datetime(day.year, day.month, day.day) for day in calendar_edges(first.date(), last.date())
-    ]
+    days = calendar_edges(first.date(), last.date())
+    cuts = [datetime(day.year, day.month, day.day) for day in days]
     if resolution != "day":
         cuts[-1] += timedelta(hours=23, minutes=59, seconds=59)
-    facts = look.common("edges", "resolution", *_marked(form))
-    return Datetime(look.name, edges=tuple(cuts), format=form, resolution=resolution, **facts)
+    more = {"format": form, "resolution": resolution}
+    marks = ("resolution", *_marked(form))
+    return _first(
+        look,
+        lambda: Datetime(look.name, edges=tuple(cuts), **more, **look.common("edges", *marks)),
+        lambda: Datetime(
+            look.name, first, last, _BINS, **more, **look.common("lower", "upper", *marks)
+        ),
+    )

@@ -9,7 +9,7 @@ import re
 
 import pyarrow as pa
 
-__all__ = ["arrow_type", "same_stored", "type_name", "value_type"]
+__all__ = ["arrow_type", "converted", "same_stored", "type_name", "value_type", "writes_text"]
 
 _FLOATS = {"double": "float64", "float": "float32", "halffloat": "float16"}
 _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>")
@@ -47,16 +47,36 @@ def value_type(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
+def writes_text(type_: pa.DataType) -> bool:
+    """Whether any value can be written into this type as text."""
+    return (
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_string_view(type_)
+        or pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+    )
+
+
+def converted(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """The array in another type, by way of text where that is needed; Arrow's error if it loses."""
+    return array.cast(pa.string()).cast(type_) if writes_text(type_) else array.cast(type_)
+
+
 def same_stored(declared: pa.DataType, found: pa.DataType) -> bool:
     """Whether `found` is `declared`, or what a Parquet file gives back for it.
 
     Parquet widens timestamp[s] to timestamp[ms] and date64 to date32, and does not keep every
-    dictionary encoding; none of this changes a value.
+    dictionary, run-end encoding or view; none of this changes a value.
     """
     return declared.equals(found) or _stored(declared) == _stored(found)
 
 
 def _stored(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_run_end_encoded(type_):
+        return _stored(type_.value_type)
+    if pa.types.is_string_view(type_):
+        return pa.string()
     if pa.types.is_dictionary(type_):
         values = type_.value_type
         return pa.string() if pa.types.is_large_string(values) else values

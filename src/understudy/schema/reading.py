@@ -54,7 +54,7 @@ _ISO = (
 
 
 def flat(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
-    """The plain arrays an array is made of: extension and run-end encodings taken off.
+    """The plain arrays an array is made of: extensions, run-end encodings and views taken off.
 
     Chunks are joined where that is cheap; entries keep their order.
     """
@@ -64,13 +64,17 @@ def flat(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
         if pa.types.is_dictionary(array.type):
             array = array.unify_dictionaries()
         return [_unwrapped(array.combine_chunks())]
-    return [_unwrapped(chunk) for chunk in array.chunks] or [pa.array([], array.type)]
+    return [_unwrapped(chunk) for chunk in array.chunks or [pa.array([], array.type)]]
 
 
 def _unwrapped(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    return pc.run_end_decode(array) if pa.types.is_run_end_encoded(array.type) else array
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.string())
+    return array.cast(pa.binary()) if pa.types.is_binary_view(array.type) else array
 
 
 def is_text(type_: pa.DataType) -> bool:

@@ -33,7 +33,7 @@ def amount_edges(
     `values` are distinct and sorted; the cuts enclose them and are multiples of `grid`.
     """
     low, high = values[0], values[-1]
-    if low < 0:
+    if low < 0 or len(values) < 3:
         return None
     zeros = int(counts[0]) if low == 0 else 0
     spiked = zeros * 5 >= int(counts.sum())

@@ -56,7 +56,7 @@ class Schema:
                 "leave it out where the number of rows is not public"
             )
         tokens = self.null_values
-        if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
+        if not isinstance(tokens, (list, tuple)) or not all(isinstance(t, str) for t in tokens):
             raise SchemaError(f'null_values = {tokens!r} must be a list of texts, such as ["?"]')
         object.__setattr__(self, "null_values", tuple(tokens))
         for column in self.columns:
@@ -177,7 +177,7 @@ class Schema:
             assert isinstance(column, Modelled | Identifier)
             bad = ~column.legal(array) & array.is_valid().to_numpy()
             if count := int(bad.sum()):
-                example = array.filter(pa.array(bad))[0].as_py()
+                example = array[int(bad.argmax())].as_py()
                 found.append(
                     f"column {column.name!r} has {count} values outside its domain, "
                     f"such as {example!r}"

@@ -73,7 +73,7 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
         raise SchemaError(f'[[column]] number {at} has no name; add name = "..."')
     where = f"column {name!r}"
     kind = facts.pop("type", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         said = "type is missing" if kind is None else f"unknown type {kind!r}"
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
     cls = KINDS[kind]
@@ -113,9 +113,8 @@ def _known(found: Iterable[str], known: Iterable[str], where: str) -> None:
     known = list(dict.fromkeys(known))
     for key in found:
         if key not in known:
-            raise SchemaError(
-                f"{where}: unknown key {key!r}{near(key, known) or '; known are ' + ', '.join(known)}"
-            )
+            hint = near(str(key), known) or f"; known are {', '.join(known)}"
+            raise SchemaError(f"{where}: unknown key {key!r}{hint}")
 
 
 def write(head: Mapping[str, Any], columns: Iterable[Column], *, comments: bool = True) -> str:

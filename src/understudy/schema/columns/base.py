@@ -91,7 +91,7 @@ class Column(ABC):
 
     def _texts(self, key: str) -> tuple[str, ...]:
         found = getattr(self, key)
-        if isinstance(found, str) or not all(isinstance(item, str) for item in found):
+        if not isinstance(found, (list, tuple)) or not all(isinstance(i, str) for i in found):
             self._refuse(f'{key} = {found!r} must be a list of texts, such as {key} = ["?"]')
         return tuple(found)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from understudy.schema.cells import Masks
 from understudy.schema.columns.base import MOST_CELLS, Modelled, near
 from understudy.schema.compute import pc
-from understudy.schema.dtypes import value_type
+from understudy.schema.dtypes import converted, value_type, writes_text
 from understudy.schema.reading import (
     DAY,
     booleans,
@@ -146,7 +146,7 @@ class Category(Modelled):
         type_ = value_type(self.arrow_type)
         if pa.types.is_decimal(type_):
             return pa.array([Decimal(repr(value)) for value in self._listed], type_)
-        return pa.array(self._listed).cast(type_)
+        return converted(pa.array(self._listed), type_)
 
     def _default_dtype(self) -> str:
         return _DTYPES[type(self.values[0])]
@@ -154,14 +154,15 @@ class Category(Modelled):
     def _accepts(self, type_: pa.DataType) -> bool:
         type_ = value_type(type_)
         kind = type(self.values[0])
-        number = pa.types.is_integer(type_) or pa.types.is_floating(type_)
-        return {
-            str: is_text(type_) and not pa.types.is_fixed_size_binary(type_),
-            bool: pa.types.is_boolean(type_) or is_text(type_),
-            int: number or pa.types.is_decimal(type_) or is_text(type_),
-            float: pa.types.is_floating(type_) or pa.types.is_decimal(type_) or is_text(type_),
-            date: pa.types.is_date(type_) or is_text(type_),
-        }[kind] and "binary" not in str(type_)
+        decimal, floating = pa.types.is_decimal128(type_), pa.types.is_floating(type_)
+        fits = {
+            str: False,
+            bool: pa.types.is_boolean(type_),
+            int: pa.types.is_integer(type_) or floating or decimal,
+            float: floating or decimal,
+            date: pa.types.is_date(type_),
+        }[kind]
+        return fits or writes_text(type_)
 
     @cached_property
     def _listed(self) -> list[Value]:
@@ -244,7 +245,10 @@ class Category(Modelled):
         if pa.types.is_dictionary(type_):
             indices = pa.array(points, mask=null).cast(type_.index_type)
             return pa.DictionaryArray.from_arrays(indices, self._stored, ordered=type_.ordered)
-        return self._stored.take(pa.array(points, pa.int64(), mask=null))
+        values = self._stored
+        if pa.types.is_string_view(type_):  # Arrow cannot take from a view
+            values = values.cast(pa.string())
+        return values.take(pa.array(points, pa.int64(), mask=null)).cast(type_)
 
     def _literal(self, literal: Any) -> int:
         """The cell of a declared value."""
@@ -300,7 +304,7 @@ class Boolean(Modelled):
         return "bool"
 
     def _accepts(self, type_: pa.DataType) -> bool:
-        return pa.types.is_boolean(type_) or pa.types.is_integer(type_) or _writes_text(type_)
+        return pa.types.is_boolean(type_) or pa.types.is_integer(type_) or writes_text(type_)
 
     @property
     def cells(self) -> int:
@@ -332,7 +336,7 @@ class Boolean(Modelled):
         return cells
 
     def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
-        return pa.array(points.astype(np.bool_), mask=null).cast(self.arrow_type)
+        return converted(pa.array(points.astype(np.bool_), mask=null), self.arrow_type)
 
     def _literal(self, literal: Any) -> int:
         values, valid = booleans(pa.array([literal if isinstance(literal, bool) else str(literal)]))
@@ -360,10 +364,6 @@ _INEQUALITIES = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
-
-
-def _writes_text(type_: pa.DataType) -> bool:
-    return pa.types.is_string(type_) or pa.types.is_large_string(type_)
 
 
 def _fractional(type_: pa.DataType) -> bool:

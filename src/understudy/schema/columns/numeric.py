@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from understudy.schema.cells import Cells
 from understudy.schema.columns.binned import Binned, decimals_from_units
+from understudy.schema.dtypes import converted, writes_text
 from understudy.schema.reading import floats, integers, round_to_integers
 
 __all__ = ["Integer", "Number"]
@@ -69,7 +70,7 @@ class Integer(Binned):
         type_ = self.arrow_type
         if pa.types.is_decimal(type_):
             return decimals_from_units(_times(points, type_.scale), type_, null)
-        return pa.array(points, pa.int64(), mask=null).cast(type_)
+        return converted(pa.array(points, pa.int64(), mask=null), type_)
 
     def _show_point(self, point: Any) -> str:
         return str(int(point))
@@ -196,13 +197,13 @@ class Number(Binned):
                 low = self._narrow(self.grid.lows.astype(np.float64), np.inf)[cells]
                 high = self._narrow(self.grid.highs.astype(np.float64), -np.inf)[cells]
                 return pa.array(np.clip(points.astype(low.dtype), low, high), type_, mask=null)
-            return pa.array(points, mask=null).cast(type_)
+            return converted(pa.array(points, mask=null), type_)
         if pa.types.is_floating(type_):
             return pa.array(points / 10.0**self.decimals, mask=null).cast(type_)
         if pa.types.is_decimal(type_):
             return decimals_from_units(_times(points, type_.scale - self.decimals), type_, null)
         written = decimals_from_units(points, pa.decimal128(38, self.decimals), null)
-        return written.cast(type_)
+        return converted(written, type_)
 
     def _remedy(self) -> str:
         return "choose a wider dtype, fewer decimals or narrower bounds"
@@ -228,12 +229,7 @@ class Number(Binned):
 
 
 def _holds_numbers(type_: pa.DataType) -> bool:
-    return (
-        pa.types.is_floating(type_)
-        or pa.types.is_decimal128(type_)
-        or pa.types.is_string(type_)
-        or pa.types.is_large_string(type_)
-    )
+    return pa.types.is_floating(type_) or pa.types.is_decimal128(type_) or writes_text(type_)
 
 
 def _exact(value: float | None) -> Fraction:

@@ -17,6 +17,7 @@ from understudy.schema.cells import Cells
 from understudy.schema.columns.base import near
 from understudy.schema.columns.binned import Binned
 from understudy.schema.compute import pc
+from understudy.schema.dtypes import writes_text
 from understudy.schema.reading import DAY, tick_of, ticks
 
 __all__ = ["RESOLUTIONS", "Date", "Datetime"]
@@ -225,4 +226,4 @@ class Datetime(_Temporal):
 def _naive_or_text(type_: pa.DataType) -> bool:
     if pa.types.is_timestamp(type_):
         return type_.tz is None
-    return pa.types.is_string(type_) or pa.types.is_large_string(type_)
+    return writes_text(type_)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.schema.columns.base import Column
+from understudy.schema.dtypes import writes_text
 from understudy.schema.reading import flat, is_text
 
 __all__ = ["DROP", "Identifier", "Incomplete", "Text"]
@@ -61,8 +62,7 @@ class Identifier(Column):
         return "string"
 
     def _accepts(self, type_: pa.DataType) -> bool:
-        writable = pa.types.is_integer(type_) or pa.types.is_string(type_)
-        return self.dropped or writable or pa.types.is_large_string(type_)
+        return self.dropped or pa.types.is_integer(type_) or writes_text(type_)
 
     def generate(self, rows: int) -> pa.Array:
         """Fresh ids for `rows` rows: the pattern with 1, 2, ..., rows."""
