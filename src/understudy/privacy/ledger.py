@@ -389,6 +389,10 @@ class Ledger:
             entry = self._append(name, "reserve", body)
         return Reservation(self, dataset, identity, budget, plan, entry.seq, private_noise)
 
+    def require_room(self, name: str, budget: Budget, plan: Plan) -> None:
+        """Raise `BudgetExhausted` if a release could not be reserved now. Spends nothing."""
+        self._require_room(self.dataset(name), budget, plan)
+
     def _require_room(self, dataset: Dataset, budget: Budget, plan: Plan) -> None:
         total = dataset.budget
         epsilon, delta = self._spent(dataset)

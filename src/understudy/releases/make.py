@@ -192,6 +192,9 @@ def release(
             certificate_share=certificate_share,
             variations=variations,
         )
+        if account is not None and dataset is not None:
+            # Refuse what cannot be paid before the table is read; reserving checks again.
+            account.require_room(dataset, prepared.budget, prepared.plan)
         if before_spending is not None:
             before_spending(prepared)
         noise = noise if noise is not None else OpenDPNoise()

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import SpanningTree
@@ -31,7 +32,16 @@ class MST:
     name: str = "mst"
 
     def check(self, design: Design) -> None:
-        """Serves every table: a tree of pairs always fits."""
+        """Serves every table: a tree of pairs always fits. Shares must be above 0."""
+        for name, share in (
+            ("one_ways", self.one_ways),
+            ("selection", self.selection),
+            ("pairs", self.pairs),
+        ):
+            if not share > 0:
+                raise InputError(f"method = mst: {name} = {share} must be above 0")
+        if self.iterations < 1:
+            raise InputError(f"method = mst: iterations = {self.iterations} must be at least 1")
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """Gaussian, d−1 selections, Gaussian."""

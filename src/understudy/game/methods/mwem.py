@@ -43,6 +43,8 @@ class MWEM:
             )
         if self.rounds is not None and self.rounds < 1:
             raise InputError(f"method = mwem: rounds = {self.rounds} must be at least 1")
+        if self.replays < 1:
+            raise InputError(f"method = mwem: replays = {self.replays} must be at least 1")
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
         if self.rounds is not None:
