@@ -189,7 +189,7 @@ class Datetime(_Temporal):
     resolution: str = "second"
 
     def _normalise(self) -> None:
-        if self.resolution not in RESOLUTIONS:
+        if not isinstance(self.resolution, str) or self.resolution not in RESOLUTIONS:
             self._refuse(
                 f"resolution = {self.resolution!r} is unknown"
                 f"{near(str(self.resolution), RESOLUTIONS)}; use one of {', '.join(RESOLUTIONS)}"
