@@ -1,0 +1,583 @@
+"""A second verifier, written from docs/bundle.md alone: it imports nothing of understudy.
+
+`verify(folder)` carries out checks 1 to 9 of that page and returns what is wrong, [] if nothing is.
+Privacy is recomputed by three accountants of its own: pure ε, zCDP, and the privacy loss
+distribution of the plan, convolved with NumPy's FFT.
+"""
+
+import datetime
+import hashlib
+import io
+import json
+import math
+import tomllib
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+OTHERS = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
+CLOSE = 1e-9  # floats are recomputed in other orders; nothing that matters is this small
+BAD = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class Bundle:
+    """The folder, parsed as far as it can be; checks read what they need and fail on what is not."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bytes = (folder / "release.json").read_bytes()
+        self.manifest = json.loads(self.bytes.decode(), parse_constant=_no_constant)
+        self.promise = self.manifest["promise"]
+        self.certificate = self.manifest["certificate"]
+        self.entries = self.manifest["ledger"]["entries"]
+
+    @property
+    def own(self) -> list[dict[str, Any]]:
+        reservation = self.manifest["ledger"]["reservation"]
+        return [e for e in self.entries if e.get("body", {}).get("reservation") == reservation]
+
+    @property
+    def reserve(self) -> dict[str, Any]:
+        return self.own[0]["body"]
+
+    @property
+    def plan(self) -> list[dict[str, Any]]:
+        return self.reserve["plan"]
+
+    def event(self, purpose: str) -> dict[str, Any]:
+        (event,) = (slot["event"] for slot in self.plan if slot["purpose"] == purpose)
+        return event
+
+    def schema_text(self) -> str:
+        return (self.folder / "schema.toml").read_bytes().decode()
+
+    def columns(self) -> list[dict[str, Any]]:
+        return tomllib.loads(self.schema_text())["column"]
+
+
+def verify(folder: str | Path) -> list[str]:
+    """What is wrong with the release in `folder`; [] if nothing is."""
+    try:
+        bundle = Bundle(Path(folder))
+    except BAD as error:
+        return [f"release.json: cannot be read ({error!r})"]
+    problems: list[str] = []
+    for number, check in enumerate(CHECKS, 1):
+        try:
+            problems += (f"check {number}: {problem}" for problem in check(bundle))
+        except BAD as error:
+            problems.append(f"check {number}: cannot be carried out ({error!r})")
+    return problems
+
+
+# --- bytes -------------------------------------------------------------------------------------
+
+
+def canonical(value: Any) -> bytes:
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    ).encode()
+
+
+def pretty(value: Any) -> bytes:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=2)
+    return (text + "\n").encode()
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def check_form(b: Bundle) -> Iterator[str]:
+    if pretty(b.manifest) != b.bytes:
+        yield "release.json is not in its one byte form"
+    if (b.manifest["format"], b.manifest["version"]) != ("understudy release", 1):
+        yield "not a release of version 1"
+    if b.manifest["private"] is not True:
+        yield "made with test noise"
+
+
+def check_digest(b: Bundle) -> Iterator[str]:
+    rest = {key: value for key, value in b.manifest.items() if key != "digest"}
+    if sha256(canonical(rest)) != b.manifest["digest"]:
+        yield "the manifest's digest does not match"
+
+
+def check_files(b: Bundle) -> Iterator[str]:
+    stated = b.manifest["files"]
+    if sorted(stated) != sorted(OTHERS):
+        yield f"lists {sorted(stated)}"
+    allowed = {*OTHERS, "release.json", "report.html"}
+    for path in sorted(b.folder.iterdir()):
+        if path.name not in allowed or not path.is_file():
+            yield f"{path.name} does not belong to a release"
+    for name in OTHERS:
+        data = (b.folder / name).read_bytes()
+        if (len(data), sha256(data)) != (stated[name]["bytes"], stated[name]["sha256"]):
+            yield f"{name} was changed"
+
+
+# --- ledger ------------------------------------------------------------------------------------
+
+
+def check_chain(b: Bundle) -> Iterator[str]:
+    before = None
+    for entry in b.entries:
+        seq, prev = entry["seq"], entry["prev"]
+        if before is not None and (type(seq) is not int or seq != before["seq"] + 1):
+            yield f"entry {seq} does not follow entry {before['seq']}"
+        if before is not None and prev != before["hash"]:
+            yield f"entry {seq} does not link to the one before"
+        if ("kind" in entry) != ("body" in entry):
+            yield f"entry {seq} is neither whole nor withheld"
+        if "body" in entry:
+            content = {"body": entry["body"], "kind": entry["kind"]}
+            if sha256(canonical(content)) != entry["digest"]:
+                yield f"entry {seq} does not have its digest"
+        link = {"digest": entry["digest"], "prev": prev, "seq": seq}
+        if sha256(canonical(link)) != entry["hash"]:
+            yield f"entry {seq} does not have its hash"
+        before = entry
+
+
+def check_charges(b: Bundle) -> Iterator[str]:
+    own = b.own
+    if any("body" in e and e not in own for e in b.entries):
+        yield "an entry of another release is shown"
+    if b.entries[0] != own[0] or b.entries[-1] != own[-1]:
+        yield "the stretch does not run from the reservation to the last entry"
+    kinds = [e["kind"] for e in own]
+    if kinds != ["reserve", *["charge"] * (len(own) - 2), "settle"]:
+        yield f"its entries are {kinds}"
+    if own[-1]["body"].get("outcome") != "finished":
+        yield "the release was not finished"
+    slots = {slot["purpose"]: slot for slot in b.plan}
+    if len(slots) != len(b.plan):
+        yield "two slots of the plan have one purpose"
+    drawn: dict[str, list[dict[str, Any]]] = {purpose: [] for purpose in slots}
+    for entry in own[1:-1]:
+        body = entry["body"]
+        if body["purpose"] in drawn:
+            drawn[body["purpose"]].append(body["event"])
+        else:
+            yield f"{body['purpose']!r} was charged, not planned"
+    for purpose, events in drawn.items():
+        event, times = slots[purpose]["event"], slots[purpose]["times"]
+        if type(times) is not int or times < 1:
+            yield f"{purpose!r} is planned {times!r} times"
+        if event["kind"] == "zcdp":
+            if not events or sum(map(rho, events)) > rho(event) * (1 + CLOSE):
+                yield f"{purpose!r} does not keep to its allowance"
+        elif any(canonical(drawn_) != canonical(event) for drawn_ in events):
+            yield f"{purpose!r} was charged with another event than planned"
+        elif len(events) != times:
+            yield f"{purpose!r} was charged {len(events)} times, planned {times}"
+
+
+def check_facts(b: Bundle) -> Iterator[str]:
+    reserve, facts = b.reserve, b.reserve["facts"]
+    for name in ("epsilon", "delta"):
+        if exact(reserve["budget"][name]) != exact(b.promise[name]):
+            yield f"{name} is {b.promise[name]}, reserved was {reserve['budget'][name]}"
+    text = b.schema_text()
+    pairs = {
+        "relation": (reserve["relation"], b.promise["relation"]),
+        "noise": (reserve["noise"], "opendp"),
+        "unit": (b.promise["unit"], "row"),
+        "rows_public": (facts["rows_public"], b.promise["rows_public"]),
+        "method": (facts["method"], b.manifest["method"]),
+        "workload": (facts["workload"], b.manifest["workload"]),
+        "schema": (facts["schema"], sha256(text[text.index("[understudy]\n") :].encode())),
+    }
+    for name, (one, other) in pairs.items():
+        if canonical(one) != canonical(other):
+            yield f"{name} in the ledger is not that of the release"
+    if b.promise["relation"] not in ("add-remove", "replace"):
+        yield f"unknown relation {b.promise['relation']!r}"
+
+
+def exact(text: str) -> Fraction:
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r} is not a number as text")
+    return Fraction(text)
+
+
+# --- privacy -----------------------------------------------------------------------------------
+
+
+def check_privacy(b: Bundle) -> Iterator[str]:
+    promised, delta = exact(b.promise["epsilon"]), exact(b.promise["delta"])
+    if not (promised > 0 and 0 <= delta < 1):
+        yield "the promise is none"
+        return
+    found = epsilon(b.plan, float(delta))
+    if not found <= float(promised) * (1 + CLOSE):
+        yield f"the plan costs ε = {found:.6g} at δ = {float(delta):g}, promised is {promised}"
+
+
+def epsilon(plan: list[dict[str, Any]], delta: float) -> float:
+    """The smallest of three valid ε for the plan at δ."""
+    steps = [(slot["event"], slot["times"]) for slot in plan]
+    found = [sum(pure(event) * times for event, times in steps)]
+    if delta > 0:
+        found.append(zcdp_epsilon(sum(rho(event) * times for event, times in steps), delta))
+        if all(event["kind"] != "zcdp" for event, _ in steps):
+            found.append(pld_epsilon(steps, delta))
+    return min(found)
+
+
+def pure(event: dict[str, Any]) -> float:
+    match event["kind"]:
+        case "laplace":
+            return _whole(event["l1"]) / _positive(event["scale"])
+        case "selection":
+            return _whole(event["k"]) * _pick(event)
+    return math.inf
+
+
+def rho(event: dict[str, Any]) -> float:
+    match event["kind"]:
+        case "gaussian":
+            changes, step = _whole(event["changes"]), _whole(event["step"])
+            return changes * step**2 / (2 * _positive(event["sigma"]) ** 2)
+        case "laplace":
+            return pure(event) * math.tanh(pure(event) / 2)
+        case "selection":
+            return _whole(event["k"]) * _pick(event) ** 2 / 8
+        case "zcdp":
+            return _positive(event["rho"])
+    raise ValueError(f"unknown event {event['kind']!r}")
+
+
+def _pick(event: dict[str, Any]) -> float:
+    return 2 * _whole(event["sensitivity"]) / _positive(event["scale"])
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ValueError(f"{value!r} is no positive integer")
+    return value
+
+
+def _positive(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 < value < math.inf:
+        raise ValueError(f"{value!r} is no positive number")
+    return float(value)
+
+
+def zcdp_epsilon(total: float, delta: float) -> float:
+    """min over α > 1 of ρα + ln(1 − 1/α) − (ln δ + ln α)/(α − 1); every α is valid."""
+    low, high = -8.0, 12.0  # powers of ten of α − 1
+    best = math.inf
+    for _ in range(6):
+        powers = np.linspace(low, high, 401)
+        alpha = 1 + 10.0**powers
+        values = total * alpha + np.log1p(-1 / alpha)
+        values -= (math.log(delta) + np.log(alpha)) / (alpha - 1)
+        at = int(np.argmin(values))
+        best = min(best, float(values[at]))
+        width = (high - low) / 100
+        low, high = powers[at] - width, powers[at] + width
+    return max(0.0, best)
+
+
+def pld_epsilon(steps: list[tuple[dict[str, Any], int]], delta: float) -> float:
+    """ε at δ of the convolved privacy loss distributions, rounded to the private side.
+
+    Every loss is split between the two nearest grid points so that its mass is kept under both
+    tables: a mean-preserving spread of the likelihood ratio, which only raises every δ(ε). The
+    distributions are tilted by e^(λ·loss) before the FFT, so that the tail, where δ is decided, is
+    what the floating-point numbers resolve. What wraps around is counted where it lands, never lost.
+    """
+    total = sum(rho(event) * times for event, times in steps)
+    tilt = math.sqrt(math.log(1 / delta) / total)  # where a Gaussian loss would decide δ
+    parts = [part for event, times in steps for part in _losses(event, times, 2 * tilt)]
+    count = sum(times for _, _, times in parts)
+    grid = math.sqrt(4e-5 * total / count)
+    atoms = [(*_spread(losses, masses, grid), times) for losses, masses, times in parts]
+
+    def log_mgf(tilt: float) -> float:
+        return sum(
+            times * _log_sum(tilt * grid * (first + np.arange(len(p))), p)
+            for first, p, times in atoms
+        )
+
+    log_m = log_mgf(tilt)
+
+    # A window that all but 1e-13 of the tilted law lies in (Chernoff, both sides).
+    room = math.log(1e13)
+    moves = [m * tilt for m in (0.2, 0.4, 0.7, 1.0)]
+    top = min((log_mgf(tilt + m) - log_m + room) / m for m in moves)
+    bottom = max((log_m - log_mgf(tilt - m) - room) / m for m in moves)
+    start, stop = math.floor(bottom / grid), math.ceil(top / grid)
+    size = 1 << (stop - start).bit_length()
+    if size > 1 << 24:
+        return math.inf  # too fine for this small program; the other accountants remain
+
+    spectrum = np.ones(size // 2 + 1, dtype=complex)
+    for first, p, times in atoms:
+        at = first + np.arange(len(p))
+        weights = p * np.exp(tilt * grid * at - _log_sum(tilt * grid * at, p))
+        spectrum *= np.fft.rfft(np.bincount(at % size, weights, minlength=size)) ** times
+    law = np.fft.irfft(spectrum, size)
+    order = np.arange(start, start + size)
+    losses = grid * order
+    masses = np.maximum(law[order % size], 0) * np.exp(np.minimum(log_m - tilt * losses, 700))
+    lost = math.exp(min(0.0, log_m - tilt * grid * (start + size))) * 1e-13
+
+    def delta_at(value: float) -> float:
+        over = losses > value
+        return float(masses[over] @ -np.expm1(value - losses[over])) + lost
+
+    low, high = 0.0, float(losses[-1])
+    if high <= 0 or delta_at(0.0) <= delta:
+        return 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta_at(middle) <= delta else (middle, high)
+    return high
+
+
+def _losses(
+    event: dict[str, Any], times: int, reach: float
+) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Loss values, their masses, and how many independent copies there are."""
+    if event["kind"] == "gaussian":
+        sigma, step = event["sigma"], event["step"]
+        ends = -math.ceil(reach * step + 14 * sigma + 1), math.ceil(14 * sigma + 1)
+        if ends[1] - ends[0] > 30_000_000:
+            raise OverflowError(f"sigma = {sigma} is too wide for this small program")
+        x = np.arange(ends[0], ends[1] + 1, dtype=float)
+        masses = np.exp(-(x**2) / (2 * sigma**2))
+        yield (
+            (step**2 - 2 * step * x) / (2 * sigma**2),
+            masses / masses.sum(),
+            times * event["changes"],
+        )
+    else:
+        single = pure(event) if event["kind"] == "laplace" else _pick(event)
+        copies = times * (1 if event["kind"] == "laplace" else event["k"])
+        truth = 1 / (1 + math.exp(-single))
+        yield np.array([-single, single]), np.array([1 - truth, truth]), copies
+
+
+def _spread(losses: np.ndarray, masses: np.ndarray, grid: float) -> tuple[int, np.ndarray]:
+    above = np.ceil(losses / grid).astype(np.int64)
+    below = np.clip(np.expm1(above * grid - losses) / math.expm1(grid), 0, 1)
+    first = int(above.min()) - 1
+    size = int(above.max()) - first + 1
+    p = np.bincount(above - first, masses * (1 - below), minlength=size)
+    return first, p + np.bincount(above - 1 - first, masses * below, minlength=size)
+
+
+def _log_sum(exponents: np.ndarray, weights: np.ndarray) -> float:
+    kept = weights > 0
+    values = exponents[kept] + np.log(weights[kept])
+    most = values.max()
+    return float(most + np.log(np.exp(values - most).sum()))
+
+
+# --- certificate -------------------------------------------------------------------------------
+
+
+def check_certificate(b: Bundle) -> Iterator[str]:
+    stated, public = b.certificate, b.promise["rows_public"]
+    beta = stated["beta"]
+    if not 0 < beta < 1:
+        yield f"beta = {beta} is no probability"
+    if stated["rows_public"] != public or (stated["rows_measured"] is None) != (public is not None):
+        yield "does not agree with the promise on the number of rows"
+    sizes = {column["name"]: cells(column) for column in modelled(b)}
+    count = sum(math.prod(sizes[name] for name in m["columns"]) for m in b.manifest["workload"])
+    if stated["cells"] != count:
+        yield f"the workload has {count} cells, stated are {stated['cells']}"
+    if stated["rows"] != b.manifest["rows"]:
+        yield "was made for another number of rows"
+
+    left, n = beta, public
+    if public is None:
+        left = 0.8 * beta
+        lower = math.ceil(b.event("number of rows")["sigma"] * NormalDist().inv_cdf(1 - 0.2 * beta))
+        n = max(1, stated["rows_measured"] - lower)
+    if stated["variations"] is not None:
+        left /= 2
+
+    draw = b.event("certificate")
+    if draw["kind"] != "laplace":
+        yield "the certificate was not drawn with discrete Laplace noise"
+    a = math.exp(-1 / draw["scale"])
+    t = max(0, math.ceil(math.log(left * (1 + a)) / math.log(a) - 1 - CLOSE))
+    bound = min(1.0, max(0.0, (stated["worst"] + t) / (draw["l1"] * n)))
+    if not math.isclose(stated["bound"], bound, rel_tol=CLOSE):
+        yield f"the bound is {bound}, stated is {stated['bound']}"
+
+    measured, variations = stated["variations_measured"], stated["variations"]
+    planned = any(s["purpose"] == "certificate of total variation" for s in b.plan)
+    if not planned == (variations is not None) == (measured is not None):
+        yield "total variations are stated without their draw, or the other way round"
+    elif planned:
+        draw, many = b.event("certificate of total variation"), len(b.manifest["workload"])
+        step = 8 if public is not None and b.promise["relation"] == "add-remove" else 16
+        if draw["kind"] != "gaussian" or (draw["changes"], draw["step"]) != (many, step):
+            yield "the total variations were drawn with another sensitivity"
+        level = (1 - left) ** (1 / many)
+        margin = max(0, math.ceil(draw["sigma"] * NormalDist().inv_cdf(level)))
+        bounds = [min(1.0, max(0.0, (v + margin) / (16 * n))) for v in measured]
+        if len(measured) != many or len(variations) != many:
+            yield "not one total variation for every marginal"
+        elif not np.allclose(variations, bounds, rtol=CLOSE, atol=0):
+            yield "a total variation is not what was measured"
+    words = f"worst error over {count:,} cells of the workload ≤ {stated['bound']:.4f}"
+    words += f" ({100 * (1 - beta):g} % confidence)"
+    if variations is not None:
+        words += f"; total variation of every marginal ≤ {max(variations):.4f}"
+    if stated["words"] != words:
+        yield "its words say something else"
+
+
+def modelled(b: Bundle) -> list[dict[str, Any]]:
+    return [column for column in b.columns() if column["type"] != "identifier"]
+
+
+RESOLUTIONS = {
+    name: datetime.timedelta(**{f"{name}s": 1})
+    for name in ("microsecond", "millisecond", "second", "minute", "hour", "day")
+}
+
+
+def cells(column: dict[str, Any]) -> int:
+    """The number of codes of a modelled column."""
+    kind = column["type"]
+    if kind == "category":
+        count = len(column["values"]) + ("other" in column)
+    elif kind == "boolean":
+        count = 2
+    elif "edges" in column:
+        count = len(column["edges"]) - 1
+    elif "bins" in column:
+        count = column["bins"]
+    else:
+        width = column["upper"] - column["lower"]
+        if kind == "date":
+            width = width.days
+        elif kind == "datetime":
+            width = width // RESOLUTIONS[column.get("resolution", "second")]
+        count = width + 1
+    return count + column["nullable"]
+
+
+# --- rows and model ----------------------------------------------------------------------------
+
+
+def check_rows(b: Bundle) -> Iterator[str]:
+    table = pq.read_table(b.folder / "synthetic.parquet")
+    written = [
+        column
+        for column in b.columns()
+        if column["type"] != "identifier" or column.get("action", "drop") != "drop"
+    ]
+    if table.num_rows != b.manifest["rows"]:
+        yield f"{table.num_rows} rows, stated are {b.manifest['rows']}"
+    if table.column_names != [column["name"] for column in written]:
+        yield f"its columns are {table.column_names}"
+        return
+    for column, values in zip(written, table.columns, strict=True):
+        name = column["name"]
+        if not same_type(values.type, column["dtype"]):
+            yield f"{name!r} is {values.type}, declared is {column['dtype']}"
+        if values.null_count and not column["nullable"]:
+            yield f"{name!r} has nulls, declared are none"
+        if column["type"] == "identifier":
+            texts = [str(value) for value in values.to_pylist()]
+            legal = texts == [column["action"].format(i + 1) for i in range(len(texts))]
+        else:
+            if pa.types.is_dictionary(values.type):
+                values = pc.cast(values, values.type.value_type)
+            legal = all(
+                in_domain(value, column, values.type)
+                for value in pc.unique(values).to_pylist()
+                if value is not None
+            )
+        if not legal:
+            yield f"{name!r} has values outside its declared domain"
+    yield from model_problems(b)
+
+
+def same_type(type_: pa.DataType, declared: str) -> bool:
+    try:
+        return str(type_) == declared or type_ == pa.type_for_alias(declared)
+    except ValueError:
+        return False
+
+
+def in_domain(value: Any, column: dict[str, Any], type_: pa.DataType) -> bool:
+    kind = column["type"]
+    if kind == "category":
+        return value in [*column["values"], *([column["other"]] if "other" in column else [])]
+    if kind == "boolean":
+        return isinstance(value, bool)
+    ends = column.get("edges") or [column["lower"], column["upper"]]
+    low, high = ends[0], ends[-1]
+    if kind in ("date", "datetime"):
+        if isinstance(value, str):
+            value = datetime.datetime.strptime(value, column["format"])
+        if kind == "date" and isinstance(value, datetime.datetime):
+            value = value.date()
+        if kind == "datetime":
+            low, high, value = (moment.replace(tzinfo=None) for moment in (low, high, value))
+        return low <= value <= high
+    if pa.types.is_float32(type_):
+        low, high = float(np.float32(low)), float(np.float32(high))
+    return low <= value <= high and (kind != "integer" or value == int(value))
+
+
+def model_problems(b: Bundle) -> Iterator[str]:
+    model = json.loads((b.folder / "model.json").read_bytes(), parse_constant=_no_constant)
+    shape = [cells(column) for column in modelled(b)]
+    if model["kind"] != "decomposable" or model["shape"] != shape:
+        yield f"the model is {model['kind']!r} of shape {model['shape']}, the schema's is {shape}"
+    with np.load(io.BytesIO((b.folder / "model.npz").read_bytes()), allow_pickle=False) as arrays:
+        if sorted(arrays) != sorted(f"table_{i}" for i in range(len(model["cliques"]))):
+            yield f"the model's tables are {sorted(arrays)}"
+        for i, clique in enumerate(model["cliques"]):
+            table = arrays[f"table_{i}"]
+            if table.shape != tuple(shape[axis] for axis in clique):
+                yield f"table_{i} of the model has shape {table.shape}"
+            if not ((table >= 0).all() and math.isclose(table.sum(), 1, rel_tol=1e-6)):
+                yield f"table_{i} of the model is no probability table"
+
+
+CHECKS: tuple[Callable[[Bundle], Iterator[str]], ...] = (
+    check_form,
+    check_digest,
+    check_files,
+    check_chain,
+    check_charges,
+    check_facts,
+    check_privacy,
+    check_certificate,
+    check_rows,
+)
