@@ -348,9 +348,12 @@ def pld_epsilon(steps: list[tuple[dict[str, Any], int]], delta: float) -> float:
     masses = np.maximum(law[order % size], 0) * np.exp(np.minimum(log_m - tilt * losses, 700))
     lost = math.exp(min(0.0, log_m - tilt * grid * (start + size))) * 1e-13
 
+    above = np.append(np.cumsum(masses[::-1])[::-1], 0)
+    other = np.append(np.cumsum((masses * np.exp(-np.maximum(losses, 0)))[::-1])[::-1], 0)
+
     def delta_at(value: float) -> float:
-        over = losses > value
-        return float(masses[over] @ -np.expm1(value - losses[over])) + lost
+        first = np.searchsorted(losses, value, side="right")
+        return float(above[first] - math.exp(value) * other[first]) + lost
 
     low, high = 0.0, float(losses[-1])
     if high <= 0 or delta_at(0.0) <= delta:
