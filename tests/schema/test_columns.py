@@ -83,6 +83,11 @@ class TestEncodingNeverFails:
         assert (codes < column.size).all()
 
     @given(columns(), arrays())
+    def test_a_code_depends_on_its_own_cell_alone(self, column, array):
+        alone = [column.encode(array.slice(i, 1))[0] for i in range(len(array))]
+        np.testing.assert_array_equal(column.encode(array), np.array(alone, column.code_dtype))
+
+    @given(columns(), arrays())
     def test_misfits_cover_what_is_mended(self, column, array):
         masks = column.misfits(array)
         assert all(len(mask) == len(array) for mask in masks.values())
@@ -141,6 +146,18 @@ class TestEncodingNeverFails:
         late = pa.array([1388712600], pa.timestamp("s", "America/New_York"))  # 2nd, 20:30 local
         assert column.encode(late).tolist() == [1]
         assert column.encode(late.cast(pa.timestamp("s", "Not/AZone"))).tolist() == [2]
+
+    def test_texts_that_are_not_unicode(self):
+        raw = pa.array([b"\xff", b"a", b"7"])
+        array = raw.cast(pa.string(), safe=False)
+        assert Category("x", ("a",), True).encode(array).tolist() == [1, 0, 1]
+        assert Integer("x", 0, 9, nullable=True).encode(array).tolist() == [10, 10, 7]
+
+    def test_the_ends_of_time_do_not_wrap(self):
+        column = Date("x", "2014-01-01", "2014-01-03")
+        ends = pa.array([-(2**63) + 1, 2**63 - 1])
+        for zone in (None, "Asia/Tokyo", "America/New_York"):
+            assert column.encode(ends.cast(pa.timestamp("ns", zone))).tolist() == [0, 2]
 
     def test_an_instant_is_an_instant(self):
         column = Datetime(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from understudy.schema.columns import Category, Column, Modelled, Text
 from understudy.schema.columns.base import near
 from understudy.schema.dtypes import same_stored, type_name
-from understudy.schema.reading import flat
+from understudy.schema.reading import flat, shown
 from understudy.schema.schema import Schema
 from understudy.schema.tables import open_table
 
@@ -118,6 +118,6 @@ def _row_findings(
 
 def _examples(array: pa.ChunkedArray, mask: NDArray[np.bool_]) -> tuple[str, ...]:
     """The most frequent values under the mask, with their counts."""
-    counts = Counter(repr(value) for value in array.filter(pa.array(mask)).to_pylist())
+    counts = Counter(shown(cell) for cell in array.filter(pa.array(mask)))
     often = sorted(counts, key=lambda value: (-counts[value], value))[:_EXAMPLES]
     return tuple(f"{value} ×{counts[value]}" for value in often)

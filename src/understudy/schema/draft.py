@@ -388,7 +388,7 @@ def _first(look: _Look, *makers: Callable[[], Column | None]) -> Column:
         try:
             if (column := make()) is not None:
                 return column
-        except (SchemaError, OverflowError):
+        except (ValueError, OverflowError):  # SchemaError and Arrow's refusals are ValueErrors
             continue
     return _blank(look, arrow_type(look.dtype))
 
@@ -461,7 +461,8 @@ def _timed(look: _Look, seconds: NDArray[np.integer], form: str | None, resoluti
     days = calendar_edges(first.date(), last.date())
     cuts = [datetime(day.year, day.month, day.day) for day in days]
     if resolution != "day":
-        cuts[-1] += timedelta(hours=23, minutes=59, seconds=59)
+        finest = timedelta(seconds=1) if resolution == "second" else timedelta(microseconds=1)
+        cuts[-1] += timedelta(days=1) - finest
     more = {"format": form, "resolution": resolution}
     marks = ("resolution", *_marked(form))
     return _first(

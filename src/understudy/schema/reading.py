@@ -30,6 +30,7 @@ __all__ = [
     "null_texts",
     "present",
     "round_to_integers",
+    "shown",
     "tick_of",
     "ticks",
 ]
@@ -114,19 +115,26 @@ def distinct_texts(array: pa.Array) -> tuple[pa.Array, NDArray[np.intp]]:
 
 def _as_text(values: pa.Array) -> pa.Array:
     type_ = values.type
-    if pa.types.is_string(type_):
-        return values
-    if is_text(type_) and not (pa.types.is_large_string(type_) or pa.types.is_string_view(type_)):
-        cells = [
-            None if cell is None else cell.decode("utf-8", "replace") for cell in values.to_pylist()
-        ]
-        return pa.array(cells, pa.string())
+    if is_text(type_):
+        return _as_unicode(values)
     try:
         if pa.types.is_floating(type_):
             values = pc.if_else(pc.is_nan(values), None, values)
         return values.cast(pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         return pa.nulls(len(values), pa.string())
+
+
+def _as_unicode(values: pa.Array) -> pa.Array:
+    """The texts with every byte that is not UTF-8 replaced: files do hold such texts."""
+    try:
+        texts = values.cast(pa.string())
+        texts.validate(full=True)
+        return texts
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        cells = values.cast(pa.binary()).to_pylist()
+        decoded = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+        return pa.array(decoded, pa.string())
 
 
 def null_texts(texts: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
@@ -142,6 +150,15 @@ def present(array: pa.Array, tokens: Sequence[str] = ()) -> NDArray[np.bool_]:
         return ~np.append(null_texts(texts, tokens), True)[index]
     array, type_ = _plain(array)
     return floats(array)[1] if pa.types.is_floating(type_) else _valid(array)
+
+
+def shown(cell: pa.Scalar) -> str:
+    """A cell for a message; also one that no Python value can hold, such as the year 30000."""
+    try:
+        temporal = pa.types.is_temporal(cell.type)
+        return cell.cast(pa.string()).as_py() if temporal else repr(cell.as_py())
+    except (ValueError, OverflowError, NotImplementedError):
+        return f"a {cell.type}"
 
 
 def integers(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
@@ -213,7 +230,7 @@ def ticks(
     def parse(texts: pa.Array) -> Read:
         if form is None:
             return _iso_to_ticks(texts, tick, zoned)
-        return _form_to_ticks(texts, tick, form)
+        return _form_to_ticks(texts, tick, form, zoned)
 
     return _through_text(array, tokens, parse, np.int64)
 
@@ -306,10 +323,14 @@ def _rescale(values: NDArray[np.int64], unit: int, tick: int) -> NDArray[np.int6
 
 
 def _wall_clock(array: pa.Array) -> pa.Array:
+    """What a clock in the array's time zone shows; a zone this machine does not know is UTC."""
     try:
-        return pc.local_timestamp(array)
-    except (pa.ArrowInvalid, OSError):  # a time zone this machine does not know reads as UTC
+        pc.local_timestamp(pa.array([0], array.type))
+    except (pa.ArrowInvalid, OSError):
         return array
+    day = DAY // _UNIT[array.type.unit]  # away from the ends of the type, where it would wrap
+    moments = np.clip(_numpy(array.cast(pa.int64())), _INT64.min + day, _INT64.max - day)
+    return pc.local_timestamp(pa.array(moments, mask=~_valid(array)).cast(array.type))
 
 
 def _iso_to_ticks(texts: pa.Array, tick: int, zoned: bool) -> Read:
@@ -344,17 +365,18 @@ def _offsets(zones: pa.Array) -> NDArray[np.int64]:
     return np.where(_mask(pc.starts_with(zones, "-")), -seconds, seconds)
 
 
-def _form_to_ticks(texts: pa.Array, tick: int, form: str) -> Read:
+def _form_to_ticks(texts: pa.Array, tick: int, form: str, zoned: bool) -> Read:
     if re.search("%[fzZpcxX]", form):  # what Arrow's strptime does not know
-        found = [_strptime(text, form) for text in texts.to_pylist()]
+        found = [_strptime(text, form, zoned) for text in texts.to_pylist()]
         values = np.array([0 if t is None else tick_of(t, tick) for t in found], np.int64)
         return values, np.array([t is not None for t in found], np.bool_)
     moments = pc.strptime(texts, format=form, unit="us", error_is_null=True)
     return _rescale(_numpy(moments.cast(pa.int64())), 10**3, tick), _valid(moments)
 
 
-def _strptime(text: str, form: str) -> datetime | None:
+def _strptime(text: str, form: str, zoned: bool) -> datetime | None:
     try:
-        return datetime.strptime(text, form)
+        moment = datetime.strptime(text, form)
     except ValueError:
         return None
+    return moment if zoned else moment.replace(tzinfo=None)

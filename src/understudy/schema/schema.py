@@ -20,6 +20,7 @@ from understudy.schema import toml
 from understudy.schema.columns import Category, Column, Identifier, Incomplete, Modelled, Text
 from understudy.schema.columns.base import near
 from understudy.schema.dtypes import same_stored, type_name
+from understudy.schema.reading import shown
 
 __all__ = ["Schema"]
 
@@ -177,10 +178,10 @@ class Schema:
             assert isinstance(column, Modelled | Identifier)
             bad = ~column.legal(array) & array.is_valid().to_numpy()
             if count := int(bad.sum()):
-                example = array[int(bad.argmax())].as_py()
+                example = shown(array[int(bad.argmax())])
                 found.append(
                     f"column {column.name!r} has {count} values outside its domain, "
-                    f"such as {example!r}"
+                    f"such as {example}"
                 )
         return found
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from understudy.schema.cells import Cells, Masks
 from understudy.schema.columns.base import MOST_CELLS, Modelled
 
-__all__ = ["MOST_SINGLES", "Binned", "decimals_from_units"]
+__all__ = ["MOST_SINGLES", "Binned", "decimals_from_units", "largest"]
 
 MOST_SINGLES = 1_000
 """The most values for which a column without bins gets one cell each."""
@@ -222,16 +222,21 @@ class Binned(Modelled):
         if op != "in":
             return Cells(points, points).ordered(op, literals[0])[0]
         if self.grid.discrete:
-            whole = [x.numerator for x in literals if x.denominator == 1 and abs(x) < 2**63]
+            whole = [x.numerator for x in literals if x.denominator == 1 and -(2**63) <= x < 2**63]
             return np.isin(points, np.array(whole, np.int64))
         return np.isin(points, np.array([float(x) for x in literals]))
+
+
+def largest(points: NDArray[np.int64]) -> int:
+    """The largest absolute value, exactly: int64 cannot hold that of its own lowest."""
+    return max(int(points.max()), -int(points.min())) if len(points) else 0
 
 
 def decimals_from_units(
     units: NDArray[np.int64], type_: pa.DataType, null: NDArray[np.bool_]
 ) -> pa.Array:
     """Decimals `units / 10^scale` from their unscaled integers; ValueError if one does not fit."""
-    if len(units) and int(np.abs(units).max()) >= 10**type_.precision:
+    if largest(units) >= 10**type_.precision:
         raise ValueError("a value has more digits than the type")
     words = np.empty((len(units), 2), np.int64)
     words[:, 0], words[:, 1] = units, units >> 63

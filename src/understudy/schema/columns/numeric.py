@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.schema.cells import Cells
-from understudy.schema.columns.binned import Binned, decimals_from_units
+from understudy.schema.columns.binned import Binned, decimals_from_units, largest
 from understudy.schema.dtypes import converted, writes_text
 from understudy.schema.reading import floats, integers, round_to_integers
 
@@ -170,24 +170,30 @@ class Number(Binned):
         highs = [*(low - 1 for low in lows[1:]), last]
         return Cells(np.array(lows, np.int64), np.array(highs, np.int64))
 
+    @property
+    def _narrow_type(self) -> type[np.floating] | None:
+        return {"float32": np.float32, "float16": np.float16}.get(self.dtype)
+
     def _narrow(self, points: NDArray[np.float64], towards: float) -> NDArray:
         """The nearest values of the declared float type that do not pass the points."""
-        wide = {"float32": np.float32, "float16": np.float16}.get(self.dtype)
-        if wide is None:
+        if (narrow_type := self._narrow_type) is None:
             return points
         with np.errstate(over="ignore"):
-            narrow = points.astype(wide)
+            narrow = points.astype(narrow_type)
             back = narrow.astype(np.float64)
             passed = back < points if towards > 0 else back > points
-            return np.where(passed, np.nextafter(narrow, wide(towards)), narrow)
+            return np.where(passed, np.nextafter(narrow, narrow_type(towards)), narrow)
 
     def _read(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
         values, valid = floats(array, tokens)
-        if self.decimals is None:
-            return np.where(valid, values, 0.0), valid
-        clipped = np.clip(np.where(valid, values, 0.0), -1e300, 1e300)
+        values = np.where(valid, values, 0.0)
         with np.errstate(over="ignore"):
-            return round_to_integers(clipped * 10.0**self.decimals), valid
+            if self.decimals is not None:
+                clipped = np.clip(values, -1e300, 1e300)
+                return round_to_integers(clipped * 10.0**self.decimals), valid
+            if self._narrow_type is not None:  # only values of the declared type are legal
+                values = values.astype(self._narrow_type).astype(np.float64)
+        return values, valid
 
     def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
         type_ = self.arrow_type
@@ -241,7 +247,7 @@ def _times(points: NDArray[np.int64], power: int) -> NDArray[np.int64]:
     """points · 10^power; ValueError where that leaves int64 or the digits do not fit."""
     if power < 0:
         raise ValueError("the type has fewer digits after the point than the column")
-    if len(points) and int(np.abs(points).max()) * 10**power >= 2**63:
+    if largest(points) * 10**power >= 2**63:
         raise ValueError("a value has more digits than the type")
     return points * 10**power
 

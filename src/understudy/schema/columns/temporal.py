@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from understudy.schema.cells import Cells
 from understudy.schema.columns.base import near
-from understudy.schema.columns.binned import Binned
+from understudy.schema.columns.binned import Binned, largest
 from understudy.schema.compute import pc
 from understudy.schema.dtypes import writes_text
 from understudy.schema.reading import DAY, tick_of, ticks
@@ -104,7 +104,7 @@ class _Temporal(Binned):
         if self._tick % unit:
             raise ValueError("the type is coarser than the resolution")
         factor = self._tick // unit
-        if len(points) and int(np.abs(points).max()) * factor >= 2**63:
+        if largest(points) * factor >= 2**63:
             raise ValueError("a value lies beyond the type")
         return points * factor
 
