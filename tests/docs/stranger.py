@@ -443,12 +443,12 @@ def check_certificate(b: Bundle) -> Iterator[str]:
         yield "total variations are stated without their draw, or the other way round"
     elif planned:
         draw, many = b.event("certificate of total variation"), len(b.manifest["workload"])
-        step = 8 if public is not None and b.promise["relation"] == "add-remove" else 16
+        step = 2 if public is not None and b.promise["relation"] == "add-remove" else 4
         if draw["kind"] != "gaussian" or (draw["changes"], draw["step"]) != (many, step):
             yield "the total variations were drawn with another sensitivity"
         level = (1 - left) ** (1 / many)
         margin = max(0, math.ceil(draw["sigma"] * NormalDist().inv_cdf(level)))
-        bounds = [min(1.0, max(0.0, (v + margin) / (16 * n))) for v in measured]
+        bounds = [min(1.0, max(0.0, (v + margin) / (4 * n))) for v in measured]
         if len(measured) != many or len(variations) != many:
             yield "not one total variation for every marginal"
         elif not np.allclose(variations, bounds, rtol=CLOSE, atol=0):

@@ -21,7 +21,7 @@ from understudy.privacy import accounting
 from understudy.privacy import curator as curator_module
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
-from understudy.privacy.curator import GRID, Curator, variation_step
+from understudy.privacy.curator import GRID, VARIATION_GRID, Curator, variation_step
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
@@ -453,7 +453,9 @@ def test_large_counts_do_not_overflow(rows):
     assert curator.worst_error("slot", ((0,),), wrong, rows) == 16 * rows
     event = Gaussian(9.0, step=16)
     curator = Curator(exact, FakeCharges(slot=event), Relation.ADD_REMOVE, StillNoise(), None)
-    assert curator.total_variations("slot", ((0,),), wrong, rows).tolist() == [16 * rows]
+    assert curator.total_variations("slot", ((0,),), wrong, rows).tolist() == [
+        2 * VARIATION_GRID * rows
+    ]
 
 
 def test_select_marginals_takes_the_farthest_after_penalties():

@@ -457,6 +457,7 @@ def exit_codes(pids):
     return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
 
 
+@pytest.mark.forks
 def test_eight_processes_race_for_a_budget_that_fits_three(path):
     with Ledger(path) as ledger:
         ledger.open_dataset("people", TOTAL, RELATION)
@@ -477,6 +478,7 @@ def create(path, barrier):
     return 0
 
 
+@pytest.mark.forks
 def test_eight_processes_create_one_ledger(path):
     barrier = FORK.Barrier(8)
     assert exit_codes([forked(create, path, barrier) for _ in range(8)]) == [0] * 8
@@ -492,6 +494,7 @@ def spend_little(path, barrier):
     return 0
 
 
+@pytest.mark.forks
 def test_writers_at_the_same_time_leave_one_chain(path):
     with Ledger(path) as ledger:
         ledger.open_dataset("people", TOTAL, RELATION)
@@ -608,15 +611,18 @@ def survive(path, side, kills, seed):
     assert unsettled > 0, "no child was caught in the middle of its work"
 
 
+@pytest.mark.forks
 def test_killed_processes_never_leave_a_draw_without_its_charge(path, tmp_path):
     survive(path, tmp_path / "side.txt", kills=60, seed=1)
 
 
+@pytest.mark.forks
 @pytest.mark.slow
 def test_two_hundred_kills(path, tmp_path):
     survive(path, tmp_path / "side.txt", kills=200, seed=2)
 
 
+@pytest.mark.forks
 def test_drawing_before_charging_is_caught_by_the_same_check(path, tmp_path):
     side = tmp_path / "side.txt"
     prepare(path, datasets=1)

@@ -45,13 +45,12 @@ def fits(draws, pmf):
     expected = len(z) * np.concatenate([[tail], p, [tail]])
     seen = np.array([np.sum(z < -reach), *(np.sum(z == i) for i in inner), np.sum(z > reach)])
     keep = expected > 5
-    if not keep.all():  # tails too thin to be cells of their own
-        expected = np.append(expected[keep], expected[~keep].sum())
-        seen = np.append(seen[keep], seen[~keep].sum())
-        if expected[-1] < 1e-3:
-            if seen[-1] > 3:
-                return False
-            expected, seen = expected[:-1], seen[:-1]
+    if not keep.all():  # tails too thin to be cells of their own join the thinnest cell
+        thin_expected, thin_seen = expected[~keep].sum(), seen[~keep].sum()
+        expected, seen = expected[keep], seen[keep]
+        least = int(np.argmin(expected))
+        expected[least] += thin_expected
+        seen[least] += thin_seen
     statistic = ((seen - expected) ** 2 / expected).sum()
     return bool(stats.chi2.sf(statistic, len(expected) - 1) > SIGNIFICANCE)
 

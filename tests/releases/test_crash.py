@@ -22,8 +22,8 @@ from understudy.privacy.ledger import Ledger
 
 from .conftest import people
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-FORK = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
+pytestmark = pytest.mark.forks
+FORK = multiprocessing.get_context("fork")
 TOTAL = Budget.of(6, "1e-7")
 EACH = "0.25"
 
@@ -72,7 +72,6 @@ def kills(tmp_path, schema, times):
     folder.mkdir()
     with Ledger(path) as ledger:
         ledger.open_dataset("t", TOTAL)
-    begun = time.perf_counter()
     make(path, folder / "warm", schema, table)  # also warms the accountant's cache for the children
     make(path, folder / "timed", schema, table)
     begun = time.perf_counter()

@@ -182,6 +182,69 @@ def test_restated_facts_are_refused(folder, change):
     assert refused(folder)
 
 
+def forge_plan(change):
+    """Rewrite the plan and the charges made under it, and hash the chain anew."""
+
+    def forge(manifest):
+        lines = entries(manifest)
+        for charge in lines[0]["body"]["plan"]:
+            change(charge["purpose"], charge["event"])
+        for line in lines[1:]:
+            if line["kind"] == "charge":
+                change(line["body"]["purpose"], line["body"]["event"])
+        manifest["ledger"]["entries"] = rechain(lines)
+
+    return forge
+
+
+def test_total_variations_charged_too_little_are_refused(folder):
+    def change(purpose, event):
+        if purpose == "certificate of total variation":
+            event.update(step=1, changes=1)
+
+    rewrite(folder, forge_plan(change))
+    assert refused(folder)
+
+
+def test_a_certificate_charged_as_something_else_is_refused(folder):
+    def change(purpose, event):
+        if purpose == "certificate":
+            event.clear()
+            event.update(kind="gaussian", sigma=1e9, step=1, changes=1)
+
+    rewrite(folder, forge_plan(change))
+    assert refused(folder)
+
+
+def test_a_draw_beyond_its_allowance_is_refused(folder):
+    def forge(manifest):
+        lines = entries(manifest)
+        slot = next(c for c in lines[0]["body"]["plan"] if c["purpose"] == "one-way marginals")
+        slot["event"] = {"kind": "zcdp", "rho": 1e-6}
+        manifest["ledger"]["entries"] = rechain(lines)
+
+    rewrite(folder, forge)
+    failed = [c for c in us.verify(folder).checks if not c.passed]
+    assert any("allowance" in check.detail for check in failed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m["promise"].update(unit="person"),
+        lambda m: m["promise"].update(words="ε = 0.01"),
+        lambda m: m["promise"].update(epsilon=1),
+        lambda m: m["certificate"].update(
+            variations=m["certificate"]["variations"][:1],
+            variations_measured=m["certificate"]["variations_measured"][:1],
+        ),
+    ],
+)
+def test_restated_promises_are_refused(folder, change):
+    rewrite(folder, change)
+    assert refused(folder)
+
+
 def test_a_manifest_without_its_canonical_form_is_refused(folder):
     manifest = json.loads((folder / "release.json").read_text())
     (folder / "release.json").write_text(json.dumps(manifest))

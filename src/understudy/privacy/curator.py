@@ -44,8 +44,8 @@ T = TypeVar("T")
 GRID = 16
 """Scores are multiples of 1/16 of a row."""
 
-VARIATION_GRID = 8
-"""Sums of absolute errors are multiples of 1/8 of a row."""
+VARIATION_GRID = 2
+"""Sums of absolute errors are multiples of half a row: coarse enough to be accounted exactly."""
 
 _CACHE_CELLS = 32_000_000
 # Rows that a reference may speak of: far above any table, far below what int64 holds on the grid.
@@ -269,9 +269,9 @@ class Curator:
     def total_variations(
         self, purpose: str, cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int
     ) -> Counts:
-        """⌈8·Σ_cells |M·c − n·ĉ| / M⌉ for every marginal, with discrete Gaussian noise.
+        """⌈2·Σ_cells |M·c − n·ĉ| / M⌉ for every marginal, with discrete Gaussian noise.
 
-        Before rounding that is 16·n·TV. A neighbour moves each by at most `variation_step`.
+        Before rounding that is 4·n·TV. A neighbour moves each by at most `variation_step`.
         """
         self._check_cliques(cliques)
         self._check_synthetic(cliques, synthetic, size)

@@ -11,7 +11,7 @@ Where n is private it is replaced in the denominator by n_low = ñ − ⌈σ·z�
 number of rows, which is above n with probability at most β_n (the discrete Gaussian has lighter tails
 than the continuous one: P(Z ≥ m+1) ≤ P(N ≥ m), Canonne-Kamath-Steinke 2020). The two failures add.
 
-Total variations on request: V_j + m over 16·n bounds TV_j for all J marginals at once, with
+Total variations on request: V_j + m over 4·n bounds TV_j for all J marginals at once, with
 m = ⌈σ·z_{(1−β)^{1/J}}⌉ (Šidák; the noises are independent). TV_j bounds the error of every question
 about the columns of marginal j.
 

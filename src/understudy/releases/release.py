@@ -24,9 +24,15 @@ from understudy.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Release"]
+__all__ = ["Release", "promise_words"]
 
 _CHUNK = 1_000_000
+
+
+def promise_words(budget: Budget, relation: Relation, rows_public: int | None) -> str:
+    """A guarantee in one sentence."""
+    words = relation.describe(rows_public=rows_public)
+    return f"{budget}-differential privacy per row ({words})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +73,7 @@ class Release:
     @property
     def promise(self) -> str:
         """The guarantee in one sentence."""
-        words = self.relation.describe(rows_public=self.rows_public)
-        text = f"{self.budget}-differential privacy per row ({words})"
+        text = promise_words(self.budget, self.relation, self.rows_public)
         return text if self.private else "NOT PRIVATE (made with seeded test noise): " + text
 
     def sample(

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ from understudy.errors import (
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry, check_chain
-from understudy.privacy.cost import Plan, Zcdp, event_from_json
+from understudy.privacy.cost import Gaussian, Laplace, Plan, Zcdp, event_from_json
+from understudy.privacy.curator import variation_step
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload, counts
 from understudy.releases.bundle import FILES, MANIFEST, digest, load, manifest_bytes, read_manifest
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
+from understudy.releases.release import promise_words
 
 __all__ = ["Check", "Verification", "verify"]
 
@@ -74,7 +77,10 @@ def verify(
     ledger: str | Path | None = None,
     dataset: str | None = None,
 ) -> Verification:
-    """Recompute everything that a release states. Never raises on a bad bundle; see `passed`."""
+    """Recompute everything that a release states; see `passed`.
+
+    Raises `BundleError` only for a folder whose manifest is missing, not JSON or of another version.
+    """
     folder = Path(path)
     if not folder.is_dir():
         raise BundleError(f"{folder} is not a folder; give the folder of a release")
@@ -88,7 +94,7 @@ def verify(
             checks.append(Check(name, False, str(refusal)))
         except UnderstudyError as error:
             checks.append(Check(name, False, str(error)))
-        except (KeyError, TypeError, ValueError, AttributeError, LookupError, OSError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, AssertionError, OSError) as error:
             checks.append(
                 Check(name, False, f"it cannot be read ({type(error).__name__}: {error})")
             )
@@ -152,11 +158,14 @@ def _chain(manifest: Mapping[str, Any]) -> str:
 def _own(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Entry]]:
     """The reserve entry's body and this release's later entries."""
     reservation = manifest["ledger"]["reservation"]
-    own = [
-        e for e in _entries(manifest) if e.body is not None and e.body["reservation"] == reservation
-    ]
-    if not own or own[0].kind != "reserve" or own[0].body is None:
+    entries = _entries(manifest)
+    own = [e for e in entries if e.body is not None]
+    if any(e.body["reservation"] != reservation for e in own if e.body is not None):
+        raise _Refused("the ledger shows what another release did")
+    if not own or own[0].kind != "reserve" or own[0].body is None or own[0] != entries[0]:
         raise _Refused("the ledger does not begin with the release's reservation")
+    if own[-1] != entries[-1]:
+        raise _Refused("the ledger goes on after the release's last entry")
     if [e.kind for e in own].count("reserve") != 1:
         raise _Refused("the ledger reserves the release more than once")
     return own[0].body, own[1:]
@@ -170,6 +179,7 @@ def _charges(manifest: Mapping[str, Any]) -> str:
     if later[-1].body["outcome"] != "finished":
         raise _Refused(f"the release was settled as {later[-1].body['outcome']!r}")
     drawn: dict[str, int] = {}
+    allowed: dict[str, Fraction] = {}
     for entry in later[:-1]:
         if entry.kind != "charge" or entry.body is None:
             raise _Refused(f"entry {entry.seq} of kind {entry.kind!r} stands among the charges")
@@ -179,7 +189,11 @@ def _charges(manifest: Mapping[str, Any]) -> str:
         if not isinstance(slot.event, Zcdp) and event != slot.event:
             raise _Refused(f"entry {entry.seq}: the charge for {purpose!r} is not the planned one")
         drawn[purpose] = drawn.get(purpose, 0) + 1
-        if not isinstance(slot.event, Zcdp) and drawn[purpose] > slot.times:
+        if isinstance(slot.event, Zcdp):
+            allowed[purpose] = allowed.get(purpose, Fraction(0)) + accounting.rho(event)
+            if allowed[purpose] > accounting.rho(slot.event) * slot.times:
+                raise _Refused(f"entry {entry.seq}: {purpose!r} drew more than its allowance")
+        elif drawn[purpose] > slot.times:
             raise _Refused(f"{purpose!r} was drawn more often than planned")
     if set(drawn) != {charge.purpose for charge in plan}:
         missing = {charge.purpose for charge in plan} - set(drawn)
@@ -194,6 +208,8 @@ def _charges(manifest: Mapping[str, Any]) -> str:
 
 def _privacy(manifest: Mapping[str, Any]) -> str:
     promise = manifest["promise"]
+    if not isinstance(promise["epsilon"], str) or not isinstance(promise["delta"], str):
+        raise _Refused("ε and δ must be exact decimals written as text")
     budget = Budget.from_json(promise)
     reserve, _ = _own(manifest)
     if Budget.from_json(reserve["budget"]) != budget:
@@ -207,6 +223,9 @@ def _privacy(manifest: Mapping[str, Any]) -> str:
     relation = Relation(promise["relation"])
     if relation is Relation.REPLACE and promise["rows_public"] is None:
         raise PrivacyError("neighbours = replace needs a public number of rows")
+    words = promise_words(budget, relation, promise["rows_public"])
+    if promise["unit"] != "row" or promise["words"] != words:
+        raise _Refused(f"the promise is {words!r}; it is stated otherwise")
     for name in ("method", "workload"):
         if reserve["facts"][name] != manifest[name]:
             raise _Refused(f"the stated {name} is not the one in the ledger")
@@ -232,6 +251,21 @@ def _certificate(manifest: Mapping[str, Any]) -> str:
         raise _Refused("the certificate was not charged")
     if (stated.rows_measured is not None) != (ROWS in plan):
         raise _Refused("the number of rows was not charged")
+    if not isinstance(plan[WORST].event, Laplace):
+        raise _Refused("the certificate was not charged as discrete Laplace noise")
+    if ROWS in plan and not isinstance(plan[ROWS].event, Gaussian):
+        raise _Refused("the number of rows was not charged as discrete Gaussian noise")
+    if VARIATION in plan:
+        event, marginals = plan[VARIATION].event, len(manifest["workload"])
+        step = variation_step(
+            Relation(manifest["promise"]["relation"]), rows_public=stated.rows_public is not None
+        )
+        if not isinstance(event, Gaussian) or event.step < step or event.changes < marginals:
+            raise _Refused(
+                f"{marginals} total variations move by {step} each; they were charged as {event}"
+            )
+        if len(stated.variations_measured or ()) != marginals:
+            raise _Refused("there must be one total variation for each marginal of the workload")
     if stated.rows_public != manifest["promise"]["rows_public"] or stated.rows != manifest["rows"]:
         raise _Refused("the certificate speaks of another table")
     again = Certificate.compute(
