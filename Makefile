@@ -25,12 +25,12 @@ $(BIN)/python:
 # The stamps say what is installed; they are older than pyproject.toml when that has changed.
 $(VENV)/.base: pyproject.toml | $(BIN)/python
 	@echo "Installing understudy into $(VENV) (about a minute, once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable .
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing understudy and its development tools into $(VENV) (about a minute, once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.base
 
 demo: $(VENV)/.base
