@@ -1,0 +1,29 @@
+"""`python -m bench [NAME ...]`: run the named benchmarks, or all, and print their tables."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+BENCHMARKS = {
+    "counting": "64 three-way marginals, against the bare NumPy loop and across sources",
+    "methods": "every method on the demo survey: error, certificate, CPU seconds, memory",
+}
+
+
+def main(names: list[str]) -> int:
+    """Run benchmarks by name."""
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown or "--help" in names:
+        print("usage: python -m bench [NAME ...]\n")
+        for name, what in BENCHMARKS.items():
+            print(f"  {name:10} {what}")
+        return 2 if unknown else 0
+    for name in names or BENCHMARKS:
+        print(f"\n## {name}: {BENCHMARKS[name]}\n", flush=True)
+        import_module(f"bench.{name}").main()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
