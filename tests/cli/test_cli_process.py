@@ -178,6 +178,15 @@ def test_progress_on_a_terminal_goes_to_stderr_alone(understudy: Command, case: 
     assert us.verify(case.out).passed
 
 
+@pytest.fixture
+def heeding_ctrl_c():
+    """A job in the background may have inherited an ignored SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeding_ctrl_c")
 def test_a_short_step_is_not_cut_in_two():
     steps = []
 
@@ -191,6 +200,7 @@ def test_a_short_step_is_not_cut_in_two():
     assert steps == ["whole"]
 
 
+@pytest.mark.usefixtures("heeding_ctrl_c")
 def test_the_second_ctrl_c_lets_the_first_clean_up():
     before = signal.getsignal(signal.SIGINT)
     cleaned = []
