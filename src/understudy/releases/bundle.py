@@ -21,6 +21,7 @@ import secrets
 import shutil
 import zipfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 
 from understudy._version import __version__
 from understudy.errors import BundleError, InputError, WorkError
+from understudy.game.methods import Theorem
 from understudy.models import Decomposable
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry, canonical
@@ -154,6 +156,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         "rows_estimate": release.rows_estimate,
         "key": release.facts["key"],
         "certificate": {**release.certificate.to_json(), "words": str(release.certificate)},
+        "theorem": None if release.theorem is None else asdict(release.theorem),
         "ledger": {
             "reservation": release.facts["reservation"],
             "entries": [entry.to_json() for entry in release.entries],
@@ -214,6 +217,7 @@ def load(path: Path) -> Release:
             entries=entries,
             method=manifest["method"],
             private=manifest["private"],
+            theorem=None if manifest["theorem"] is None else Theorem(**manifest["theorem"]),
             facts={
                 "key": manifest["key"],
                 "understudy": manifest["understudy"],

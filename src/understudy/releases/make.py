@@ -267,6 +267,7 @@ def _draw(
         entries=tuple(reservation.entries()),
         method=prepared.method.describe(),
         private=private,
+        theorem=prepared.method.theorem(design, plan, estimate, prepared.beta),
         facts={"key": str(key), "understudy": __version__, "reservation": reservation.id},
         native=source.native,
         _frame=source.frame,

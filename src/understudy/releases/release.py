@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from understudy.errors import InputError
+from understudy.game.methods import Theorem
 from understudy.players.base import Model
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry
@@ -56,6 +57,7 @@ class Release:
     entries: tuple[Entry, ...]
     method: Mapping[str, Any]
     private: bool
+    theorem: Theorem | None
     facts: Mapping[str, Any]
     native: str = "arrow"
     _frame: Any = field(default=None, repr=False)

@@ -6,12 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.independent import Independent
 from understudy.game.methods.mst import MST
 from understudy.game.methods.mwem import MWEM
 
-__all__ = ["METHODS", "MST", "MWEM", "Design", "Forecast", "Independent", "Method", "method"]
+__all__ = [
+    "METHODS",
+    "MST",
+    "MWEM",
+    "Design",
+    "Forecast",
+    "Independent",
+    "Method",
+    "Theorem",
+    "method",
+]
 
 METHODS: dict[str, Callable[..., Method]] = {
     "independent": Independent,

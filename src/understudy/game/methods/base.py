@@ -10,7 +10,7 @@ from understudy.players.base import Clique, DataPlayer, Problem, QueryPlayer
 from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.relation import Relation
 
-__all__ = ["Design", "Forecast", "Method"]
+__all__ = ["Design", "Forecast", "Method", "Theorem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,17 @@ class Forecast:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """What was proved about a method before it ran, in numbers; the certificate is measured after."""
+
+    bound: float
+    """The worst error is at most this with probability 1 − beta; 1 says nothing."""
+    beta: float
+    statement: str
+    """The formula and what it takes for granted."""
+
+
 class Method(Protocol):
     """A named algorithm. Everything here is a public function of public facts."""
 
@@ -62,6 +73,10 @@ class Method(Protocol):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Noise, memory and time before anything is read."""
+        ...
+
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem | None:
+        """The method's accuracy theorem evaluated for this plan, or None if it has none."""
         ...
 
     def describe(self) -> dict[str, Any]:

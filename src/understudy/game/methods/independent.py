@@ -48,6 +48,9 @@ class Independent:
             1.0 + 2e-7 * rows * len(design.shape),
         )
 
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
+        """None: how far the model is from the data depends on the data."""
+
     def describe(self) -> dict[str, Any]:
         """Name and parameters."""
         return asdict(self)

@@ -96,6 +96,9 @@ class MST:
             8.0 + 1.0 * d + 1e-8 * rows * pairs,
         )
 
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
+        """None: how far the model is from the data depends on the data."""
+
     def describe(self) -> dict[str, Any]:
         """Name and parameters."""
         return asdict(self)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Theorem
 from understudy.players.data import MultiplicativeWeights
 from understudy.players.query import ExponentialMechanism
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
@@ -89,6 +89,24 @@ class MWEM:
             f"{T} cells of the workload are measured; the rest is model",
             2e8 + 64.0 * universe + 40.0 * rows * len(design.shape),
             1.0 + 2e-9 * work,
+        )
+
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem | None:
+        """The signed variant's bound; with measurement and replays none has been proved."""
+        if self.measure:
+            return None
+        charge = plan[ExponentialMechanism.SELECT]
+        event = charge.event
+        assert isinstance(event, Selection)
+        queries = 2 * sum(math.prod(design.shape[i] for i in c) for c in design.cliques)
+        universe = math.prod(design.shape)
+        game = math.sqrt(math.log(max(universe, 2)) / (2 * charge.times))
+        picking = event.scale / GRID / rows * math.log(queries * charge.times / beta)
+        return Theorem(
+            min(1.0, game + picking),
+            beta,
+            "√(ln|X|/(2T)) + (2/(n·ε0))·ln(|Q|T/β): regret of multiplicative weights plus the "
+            "error of T private selections",
         )
 
     def describe(self) -> dict[str, Any]:
