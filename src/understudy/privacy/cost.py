@@ -89,10 +89,11 @@ class Laplace:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """One-shot Gumbel top-k on integer scores, each with sensitivity `sensitivity`.
+    """k picks by Gumbel noise on integer scores, each with sensitivity `sensitivity`.
 
-    Same law as k rounds of the exponential mechanism with ε0 = 2·sensitivity/scale. Pure k·ε0;
-    zCDP k·ε0²/8 by the bounded range of each pick.
+    Either one-shot top-k, the same law as k rounds of the exponential mechanism without
+    replacement, or k independent picks; ε0 = 2·sensitivity/scale each. Pure k·ε0; zCDP k·ε0²/8 by
+    the bounded range of each pick.
     """
 
     scale: float

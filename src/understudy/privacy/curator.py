@@ -11,14 +11,16 @@ to the grid 1/`GRID`, which is post-processing of public values, so sensitivitie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError, UnderstudyError
+from understudy.privacy.buckets import SCORE_SENSITIVITY, Occupied, pick
 from understudy.privacy.cost import Event, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
@@ -68,6 +70,10 @@ class ExactCounts(Protocol):
         """One exact table of counts per clique, from one pass over the rows."""
         ...
 
+    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[tuple[Counts, Counts], ...]]:
+        """(packed occupied cells in order, their counts) per clique, for marginals of any size."""
+        ...
+
 
 class Charges(Protocol):
     """A reservation in the ledger, as the curator sees it."""
@@ -113,6 +119,7 @@ class Curator:
         self._noise = noise
         self._cache: dict[Clique, Sensitive[Counts]] = {}
         self._cached_cells = 0
+        self._sparse: tuple[tuple[Clique, ...], Sensitive[Occupied]] | None = None
         self.relation = relation
         self.rows_public = rows_public
         self.shape = tuple(counts.shape)
@@ -245,6 +252,63 @@ class Curator:
         index = np.unravel_index(flat - starts[marginal], tables[marginal].shape)
         return Cell(marginal, tuple(int(i) for i in index), sign)
 
+    def pick_cells(
+        self,
+        purpose: str,
+        cliques: Sequence[Clique],
+        records: Sequence[NDArray[np.integer[Any]]],
+        rows: int,
+        event: Selection | None = None,
+    ) -> tuple[Cell, ...]:
+        """k independent picks by the exponential mechanism over all cells and their complements.
+
+        Score of a cell: c − n·ĉ/m, where ĉ counts the m public `records` (one code array per
+        column) in it and n is the public number `rows`; of its complement: the negative. Every
+        score moves by 1. Marginals may have any number of cells: see `understudy.privacy.buckets`.
+        `Cell.sign` is +1 for the cell, −1 for its complement.
+        """
+        self._check_cliques(cliques)
+        size = self._check_records(records)
+        if not 1 <= rows <= 2**40:
+            raise PrivacyError(f"rows = {rows} must be between 1 and 2^40")
+        drawn = self._draw(
+            purpose,
+            Selection,
+            event,
+            lambda e: e.sensitivity >= SCORE_SENSITIVITY,
+            f"cell scores, which move by {SCORE_SENSITIVITY} units",
+        )
+        occupied = self._occupied(cliques)
+        keys = occupied.numbers(self._packed(cliques, records, size))
+        candidates = occupied.candidates(keys, rows)
+        scores = np.concatenate([candidates.scores, -candidates.scores])
+        sizes = np.concatenate([candidates.sizes, candidates.sizes])
+        picked = self._guarded(lambda: pick(self._noise, scores, sizes, drawn.scale, drawn.k))
+        half = candidates.scores.size
+        cells: list[Cell] = []
+        for bucket in picked:
+            marginal, packed = occupied.split(occupied.resolve(candidates, bucket % half))
+            shape = tuple(self.shape[i] for i in cliques[marginal])
+            index = tuple(int(i) for i in np.unravel_index(packed, shape))
+            cells.append(Cell(marginal, index, 1 if bucket < half else -1))
+        return tuple(cells)
+
+    def worst_error_of_rows(
+        self,
+        purpose: str,
+        cliques: Sequence[Clique],
+        records: Sequence[NDArray[np.integer[Any]]],
+    ) -> int:
+        """`worst_error` of synthetic rows themselves, for marginals too large to tabulate."""
+        self._check_cliques(cliques)
+        size = self._check_records(records)
+        drawn = self._draw(purpose, Laplace, None, lambda e: True, "the worst error")
+        occupied = self._occupied(cliques)
+        keys = occupied.numbers(self._packed(cliques, records, size))
+        worst = occupied.worst(keys, self._n())
+        exact = np.array([-(-drawn.l1 * worst // size)], dtype=np.int64)
+        return int(self._guarded(lambda: self._noise.laplace(exact, drawn.scale))[0])
+
     def worst_error(
         self, purpose: str, cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int
     ) -> int:
@@ -331,6 +395,40 @@ class Curator:
         return [
             fresh[clique] if clique in fresh else reveal(self._cache[clique]) for clique in cliques
         ]
+
+    def _occupied(self, cliques: Sequence[Clique]) -> Occupied:
+        """The occupied cells of a workload; asked of the source once."""
+        key = tuple(cliques)
+        if self._sparse is None or self._sparse[0] != key:
+            tables = reveal(self._counts.sparse(key))
+            sizes = [math.prod(self.shape[i] for i in clique) for clique in key]
+            self._sparse = (key, Sensitive(Occupied(sizes, tables)))
+        return reveal(self._sparse[1])
+
+    def _packed(
+        self, cliques: Sequence[Clique], records: Sequence[NDArray[np.integer[Any]]], size: int
+    ) -> Counts:
+        packed = np.zeros((size, len(cliques)), np.int64)
+        for position, clique in enumerate(cliques):
+            for column in clique:
+                packed[:, position] *= self.shape[column]
+                packed[:, position] += records[column]
+        return packed
+
+    def _check_records(self, records: Sequence[NDArray[np.integer[Any]]]) -> int:
+        """Records must be codes: one array per column, all of one length, in range."""
+        if len(records) != len(self.shape):
+            raise PrivacyError(f"records need {len(self.shape)} columns, got {len(records)}")
+        size = int(np.size(records[0]))
+        if not 1 <= size <= 2**31:
+            raise PrivacyError(f"1 to 2^31 records are needed, got {size}")
+        for column, codes in enumerate(records):
+            array = np.asarray(codes)
+            if not np.issubdtype(array.dtype, np.integer) or array.shape != (size,):
+                raise PrivacyError(f"column {column} of the records must be {size} integers")
+            if int(array.min()) < 0 or int(array.max()) >= self.shape[column]:
+                raise PrivacyError(f"column {column} of the records leaves its domain")
+        return size
 
     def _check_cliques(self, cliques: Sequence[Clique]) -> None:
         for clique in cliques:

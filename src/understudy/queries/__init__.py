@@ -1,6 +1,14 @@
 """The queries room: marginals, workloads and predicates, and their exact evaluation on codes."""
 
-from understudy.queries.evaluate import MAX_CELLS, Clique, Counter, cells, count, counts
+from understudy.queries.evaluate import (
+    MAX_CELLS,
+    Clique,
+    Counter,
+    SparseCounter,
+    cells,
+    count,
+    counts,
+)
 from understudy.queries.predicate import Predicate
 from understudy.queries.workload import (
     Marginal,
@@ -19,6 +27,7 @@ __all__ = [
     "Marginal",
     "MarginalsSpec",
     "Predicate",
+    "SparseCounter",
     "Workload",
     "WorkloadLike",
     "cells",

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkloadError
 
-__all__ = ["CHUNK_ROWS", "MAX_CELLS", "Clique", "Counter", "cells", "count", "counts"]
+__all__ = [
+    "CHUNK_ROWS",
+    "MAX_CELLS",
+    "Clique",
+    "Counter",
+    "SparseCounter",
+    "cells",
+    "count",
+    "counts",
+]
 
 Clique = tuple[int, ...]
 """A strictly increasing tuple of positions among the modelled columns."""
@@ -117,6 +126,43 @@ class Counter:
         return tuple(
             self._flat[clique].reshape([self._shape[i] for i in clique]) for clique in self._cliques
         )
+
+
+class SparseCounter:
+    """Adds up the occupied cells of marginals of any size below 2^62 cells.
+
+    >>> counter = SparseCounter((2, 3), [(0, 1)])
+    >>> counter.add([np.array([0, 1, 1]), np.array([2, 0, 0])])
+    >>> counter.tables()
+    ((array([2, 3]), array([1, 2])),)
+    """
+
+    def __init__(self, shape: Sequence[int], cliques: Iterable[Clique]) -> None:
+        self._shape = tuple(int(size) for size in shape)
+        self._cliques = tuple(tuple(clique) for clique in cliques)
+        for clique in self._cliques:
+            if cells(self._shape, clique) >= 2**62:
+                raise WorkloadError(f"the marginal of columns {clique} has 2^62 cells or more")
+        nothing = np.zeros(0, np.int64)
+        self._tables = [(nothing, nothing) for _ in self._cliques]
+
+    def add(self, codes: Sequence[NDArray[np.unsignedinteger]]) -> None:
+        """Count the rows of one batch."""
+        for position, clique in enumerate(self._cliques):
+            packed = np.zeros(codes[0].size, np.int64)
+            for column in clique:
+                packed *= self._shape[column]
+                packed += codes[column]
+            keys, number = np.unique(packed, return_counts=True)
+            have = self._tables[position]
+            if have[0].size:
+                keys, inverse = np.unique(np.concatenate([have[0], keys]), return_inverse=True)
+                number = np.bincount(inverse, np.concatenate([have[1], number])).astype(np.int64)
+            self._tables[position] = (keys, number)
+
+    def tables(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+        """(sorted packed cells, their counts) of each clique; cells that do not occur are absent."""
+        return tuple(self._tables)
 
 
 def _tally(flat: NDArray[np.int64], packed: NDArray[np.int64]) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from understudy.errors import SourceError, WorkError
 from understudy.privacy.curator import ExactCounts
 from understudy.privacy.sensitive import Sensitive
-from understudy.queries.evaluate import Clique, Counter
+from understudy.queries.evaluate import Clique, Counter, SparseCounter
 from understudy.schema import Schema
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ BATCH_ROWS = 1 << 16
 """Rows that are read and encoded at once."""
 
 Accumulator = TypeVar("Accumulator")
+Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Packed cells that occur, sorted, and their counts."""
 
 
 class Source(Protocol):
@@ -120,6 +122,12 @@ class EncodedCounts:
         counter.add(self._codes)
         return Sensitive(counter.tables())
 
+    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
+        """Occupied cells of marginals of any size, sealed."""
+        counter = SparseCounter(self.shape, cliques)
+        counter.add(self._codes)
+        return Sensitive(counter.tables())
+
 
 class StreamedCounts:
     """Exact counts of rows that stay where they are: one scan for each call."""
@@ -143,6 +151,16 @@ class StreamedCounts:
         counter = self._scan(
             _modelled(schema),
             lambda: Counter(self.shape, cliques),
+            lambda counter, batch: counter.add(schema.encode(batch)),
+        )
+        return Sensitive(counter.tables())
+
+    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
+        """Occupied cells of marginals of any size, sealed."""
+        schema, cliques = self._schema, tuple(cliques)
+        counter = self._scan(
+            _modelled(schema),
+            lambda: SparseCounter(self.shape, cliques),
             lambda counter, batch: counter.add(schema.encode(batch)),
         )
         return Sensitive(counter.tables())

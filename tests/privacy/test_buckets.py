@@ -1,0 +1,250 @@
+"""The bucketed exponential mechanism equals the dense one in law, and is paid for with its rounding."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, pick
+from understudy.privacy.cost import Charge, Plan, Selection
+from understudy.privacy.curator import Curator
+from understudy.privacy.noise import OpenDPNoise
+from understudy.privacy.relation import Relation
+from understudy.privacy.sensitive import Sensitive
+
+SHAPE = (3, 2, 4)
+CLIQUES = ((0, 1), (1, 2))
+
+
+class Rows:
+    """A table of codes as the curator's source."""
+
+    def __init__(self, codes):
+        self.codes = [np.asarray(c) for c in codes]
+        self.shape = SHAPE
+
+    def rows(self):
+        return Sensitive(len(self.codes[0]))
+
+    def sparse(self, cliques):
+        tables = []
+        for clique in cliques:
+            packed = np.zeros(len(self.codes[0]), np.int64)
+            for column in clique:
+                packed = packed * SHAPE[column] + self.codes[column]
+            tables.append(np.unique(packed, return_counts=True))
+        return Sensitive(tuple(tables))
+
+
+class Charges:
+    def __init__(self, event):
+        self.plan = Plan((Charge("pick", event),))
+
+    def charge(self, purpose, event=None):
+        return self.plan[purpose].event
+
+
+def random_rows(count, key):
+    rng = np.random.default_rng(key)
+    return [rng.integers(0, size, count) for size in SHAPE]
+
+
+def dense_scores(real, records, n):
+    """Every (marginal, cell, sign) and its score in rows, by enumeration."""
+    scores = {}
+    m = len(records[0])
+    for j, clique in enumerate(CLIQUES):
+        for cell in product(*(range(SHAPE[i]) for i in clique)):
+
+            def inside(codes, clique=clique, cell=cell):
+                return sum(
+                    all(codes[i][r] == v for i, v in zip(clique, cell, strict=True))
+                    for r in range(len(codes[0]))
+                )
+
+            score = inside(real) - n * inside(records) / m
+            scores[j, cell, 1] = score
+            scores[j, cell, -1] = -score
+    return scores
+
+
+def law(scores, scale):
+    keys = list(scores)
+    logits = np.array([scores[k] for k in keys]) / scale
+    p = np.exp(logits - logits.max())
+    return dict(zip(keys, p / p.sum(), strict=True))
+
+
+@pytest.mark.parametrize("key", [1, 2, 3])
+def test_bucketed_equals_dense_in_law(key):
+    real, records = random_rows(20, key), random_rows(5, key + 10)
+    scale_rows, draws = 3.0, 6000
+    event = Selection(scale_rows * UNIT, SCORE_SENSITIVITY, k=draws)
+    curator = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, OpenDPNoise(), 20)
+    picked = curator.pick_cells("pick", CLIQUES, records, 20)
+    expected = law(dense_scores(real, records, 20), scale_rows)
+    seen = dict.fromkeys(expected, 0)
+    for cell in picked:
+        seen[cell.marginal, cell.index, cell.sign] += 1
+    # Merge thin cells, as chi-square wants.
+    order = sorted(expected, key=expected.get)
+    groups, group = [], []
+    for k in order:
+        group.append(k)
+        if draws * sum(expected[g] for g in group) >= 8:
+            groups.append(group)
+            group = []
+    if group:
+        groups[-1] += group
+    f_obs = [sum(seen[k] for k in g) for g in groups]
+    f_exp = [draws * sum(expected[k] for k in g) for g in groups]
+    assert stats.chisquare(f_obs, f_exp).pvalue > 1e-5
+    # The same check refuses half the noise.
+    wrong = law(dense_scores(real, records, 20), scale_rows / 2)
+    f_wrong = np.array([draws * sum(wrong[k] for k in g) for g in groups])
+    assert stats.chisquare(f_obs, f_wrong * draws / f_wrong.sum()).pvalue < 1e-9
+
+
+class Recording(OpenDPNoise):
+    """Exposes the effective law that `pick` hands to the integer sampler."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def top_k(self, scores, scale, k):
+        self.asked.append(np.array(scores))
+        return super().top_k(scores, scale, k)
+
+
+def effective_law(scores, sizes, scale):
+    """log P(i) of `pick` exactly, from the integers it hands to the sampler."""
+    effective = scores + np.rint(scale * np.log(sizes)).astype(np.int64)
+    width = max(1, math.isqrt(effective.size))
+    noise = Recording()
+    pick(noise, scores, sizes, scale, 1)
+    groups = noise.asked[0].astype(float) / scale
+    log_groups = groups - np.logaddexp.reduce(groups)
+    out = np.empty(effective.size)
+    for g in range(len(groups)):
+        members = effective[g * width : (g + 1) * width].astype(float) / scale
+        out[g * width : (g + 1) * width] = log_groups[g] + members - np.logaddexp.reduce(members)
+    return out
+
+
+@pytest.mark.parametrize("scale_rows", [0.4, 5.0, 300.0])
+def test_rounding_moves_no_effective_score_by_more_than_one_unit(scale_rows):
+    rng = np.random.default_rng(0)
+    scale = scale_rows * UNIT
+    for _ in range(20):
+        number = int(rng.integers(1, 200))
+        scores = rng.integers(-50 * UNIT, 50 * UNIT, number)
+        sizes = np.floor(np.exp(rng.uniform(0, 25, number))) + 0.0
+        exact = scores / scale + np.log(sizes)
+        exact = exact - np.logaddexp.reduce(exact)
+        gap = (effective_law(scores, sizes, scale) - exact) * scale
+        # Effective scores are defined up to a common shift; their spread is what counts.
+        assert gap.max() - gap.min() <= 2.0 + 1e-6
+
+
+def test_exact_privacy_of_the_bucketed_mechanism():
+    """The law over cells on all neighbours of a small table: within ε0, rounding included."""
+    scale = 2.0 * UNIT
+    records = random_rows(4, 9)
+    packed = []
+    for clique in CLIQUES:
+        p = np.zeros(4, np.int64)
+        for column in clique:
+            p = p * SHAPE[column] + records[column]
+        packed.append(p)
+    sizes = [math.prod(SHAPE[i] for i in c) for c in CLIQUES]
+
+    def cell_law(rows):
+        occupied = Occupied(sizes, _tables(rows))
+        found = occupied.candidates(occupied.numbers(np.stack(packed, 1)), 3)
+        scores = np.concatenate([found.scores, -found.scores])
+        many = np.concatenate([found.sizes, found.sizes])
+        law = effective_law(scores, many, scale) - np.log(many)
+        half = found.scores.size
+        out = {}
+        for number in range(sum(sizes)):
+            # Which bucket holds this cell.
+            at = np.searchsorted(found.touched, number)
+            if at < found.touched.size and found.touched[at] == number:
+                position = at
+            else:
+                count = int(occupied.at(np.array([number]))[0])
+                position = found.touched.size + (
+                    int(np.searchsorted(found.values, count)) if count else found.values.size
+                )
+            bucket = int(np.searchsorted(found.kept, position))
+            out[number, 1], out[number, -1] = law[bucket], law[bucket + half]
+        assert abs(sum(math.exp(v) for v in out.values()) - 1) < 1e-9
+        return out
+
+    epsilon = 2 * SCORE_SENSITIVITY / scale
+    universe = list(product(*(range(s) for s in SHAPE)))
+    rng = np.random.default_rng(1)
+    worst = 0.0
+    for _ in range(60):
+        rows = [universe[i] for i in rng.integers(0, len(universe), 3)]
+        one = cell_law(rows)
+        for changed in (rows[1:], [*rows, universe[int(rng.integers(len(universe)))]]):
+            other = cell_law(changed)
+            ratios = [one[k] - other[k] for k in one]
+            worst = max(worst, *(abs(r) for r in ratios))
+            assert max(ratios) - min(ratios) <= epsilon + 1e-9  # bounded range
+    assert 0.4 * epsilon < worst <= epsilon + 1e-9
+
+
+def _tables(rows):
+    columns = list(zip(*rows, strict=True))
+    tables = []
+    for clique in CLIQUES:
+        packed = np.zeros(len(rows), np.int64)
+        for column in clique:
+            packed = packed * SHAPE[column] + np.array(columns[column], dtype=np.int64)
+        tables.append(np.unique(packed, return_counts=True))
+    return tables
+
+
+def test_worst_error_of_rows_equals_the_dense_one():
+    rng = np.random.default_rng(5)
+    for key in range(20):
+        real, records = random_rows(30, key), random_rows(int(rng.integers(1, 40)), key + 100)
+        n = 30
+        m = len(records[0])
+        worst = max(round(abs(m * s)) for s in dense_scores(real, records, n).values())
+        occupied = Occupied(
+            [math.prod(SHAPE[i] for i in c) for c in CLIQUES],
+            _tables(list(zip(*real, strict=True))),
+        )
+        packed = []
+        for clique in CLIQUES:
+            p = np.zeros(m, np.int64)
+            for column in clique:
+                p = p * SHAPE[column] + records[column]
+            packed.append(p)
+        assert occupied.worst(occupied.numbers(np.stack(packed, 1)), n) == worst
+
+
+def test_marginals_far_beyond_memory():
+    """10^15 cells: the pick is a cell of the domain, and costs no table."""
+
+    class Wide:
+        shape = (1000,) * 5
+
+        def sparse(self, cliques):
+            return Sensitive(((np.array([7, 10**14], dtype=np.int64), np.array([500, 3])),))
+
+    event = Selection(1.0 * UNIT, SCORE_SENSITIVITY, k=20)
+    curator = Curator(Wide(), Charges(event), Relation.ADD_REMOVE, OpenDPNoise(), 503)
+    records = [np.zeros(3, np.int64)] * 5
+    picked = curator.pick_cells("pick", [(0, 1, 2, 3, 4)], records, 503)
+    assert all(0 <= i < 1000 for cell in picked for i in cell.index)
+    # The largest score: 500 rows in a cell without a record; or the complement of the records' cell.
+    assert {(cell.index, cell.sign) for cell in picked} <= {((0, 0, 0, 0, 7), 1), ((0,) * 5, -1)}
