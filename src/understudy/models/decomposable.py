@@ -144,14 +144,16 @@ class Decomposable:
 
     # -- disk ------------------------------------------------------------------------------------
 
-    def to_arrays(self) -> tuple[dict[str, object], dict[str, NDArray[np.float64]]]:
+    def to_arrays(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         """(description, arrays): JSON and plain arrays, nothing executable."""
         description: dict[str, object] = {
             "kind": "decomposable",
             "shape": list(self.shape),
             "cliques": [list(clique) for clique in self.cliques],
         }
-        arrays = {f"table_{i}": table for i, table in enumerate(self.tables)}
+        arrays: dict[str, NDArray[Any]] = {
+            f"table_{i}": table for i, table in enumerate(self.tables)
+        }
         return description, arrays
 
     @classmethod

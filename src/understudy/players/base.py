@@ -70,7 +70,7 @@ class Model(View, Protocol):
         """Encoded rows."""
         ...
 
-    def to_arrays(self) -> tuple[dict[str, object], dict[str, NDArray[np.float64]]]:
+    def to_arrays(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         """(JSON description, arrays)."""
         ...
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from understudy._version import __version__
 from understudy.errors import BundleError, InputError, WorkError
 from understudy.game.methods import Theorem
-from understudy.models import Decomposable
+from understudy.models import Decomposable, Empirical, from_arrays
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry, canonical
 from understudy.privacy.cost import Plan
@@ -125,7 +125,7 @@ def _contents(release: Release) -> dict[str, bytes]:
     }
 
 
-def _arrays_bytes(arrays: Mapping[str, NDArray[np.float64]]) -> bytes:
+def _arrays_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """An uncompressed .npz with fixed times, so that equal models are equal bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
@@ -241,9 +241,9 @@ def _certificate(manifest: Mapping[str, Any]) -> Certificate:
     )
 
 
-def load_model(path: Path) -> Decomposable:
+def load_model(path: Path) -> Decomposable | Empirical:
     """The model of a bundle; arrays are read without pickle."""
     description = json.loads((path / "model.json").read_bytes())
     with np.load(path / "model.npz", allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
-    return Decomposable.from_arrays(description, arrays)
+    return from_arrays(description, arrays)

@@ -1,0 +1,88 @@
+"""A distribution given by listed records, equally weighted: what oracle-efficient methods end with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import InputError
+
+__all__ = ["Empirical"]
+
+Codes = NDArray[np.unsignedinteger[Any]]
+_MAX_CELLS = 10**8
+
+
+@dataclass(frozen=True, eq=False)
+class Empirical:
+    """The uniform distribution over a multiset of records, one code array per column."""
+
+    shape: tuple[int, ...]
+    codes: tuple[Codes, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.codes) != len(self.shape):
+            raise InputError(f"{len(self.codes)} columns of codes for {len(self.shape)} columns")
+        size = self.codes[0].size
+        packed: list[Codes] = []
+        for column, (codes, values) in enumerate(zip(self.codes, self.shape, strict=True)):
+            array = np.asarray(codes)
+            if array.shape != (size,) or size == 0:
+                raise InputError("a model of records needs at least one, in columns of one length")
+            if not np.issubdtype(array.dtype, np.integer):
+                raise InputError(f"column {column} of the model does not hold codes")
+            if int(array.min()) < 0 or int(array.max()) >= values:
+                raise InputError(f"column {column} of the model leaves its domain")
+            packed.append(array.astype(np.min_scalar_type(values - 1)))
+        object.__setattr__(self, "codes", tuple(packed))
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], records: NDArray[np.integer[Any]]) -> Empirical:
+        """From one record a row."""
+        return cls(shape, tuple(records[:, column] for column in range(len(shape))))
+
+    @property
+    def size(self) -> int:
+        """How many records."""
+        return int(self.codes[0].size)
+
+    def marginal(self, clique: tuple[int, ...]) -> NDArray[np.float64]:
+        """Shares of the records, axes in the order of `clique`."""
+        shape = tuple(self.shape[i] for i in clique)
+        cells = math.prod(shape)
+        if cells > _MAX_CELLS:
+            raise InputError(f"the marginal of columns {clique} has {cells:.1e} cells: too many")
+        packed = np.zeros(self.size, np.int64)
+        for column in clique:
+            packed *= self.shape[column]
+            packed += self.codes[column]
+        return np.bincount(packed, minlength=cells).reshape(shape) / self.size
+
+    def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]:
+        """Every record equally often, up to one; the rest drawn without replacement."""
+        times, rest = divmod(rows, self.size)
+        extra = rng.permutation(self.size)[:rest]
+        which = np.concatenate([np.tile(np.arange(self.size), times), extra])
+        which = rng.permutation(which)
+        return [column[which] for column in self.codes]
+
+    def to_arrays(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
+        """(description, arrays)."""
+        description: dict[str, object] = {"kind": "empirical", "shape": list(self.shape)}
+        return description, {f"column_{i}": codes for i, codes in enumerate(self.codes)}
+
+    @classmethod
+    def from_arrays(
+        cls, description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
+    ) -> Empirical:
+        """Read what `to_arrays` wrote."""
+        shape = description.get("shape")
+        if description.get("kind") != "empirical" or not isinstance(shape, Sequence):
+            raise InputError(f"model kind {description.get('kind')!r} is not a list of records")
+        sizes = tuple(int(s) for s in shape)
+        return cls(sizes, tuple(arrays[f"column_{i}"] for i in range(len(sizes))))
