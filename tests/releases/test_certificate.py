@@ -49,6 +49,12 @@ TRUE = np.array([[20, 5, 3], [40, 22, 10]])
 FIXED = np.array([[10, 10, 5], [30, 10, 15]])
 
 
+def rows_of(table):
+    """Codes of rows that have this joint table."""
+    cells = np.repeat(np.arange(table.size), table.reshape(-1))
+    return [c.astype(np.uint8) for c in np.unravel_index(cells, table.shape)]
+
+
 def simulate(relation, rows_public, beta, variations, times=2000):
     """(certificates, true worst error, true TVs)."""
     charges = [
@@ -71,7 +77,7 @@ def simulate(relation, rows_public, beta, variations, times=2000):
     for _ in range(times):
         measured = curator.rows(c.ROWS) if rows_public is None else None
         found.append(
-            c.certify(curator, plan, CLIQUES, fixed, size, beta=beta, rows_measured=measured)
+            c.certify(curator, plan, CLIQUES, rows_of(FIXED), beta=beta, rows_measured=measured)
         )
     return found, worst, tvs
 
@@ -138,19 +144,14 @@ def test_the_charge_costs_what_was_set_aside():
 def test_perfect_rows_get_noise_and_margin_only():
     plan = Plan((c.worst_charge(Fraction(50)),))
     curator = Curator(Counts(TRUE), Charges(plan), Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
-    certificate = c.certify(
-        curator, plan, [(0, 1)], [TRUE], int(TRUE.sum()), beta=0.05, rows_measured=None
-    )
+    certificate = c.certify(curator, plan, [(0, 1)], rows_of(TRUE), beta=0.05, rows_measured=None)
     assert certificate.bound < 0.01
 
 
 def test_the_bound_grows_with_the_workload():
     plan = Plan((c.worst_charge(Fraction(10**6)),))
     curator = Curator(Counts(TRUE), Charges(plan), Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
-    size = int(FIXED.sum())
-    small = c.certify(curator, plan, [(1,)], [FIXED.sum(0)], size, beta=0.05, rows_measured=None)
-    large = c.certify(
-        curator, plan, [(1,), (0,), (0, 1)], [FIXED.sum(0), FIXED.sum(1), FIXED], size,
-        beta=0.05, rows_measured=None,
-    )  # fmt: skip
+    rows = rows_of(FIXED)
+    small = c.certify(curator, plan, [(1,)], rows, beta=0.05, rows_measured=None)
+    large = c.certify(curator, plan, CLIQUES, rows, beta=0.05, rows_measured=None)
     assert small.bound <= large.bound + 1e-3

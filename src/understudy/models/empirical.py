@@ -44,7 +44,8 @@ class Empirical:
     @classmethod
     def of(cls, shape: tuple[int, ...], records: NDArray[np.integer[Any]]) -> Empirical:
         """From one record a row."""
-        return cls(shape, tuple(records[:, column] for column in range(len(shape))))
+        types = [np.min_scalar_type(size - 1) for size in shape]
+        return cls(shape, tuple(records[:, i].astype(t) for i, t in enumerate(types)))
 
     @property
     def size(self) -> int:

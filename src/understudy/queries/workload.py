@@ -126,7 +126,7 @@ class Workload:
         ]
 
     @classmethod
-    def from_json(cls, data: Any, schema: Schema) -> "Workload":
+    def from_json(cls, data: Any, schema: Schema, *, max_cells: int = MAX_CELLS) -> "Workload":
         """The workload that `to_json` or a user wrote, checked against the schema.
 
         Args:
@@ -161,7 +161,7 @@ class Workload:
                     "the marginal out if it does not matter"
                 )
             found[clique] = weight
-        _check_cells(found, schema)
+        _check_cells(found, schema, max_cells)
         return cls(tuple(Marginal(clique, weight) for clique, weight in found.items()))
 
     def describe(self, schema: Schema) -> str:
@@ -205,7 +205,7 @@ class MarginalsSpec:
         sample = "" if self.count is None else f":{self.count}@{self.seed}"
         return f"marginals:{self.k}{sample}"
 
-    def resolve(self, schema: Schema) -> Workload:
+    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
         """The workload for the modelled columns of `schema`.
 
         Raises:
@@ -239,7 +239,7 @@ class MarginalsSpec:
             # RandomState, because its stream is frozen: the short form means the same forever.
             picks = np.random.RandomState(self.seed).choice(total, self.count, replace=False)
             cliques = [_combination(int(rank), columns, self.k) for rank in picks]
-        _check_cells(cliques, schema)
+        _check_cells(cliques, schema, max_cells)
         return Workload(tuple(Marginal(clique) for clique in cliques))
 
 
@@ -257,7 +257,7 @@ def marginals(k: int, count: int | None = None, seed: int = 0) -> MarginalsSpec:
     return MarginalsSpec(k, count, seed)
 
 
-def parse(text: str | Path, schema: Schema) -> Workload:
+def parse(text: str | Path, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
     """The workload that a short form or a JSON or TOML file states.
 
     Raises:
@@ -270,7 +270,7 @@ def parse(text: str | Path, schema: Schema) -> Workload:
         count, seed = match["count"], match["seed"]
         return MarginalsSpec(
             int(match["k"]), None if count is None else int(count), int(seed or 0)
-        ).resolve(schema)
+        ).resolve(schema, max_cells=max_cells)
     path = Path(text)
     if path.suffix not in (".json", ".toml"):
         raise WorkloadError(f"the workload {str(text)!r} is not understood: {FORMS}")
@@ -283,16 +283,17 @@ def parse(text: str | Path, schema: Schema) -> Workload:
         ) from None
     except ValueError as error:  # JSON, TOML and UTF-8 errors alike; a workload is public
         raise WorkloadError(f"the workload file {str(path)!r} is malformed: {error}") from None
-    return Workload.from_json(data, schema)
+    return Workload.from_json(data, schema, max_cells=max_cells)
 
 
-def resolve(workload: WorkloadLike, schema: Schema) -> Workload:
+def resolve(workload: WorkloadLike, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
     """The workload that any accepted form means under `schema`.
 
     Args:
         workload: A `Workload`, a spec such as `marginals(3)`, a short form, a path, or a list of
             tuples of column names (or of `{"columns": ..., "weight": ...}`).
         schema: What the names mean.
+        max_cells: The largest marginal that the method at hand can serve.
 
     Raises:
         WorkloadError: Malformed, or it does not fit the schema.
@@ -304,13 +305,13 @@ def resolve(workload: WorkloadLike, schema: Schema) -> Workload:
                 f"the clique {outside[0]} points past the {len(schema.modelled)} modelled columns "
                 "of the schema"
             )
-        _check_cells(workload.cliques, schema)
+        _check_cells(workload.cliques, schema, max_cells)
         return workload
     if isinstance(workload, MarginalsSpec):
-        return workload.resolve(schema)
+        return workload.resolve(schema, max_cells=max_cells)
     if isinstance(workload, (str, Path)):
-        return parse(workload, schema)
-    return Workload.from_json(workload, schema)
+        return parse(workload, schema, max_cells=max_cells)
+    return Workload.from_json(workload, schema, max_cells=max_cells)
 
 
 def _entry(item: Any, schema: Schema) -> tuple[Clique, float]:
@@ -339,14 +340,14 @@ def _entry(item: Any, schema: Schema) -> tuple[Clique, float]:
     return tuple(sorted(schema.position(name) for name in item)), float(weight)
 
 
-def _check_cells(cliques: Iterable[Clique], schema: Schema) -> None:
+def _check_cells(cliques: Iterable[Clique], schema: Schema, max_cells: int) -> None:
     for clique in cliques:
         size = cells(schema.shape, clique)
-        if size > MAX_CELLS:
+        if size > max_cells:
             widest = max(clique, key=lambda i: schema.shape[i])
             raise WorkloadError(
                 f"the marginal {_label(clique, schema)} has {size:,} cells, more than "
-                f"{MAX_CELLS:,}: leave it out, or give its columns coarser bins or fewer "
+                f"{max_cells:,}: leave it out, or give its columns coarser bins or fewer "
                 f"categories ({schema.modelled[widest].name!r} alone has {schema.shape[widest]:,})"
             )
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from understudy.queries import Predicate, Workload, count
+from understudy.queries import MAX_CELLS, Predicate, Workload, cells, count
 from understudy.releases.certificate import Certificate
 from understudy.schema import Schema
 
@@ -68,13 +68,13 @@ def answer(
     best: tuple[float, float, tuple[int, ...]] | None = None
     codes = schema.encode(rows)
     for position, clique in enumerate(workload.cliques):
-        if not set(predicate.clique) <= set(clique):
+        if not set(predicate.clique) <= set(clique) or cells(schema.shape, clique) > MAX_CELLS:
             continue
         inner, outer = predicate.cells(clique)
         table = count(codes, schema.shape, clique) / size
 
-        def reach(cells: int, position: int = position) -> float:
-            bound = cells * certificate.bound
+        def reach(number: int, position: int = position) -> float:
+            bound = number * certificate.bound
             if certificate.variations is not None:
                 bound = min(bound, certificate.variations[position])
             return bound

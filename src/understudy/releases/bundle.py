@@ -205,7 +205,7 @@ def load(path: Path) -> Release:
         assert reserve.body is not None
         return Release(
             schema=schema,
-            workload=Workload.from_json(manifest["workload"], schema),
+            workload=Workload.from_json(manifest["workload"], schema, max_cells=2**62),
             model=load_model(path),
             rows=pq.ParquetFile(path / "synthetic.parquet").read(),
             certificate=_certificate(manifest),

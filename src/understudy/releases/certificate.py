@@ -34,6 +34,7 @@ from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.curator import VARIATION_GRID, Clique, Curator, variation_step
 from understudy.privacy.relation import Relation
+from understudy.queries import counts
 
 __all__ = ["Certificate", "certify", "forecast_margin", "variation_charge", "worst_charge"]
 
@@ -44,6 +45,8 @@ WORST = "certificate"
 VARIATION = "certificate of total variation"
 ROWS = "number of rows"
 
+# Cells up to which marginals are compared as whole tables.
+_TABULATED = 20_000_000
 # Of the failure probability, what covers a privately measured n.
 _ROWS_SHARE = 0.2
 
@@ -161,22 +164,31 @@ def certify(
     curator: Curator,
     plan: Plan,
     cliques: Sequence[Clique],
-    synthetic: Sequence[NDArray[np.int64]],
-    size: int,
+    codes: Sequence[NDArray[np.unsignedinteger[Any]]],
     *,
     beta: float,
     rows_measured: int | None,
 ) -> Certificate:
-    """Measure and bound the worst error of fixed synthetic counts. Charges are in the plan."""
-    worst = curator.worst_error(WORST, cliques, synthetic, size)
+    """Measure and bound the worst error of fixed synthetic rows, given as codes.
+
+    Charges are in the plan. Marginals that are too large to tabulate are compared cell by occupied
+    cell, with the same result.
+    """
+    size = int(codes[0].size)
+    sizes = [math.prod(curator.shape[i] for i in clique) for clique in cliques]
     variations = None
-    if VARIATION in plan:
-        noisy = curator.total_variations(VARIATION, cliques, synthetic, size)
-        variations = tuple(int(v) for v in noisy)
+    if VARIATION in plan or sum(sizes) <= _TABULATED:
+        tables = counts(codes, curator.shape, cliques)
+        worst = curator.worst_error(WORST, cliques, tables, size)
+        if VARIATION in plan:
+            noisy = curator.total_variations(VARIATION, cliques, tables, size)
+            variations = tuple(int(v) for v in noisy)
+    else:
+        worst = curator.worst_error_of_rows(WORST, cliques, codes)
     return Certificate.compute(
         plan,
         beta=beta,
-        cells=sum(table.size for table in synthetic),
+        cells=sum(sizes),
         rows=size,
         worst=worst,
         rows_measured=rows_measured,

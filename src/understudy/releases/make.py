@@ -24,6 +24,7 @@ from understudy.errors import InputError
 from understudy.game import Progress, play, silent
 from understudy.game.methods import Design, Forecast, Method
 from understudy.game.methods import method as named_method
+from understudy.game.methods.base import largest_marginal
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact, exact, split
 from understudy.privacy.cost import Charge, Gaussian, Plan
@@ -31,7 +32,7 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger, Reservation
 from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
-from understudy.queries import Workload, WorkloadLike, counts, resolve
+from understudy.queries import Workload, WorkloadLike, resolve
 from understudy.releases import certificate as certificates
 from understudy.releases.release import Release
 from understudy.schema import Schema
@@ -96,8 +97,11 @@ def prepare(
     schema.require_confirmed()
     if not schema.modelled:
         raise InputError("the schema has no column to synthesise; every one is an identifier")
-    resolved = resolve(workload if workload is not None else _default_workload(schema), schema)
     chosen = named_method(method, **(parameters or {})) if isinstance(method, str) else method
+    wanted = workload if workload is not None else _default_workload(schema)
+    resolved = resolve(wanted, schema, max_cells=largest_marginal(chosen))
+    if variations:
+        resolve(resolved, schema)  # total variations are taken over whole tables
     design = Design(schema.shape, resolved.cliques, resolved.weights, relation, rows_public)
     chosen.check(design)
 
@@ -241,13 +245,11 @@ def _draw(
     synthetic = schema.decode(codes, rng)
     progress("sampling", 1, 1)
     progress("certifying", 0, 1)
-    cliques = prepared.workload.cliques
     certificate = certificates.certify(
         curator,
         plan,
-        cliques,
-        counts(codes, schema.shape, cliques),
-        size,
+        prepared.workload.cliques,
+        codes,
         beta=prepared.beta,
         rows_measured=measured,
     )

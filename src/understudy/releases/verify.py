@@ -30,7 +30,6 @@ from understudy.privacy.cost import Gaussian, Laplace, Plan, Zcdp, event_from_js
 from understudy.privacy.curator import variation_step
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.relation import Relation
-from understudy.queries import Workload, counts
 from understudy.releases.bundle import FILES, MANIFEST, digest, load, manifest_bytes, read_manifest
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
 from understudy.releases.release import promise_words
@@ -297,13 +296,7 @@ def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
         raise _Refused("rows are not legal under the schema: " + "; ".join(problems[:3]))
     if release.model.shape != release.schema.shape:
         raise _Refused("the model is of another shape than the schema")
-    workload = Workload.from_json(manifest["workload"], release.schema)
-    cells = sum(
-        table.size
-        for table in counts(
-            release.schema.encode(release.rows), release.schema.shape, workload.cliques
-        )
-    )
+    cells = release.workload.cells(release.schema.shape)
     if cells != release.certificate.cells:
         raise _Refused(f"the workload has {cells} cells, not {release.certificate.cells}")
     return f"{release.rows.num_rows:,} rows × {release.rows.num_columns} columns, all legal"

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 from understudy.players.base import Clique, DataPlayer, Problem, QueryPlayer
 from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.relation import Relation
+from understudy.queries import MAX_CELLS
 
-__all__ = ["Design", "Forecast", "Method", "Theorem"]
+__all__ = ["Design", "Forecast", "Method", "Theorem", "largest_marginal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,11 @@ class Forecast:
     """Which tables carry that noise only, and which are model."""
     memory_bytes: float
     seconds: float
+
+
+def largest_marginal(method: Method) -> int:
+    """The most cells that a marginal may have; methods that never tabulate one say `max_cells`."""
+    return getattr(method, "max_cells", MAX_CELLS)
 
 
 @dataclass(frozen=True, slots=True)
