@@ -1,0 +1,18 @@
+"""Best responses to weighted queries over one-hot records. Nothing here meets private data."""
+
+from understudy.oracles.annealed import Annealed
+from understudy.oracles.base import (
+    History,
+    Law,
+    LazyNoise,
+    Literal,
+    Noise,
+    Oracle,
+    Records,
+    objective,
+)
+
+__all__ = [
+    "Annealed", "History", "Law", "LazyNoise", "Literal", "Noise", "Oracle", "Records",
+    "objective",
+]  # fmt: skip
