@@ -1,18 +1,19 @@
 """The compiled inner loops of the annealed oracle. Importing this file loads numba.
 
-Attribute a has atoms v = 0..size-1 at positions start[a] + v. A term c is a row of literals (slots);
-literals[c, l] = (column, low, high, negated) says that the column has an atom in low..high or, negated,
-outside; length[c] slots are used. cover[pointer[q] : pointer[q + 1]] lists the (term, slot) whose
-interval holds position q. For the current record `code`, missing[c] = (number, sum of the slots) of the
-literals of c that do not hold, so that a single missing literal is known without a search.
+Attribute a has the positions start[a]..start[a + 1] - 1, one for each of its atoms; a record is the
+position `at[a]` of every attribute. A term c is a row of literals (slots), length[c] of them:
+literals[c, l] = (column, first, past, negated) holds if first <= at[column] < past or, negated, if not.
+cover[pointer[q] : pointer[q + 1]] lists the (term, slot) whose interval holds position q.
+missing[c] = (number, sum of the slots) of the literals of c that do not hold in the record, so that a
+single missing literal is known without a search.
 
-The table of payments: every term pays its weight to those values of an attribute that make it true
+The table of payments: every term pays its weight to those positions of an attribute that make it true
 while all other attributes stay: at all its slots if no literal is missing, at the missing slot if one
-is, and nowhere if more are. So what a record gains when attribute a goes from u to v is
-    noise[v] + paid[v] - noise[u] - paid[u].
-If every literal is an equality (`plain`), table[start[a] + v] = paid[v]. Otherwise the table holds
-differences along the atoms of an attribute, so that an interval is paid by two numbers: paid[v] = the
-sum of table[start[a] + a : start[a] + a + v + 1].
+is, and nowhere if more are. So what a record gains when an attribute goes from position q to r is
+    noise[r] + paid[r] - noise[q] - paid[q].
+If every literal is one position (`plain`), the table holds paid. Otherwise it holds the differences of
+paid along an attribute, so that an interval is paid by two numbers; every attribute then has a last
+position that is no atom, with noise of minus infinity, where the intervals end.
 """
 
 from __future__ import annotations
@@ -29,57 +30,64 @@ from understudy.oracles.atoms import Atoms
 __all__ = ["Problem", "problem", "search"]
 
 _ENOUGH = 1e-9  # a gain that is not rounding
-_COLUMN, _LOW, _HIGH, _NEGATED = 0, 1, 2, 3
+_COLUMN, _FIRST, _PAST, _NEGATED = 0, 1, 2, 3
+_BROKEN = -(2**20)
 
-
-# Without its runtime: nothing is allocated here, and counting references to arrays that the caller holds
-# takes longer than the search.
+# Without numba's runtime: nothing is allocated here, and counting references to arrays that the caller
+# holds takes longer than the search.
 _OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compiled and kept on disk, or for this process alone where nothing can be written."""
     try:
-        return numba.njit(cache=True, **_OPTIONS)(function)
+        return numba.njit(cache=True, **_OPTIONS, **options)(function)
     except RuntimeError:
-        return numba.njit(**_OPTIONS)(function)
+        return numba.njit(**_OPTIONS, **options)(function)
+
+
+def _inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    return _compiled(function, forceinline=True)
 
 
 class Problem(NamedTuple):
-    """The terms over atoms, in the order the search reads them."""
+    """The terms over positions, in the order the search reads them."""
 
     start: NDArray[np.int64]
-    literals: NDArray[np.int64]
-    length: NDArray[np.int64]
+    literals: NDArray[np.int32]
+    length: NDArray[np.int32]
     weight: NDArray[np.float64]
-    pointer: NDArray[np.int64]
-    cover: NDArray[np.int64]
-    positive: NDArray[np.int64]
+    pointer: NDArray[np.int32]
+    cover: NDArray[np.int32]
+    positive: NDArray[np.int32]
     plain: bool
 
 
 def problem(atoms: Atoms) -> Problem:
-    """The terms of a history, over atoms."""
+    """The terms of a history, over the positions of its atoms."""
     terms = atoms.terms
     used = terms.columns >= 0
-    first = atoms.start[terms.columns] + terms.low
-    spans = np.where(used, terms.high - terms.low + 1, 0).reshape(-1)
+    plain = not terms.negated.any() and bool((terms.low == terms.high).all())
+    start = atoms.start if plain else atoms.start + np.arange(len(atoms.start))
+    first = start[np.maximum(terms.columns, 0)] + terms.low
+    past = first + terms.high - terms.low + 1
+    spans = np.where(used, past - first, 0).reshape(-1)
     literal = np.repeat(np.arange(spans.size), spans)
     within = np.arange(literal.size) - np.repeat(np.cumsum(spans) - spans, spans)
     position = first.reshape(-1)[literal] + within
     order = np.argsort(position, kind="stable")
-    counts = np.bincount(position, minlength=atoms.positions)
+    counts = np.bincount(position, minlength=int(start[-1]))
     width = max(1, terms.columns.shape[1])
-    parts = (terms.columns, terms.low, terms.high, terms.negated)
+    parts = (terms.columns, first, past, terms.negated.astype(np.int64))
     return Problem(
-        start=atoms.start,
-        literals=np.stack([part.astype(np.int64) for part in parts], axis=2),
-        length=used.sum(axis=1),
+        start=start,
+        literals=np.stack(parts, axis=2).astype(np.int32),
+        length=used.sum(axis=1, dtype=np.int32),
         weight=np.ascontiguousarray(terms.weights),
-        pointer=np.concatenate([[0], np.cumsum(counts)]),
-        cover=np.stack(np.divmod(literal[order], width), axis=1),
-        positive=np.flatnonzero(terms.weights > 0),
-        plain=not terms.negated.any() and bool((terms.low == terms.high).all()),
+        pointer=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+        cover=np.stack(np.divmod(literal[order], width), axis=1).astype(np.int32),
+        positive=np.flatnonzero(terms.weights > 0).astype(np.int32),
+        plain=plain,
     )
 
 
@@ -91,20 +99,20 @@ _MIX2 = np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 
-@_compiled
+@_inlined
 def _mixed(word: Any) -> Any:
     word = (word ^ (word >> _S30)) * _MIX1
     word = (word ^ (word >> _S27)) * _MIX2
     return word ^ (word >> _S31)
 
 
-@_compiled
+@_inlined
 def _uniform(stream: Any) -> Any:
     stream[0] += _GOLDEN
     return (_mixed(stream[0]) >> _S11) * 2.0**-53
 
 
-@_compiled
+@_inlined
 def _below(stream: Any, bound: Any) -> Any:
     return int(_uniform(stream) * bound)
 
@@ -112,40 +120,50 @@ def _below(stream: Any, bound: Any) -> Any:
 # -- the table of payments ---------------------------------------------------------------------------
 
 
-@_compiled
+@_inlined
+def _covers(literals: Any, c: Any, slot: Any, q: Any) -> Any:
+    return literals[c, slot, _FIRST] <= q < literals[c, slot, _PAST]
+
+
+@_inlined
+def _allows(literals: Any, c: Any, slot: Any, q: Any) -> Any:
+    return _covers(literals, c, slot, q) != (literals[c, slot, _NEGATED] == 1)
+
+
+@_inlined
 def _pay(
     c: Any, slot: Any, amount: Any, start: Any, literals: Any, plain: Any, table: Any, stale: Any
 ) -> None:
-    """Pay `amount` to the values that literal (c, slot) allows."""
+    """Pay `amount` to the positions that literal (c, slot) allows."""
     a = literals[c, slot, _COLUMN]
     stale[a] = True
-    if plain:
-        table[start[a] + literals[c, slot, _LOW]] += amount
-        return
-    at = start[a] + a
-    if literals[c, slot, _NEGATED]:
-        table[at] += amount
-        amount = -amount
-    table[at + literals[c, slot, _LOW]] += amount
-    table[at + literals[c, slot, _HIGH] + 1] -= amount
+    if not plain:
+        if literals[c, slot, _NEGATED]:
+            table[start[a]] += amount
+            amount = -amount
+        table[literals[c, slot, _PAST]] -= amount
+    table[literals[c, slot, _FIRST]] += amount
 
 
-@_compiled
+@_inlined
 def _turn(
     c: Any, slot: Any, holds: Any,
     start: Any, literals: Any, length: Any, weight: Any, plain: Any,
     missing: Any, table: Any, stale: Any,
 ) -> Any:  # fmt: skip
     """Literal (c, slot) begins to hold, or ceases to; what the record gains by term c."""
-    sign = 1 if holds else -1
     number, slots = missing[c, 0], missing[c, 1]
-    missing[c, 0], missing[c, 1] = number - sign, slots - sign * slot
+    amount = weight[c]
     if holds:
-        number, slots = number - 1, slots - slot
+        number -= 1
+        slots -= slot
+        missing[c, 0], missing[c, 1] = number, slots
+    else:
+        missing[c, 0], missing[c, 1] = number + 1, slots + slot
+        amount = -amount
     # Now `number` literals besides this one are missing, and `slots` is the sum of their slots.
     if number > 1:
         return 0.0
-    amount = sign * weight[c]
     if number == 1:
         _pay(c, slots, amount, start, literals, plain, table, stale)
         return 0.0
@@ -157,25 +175,22 @@ def _turn(
 
 @_compiled
 def _move(
-    a: Any, v: Any, noise: Any,
+    a: Any, there: Any, noise: Any,
     start: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any, plain: Any,
-    code: Any, missing: Any, table: Any, stale: Any,
+    at: Any, missing: Any, table: Any, stale: Any,
 ) -> Any:  # fmt: skip
-    """Set attribute a to v; what the record gains."""
-    u = code[a]
-    if u == v:
-        return 0.0
-    here, there = start[a] + u, start[a] + v
+    """Set attribute a to position `there`; what the record gains."""
+    here = at[a]
+    at[a] = there
     gain = noise[there] - noise[here]
-    code[a] = v
-    # A literal turns if its interval holds one of u and v, and not the other.
+    # A literal turns if its interval holds one of the two positions, and not the other.
     for side in range(2):
-        at, away = (here, v) if side == 0 else (there, u)
-        for i in range(pointer[at], pointer[at + 1]):
+        q = there if side else here
+        for i in range(pointer[q], pointer[q + 1]):
             c, slot = cover[i, 0], cover[i, 1]
             holds = side == 1
             if not plain:
-                if literals[c, slot, _LOW] <= away <= literals[c, slot, _HIGH]:
+                if _covers(literals, c, slot, here if side else there):
                     continue
                 holds = holds != (literals[c, slot, _NEGATED] == 1)
             gain += _turn(
@@ -187,19 +202,19 @@ def _move(
 @_compiled
 def _load(
     noise: Any, start: Any, literals: Any, length: Any, weight: Any, plain: Any,
-    code: Any, missing: Any, table: Any, stale: Any,
+    at: Any, missing: Any, table: Any, stale: Any,
 ) -> Any:  # fmt: skip
-    """Bring the state in line with the record `code`; what the record is worth."""
+    """Bring the state in line with the record `at`; what the record is worth."""
     for q in range(len(table)):
         table[q] = 0.0
     worth = 0.0
-    for a in range(len(code)):
+    for a in range(len(at)):
         stale[a] = True
-        worth += noise[start[a] + code[a]]
+        worth += noise[at[a]]
     for c in range(len(weight)):
         number, slots = 0, 0
         for slot in range(length[c]):
-            if not _allows(literals, c, slot, code[literals[c, slot, _COLUMN]]):
+            if not _allows(literals, c, slot, at[literals[c, slot, _COLUMN]]):
                 number += 1
                 slots += slot
         missing[c, 0], missing[c, 1] = number, slots
@@ -212,12 +227,6 @@ def _load(
     return worth
 
 
-@_compiled
-def _allows(literals: Any, c: Any, slot: Any, v: Any) -> Any:
-    inside = literals[c, slot, _LOW] <= v <= literals[c, slot, _HIGH]
-    return inside != (literals[c, slot, _NEGATED] == 1)
-
-
 # -- moves -------------------------------------------------------------------------------------------
 
 
@@ -225,29 +234,28 @@ def _allows(literals: Any, c: Any, slot: Any, v: Any) -> Any:
 def _ascend(
     sweeps: Any, noise: Any,
     start: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any, plain: Any,
-    code: Any, missing: Any, table: Any, stale: Any,
+    at: Any, missing: Any, table: Any, stale: Any,
 ) -> Any:  # fmt: skip
     """The best value of one attribute after the other, until none can be improved; the gain."""
     gain = 0.0
     for _ in range(sweeps):
         moved = False
-        for a in range(len(code)):
+        for a in range(len(at)):
             if not stale[a]:
                 continue
             stale[a] = False
-            at, shift = start[a], 0 if plain else a
-            paid, top, own, best = 0.0, -np.inf, 0.0, 0
-            for v in range(start[a + 1] - at):
-                paid = table[at + v] if plain else paid + table[at + shift + v]
-                score = noise[at + v] + paid
+            paid, top, own, best = 0.0, -np.inf, 0.0, at[a]
+            for q in range(start[a], start[a + 1]):
+                paid = table[q] if plain else paid + table[q]
+                score = noise[q] + paid
                 if score > top:
-                    top, best = score, v
-                if v == code[a]:
+                    top, best = score, q
+                if q == at[a]:
                     own = score
             if top > own + _ENOUGH:
                 gain += _move(
                     a, best, noise, start, literals, length, weight, pointer, cover, plain,
-                    code, missing, table, stale,
+                    at, missing, table, stale,
                 )  # fmt: skip
                 moved = True
         if not moved:
@@ -256,131 +264,164 @@ def _ascend(
 
 
 @_compiled
-def _best_allowed(
-    c: Any, slot: Any, noise: Any, start: Any, literals: Any, plain: Any, table: Any
-) -> Any:
-    """The best value that literal (c, slot) allows while all other attributes stay; -1: none."""
-    if plain:
-        return literals[c, slot, _LOW]
-    a = literals[c, slot, _COLUMN]
-    at = start[a]
-    paid, top, best = 0.0, -np.inf, -1
-    for v in range(start[a + 1] - at):
-        paid += table[at + a + v]
-        if noise[at + v] + paid > top and _allows(literals, c, slot, v):
-            top, best = noise[at + v] + paid, v
-    return best
+def _aim(
+    c: Any, noise: Any, start: Any, literals: Any, length: Any, plain: Any,
+    at: Any, table: Any, target: Any,
+) -> Any:  # fmt: skip
+    """For each literal of c that is missing the best position it allows, else -1; False: none."""
+    for slot in range(length[c]):
+        a = literals[c, slot, _COLUMN]
+        target[slot] = -1
+        if _allows(literals, c, slot, at[a]):
+            continue
+        if plain:
+            target[slot] = literals[c, slot, _FIRST]
+            continue
+        paid, top = 0.0, -np.inf
+        for q in range(start[a], start[a + 1]):
+            paid += table[q]
+            if noise[q] + paid > top and _allows(literals, c, slot, q):
+                top = noise[q] + paid
+                target[slot] = q
+        if target[slot] < 0:
+            return False
+    return True
 
 
 @_compiled
-def _jump(
-    c: Any, old: Any, noise: Any,
-    start: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any, plain: Any,
-    code: Any, missing: Any, table: Any, stale: Any,
+def _promise(
+    c: Any, noise: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any, plain: Any,
+    at: Any, missing: Any, target: Any, mended: Any,
 ) -> Any:  # fmt: skip
-    """Make term c true, keeping the former codes of its columns in `old`; the gain."""
+    """What the record would gain by going to `target` in the columns of c; nothing is changed.
+
+    A term falls if it held and a literal of it breaks; it rises if all its missing literals are mended
+    and none breaks. `mended` counts per term, or is very negative once one broke, and is left at 0.
+    """
     gain = 0.0
-    for slot in range(length[c]):
-        a = literals[c, slot, _COLUMN]
-        old[slot] = code[a]
-        if not _allows(literals, c, slot, code[a]):
-            v = _best_allowed(c, slot, noise, start, literals, plain, table)
-            if v < 0:
-                gain = -np.inf
-            else:
-                gain += _move(
-                    a, v, noise, start, literals, length, weight, pointer, cover, plain,
-                    code, missing, table, stale,
-                )  # fmt: skip
+    for step in range(3):  # literals that break, then literals that hold from now on, then clean up
+        for s in range(length[c]):
+            there = target[s]
+            if there < 0:
+                continue
+            here = at[literals[c, s, _COLUMN]]
+            if step == 0:
+                gain += noise[there] - noise[here]
+            for side in range(2):
+                if plain and step != 2 and side != step:
+                    continue
+                q = there if side else here
+                for i in range(pointer[q], pointer[q + 1]):
+                    term = cover[i, 0]
+                    if step == 2:
+                        mended[term] = 0
+                        continue
+                    if not plain:
+                        slot = cover[i, 1]
+                        if _covers(literals, term, slot, here if side else there):
+                            continue
+                        if ((side == 1) != (literals[term, slot, _NEGATED] == 1)) != (step == 1):
+                            continue
+                    if step == 1:
+                        mended[term] += 1
+                        if mended[term] == missing[term, 0]:
+                            gain += weight[term]
+                    elif mended[term] == 0:
+                        mended[term] = _BROKEN
+                        if missing[term, 0] == 0:
+                            gain -= weight[term]
     return gain
 
 
 @_compiled
-def _copy(rows: Any, j: Any, into: Any) -> None:
-    for a in range(len(into)):
-        into[a] = rows[j, a]
-
-
-@_compiled
 def _begin(
-    number: Any, row: Any, noise: Any, warm: Any, start: Any, code: Any, stream: Any
+    number: Any, row: Any, noise: Any, warm: Any, start: Any, plain: Any, at: Any, stream: Any
 ) -> None:
-    """Write the record of this start into `code`."""
-    if number == 0 and len(warm):
-        _copy(warm, row, code)
+    """Write the record of this start into `at`."""
+    pad = 0 if plain else 1
+    if len(warm) and number != 1 and number % 2 == 0:
+        guess = row if number == 0 else _below(stream, len(warm))
+        for a in range(len(at)):
+            at[a] = start[a] + warm[guess, a]
     elif number == (1 if len(warm) else 0):
-        for a in range(len(code)):
-            best = start[a]
+        for a in range(len(at)):
+            at[a] = start[a]
             for q in range(start[a], start[a + 1]):
-                if noise[q] > noise[best]:
-                    best = q
-            code[a] = best - start[a]
-    elif number % 2 == 0 and len(warm):
-        _copy(warm, _below(stream, len(warm)), code)
+                if noise[q] > noise[at[a]]:
+                    at[a] = q
     else:
-        for a in range(len(code)):
-            code[a] = _below(stream, start[a + 1] - start[a])
+        for a in range(len(at)):
+            at[a] = start[a] + _below(stream, start[a + 1] - start[a] - pad)
+
+
+@_inlined
+def _keep(result: Any, j: Any, start: Any, at: Any) -> None:
+    for a in range(len(at)):
+        result[j, a] = at[a] - start[a]
 
 
 @_compiled
 def _search(
     start: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any, positive: Any,
     plain: Any, noises: Any, warm: Any, begin: Any,
-    starts: Any, blocks: Any, sweeps: Any, temperature: Any, seed: Any,
-    result: Any, code: Any, missing: Any, table: Any, stale: Any, old: Any, stream: Any,
+    starts: Any, blocks: Any, sweeps: Any, temperature: Any, seed: Any, result: Any,
+    at: Any, missing: Any, table: Any, stale: Any, target: Any, mended: Any, stream: Any,
 ) -> None:  # fmt: skip
-    """The best record found for every row of `noises`; row j belongs to warm[begin + j]."""
     for j in range(len(noises)):
         noise = noises[j]
         stream[0] = _mixed(seed + np.uint64(begin + j) * _GOLDEN)
         top = -np.inf
         for number in range(starts):
-            _begin(number, begin + j, noise, warm, start, code, stream)
+            _begin(number, begin + j, noise, warm, start, plain, at, stream)
             worth = _load(
-                noise, start, literals, length, weight, plain, code, missing, table, stale
+                noise, start, literals, length, weight, plain, at, missing, table, stale
             )
             worth += _ascend(
                 sweeps, noise, start, literals, length, weight, pointer, cover, plain,
-                code, missing, table, stale,
+                at, missing, table, stale,
             )  # fmt: skip
             if worth > top:
                 top = worth
-                for a in range(len(code)):
-                    result[j, a] = code[a]
+                _keep(result, j, start, at)
             for block in range(blocks if len(positive) else 0):
                 c = positive[_below(stream, len(positive))]
-                if missing[c, 0] == 0:
-                    continue
-                gain = _jump(
-                    c, old, noise, start, literals, length, weight, pointer, cover, plain,
-                    code, missing, table, stale,
-                )  # fmt: skip
                 heat = temperature * (1.0 - (block + 1.0) / blocks)
-                if gain > _ENOUGH or (heat > 0.0 and _uniform(stream) < np.exp(gain / heat)):
-                    worth += gain + _ascend(
-                        1, noise, start, literals, length, weight, pointer, cover, plain,
-                        code, missing, table, stale,
-                    )  # fmt: skip
+                # One missing literal is a move of one attribute: the ascent has tried it.
+                if missing[c, 0] < (1 if heat > 0.0 else 2):
+                    continue
+                if not _aim(c, noise, start, literals, length, plain, at, table, target):
+                    continue
+                gain = _promise(
+                    c, noise, literals, length, weight, pointer, cover, plain,
+                    at, missing, target, mended,
+                )  # fmt: skip
+                if gain <= _ENOUGH and not (
+                    heat > 0.0 and _uniform(stream) < np.exp(gain / heat)
+                ):
                     continue
                 for slot in range(length[c]):
-                    _move(
-                        literals[c, slot, _COLUMN], old[slot], noise,
-                        start, literals, length, weight, pointer, cover, plain,
-                        code, missing, table, stale,
-                    )  # fmt: skip
+                    if target[slot] >= 0:
+                        worth += _move(
+                            literals[c, slot, _COLUMN], target[slot], noise,
+                            start, literals, length, weight, pointer, cover, plain,
+                            at, missing, table, stale,
+                        )  # fmt: skip
+                worth += _ascend(
+                    1, noise, start, literals, length, weight, pointer, cover, plain,
+                    at, missing, table, stale,
+                )  # fmt: skip
             worth += _ascend(
                 sweeps, noise, start, literals, length, weight, pointer, cover, plain,
-                code, missing, table, stale,
+                at, missing, table, stale,
             )  # fmt: skip
             if worth > top:
                 top = worth
-                for a in range(len(code)):
-                    result[j, a] = code[a]
+                _keep(result, j, start, at)
 
 
 def search(
     p: Problem,
-    noises: NDArray[np.float64],
+    noise: NDArray[np.float64],
     warm: NDArray[np.int64],
     begin: int,
     starts: int,
@@ -389,16 +430,21 @@ def search(
     temperature: float,
     seed: np.uint64,
 ) -> NDArray[np.int64]:
-    """The best record found for every row of `noises`; row j belongs to warm[begin + j]."""
-    attributes = len(p.start) - 1
-    result = np.empty((len(noises), attributes), np.int64)
+    """The best codes of atoms for every row of `noise`; row j belongs to warm[begin + j]."""
+    attributes, positions, terms = len(p.start) - 1, int(p.start[-1]), len(p.weight)
+    if not p.plain:
+        ends = p.start[1:] - np.arange(1, attributes + 1)
+        noise = np.insert(noise, ends, -np.inf, axis=1)
+    result = np.empty((len(noise), attributes), np.int64)
     _search(
-        *p, noises, warm, begin, starts, blocks, sweeps, temperature, seed, result,
+        *p, np.ascontiguousarray(noise), np.ascontiguousarray(warm), begin,
+        starts, blocks, sweeps, temperature, seed, result,
         np.zeros(attributes, np.int64),
-        np.zeros((len(p.weight), 2), np.int64),
-        np.zeros(p.start[-1] + attributes),
+        np.zeros((terms, 2), np.int32),
+        np.zeros(positions),
         np.zeros(attributes, np.bool_),
         np.zeros(p.literals.shape[1], np.int64),
+        np.zeros(terms, np.int32),
         np.zeros(1, np.uint64),
     )  # fmt: skip
     return result

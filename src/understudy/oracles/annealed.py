@@ -91,7 +91,7 @@ class Annealed:
         unit = float(np.abs(problem.weight).mean()) if len(problem.weight) else 0.0
         return _kernel.search(
             problem,
-            np.ascontiguousarray(noise),
+            noise,
             warm,
             begin,
             self.starts,
