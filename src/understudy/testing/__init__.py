@@ -29,9 +29,9 @@ from understudy.testing.sources import check_source, source_checks
 from understudy.testing.stand_ins import (
     GivenNoise,
     RecordingNoise,
-    ReplayNoise,
     StillNoise,
     StrictCharges,
+    Tape,
     TinyCounts,
 )
 
@@ -43,9 +43,9 @@ __all__ = [
     "GivenNoise",
     "PrivacyViolation",
     "RecordingNoise",
-    "ReplayNoise",
     "StillNoise",
     "StrictCharges",
+    "Tape",
     "TinyCounts",
     "check",
     "check_data_player",

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from understudy.models import Measured
-from understudy.players.base import Answer, Clique, MeasuredCell, Model, Problem, View
+from understudy.players.base import (
+    Answer,
+    Clique,
+    MeasuredCell,
+    Model,
+    PickedQuery,
+    Problem,
+    View,
+)
+from understudy.privacy.products import Products
 from understudy.testing.checks import require
 
 __all__ = ["fingerprint", "require_distribution", "require_model", "require_rows", "tiny_problem"]
@@ -125,6 +134,8 @@ def fingerprint(value: Any) -> Any:
         case MeasuredCell(clique=clique, cell=cell, value=number, sigma=sigma):
             numbers = tuple(None if x is None else float(x).hex() for x in (number, sigma))
             return ("cell", clique, cell, numbers)
+        case Products(clique=clique, literals=literals, rule=rule):
+            return ("queries", clique, fingerprint(literals), str(rule))
         case np.ndarray():
             return (str(value.dtype), value.shape, value.tobytes())
         case tuple() | list():
@@ -140,8 +151,8 @@ def fingerprint(value: Any) -> Any:
 def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
     """A released table or a released cell of a legal clique."""
     require(
-        isinstance(answer, (Measured, MeasuredCell)),
-        f"answered with a {type(answer).__name__}; expected Measured or MeasuredCell",
+        isinstance(answer, (Measured, MeasuredCell, PickedQuery)),
+        f"answered with a {type(answer).__name__}; expected Measured, MeasuredCell or PickedQuery",
     )
     clique = answer.clique
     require(
@@ -158,6 +169,15 @@ def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
             math.isfinite(answer.sigma) and answer.sigma > 0,
             f"answered for {clique} with sigma = {answer.sigma}",
         )
+    elif isinstance(answer, PickedQuery):
+        require(
+            all(
+                each.column in clique and 0 <= each.low <= each.high < shape[each.column]
+                for each in answer.query.conditions
+            ),
+            f"answered for a query on {clique} that leaves its columns or their values",
+        )
+        require(answer.sign in (-1, 1), f"answered for a query on {clique} without a side")
     else:
         index = answer.cell.index
         inside = len(index) == len(sizes) and all(

@@ -401,6 +401,10 @@ class ChoosingNoise:
     def __init__(self, chooser: Chooser) -> None:
         self._chooser = chooser
 
+    def below(self, number: int) -> int:
+        """One of `number` equally likely branches."""
+        return self._chooser.choose(np.full(number, -math.log(number)))
+
     def top_k(self, scores: np.ndarray, scale: float, k: int) -> tuple[int, ...]:
         """The k chosen indices in order, on the branch that the chooser plays."""
         from understudy.privacy.selection import log_law_top_k

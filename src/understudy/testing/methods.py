@@ -35,10 +35,9 @@ from understudy.testing.players import tiny_tables
 from understudy.testing.stand_ins import (
     Gate,
     GivenNoise,
-    RecordingNoise,
-    ReplayNoise,
     Rows,
     StrictCharges,
+    Tape,
     TinyCounts,
 )
 
@@ -193,10 +192,17 @@ def _plan_is_public(method: Method) -> None:
 
 
 def _game(
-    method: Method, design: Design, plan: Plan, charges: Charges, table: Rows, noise: Noise
+    method: Method,
+    design: Design,
+    plan: Plan,
+    charges: Charges,
+    table: Rows,
+    noise: Noise,
+    tape: Tape | None = None,
 ) -> Model:
     curator, trespasses = Gate.around(
-        Curator(TinyCounts(design.shape, table), charges, design.relation, noise, design.rows)
+        Curator(TinyCounts(design.shape, table), charges, design.relation, noise, design.rows),
+        tape,
     )
     query, data = method.players(design, plan)
     problem = design.problem(30 if design.rows is None else design.rows)
@@ -241,13 +247,13 @@ def _plays_on_ledger(method: Method, design: Design) -> None:
 def _post_processes(method: Method, design: Design) -> None:
     plan = Plan(method.charges(design, _PLAYED))
     tables = _tables(design)
-    recording, charges = RecordingNoise(SeededNoise(7)), StrictCharges(plan)
-    first = _game(method, design, plan, charges, tables["random rows"], recording)
+    tape, charges = Tape(), StrictCharges(plan)
+    first = _game(method, design, plan, charges, tables["random rows"], SeededNoise(7), tape)
     for name, table in tables.items():
-        noise, again = ReplayNoise(recording.released), StrictCharges(plan)
-        model = _game(method, design, plan, again, table, noise)
+        replay, again = tape.again(), StrictCharges(plan)
+        model = _game(method, design, plan, again, table, SeededNoise(8), replay)
         require(
-            noise.faithful and again.charged == charges.charged,
+            replay.faithful and again.charged == charges.charged,
             f"asked other questions of a table with {name} after the same answers",
         )
         require(

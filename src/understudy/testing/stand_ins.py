@@ -4,14 +4,14 @@ None of the noises here protects anyone (`private` is False). They are plugged i
 `Curator`, so that what is tested is its real scores, scales and charges:
 
 * `StillNoise` adds nothing and writes down what it was asked to perturb
-* `ReplayNoise` gives the same released numbers again, whatever the private table
+* `Tape` plays the curator's answers again, whatever the private table
 * `GivenNoise` has the exact-privacy harness play every outcome of a selection, and gives
   measurements that a test fixes
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, cast
 
@@ -26,15 +26,16 @@ from understudy.privacy.noise import Noise
 from understudy.privacy.selection import log_law
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.checks import ContractBroken
+from understudy.testing.distributions import fingerprint
 from understudy.testing.exact import Chooser, ChoosingNoise
 
 __all__ = [
     "Gate",
     "GivenNoise",
     "RecordingNoise",
-    "ReplayNoise",
     "StillNoise",
     "StrictCharges",
+    "Tape",
     "TinyCounts",
     "table_of",
 ]
@@ -65,6 +66,15 @@ class TinyCounts:
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Integers, ...]]:
         """One exact table per clique."""
         return Sensitive(tuple(table_of(self._rows, self.shape, clique) for clique in cliques))
+
+    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[tuple[Integers, Integers], ...]]:
+        """The occupied cells of each clique."""
+        found = []
+        for clique in cliques:
+            flat = table_of(self._rows, self.shape, clique).reshape(-1)
+            cells = np.flatnonzero(flat)
+            found.append((cells.astype(np.int64), flat[cells]))
+        return Sensitive(tuple(found))
 
 
 class StrictCharges:
@@ -112,6 +122,10 @@ class StillNoise:
         self.asked.append(("gaussian", np.array(values), sigma))
         return np.array(values)
 
+    def below(self, number: int) -> int:
+        """Always the first."""
+        return 0
+
     def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
         """The k largest, the first of equals first."""
         self.asked.append(("top_k", np.array(scores), scale))
@@ -138,50 +152,13 @@ class RecordingNoise:
         """See `Noise.gaussian`."""
         return self._keep(self._noise.gaussian(values, sigma))
 
+    def below(self, number: int) -> int:
+        """See `Noise.below`."""
+        return self._keep(self._noise.below(number))
+
     def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
         """See `Noise.top_k`."""
         return self._keep(self._noise.top_k(scores, scale, k))
-
-
-class ReplayNoise:
-    """Hands out what was released before, in the same order, whatever the values. NOT PRIVATE.
-
-    `faithful` turns False when other questions are asked than in the first run.
-    """
-
-    private = False
-
-    def __init__(self, released: Sequence[Any]) -> None:
-        self._left = list(released)
-        self._faithful = True
-
-    @property
-    def faithful(self) -> bool:
-        """Whether exactly the questions of the first run were asked."""
-        return self._faithful and not self._left
-
-    def _next(self, size: int | None, k: int | None) -> Any:
-        answer: Any = self._left.pop(0) if self._left else None
-        same = isinstance(answer, tuple) if size is None else np.size(answer) == size
-        if answer is None or not same or (k is not None and len(answer) != k):
-            self._faithful = False
-            raise PrivacyError(
-                "another question was asked after the same released answers; only released "
-                "numbers may steer a game"
-            )
-        return answer
-
-    def laplace(self, values: Integers, scale: float) -> Integers:
-        """What was released at this place."""
-        return np.array(self._next(np.size(values), None)).reshape(np.shape(values))
-
-    def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """What was released at this place."""
-        return np.array(self._next(np.size(values), None)).reshape(np.shape(values))
-
-    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
-        """What was selected at this place."""
-        return self._next(None, k)
 
 
 class GivenNoise(ChoosingNoise):
@@ -214,16 +191,66 @@ _PUBLIC = frozenset(
 )
 
 
+class Tape:
+    """What a curator answered, in order; `again()` plays it whatever the private table.
+
+    `faithful` turns False when other questions are asked than in the first run.
+    """
+
+    def __init__(self, recorded: Sequence[tuple[Any, Any]] | None = None) -> None:
+        self._recorded: list[tuple[Any, Any]] = []
+        self._left = None if recorded is None else list(recorded)
+        self._faithful = True
+
+    def again(self) -> Tape:
+        """The same answers for another table."""
+        return Tape(self._recorded)
+
+    @property
+    def faithful(self) -> bool:
+        """Whether exactly the questions of the first run were asked."""
+        return self._faithful and not self._left
+
+    def pass_on(self, question: Any, answer: Any) -> Any:
+        """Record an answer, or give the one recorded at this place."""
+        if self._left is None:
+            self._recorded.append((question, answer))
+            return answer
+        expected, recorded = self._left.pop(0) if self._left else (None, None)
+        if expected != question:
+            self._faithful = False
+            raise PrivacyError(
+                "another question was asked after the same released answers; only released "
+                "numbers may steer a game"
+            )
+        return recorded
+
+
 class Gate:
     """The public face of a curator; reaching for anything behind it breaks the contract.
 
-    `trespasses` keeps what was reached for, should the exception have been swallowed.
+    `trespasses` keeps what was reached for, should the exception have been swallowed. With a `tape`
+    the answers are recorded or played again; checks and charges are the curator's own either way.
     """
 
-    def __init__(self, curator: Curator) -> None:
+    def __init__(self, curator: Curator, tape: Tape | None = None) -> None:
         self.trespasses: list[str] = []
-        # In a closure, so that it is no attribute to be found.
-        self._open = lambda name: getattr(curator, name)
+
+        # In closures, so that there is no attribute to be found.
+        def reach(name: str) -> Any:
+            found = getattr(curator, name)
+            return found if tape is None or not callable(found) else taped(name, found, tape)
+
+        def taped(name: str, found: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
+            def ask(*args: Any, **named: Any) -> Any:
+                question = (name, fingerprint(args), fingerprint(sorted(named.items())))
+                return tape.pass_on(question, found(*args, **named))
+
+            # As a bound method would: who goes round the gate must be found out by what it does.
+            setattr(ask, "__self__", curator)  # noqa: B010 - no type knows this attribute
+            return ask
+
+        self._open = reach
 
     def __getattr__(self, name: str) -> Any:
         if name in _PUBLIC:
@@ -232,7 +259,7 @@ class Gate:
         raise ContractBroken(f"reached for {name!r} of the curator, which is not a question")
 
     @classmethod
-    def around(cls, curator: Curator) -> tuple[Curator, list[str]]:
+    def around(cls, curator: Curator, tape: Tape | None = None) -> tuple[Curator, list[str]]:
         """The gate, typed as the curator that it stands for, and its list of trespasses."""
-        gate = cls(curator)
+        gate = cls(curator, tape)
         return cast(Curator, gate), gate.trespasses
