@@ -31,7 +31,6 @@ __all__ = ["Problem", "problem", "search"]
 
 _ENOUGH = 1e-9  # a gain that is not rounding
 _COLUMN, _FIRST, _PAST, _NEGATED = 0, 1, 2, 3
-_BROKEN = -(2**20)
 
 # Without numba's runtime: nothing is allocated here, and counting references to arrays that the caller
 # holds takes longer than the search.
@@ -56,6 +55,7 @@ class Problem(NamedTuple):
     start: NDArray[np.int64]
     literals: NDArray[np.int32]
     length: NDArray[np.int32]
+    blank: NDArray[np.int32]
     weight: NDArray[np.float64]
     pointer: NDArray[np.int32]
     cover: NDArray[np.int32]
@@ -79,10 +79,14 @@ def problem(atoms: Atoms) -> Problem:
     counts = np.bincount(position, minlength=int(start[-1]))
     width = max(1, terms.columns.shape[1])
     parts = (terms.columns, first, past, terms.negated.astype(np.int64))
+    wanting = used & ~terms.negated  # what is missing in a record outside every interval
     return Problem(
         start=start,
         literals=np.stack(parts, axis=2).astype(np.int32),
         length=used.sum(axis=1, dtype=np.int32),
+        blank=np.stack([wanting.sum(axis=1), wanting @ np.arange(used.shape[1])], axis=1).astype(
+            np.int32
+        ),
         weight=np.ascontiguousarray(terms.weights),
         pointer=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
         cover=np.stack(np.divmod(literal[order], width), axis=1).astype(np.int32),
@@ -201,29 +205,30 @@ def _move(
 
 @_compiled
 def _load(
-    noise: Any, start: Any, literals: Any, length: Any, weight: Any, plain: Any,
-    at: Any, missing: Any, table: Any, stale: Any,
+    noise: Any, start: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any,
+    plain: Any, blank: Any, at: Any, missing: Any, table: Any, stale: Any,
 ) -> Any:  # fmt: skip
     """Bring the state in line with the record `at`; what the record is worth."""
     for q in range(len(table)):
         table[q] = 0.0
+    for c in range(len(weight)):
+        missing[c, 0], missing[c, 1] = blank[c, 0], blank[c, 1]
     worth = 0.0
     for a in range(len(at)):
         stale[a] = True
         worth += noise[at[a]]
+        for i in range(pointer[at[a]], pointer[at[a] + 1]):
+            c, slot = cover[i, 0], cover[i, 1]
+            sign = 1 if literals[c, slot, _NEGATED] else -1
+            missing[c, 0] += sign
+            missing[c, 1] += sign * slot
     for c in range(len(weight)):
-        number, slots = 0, 0
-        for slot in range(length[c]):
-            if not _allows(literals, c, slot, at[literals[c, slot, _COLUMN]]):
-                number += 1
-                slots += slot
-        missing[c, 0], missing[c, 1] = number, slots
-        if number == 0:
+        if missing[c, 0] == 0:
             worth += weight[c]
             for slot in range(length[c]):
                 _pay(c, slot, weight[c], start, literals, plain, table, stale)
-        elif number == 1:
-            _pay(c, slots, weight[c], start, literals, plain, table, stale)
+        elif missing[c, 0] == 1:
+            _pay(c, missing[c, 1], weight[c], start, literals, plain, table, stale)
     return worth
 
 
@@ -265,71 +270,87 @@ def _ascend(
 
 @_compiled
 def _aim(
-    c: Any, noise: Any, start: Any, literals: Any, length: Any, plain: Any,
+    c: Any, noise: Any, start: Any, literals: Any, length: Any, weight: Any, plain: Any,
     at: Any, table: Any, target: Any,
 ) -> Any:  # fmt: skip
-    """For each literal of c that is missing the best position it allows, else -1; False: none."""
+    """For each missing literal of c the best position it allows, else -1; a guess of the gain.
+
+    The guess adds up what every column gains alone, and the weight of c: it is the gain unless some
+    other term has literals at two of the positions that are left or reached. -inf: c cannot be true.
+    """
+    guess = weight[c]
     for slot in range(length[c]):
         a = literals[c, slot, _COLUMN]
         target[slot] = -1
         if _allows(literals, c, slot, at[a]):
             continue
         if plain:
-            target[slot] = literals[c, slot, _FIRST]
+            q = literals[c, slot, _FIRST]
+            target[slot] = q
+            guess += noise[q] + table[q] - noise[at[a]] - table[at[a]]
             continue
-        paid, top = 0.0, -np.inf
+        paid, top, own = 0.0, -np.inf, 0.0
         for q in range(start[a], start[a + 1]):
             paid += table[q]
+            if q == at[a]:
+                own = noise[q] + paid
             if noise[q] + paid > top and _allows(literals, c, slot, q):
                 top = noise[q] + paid
                 target[slot] = q
-        if target[slot] < 0:
-            return False
-    return True
+        guess += top - own
+    return guess
+
+
+@_inlined
+def _true(literals: Any, length: Any, c: Any, at: Any) -> Any:
+    holds = True
+    for slot in range(length[c]):
+        holds &= _allows(literals, c, slot, at[literals[c, slot, _COLUMN]])
+    return holds
 
 
 @_compiled
 def _promise(
     c: Any, noise: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any, plain: Any,
-    at: Any, missing: Any, target: Any, mended: Any,
+    at: Any, missing: Any, target: Any, seen: Any, stamp: Any,
 ) -> Any:  # fmt: skip
-    """What the record would gain by going to `target` in the columns of c; nothing is changed.
+    """What the record would gain by going to `target` in the columns of c.
 
-    A term falls if it held and a literal of it breaks; it rises if all its missing literals are mended
-    and none breaks. `mended` counts per term, or is very negative once one broke, and is left at 0.
+    Only terms with a literal at a position that is left or reached can change. One that held falls with
+    its first literal that breaks; one that did not hold rises when as many literals are mended as were
+    missing, unless another broke. seen[term] - stamp counts them, so a fresh stamp clears all counts.
     """
     gain = 0.0
-    for step in range(3):  # literals that break, then literals that hold from now on, then clean up
-        for s in range(length[c]):
-            there = target[s]
-            if there < 0:
-                continue
-            here = at[literals[c, s, _COLUMN]]
-            if step == 0:
-                gain += noise[there] - noise[here]
-            for side in range(2):
-                if plain and step != 2 and side != step:
-                    continue
-                q = there if side else here
-                for i in range(pointer[q], pointer[q + 1]):
-                    term = cover[i, 0]
-                    if step == 2:
-                        mended[term] = 0
+    for slot in range(length[c]):
+        if target[slot] >= 0:
+            a = literals[c, slot, _COLUMN]
+            gain += noise[target[slot]] - noise[at[a]]
+            at[a], target[slot] = target[slot], at[a]
+    for slot in range(length[c]):
+        if target[slot] < 0:
+            continue
+        here, there = target[slot], at[literals[c, slot, _COLUMN]]
+        for side in range(2):
+            q = there if side else here
+            for i in range(pointer[q], pointer[q + 1]):
+                term = cover[i, 0]
+                breaks = side == 0
+                if not plain:
+                    if _covers(literals, term, cover[i, 1], here if side else there):
                         continue
-                    if not plain:
-                        slot = cover[i, 1]
-                        if _covers(literals, term, slot, here if side else there):
-                            continue
-                        if ((side == 1) != (literals[term, slot, _NEGATED] == 1)) != (step == 1):
-                            continue
-                    if step == 1:
-                        mended[term] += 1
-                        if mended[term] == missing[term, 0]:
-                            gain += weight[term]
-                    elif mended[term] == 0:
-                        mended[term] = _BROKEN
-                        if missing[term, 0] == 0:
-                            gain -= weight[term]
+                    breaks = breaks != (literals[term, cover[i, 1], _NEGATED] == 1)
+                if breaks:
+                    if missing[term, 0] == 0 and seen[term] < stamp:
+                        seen[term] = stamp
+                        gain -= weight[term]
+                else:
+                    seen[term] = max(seen[term], stamp) + 1
+                    if seen[term] == stamp + missing[term, 0] and _true(literals, length, term, at):
+                        gain += weight[term]
+    for slot in range(length[c]):
+        if target[slot] >= 0:
+            a = literals[c, slot, _COLUMN]
+            at[a], target[slot] = target[slot], at[a]
     return gain
 
 
@@ -362,11 +383,12 @@ def _keep(result: Any, j: Any, start: Any, at: Any) -> None:
 
 @_compiled
 def _search(
-    start: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any, positive: Any,
-    plain: Any, noises: Any, warm: Any, begin: Any,
-    starts: Any, blocks: Any, sweeps: Any, temperature: Any, seed: Any, result: Any,
-    at: Any, missing: Any, table: Any, stale: Any, target: Any, mended: Any, stream: Any,
+    start: Any, literals: Any, length: Any, blank: Any, weight: Any, pointer: Any, cover: Any,
+    positive: Any, plain: Any, noises: Any, warm: Any, begin: Any,
+    starts: Any, blocks: Any, sweeps: Any, temperature: Any, margin: Any, seed: Any, result: Any,
+    at: Any, missing: Any, table: Any, stale: Any, target: Any, seen: Any, stream: Any,
 ) -> None:  # fmt: skip
+    stamp = 0
     for j in range(len(noises)):
         noise = noises[j]
         stream[0] = _mixed(seed + np.uint64(begin + j) * _GOLDEN)
@@ -374,8 +396,9 @@ def _search(
         for number in range(starts):
             _begin(number, begin + j, noise, warm, start, plain, at, stream)
             worth = _load(
-                noise, start, literals, length, weight, plain, at, missing, table, stale
-            )
+                noise, start, literals, length, weight, pointer, cover, plain, blank,
+                at, missing, table, stale,
+            )  # fmt: skip
             worth += _ascend(
                 sweeps, noise, start, literals, length, weight, pointer, cover, plain,
                 at, missing, table, stale,
@@ -389,15 +412,16 @@ def _search(
                 # One missing literal is a move of one attribute: the ascent has tried it.
                 if missing[c, 0] < (1 if heat > 0.0 else 2):
                     continue
-                if not _aim(c, noise, start, literals, length, plain, at, table, target):
+                least = heat * np.log(1.0 - _uniform(stream)) if heat > 0.0 else _ENOUGH
+                guess = _aim(c, noise, start, literals, length, weight, plain, at, table, target)
+                if guess + margin <= least:
                     continue
+                stamp += len(target) + 1
                 gain = _promise(
                     c, noise, literals, length, weight, pointer, cover, plain,
-                    at, missing, target, mended,
+                    at, missing, target, seen, stamp,
                 )  # fmt: skip
-                if gain <= _ENOUGH and not (
-                    heat > 0.0 and _uniform(stream) < np.exp(gain / heat)
-                ):
+                if gain <= least:
                     continue
                 for slot in range(length[c]):
                     if target[slot] >= 0:
@@ -428,6 +452,7 @@ def search(
     blocks: int,
     sweeps: int,
     temperature: float,
+    margin: float,
     seed: np.uint64,
 ) -> NDArray[np.int64]:
     """The best codes of atoms for every row of `noise`; row j belongs to warm[begin + j]."""
@@ -438,13 +463,13 @@ def search(
     result = np.empty((len(noise), attributes), np.int64)
     _search(
         *p, np.ascontiguousarray(noise), np.ascontiguousarray(warm), begin,
-        starts, blocks, sweeps, temperature, seed, result,
+        starts, blocks, sweeps, temperature, margin, seed, result,
         np.zeros(attributes, np.int64),
         np.zeros((terms, 2), np.int32),
         np.zeros(positions),
         np.zeros(attributes, np.bool_),
         np.zeros(p.literals.shape[1], np.int64),
-        np.zeros(terms, np.int32),
+        np.zeros(terms, np.int64),
         np.zeros(1, np.uint64),
     )  # fmt: skip
     return result

@@ -2,8 +2,8 @@
 
 Every perturbation is solved on its own. From each start, ascend until no single attribute can be
 improved (all its values are compared at once); then try to make one past query of positive weight true
-as a whole, keep or undo that by Metropolis' rule with a falling temperature, and ascend again. Without
-the jumps the search is stuck where three attributes must change together to gain anything.
+as a whole, by Metropolis' rule with a falling temperature, and ascend again. Without these jumps the
+search is stuck where three attributes must change together to gain anything.
 
 The search keeps, for every atom (value of an attribute), what the terms would pay for it if all other
 attributes stay. A move touches only the terms whose literals it turns, so time is near linear in the
@@ -33,20 +33,26 @@ class Annealed:
 
     `starts` searches per perturbation: from its warm record, from the best record for the noise alone,
     then from other rows' warm records and random ones. Each makes `blocks` jumps at a temperature that
-    falls linearly from `temperature` (in units of the mean absolute weight) to 0, and every ascent
-    makes at most `sweeps` passes over the attributes.
+    falls linearly from `temperature` to 0, and every ascent makes at most `sweeps` passes over the
+    attributes. A jump is priced in full if a first guess of its gain, which overlooks other terms that
+    share two of its columns, lacks less than `margin`. Temperature and margin are in units of the mean
+    absolute weight.
     """
 
     starts: int = 2
     blocks: int = 24
     sweeps: int = 8
-    temperature: float = 0.0
+    temperature: float = 1.0
+    margin: float = 2.0
 
     def __post_init__(self) -> None:
         if self.starts < 1 or self.sweeps < 1 or self.blocks < 0:
             raise InputError("the annealed oracle needs starts >= 1, sweeps >= 1 and blocks >= 0")
-        if not (np.isfinite(self.temperature) and self.temperature >= 0):
-            raise InputError(f"the temperature must be a number >= 0, not {self.temperature}")
+        if not (np.isfinite(self.temperature) and self.temperature >= 0 and self.margin >= 0):
+            raise InputError(
+                "temperature and margin must be numbers >= 0, "
+                f"not {self.temperature} and {self.margin}"
+            )
 
     def solve(
         self,
@@ -98,5 +104,6 @@ class Annealed:
             self.blocks,
             self.sweeps,
             self.temperature * unit,
+            self.margin * unit,
             np.uint64(rng.integers(2**63)),
         )

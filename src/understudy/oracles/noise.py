@@ -142,7 +142,7 @@ class _Lazy:
     def unfold(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         chosen = codes + self.atoms.start[:-1]
         first = np.cumsum(self.atoms.sizes) - self.atoms.sizes
-        which = self.rng.integers(0, self.atoms.sizes[chosen])
+        which = (self.rng.random(chosen.shape) * self.atoms.sizes[chosen]).astype(np.int64)
         return self.atoms.members[first[chosen] + which] - offsets(self.atoms.shape)[:-1]
 
 
@@ -155,17 +155,18 @@ class _Full:
     def values(self) -> NDArray[np.float64]:
         sizes = self.atoms.sizes
         if (sizes == 1).all():
-            return np.ascontiguousarray(self.full[:, self.atoms.members])
+            return np.take(self.full, self.atoms.members, axis=1)
         first = np.cumsum(sizes) - sizes
-        return np.maximum.reduceat(self.full[:, self.atoms.members], first, axis=1)
+        return np.maximum.reduceat(np.take(self.full, self.atoms.members, axis=1), first, axis=1)
 
     def unfold(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         chosen = codes + self.atoms.start[:-1]
         sizes = self.atoms.sizes
         first = np.cumsum(sizes) - sizes
         positions = self.atoms.members[first[chosen]]
-        for atom in np.unique(chosen[sizes[chosen] > 1]):
+        for atom in np.flatnonzero(sizes > 1):
             members = self.atoms.members[first[atom] : first[atom] + sizes[atom]]
-            rows, columns = np.nonzero(chosen == atom)
-            positions[rows, columns] = members[self.full[np.ix_(rows, members)].argmax(axis=1)]
+            column = np.searchsorted(self.atoms.start, atom, side="right") - 1
+            rows = np.flatnonzero(chosen[:, column] == atom)
+            positions[rows, column] = members[self.full[np.ix_(rows, members)].argmax(axis=1)]
         return positions - offsets(self.atoms.shape)[:-1]

@@ -1,0 +1,231 @@
+"""An exact oracle: the best response as a mixed-integer program for CP-SAT (extra `exact`).
+
+    max  Σ_i u_i c_i + <σ, x>
+    s.t. Σ_{q in attribute a} x_q = 1                      for every attribute
+         c_i <= [literal l holds]                          for all its literals, if w_i > 0
+         c_i <= Σ_l (1 - [literal l holds])                if w_i < 0: c_i is the complement
+         x, c binary
+
+with u_i = |w_i|: a term of negative weight is -|w| + |w| times its complement. [literal holds] is the
+sum of x over the atoms it allows. CP-SAT reckons in integers, so u and σ are rounded to a public grid.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import InputError, WorkError
+from understudy.oracles.atoms import Atoms
+from understudy.oracles.base import History, Noise, Records, objective
+from understudy.oracles.history import check_records, offsets
+from understudy.oracles.noise import draws
+
+__all__ = ["Exact", "Solved", "brute_force"]
+
+_LARGEST = 2**53  # of an objective in grid steps
+_UNIVERSE = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Records, what each is worth over atoms, and whether that was proven to be the maximum.
+
+    The proof is for weights and noise on the grid: a proven record is within `tolerance` of the best.
+    """
+
+    records: NDArray[np.int64]
+    values: NDArray[np.float64]
+    proven: NDArray[np.bool_]
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Exact:
+    """CP-SAT, at most `seconds` for each perturbation; the best record found if time runs out.
+
+    `grid` is the step to which weights and noise are rounded. Without `workers` > 1 a search that ends
+    in time gives the same record every time.
+    """
+
+    seconds: float = 10.0
+    grid: float = 1e-6
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if not (self.seconds > 0 and math.isfinite(self.grid) and self.grid > 0):
+            raise InputError("the exact oracle needs a time limit and a grid step above zero")
+        if self.workers < 1:
+            raise InputError(f"the exact oracle needs at least one worker, not {self.workers}")
+
+    def solve(
+        self,
+        history: History,
+        noise: Noise,
+        *,
+        warm: Records | None = None,
+        rng: np.random.Generator,
+    ) -> NDArray[np.int64]:
+        """One record per perturbation, (s, d)."""
+        return self.search(history, noise, warm=warm, rng=rng).records
+
+    def search(
+        self,
+        history: History,
+        noise: Noise,
+        *,
+        warm: Records | None = None,
+        rng: np.random.Generator,
+    ) -> Solved:
+        """As `solve`, and which records are proven to be optimal."""
+        cp_model = _cp_model()
+        atoms = Atoms.of_history(history)
+        drawn = draws(noise, atoms, rng)
+        values = drawn.values
+        guesses = _best_alone(atoms, values)
+        if warm is not None:
+            guesses = atoms.fold(check_records(warm, history.shape))
+            if len(guesses) != len(values):
+                raise InputError(f"{len(guesses)} warm records for {len(values)} perturbations")
+        weights = self._on_grid(atoms.terms.weights, "weights")
+        scores = self._on_grid(values, "noise")
+        most = int(np.abs(weights).sum()) + len(atoms.shape) * int(np.abs(scores).max(initial=0))
+        if most >= _LARGEST:
+            raise InputError(f"the grid step {self.grid} is too fine for these weights and noise")
+        program = _Program(cp_model, atoms, weights)
+        seed = int(rng.integers(2**31))
+        codes, proven = guesses.copy(), np.zeros(len(values), np.bool_)
+        for j, row in enumerate(scores):
+            found, proven[j] = program.solve(row, guesses[j], self.seconds, self.workers, seed)
+            if found is not None:
+                codes[j] = found
+        # Out of time, the first guess may still be better than what was found.
+        worth, guessed = _worth(atoms, values, codes), _worth(atoms, values, guesses)
+        worse = (worth < guessed) & ~proven
+        codes[worse] = guesses[worse]
+        tolerance = self.grid * (len(weights) + len(atoms.shape))
+        return Solved(drawn.unfold(codes), np.maximum(worth, guessed), proven, tolerance)
+
+    def _on_grid(self, numbers: NDArray[np.float64], what: str) -> NDArray[np.int64]:
+        steps = numbers / self.grid
+        if np.abs(steps).max(initial=0.0) >= _LARGEST:
+            raise InputError(f"the grid step {self.grid} is too fine for these {what}")
+        return np.rint(steps).astype(np.int64)
+
+
+class _Program:
+    """The constraints, which all perturbations share; only the objective changes."""
+
+    def __init__(self, cp_model: Any, atoms: Atoms, weights: NDArray[np.int64]) -> None:
+        self._cp = cp_model
+        self._start = atoms.start
+        self._model = cp_model.CpModel()
+        self._x = [self._model.new_bool_var("") for _ in range(atoms.positions)]
+        for begin, end in itertools.pairwise(atoms.start):
+            self._model.add_exactly_one(self._x[begin:end])
+        self._gains: list[tuple[int, Any]] = []
+        for i, weight in enumerate(weights.tolist()):
+            if weight:
+                self._add(atoms, i, weight)
+
+    def _add(self, atoms: Atoms, term: int, weight: int) -> None:
+        part = self._model.new_bool_var("")
+        literals = [
+            self._literal(atoms, term, slot)
+            for slot in range(atoms.terms.columns.shape[1])
+            if atoms.terms.columns[term, slot] >= 0
+        ]
+        if weight > 0:
+            for each in literals:
+                self._model.add(part <= each)
+        else:
+            self._model.add(part <= sum(1 - each for each in literals))
+        self._gains.append((abs(weight), part))
+
+    def _literal(self, atoms: Atoms, term: int, slot: int) -> Any:
+        terms = atoms.terms
+        begin = int(atoms.start[terms.columns[term, slot]])
+        low, high = int(terms.low[term, slot]), int(terms.high[term, slot])
+        inside = sum(self._x[begin + low : begin + high + 1])
+        return 1 - inside if terms.negated[term, slot] else inside
+
+    def solve(
+        self,
+        scores: NDArray[np.int64],
+        guess: NDArray[np.int64],
+        seconds: float,
+        workers: int,
+        seed: int,
+    ) -> tuple[NDArray[np.int64] | None, bool]:
+        """(codes of atoms or None, whether they are proven optimal)."""
+        own = [score * x for score, x in zip(scores.tolist(), self._x, strict=True)]
+        self._model.maximize(sum(own) + sum(weight * part for weight, part in self._gains))
+        self._model.clear_hints()
+        first = set((guess + self._start[:-1]).tolist())
+        for position, x in enumerate(self._x):
+            self._model.add_hint(x, position in first)
+        solver = self._cp.CpSolver()
+        solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.num_workers = workers
+        solver.parameters.random_seed = seed
+        status = solver.solve(self._model)
+        if status not in (self._cp.OPTIMAL, self._cp.FEASIBLE):
+            return None, False
+        chosen = np.array([solver.boolean_value(x) for x in self._x])
+        return np.flatnonzero(chosen) - self._start[:-1], status == self._cp.OPTIMAL
+
+
+def brute_force(
+    history: History, noise: NDArray[np.float64], *, limit: int = _UNIVERSE
+) -> NDArray[np.int64]:
+    """The best record of every perturbation, by trying all records of a small universe."""
+    size = math.prod(history.shape)
+    if size > limit:
+        raise InputError(f"{size} records are too many to try; at most {limit}")
+    universe = np.stack(np.unravel_index(np.arange(size), history.shape), axis=1)
+    values = history.evaluate(universe)
+    rows = np.asarray(noise, np.float64)
+    objective(
+        history, rows, universe[np.zeros(len(rows), np.int64)]
+    )  # refuses noise of wrong shape
+    positions = universe + offsets(history.shape)[:-1]
+    best = [int((values + row[positions].sum(axis=1)).argmax()) for row in rows]
+    return universe[best]
+
+
+def _best_alone(atoms: Atoms, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The record that is best for the noise alone."""
+    return np.stack(
+        [values[:, begin:end].argmax(axis=1) for begin, end in itertools.pairwise(atoms.start)],
+        axis=1,
+    )
+
+
+def _worth(
+    atoms: Atoms, values: NDArray[np.float64], codes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Terms and noise of codes of atoms, without the constant."""
+    terms = atoms.terms
+    history = History(
+        atoms.shape_of_atoms, terms.columns, terms.low, terms.high, terms.negated, terms.weights
+    )
+    return objective(history, values, codes)
+
+
+def _cp_model() -> Any:
+    # Both bring their own copy of HiGHS, and a process that loads the two crashes.
+    if "highspy" in sys.modules:
+        raise WorkError("OR-Tools cannot be loaded beside highspy; use a process without highspy")
+    try:
+        return importlib.import_module("ortools.sat.python.cp_model")
+    except ImportError as error:
+        raise WorkError(
+            "the exact oracle needs OR-Tools: pip install 'understudy[exact]'"
+        ) from error

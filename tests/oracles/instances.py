@@ -1,0 +1,65 @@
+"""Small random problems, as hypothesis strategies."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from understudy.oracles import History, Literal
+
+shapes = st.lists(st.integers(1, 4), min_size=1, max_size=5).map(tuple)
+weights = st.sampled_from([1.0, 1.0, 1.0, 0.5, 2.0, -1.5, 0.25])
+
+
+@st.composite
+def cells(draw, shape):
+    size = draw(st.integers(1, min(3, len(shape))))
+    clique = sorted(draw(st.permutations(range(len(shape))))[:size])
+    return clique, [draw(st.integers(0, shape[a] - 1)) for a in clique]
+
+
+@st.composite
+def literals(draw, shape):
+    clique, _ = draw(cells(shape))
+    result = []
+    for a in clique:
+        low = draw(st.integers(0, shape[a] - 1))
+        high = draw(st.integers(low, shape[a] - 1))
+        result.append(Literal(a, low, high, draw(st.booleans())))
+    return result
+
+
+@st.composite
+def histories(draw, general):
+    """Cells and complements with duplicates; `general`: also intervals, negations, other classes."""
+    shape = draw(shapes)
+    history = History.empty(shape)
+    for _ in range(draw(st.integers(0, 12))):
+        weight = draw(weights)
+        if general and draw(st.booleans()):
+            kind = draw(st.sampled_from(["add_conjunction", "add_disjunction", "add_parity"]))
+            history = getattr(history, kind)(draw(literals(shape)), weight)
+        else:
+            clique, cell = draw(cells(shape))
+            for _ in range(draw(st.integers(1, 2))):
+                history = history.add(clique, cell, weight, complement=draw(st.booleans()))
+    return history
+
+
+def universe(shape):
+    return np.stack(np.unravel_index(np.arange(np.prod(shape)), shape), axis=1)
+
+
+def random_history(rng, shape, terms, general=False):
+    history = History.empty(shape)
+    for _ in range(terms):
+        clique = np.sort(rng.choice(len(shape), rng.integers(1, min(3, len(shape)) + 1), False))
+        cell = [int(rng.integers(shape[a])) for a in clique]
+        weight = float(rng.choice([1.0, 1.0, 1.0, 0.5, 2.0, rng.normal()]))
+        if general and rng.random() < 0.5:
+            parts = [
+                Literal(int(a), low, int(rng.integers(low, shape[a])), bool(rng.random() < 0.3))
+                for a, low in zip(clique, cell, strict=True)
+            ]
+            history = history.add_conjunction(parts, weight)
+        else:
+            history = history.add(clique, cell, weight, complement=bool(rng.random() < 0.4))
+    return history

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.errors import InputError
+from understudy.oracles import History, Literal, objective
+from understudy.oracles.atoms import Atoms
+
+from .instances import cells, histories, literals, shapes, universe, weights
+
+
+def holds(literal, record):
+    return (literal.low <= record[literal.column] <= literal.high) != literal.negated
+
+
+NAIVE = {
+    "add_conjunction": all,
+    "add_disjunction": any,
+    "add_parity": lambda truths: sum(truths) % 2 == 1,
+}
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_every_query_class_is_what_it_says(data):
+    shape = data.draw(shapes)
+    history, naive, records = History.empty(shape), 0.0, universe(shape)
+    for _ in range(data.draw(st.integers(0, 6))):
+        weight, kind = data.draw(weights), data.draw(st.sampled_from(sorted(NAIVE)))
+        parts = data.draw(literals(shape))
+        history = getattr(history, kind)(parts, weight)
+        naive = naive + weight * np.array(
+            [float(NAIVE[kind]([holds(part, record) for part in parts])) for record in records]
+        )
+    np.testing.assert_allclose(history.evaluate(records), naive + np.zeros(len(records)), atol=1e-9)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_one_by_one_and_all_at_once_are_the_same(data):
+    shape = data.draw(shapes)
+    added = data.draw(st.lists(st.tuples(cells(shape), weights, st.booleans()), max_size=8))
+    one = History.empty(shape)
+    width = max((len(clique) for (clique, _), _, _ in added), default=0)
+    columns = np.full((len(added), width), -1)
+    codes = np.zeros((len(added), width), int)
+    for i, ((clique, cell), weight, complement) in enumerate(added):
+        one = one.add(clique, cell, weight, complement=complement)
+        columns[i, : len(clique)], codes[i, : len(clique)] = clique, cell
+    signs = np.array([c for _, _, c in added], bool)
+    many = History.empty(shape).add_many(columns, codes, [w for _, w, _ in added], signs)
+    np.testing.assert_array_equal(one.columns, many.columns)
+    np.testing.assert_array_equal(one.values, many.values)
+    np.testing.assert_allclose(one.weights, many.weights, atol=1e-12)
+    assert one.constant == pytest.approx(many.constant)
+
+
+def test_a_cell_and_its_complement_collapse():
+    history = (
+        History.empty((3, 3)).add((0, 1), (2, 0), 2.0).add((1, 0), (0, 2), 0.5, complement=True)
+    )
+    assert history.terms == 1
+    assert history.weights.tolist() == [1.5]
+    assert history.constant == 0.5
+    assert history.evaluate(np.array([[2, 0], [0, 0]])).tolist() == [2.0, 0.5]
+
+
+def test_a_shorter_and_a_longer_cell_are_two_terms():
+    history = (
+        History.empty((3, 3)).add((0,), (0,), 1.0).add((0, 1), (0, 0), 1.0).add((0,), (0,), 1.0)
+    )
+    assert history.weights.tolist() == [2.0, 1.0]
+    assert history.columns.tolist() == [[0, -1], [0, 1]]
+
+
+def test_adding_leaves_the_old_history_alone():
+    old = History.empty((2, 2)).add((0,), (1,), 1.0)
+    old.add((0,), (1,), 5.0)
+    assert old.weights.tolist() == [1.0]
+
+
+def test_the_empty_conjunction_is_a_constant():
+    history = History.empty((2,)).add_conjunction([], 3.0)
+    assert (history.terms, history.constant) == (0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda h: h.add((0, 5), (0, 0)), "must lie in 0..1"),
+        (lambda h: h.add((0, 1), (0, 3)), "attribute 1, which has 3 values"),
+        (lambda h: h.add((0, 0), (0, 0)), "twice"),
+        (lambda h: h.add((0,), (0,), float("nan")), "finite"),
+        (lambda h: h.add((0, 1), (0,)), "same terms"),
+        (lambda h: h.add_conjunction([Literal(1, 2, 1)]), "2..1"),
+        (lambda h: h.add_parity([Literal.equal(0, 0)] * 20), "at most 12"),
+        (lambda h: h.evaluate(np.array([[0, 3]])), "outside the domain"),
+        (lambda h: h.evaluate(np.array([0, 3])), "expected"),
+        (lambda h: objective(h, np.zeros((1, 4)), np.zeros((1, 2), int)), "noise has shape"),
+        (lambda h: h.add_conjunction([Literal.at_most(1, 1)]).values, "plain equalities"),
+        (lambda _: History.empty(()), "at least one"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(build, message):
+    with pytest.raises(InputError, match=message):
+        build(History.empty((2, 3)))
+
+
+@given(histories(general=True))
+@settings(max_examples=100, deadline=None)
+def test_codes_of_one_atom_are_worth_the_same(history):
+    atoms = Atoms.of_history(history)
+    terms = atoms.terms
+    folded = History(
+        atoms.shape_of_atoms, terms.columns, terms.low, terms.high, terms.negated, terms.weights,
+        history.constant,
+    )  # fmt: skip
+    records = universe(history.shape)
+    np.testing.assert_allclose(folded.evaluate(atoms.fold(records)), history.evaluate(records))
+    assert atoms.sizes.sum() == sum(history.shape)
+    assert (atoms.sizes > 0).all()
+    assert sorted(atoms.members) == list(range(sum(history.shape)))
+
+
+def test_unmentioned_codes_are_one_atom():
+    atoms = Atoms.of_history(History.empty((100, 5)).add((0,), (7,)).add((0,), (50,)))
+    assert atoms.shape_of_atoms == (3, 1)
+    assert atoms.sizes.tolist() == [1, 1, 98, 5]

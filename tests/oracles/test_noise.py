@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from understudy.errors import InputError
+from understudy.oracles import History, Law, LazyNoise
+from understudy.oracles.atoms import Atoms
+from understudy.oracles.exact import brute_force
+from understudy.oracles.noise import draws
+
+ROWS = 4000
+
+
+@pytest.mark.parametrize("law", Law)
+@pytest.mark.parametrize("count", [1, 2, 7, 1000])
+def test_a_maximum_has_the_law_of_a_maximum(law, count):
+    rng = np.random.default_rng([count, len(law)])
+    lazy = law.draw_maxima(np.array([count]), ROWS, rng)[:, 0]
+    full = law.draw((ROWS, count), rng).max(axis=1)
+    assert stats.ks_2samp(lazy, full).pvalue > 1e-4
+    more = law.draw((ROWS, count + 1 + count // 5), rng).max(axis=1)
+    assert stats.ks_2samp(lazy, more).pvalue < 1e-3  # the test can fail
+
+
+@pytest.mark.parametrize("law", Law)
+def test_lazy_noise_chooses_records_by_the_same_law(law):
+    history = (
+        History.empty((2, 6))
+        .add((0, 1), (1, 2), 1.0)
+        .add((1,), (4,), -0.5)
+        .add((0, 1), (0, 5), 0.7)
+    )
+    noise = LazyNoise(law, (0.6, 0.4), ROWS)
+    rng = np.random.default_rng(5)
+    full = brute_force(history, noise.draw(history.shape, rng))
+    atoms = Atoms.of_history(history)
+    drawn = draws(noise, atoms, rng)
+    terms = atoms.terms
+    folded = History(
+        atoms.shape_of_atoms, terms.columns, terms.low, terms.high, terms.negated, terms.weights
+    )
+    lazy = drawn.unfold(brute_force(folded, drawn.values))
+    assert atoms.shape_of_atoms == (2, 4)
+    tables = [np.bincount(rows @ [6, 1], minlength=12) for rows in (full, lazy)]
+    assert stats.chi2_contingency(np.array(tables)).pvalue > 1e-4
+    wrong = brute_force(history, LazyNoise(law, (0.3, 0.8), ROWS).draw(history.shape, rng))
+    table = np.array([tables[0], np.bincount(wrong @ [6, 1], minlength=12)])
+    assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue < 1e-4
+
+
+def test_no_noise_is_zero_and_chooses_uniformly_in_an_atom():
+    atoms = Atoms.of_history(History.empty((5,)).add((0,), (3,), -1.0))
+    drawn = draws(LazyNoise(Law.GUMBEL, 0.0, ROWS), atoms, np.random.default_rng(0))
+    assert not drawn.values.any()
+    chosen = drawn.unfold(np.full((ROWS, 1), 1))[:, 0]
+    assert stats.chisquare(np.bincount(chosen)[[0, 1, 2, 4]]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        (lambda: LazyNoise(Law.LAPLACE, -1.0, 3), ">= 0"),
+        (lambda: LazyNoise(Law.LAPLACE, 1.0, 0), "at least one"),
+        (lambda: LazyNoise(Law.LAPLACE, (1.0, 1.0, 1.0), 3), "3 noise scales for 2"),
+        (lambda: np.zeros((3, 4)), r"expected \(rows, 5\)"),
+        (lambda: np.full((3, 5), np.nan), "finite"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(noise, message):
+    atoms = Atoms.of_history(History.empty((2, 3)))
+    with pytest.raises(InputError, match=message):
+        draws(noise(), atoms, np.random.default_rng(0))
