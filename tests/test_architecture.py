@@ -19,8 +19,8 @@ SRC = Path(understudy.__file__).parent
 # A room imports only from itself and from rooms before it.
 ORDER = (
     "_version", "errors", "privacy", "schema", "demo", "queries", "source", "oracles", "models",
-    "players", "game", "nets", "learn", "releases", "audit", "report", "cli", "web", "__main__",
-    "testing",
+    "players", "game", "nets", "learn", "releases", "bench", "audit", "report", "cli", "web",
+    "__main__", "testing",
 )  # fmt: skip
 
 # Besides the order: post-processing does not know the room of private answers.

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from understudy._version import __version__
 from understudy.cli import (
     answer,
+    bench,
     demo,
     ledger,
     methods,
@@ -65,6 +66,7 @@ app = typer.Typer(
 _MAKE, _USE = "Make a release", "Use a release"
 _ORDER = (
     "schema", "plan", "release", "methods", "verify", "sample", "answer", "ledger", "demo",
+    "bench",
 )  # fmt: skip
 _KEEP, _TRY = "Keep account", "Try it"
 
@@ -77,6 +79,7 @@ app.command("sample", rich_help_panel=_USE)(sample.sample)
 app.command("answer", rich_help_panel=_USE)(answer.answer)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_KEEP)
 app.command("demo", rich_help_panel=_TRY)(demo.demo)
+app.add_typer(bench.app, name="bench", rich_help_panel=_TRY)
 
 
 def _version(asked: bool) -> None:

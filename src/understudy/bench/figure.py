@@ -1,0 +1,170 @@
+"""The figure: worst error against ε and against the number of marginals, one row of axes per table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from understudy.bench import published
+from understudy.bench.game import Panel, Point
+from understudy.errors import InputError
+
+__all__ = ["draw", "require_matplotlib"]
+
+# Okabe and Ito's colours, told apart by all; markers tell them apart in grey as well.
+_LOOKS: dict[str, tuple[str, str]] = {
+    "fem": ("#0072B2", "o"),
+    "sepfem": ("#56B4E9", "s"),
+    "dualquery": ("#E69F00", "^"),
+    "dqrs": ("#D55E00", "v"),
+    "mwem": ("#CC79A7", "D"),
+    "frankwolfe": ("#8C6D1F", "P"),
+    "hdmm": ("#7A7A7A", "X"),
+    "auto": ("#009E73", "*"),
+}
+_PUBLISHED = "#1A1A1A"
+_INK, _FAINT = "#333333", "#DDDDDD"
+_STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial", "sans-serif"],
+    "font.size": 8.5,
+    "axes.edgecolor": _INK,
+    "axes.labelcolor": _INK,
+    "axes.titlecolor": "#000000",
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "text.color": _INK,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "understudy",
+}
+
+
+def require_matplotlib() -> None:
+    """Refuse before anything is run.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "drawing needs matplotlib, which is not installed: pip install 'understudy[figures]'"
+        ) from None
+
+
+def draw(panels: Sequence[Panel], points: Sequence[Point], folder: Path) -> list[Path]:
+    """Write figure.svg and figure.png; panels without a point are left out."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    rows = _grid(panels, points)
+    if not rows:
+        return []
+    width = max(len(row) for row in rows)
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(3.0 * width + 0.4, 2.75 * len(rows) + 0.9), layout="constrained")
+        axes = figure.subplots(len(rows), width, squeeze=False)
+        handles: dict[str, Any] = {}
+        for place, row in zip(axes, rows, strict=True):
+            for spot, panel in zip(place, row, strict=False):
+                handles |= _panel(spot, panel, [p for p in points if p.panel == panel.name])
+            low = min(spot.get_ylim()[0] for spot in place[: len(row)])
+            high = max(spot.get_ylim()[1] for spot in place[: len(row)])
+            for spot in place[: len(row)]:
+                spot.set_ylim(low, high)
+            for spot in place[len(row) :]:
+                spot.set_axis_off()
+            place[0].set_ylabel("worst error over all cells")
+        _legend(figure, handles)
+        written = [folder / "figure.svg", folder / "figure.png"]
+        figure.savefig(written[0], metadata={"Date": None})
+        figure.savefig(written[1], dpi=160)
+    return written
+
+
+def _grid(panels: Sequence[Panel], points: Sequence[Point]) -> list[list[Panel]]:
+    """One row a table; growing workloads after six columns."""
+    drawn = {point.panel for point in points}
+    rows: dict[str, list[Panel]] = {}
+    for panel in sorted(panels, key=lambda panel: (panel.order is None, panel.figure)):
+        if panel.name in drawn:
+            rows.setdefault(panel.bench.name, []).append(panel)
+    return [rows[name] for name in dict.fromkeys(p.bench.name for p in panels) if name in rows]
+
+
+def _panel(spot: Any, panel: Panel, points: Sequence[Point]) -> dict[str, Any]:
+    """One set of axes; what it drew, by label."""
+    growing = panel.figure == 2
+    handles: dict[str, Any] = {}
+    known = {} if growing else published.fem(panel.bench.name, panel.order)
+    if known:
+        shown = [epsilon for epsilon in panel.epsilons if epsilon in known]
+        (line,) = spot.plot(
+            [float(e) for e in shown], [known[e] for e in shown],
+            color=_PUBLISHED, linestyle=(0, (4, 2)), linewidth=1.2, marker="o", markersize=4,
+            markerfacecolor="white", zorder=2,
+        )  # fmt: skip
+        handles[published.FEM_NAME] = line
+    for method, (colour, marker) in _LOOKS.items():
+        mine = [point for point in points if point.method == method]
+        if not mine:
+            continue
+        mine.sort(key=lambda point: point.marginals if growing else float(point.epsilon))
+        x = [point.marginals if growing else float(point.epsilon) for point in mine]
+        y = [point.mean for point in mine]
+        below = [point.mean - point.min for point in mine]
+        above = [point.max - point.mean for point in mine]
+        handles[method] = spot.errorbar(
+            x, y, yerr=[below, above], color=colour, marker=marker, markersize=4.5,
+            markeredgecolor="white", markeredgewidth=0.4, linewidth=1.4, elinewidth=0.9,
+            capsize=1.8, zorder=3,
+        )  # fmt: skip
+    _dress(spot, panel, growing, [point.marginals for point in points])
+    return handles
+
+
+def _dress(spot: Any, panel: Panel, growing: bool, marginals: Sequence[int]) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+    spot.set_title(panel.title, fontsize=9, loc="left")
+    spot.set_xscale("log")
+    spot.set_yscale("log")
+    ticks = sorted(set(marginals)) if growing else [float(e) for e in panel.epsilons]
+    spot.xaxis.set_major_locator(FixedLocator(_apart(ticks)))
+    spot.xaxis.set_minor_locator(NullLocator())
+    spot.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if growing else f"{x:g}"))
+    spot.set_xlabel("number of 3-way marginals" if growing else "ε   (δ = 1/n²)")
+    spot.yaxis.set_major_locator(
+        FixedLocator([m * 10.0**e for e in range(-4, 1) for m in (1, 2, 5)])
+    )
+    spot.yaxis.set_minor_locator(NullLocator())
+    spot.yaxis.set_minor_formatter(NullFormatter())
+    spot.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    spot.grid(axis="y", color=_FAINT, linewidth=0.6)
+    spot.set_axisbelow(True)
+    for side in ("top", "right"):
+        spot.spines[side].set_visible(False)
+    spot.tick_params(length=2.5)
+
+
+def _apart(ticks: Sequence[float]) -> list[float]:
+    """Ticks whose labels do not run into each other on a logarithmic axis."""
+    kept: list[float] = []
+    for tick in reversed(ticks):
+        if not kept or kept[-1] / tick > 1.2:
+            kept.append(tick)
+    return kept[::-1]
+
+
+def _legend(figure: Any, handles: dict[str, Any]) -> None:
+    from understudy.game.methods import method
+
+    order = [published.FEM_NAME, *_LOOKS]
+    names = [name for name in order if name in handles]
+    words = [f"default ({method('auto').name})" if name == "auto" else name for name in names]
+    figure.legend(
+        [handles[name] for name in names], words, loc="outside upper left", ncols=len(names),
+        frameon=False, handlelength=1.8, columnspacing=1.6,
+    )  # fmt: skip

@@ -1,0 +1,138 @@
+"""The tables of the experiments: integer-coded CSV files with a domain, or the generated survey."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy import demo
+from understudy.errors import InputError
+from understudy.queries import cells
+from understudy.schema import Schema, import_mbi
+
+__all__ = ["WHERE", "Bench", "generated", "load"]
+
+WHERE = {
+    "ADULT": (
+        "ADULT is UCI Adult (archive.ics.uci.edu/dataset/2/adult), 48 842 rows, every column an "
+        "integer from 0, with a JSON file that maps each column to its number of values; the "
+        "repositories of the FEM and of the dp-query-release experiments have both files"
+    ),
+    "LOANS": (
+        "LOANS is the LendingClub table of accepted loans 2007 to 2011, 42 535 rows of 48 columns, "
+        "every column an integer from 0, with a JSON file that maps each column to its number of "
+        "values; the repository of the FEM experiments has both files"
+    ),
+}
+"""Where to get what is not there."""
+
+_SIX = {
+    "ADULT": ("education", "marital-status", "occupation", "sex", "income>50K", "age"),
+    "SURVEY": ("sex", "age", "education", "employment", "smoker", "insured"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """A public table, its schema and its codes."""
+
+    name: str
+    schema: Schema
+    table: pa.Table
+    codes: Sequence[NDArray[np.unsignedinteger[Any]]] = field(repr=False)
+
+    @classmethod
+    def of(cls, name: str, schema: Schema, table: pa.Table) -> Bench:
+        """Encode once."""
+        return cls(name, schema, table, schema.encode(table))
+
+    @property
+    def rows(self) -> int:
+        """n, public here."""
+        return self.table.num_rows
+
+    def six(self) -> Bench | None:
+        """Six columns whose universe can be enumerated, where the table is known to have them."""
+        wanted = _SIX.get(self.name, ())
+        have = {column.name for column in self.schema.columns}
+        if not wanted or not have.issuperset(wanted):
+            return None
+        columns = tuple(column for column in self.schema.columns if column.name in wanted)
+        narrow = self.table.select([column.name for column in columns])
+        return Bench.of(self.name, Schema(columns), narrow)
+
+    def errors(self, made: pa.Table, cliques: Sequence[tuple[int, ...]]) -> tuple[float, float]:
+        """(worst cell, mean total variation) of `made` over the marginals; empty cells cost nothing."""
+        fake = self.schema.encode(made)
+        real_share, fake_share = 1 / self.rows, 1 / max(made.num_rows, 1)
+        shape, worst, variation = self.schema.shape, 0.0, 0.0
+        for clique in cliques:
+            size = cells(shape, clique)
+            ours, theirs = _pack(self.codes, shape, clique), _pack(fake, shape, clique)
+            if size > 4 * self.rows:  # far more cells than rows: those that occur
+                occupied, both = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
+                ours, theirs, size = both[: ours.size], both[ours.size :], occupied.size
+            gap = np.abs(
+                np.bincount(ours, minlength=size) * real_share
+                - np.bincount(theirs, minlength=size) * fake_share
+            )
+            worst = max(worst, float(gap.max()))
+            variation += float(gap.sum()) / 2
+        return worst, variation / max(len(cliques), 1)
+
+
+def _pack(
+    codes: Sequence[NDArray[np.unsignedinteger[Any]]],
+    shape: Sequence[int],
+    clique: tuple[int, ...],
+) -> NDArray[np.int64]:
+    packed = np.zeros(codes[0].size, np.int64)
+    for column in clique:
+        packed *= shape[column]
+        packed += codes[column]
+    return packed
+
+
+def load(name: str, data: Path | None, domain: Path | None) -> Bench | None:
+    """A table in mbi's form, columns in the order of the file; None where neither path is given.
+
+    Raises:
+        InputError: One path without the other, a file that is not there, or columns that do not fit.
+    """
+    if data is None and domain is None:
+        return None
+    low, where = name.lower(), WHERE.get(name, "")
+    if data is None or domain is None:
+        raise InputError(f"--{low} and --{low}-domain go together: give both, or neither. {where}")
+    for path in (data, domain):
+        if not path.is_file():
+            raise InputError(f"{path} is not there. {where}")
+    from pyarrow import csv
+
+    facts = {column.name: column for column in import_mbi(domain).columns}
+    try:
+        table = csv.read_csv(data)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{data} is not a CSV file of integers: {error}") from None
+    missing = sorted(set(facts) - set(table.column_names))
+    if missing:
+        raise InputError(f"{data} lacks {', '.join(missing)}, which {domain} declares. {where}")
+    for column in facts:
+        if not pa.types.is_integer(table[column].type):
+            raise InputError(f"{data}: column {column!r} does not hold integers. {where}")
+    kept = [column for column in table.column_names if column in facts]
+    return Bench.of(name, Schema(tuple(facts[column] for column in kept)), table.select(kept))
+
+
+def generated(rows: int = 50_000) -> Bench:
+    """The survey of a city that does not exist."""
+    schema = demo.schema()
+    columns = schema.modelled
+    table = demo.city_health_survey(rows).select([column.name for column in columns])
+    return Bench.of("SURVEY", Schema(columns), table)

@@ -1,0 +1,176 @@
+"""`understudy bench`: small figures on the generated survey and on files."""
+
+import json
+import sys
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from cli_cases import run
+
+from understudy import demo
+from understudy.bench import Bench, Results, generated, load
+from understudy.bench.game import sizes
+from understudy.queries import counts
+from understudy.schema import Integer, Schema
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A figure of 600 generated rows."""
+    folder = tmp_path_factory.mktemp("bench") / "game"
+    done = run(*_game(folder))
+    assert done.code == 0, done.err
+    return folder, done
+
+
+def _game(folder, *more):
+    return (
+        "bench", "game", "--demo", "--rows", 600, "--out", folder, "--figure", "1", "--orders", "3",
+        "--epsilons", "0.5,1", "--runs", 1, "--methods", "fem,mwem", *more,
+    )  # fmt: skip
+
+
+def test_a_figure_and_every_run_beside_it(small):
+    folder, done = small
+    body = json.loads((folder / "results.json").read_text())
+    assert (folder / "figure.svg").stat().st_size < 300_000
+    assert (folder / "figure.png").stat().st_size > 1000
+    runs = {(one["panel"], one["method"], one["epsilon"]) for one in body["runs"]}
+    assert runs == {
+        (panel, method, epsilon)
+        for panel, method in (
+            ("SURVEY 3-way", "fem"), ("SURVEY six columns", "fem"), ("SURVEY six columns", "mwem")
+        )
+        for epsilon in ("0.5", "1")
+    }  # fmt: skip
+    for one in body["runs"]:
+        assert 0 < one["max"] <= 1
+        assert one["certificate"] > 0
+        assert one["cpu"] > 0
+        assert one["rounds"] >= 1
+        assert one["delta"] == pytest.approx(1 / 600**2)
+    assert {point["runs"] for point in body["points"]} == {1}
+    assert "SURVEY, 64 3-way marginals" in done.out
+
+
+def test_what_is_there_is_not_run_again(small):
+    folder, _ = small
+    before = json.loads((folder / "results.json").read_text())["runs"]
+    done = run(*_game(folder))
+    assert done.code == 0
+    assert "6 runs are there already, 0 are left" in done.err
+    assert json.loads((folder / "results.json").read_text())["runs"] == before
+
+
+def test_interrupting_keeps_what_was_run(tmp_path, monkeypatch):
+    from understudy.bench import game
+
+    real, seen = game.run, []
+
+    def stops(task):
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(task)
+        return real(task)
+
+    monkeypatch.setattr(game, "run", stops)
+    done = run(*_game(tmp_path / "g"))
+    assert done.code == 130
+    assert "1 runs are in" in done.err
+    assert len(Results(tmp_path / "g" / "results.json").runs) == 1
+
+
+def test_methods_that_cannot_serve_are_left_out_with_the_reason(tmp_path):
+    wide = {f"c{i}": np.zeros(20, np.int64) for i in range(3)}
+    pa.csv.write_csv(pa.table(wide), tmp_path / "t.csv")
+    (tmp_path / "t.json").write_text(json.dumps(dict.fromkeys(wide, 2000)))
+    done = run(
+        "bench", "game", "--loans", tmp_path / "t.csv", "--loans-domain", tmp_path / "t.json",
+        "--out", tmp_path / "g", "--figure", "1", "--orders", "3", "--epsilons", "1", "--runs", 1,
+        "--methods", "auto",
+    )  # fmt: skip
+    assert done.code == 0
+    assert "auto is left out" in done.err
+    assert "8,000,000,000 cells" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--adult", "none.csv"), "--adult and --adult-domain go together"),
+        (("--adult", "none.csv", "--adult-domain", "none.json"), "UCI Adult"),
+        (("--loans", "none.csv", "--loans-domain", "none.json"), "LendingClub"),
+        (("--demo", "--figure", "3"), "must be 1, 2 or both"),
+        (("--demo", "--orders", "x"), "orders = 'x'"),
+        (("--demo", "--orders", "99"), "from 1 to 14 columns"),
+        (("--demo", "--epsilons", "-1"), "epsilons = '-1'"),
+        (("--demo", "--methods", "magic"), "methods = magic"),
+    ],
+)
+def test_bad_input(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    done = run("bench", "game", "--rows", 50, "--out", "g", *arguments)
+    assert done.code == 2
+    assert words in done.err
+    assert not (tmp_path / "g").exists()
+
+
+def test_a_results_file_of_something_else(tmp_path):
+    (tmp_path / "results.json").write_text('{"runs": [1]}')
+    done = run(*_game(tmp_path))
+    assert done.code == 2
+    assert "does not hold results" in done.err
+
+
+def test_without_matplotlib_it_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = run(*_game(tmp_path / "g"))
+    assert done.code == 2
+    assert "understudy[figures]" in done.err
+
+
+def test_rounds(monkeypatch):
+    done = run("bench", "rounds", "--marginals", "1", "--columns", "4")
+    # 4 columns have 4 triples and not 100, which is said rather than measured
+    assert done.code == 2
+    assert "4" in done.err
+    done = run("bench", "rounds", "--marginals", "1,2", "--columns", "10")
+    assert done.code == 0, done.err
+    assert "query player" in done.out
+    assert "100,000" in done.out
+
+
+def test_errors_are_those_of_whole_tables():
+    rng = np.random.default_rng(0)
+    schema = Schema(tuple(Integer(name, 0, 39) for name in "abcd"))
+    tables = [
+        pa.table({name: rng.integers(0, 40, rows) % (i + 2) for i, name in enumerate("abcd")})
+        for rows in (300, 200)
+    ]
+    bench = Bench.of("T", schema, tables[0])
+    cliques = [(0,), *combinations(range(4), 2), (0, 1, 2), (0, 1, 2, 3)]
+    real, fake = (counts(schema.encode(t), schema.shape, cliques) for t in tables)
+    gaps = [np.abs(r / 300 - f / 200) for r, f in zip(real, fake, strict=True)]
+    worst, variation = bench.errors(tables[1], cliques)
+    assert worst == pytest.approx(max(gap.max() for gap in gaps), abs=1e-12)
+    assert variation == pytest.approx(np.mean([gap.sum() / 2 for gap in gaps]), abs=1e-12)
+    assert bench.errors(tables[0], cliques) == (0.0, 0.0)
+
+
+def test_files_are_read_in_the_order_of_their_columns(tmp_path):
+    (tmp_path / "t.csv").write_text("b,a,other\n1,0,5\n0,2,5\n")
+    (tmp_path / "t.json").write_text('{"a": 3, "b": 2}')
+    bench = load("ADULT", tmp_path / "t.csv", tmp_path / "t.json")
+    assert bench is not None
+    assert [column.name for column in bench.schema.columns] == ["b", "a"]
+    assert bench.schema.shape == (2, 3)
+    assert [list(column) for column in bench.codes] == [[1, 0], [0, 2]]
+
+
+def test_workloads_grow_to_all():
+    assert sizes(13, 3) == (64, 128, 256, 286)
+    assert sizes(5, 3) == (10,)
+    assert len(generated(20).schema.shape) == len(demo.schema().modelled)
