@@ -36,13 +36,14 @@ class Annealed:
     falls linearly from `temperature` to 0, and every ascent makes at most `sweeps` passes over the
     attributes. A jump is priced in full if a first guess of its gain, which overlooks other terms that
     share two of its columns, lacks less than `margin`. Temperature and margin are in units of the mean
-    absolute weight.
+    absolute weight. By default only gains are taken: with few starts, more jumps pay better than heat;
+    with many (8 and more), a temperature of 1 finds a little more.
     """
 
     starts: int = 2
-    blocks: int = 24
+    blocks: int = 32
     sweeps: int = 8
-    temperature: float = 1.0
+    temperature: float = 0.0
     margin: float = 2.0
 
     def __post_init__(self) -> None:
