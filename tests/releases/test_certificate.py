@@ -155,3 +155,48 @@ def test_the_bound_grows_with_the_workload():
     small = c.certify(curator, plan, [(1,)], rows, beta=0.05, rows_measured=None)
     large = c.certify(curator, plan, CLIQUES, rows, beta=0.05, rows_measured=None)
     assert small.bound <= large.bound + 1e-3
+
+
+def certified(population, rows_public=100, rows_measured=None):
+    plan = Plan((c.worst_charge(Fraction(1, 200)), Charge(c.ROWS, Gaussian(3.0))))
+    return c.Certificate.compute(
+        plan,
+        beta=0.05,
+        cells=40,
+        rows=50,
+        worst=64,
+        rows_measured=rows_measured,
+        rows_public=rows_public,
+        population=population,
+    )
+
+
+def test_the_population_adds_what_sampling_does():
+    """bound + sqrt(ln(2|Q|/beta)/(2n)), n from below where it is private, at most one."""
+    plain, asked = certified(False, 10_000), certified(True, 10_000)
+    margin = math.sqrt(math.log(2 * 40 / 0.05) / 20_000)
+    assert asked.population == pytest.approx(plain.bound + margin)
+    assert (asked.bound, plain.population) == (plain.bound, None)
+    private = certified(True, None, 10_000)
+    assert private.population - private.bound > margin
+    assert certified(True, 1).population == 1.0
+
+
+def test_only_methods_that_ask_speak_of_the_population():
+    plain, asked = certified(False), certified(True)
+    assert "population" not in str(plain)
+    assert "population" not in plain.to_json()
+    assert str(asked).startswith(str(plain))
+    assert f"{asked.population:.4f} (90 % confidence)" in str(asked)
+    for each in (plain, asked):
+        assert c.Certificate.from_json(each.to_json()) == each
+
+
+def test_samples_stay_within_the_population_margin():
+    """Hoeffding for all cells at once: fails in at most beta of the samples, and half of it fails."""
+    rng = np.random.default_rng(0)
+    law, n, beta = rng.dirichlet(np.full(30, 3.0)), 200, 0.2
+    off = np.abs(rng.multinomial(n, law, size=4_000) / n - law).max(axis=1)
+    margin = c.population_margin(law.size, n, beta)
+    assert (off > margin).mean() <= beta
+    assert (off > margin / 4).mean() > beta

@@ -16,6 +16,11 @@ m = ⌈σ·z_{(1−β)^{1/J}}⌉ (Šidák; the noises are independent). TV_j bou
 about the columns of marginal j.
 
 The statement is about these rows and this table; only the noise of the certificate is random.
+
+Population, for methods that ask: where the n rows are independent draws from a population P, all |Q|
+cells at once satisfy |q(D) − q(P)| ≤ √(ln(2|Q|/β')/(2n)) with probability 1 − β' (Hoeffding), so the
+worst error against P is at most bound + √(ln(2|Q|/β')/(2n)) with probability 1 − β − β'. No other
+algorithm and no further charge is needed for it.
 """
 
 from __future__ import annotations
@@ -36,7 +41,10 @@ from understudy.privacy.curator import VARIATION_GRID, Clique, Curator, variatio
 from understudy.privacy.relation import Relation
 from understudy.queries import counts
 
-__all__ = ["Certificate", "certify", "forecast_margin", "variation_charge", "worst_charge"]
+__all__ = [
+    "Certificate", "certify", "forecast_margin", "population_margin",
+    "variation_charge", "worst_charge",
+]  # fmt: skip
 
 LATTICE = 64
 """Errors are measured in units of 1/64 row."""
@@ -64,12 +72,19 @@ def variation_charge(
     return Charge(VARIATION, Gaussian.within(rho, step=step, changes=marginals))
 
 
+def population_margin(queries: int, rows: int, beta: float) -> float:
+    """√(ln(2|Q|/β)/(2n)): how far a sample of n rows is from its population on any of |Q| queries."""
+    return math.sqrt(math.log(2 * max(queries, 1) / beta) / (2 * max(rows, 1)))
+
+
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """What is certified about the bundled synthetic rows, at confidence 1 − beta, all of it at once.
 
     `bound`: no cell of the workload is off by more than this share of the rows.
     `variations`: per marginal of the workload, a bound on its total variation; None if not asked for.
+    `population`: the same as `bound` for the population that the rows were drawn from, at confidence
+    1 − 2·beta; None unless the method asked for it.
     The remaining fields are the released numbers from which a stranger recomputes both.
     """
 
@@ -82,6 +97,7 @@ class Certificate:
     rows_public: int | None
     variations: tuple[float, ...] | None = None
     variations_measured: tuple[int, ...] | None = None
+    population: float | None = None
 
     def __str__(self) -> str:
         text = (
@@ -90,11 +106,16 @@ class Certificate:
         )
         if self.variations is not None:
             text += f"; total variation of every marginal ≤ {max(self.variations):.4f}"
+        if self.population is not None:
+            text += (
+                f"; against a population that the rows were drawn from independently "
+                f"≤ {self.population:.4f} ({100 * (1 - 2 * self.beta):g} % confidence)"
+            )
         return text
 
     def to_json(self) -> dict[str, Any]:
         """For the bundle."""
-        return {
+        body: dict[str, Any] = {
             "bound": self.bound,
             "beta": self.beta,
             "cells": self.cells,
@@ -107,6 +128,9 @@ class Certificate:
                 None if self.variations_measured is None else list(self.variations_measured)
             ),
         }
+        if self.population is not None:
+            body["population"] = self.population
+        return body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Certificate:
@@ -128,6 +152,7 @@ class Certificate:
         rows_measured: int | None,
         rows_public: int | None,
         variations_measured: tuple[int, ...] | None = None,
+        population: bool = False,
     ) -> Certificate:
         """The bounds, from released numbers and the planned noise alone."""
         worst_beta, rows_beta, variation_beta = _failures(
@@ -147,8 +172,10 @@ class Certificate:
                 min(1.0, max(0.0, (v + margin) / (2 * VARIATION_GRID * n)))
                 for v in variations_measured
             )
+        bound = min(1.0, max(0.0, bound))
+        beyond = min(1.0, bound + population_margin(cells, n, beta)) if population else None
         return cls(
-            min(1.0, max(0.0, bound)),
+            bound,
             beta,
             cells,
             rows,
@@ -157,6 +184,7 @@ class Certificate:
             rows_public,
             variations,
             variations_measured,
+            beyond,
         )
 
 
@@ -168,6 +196,7 @@ def certify(
     *,
     beta: float,
     rows_measured: int | None,
+    population: bool = False,
 ) -> Certificate:
     """Measure and bound the worst error of fixed synthetic rows, given as codes.
 
@@ -194,6 +223,7 @@ def certify(
         rows_measured=rows_measured,
         rows_public=curator.rows_public,
         variations_measured=variations,
+        population=population,
     )
 
 

@@ -252,6 +252,7 @@ def _draw(
         codes,
         beta=prepared.beta,
         rows_measured=measured,
+        population=bool(getattr(prepared.method, "population", False)),
     )
     reservation.settle("finished")
     progress("certifying", 1, 1)

@@ -276,6 +276,7 @@ def _certificate(manifest: Mapping[str, Any]) -> str:
         rows_measured=stated.rows_measured,
         rows_public=stated.rows_public,
         variations_measured=stated.variations_measured,
+        population=stated.population is not None,
     )
     if again != stated or manifest["certificate"].get("words") != str(stated):
         raise _Refused(f"recomputed from its measurement, the bound is {again.bound}")

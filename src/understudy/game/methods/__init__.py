@@ -7,6 +7,7 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method, Theorem
+from understudy.game.methods.frankwolfe import FrankWolfe
 from understudy.game.methods.independent import Independent
 from understudy.game.methods.mst import MST
 from understudy.game.methods.mwem import MWEM
@@ -17,6 +18,7 @@ __all__ = [
     "MWEM",
     "Design",
     "Forecast",
+    "FrankWolfe",
     "Independent",
     "Method",
     "Theorem",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 METHODS: dict[str, Callable[..., Method]] = {
+    "frankwolfe": FrankWolfe,
     "independent": Independent,
     "mst": MST,
     "mwem": MWEM,

@@ -2,5 +2,6 @@
 
 from understudy.players.data.maxent import MaximumEntropy
 from understudy.players.data.multiplicative import MultiplicativeWeights
+from understudy.players.data.softmax import SoftmaxResponse
 
-__all__ = ["MaximumEntropy", "MultiplicativeWeights"]
+__all__ = ["MaximumEntropy", "MultiplicativeWeights", "SoftmaxResponse"]

@@ -14,34 +14,31 @@ result is the average over rounds: max error ≤ √(ln|X|/(2T)) + (2/(n ε0)) l
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models import Decomposable
-from understudy.models.decomposable import project
 from understudy.players.base import Answer, MeasuredCell, Problem
+from understudy.players.data.universe import Universe, inside, log_softmax
 
 __all__ = ["MultiplicativeWeights"]
 
 # A measured share is kept off 0 and 1, from where no later answer could move it.
 _FLOOR = 1e-9
+# Weights are normalised again before their sum leaves this range.
+_RANGE = 1e60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """The log-weights, the running sum of distributions and the answers so far."""
+    """The log-weights (normalised), the running sum of distributions and the answers so far."""
 
     log_weights: NDArray[np.float64]
     total: NDArray[np.float64]
     plays: int
     answers: tuple[MeasuredCell, ...]
-
-    def marginal(self, clique: tuple[int, ...]) -> NDArray[np.float64]:
-        """See `View.marginal`."""
-        p = _softmax(self.log_weights)
-        return project(tuple(range(p.ndim)), p, clique)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +50,11 @@ class MultiplicativeWeights:
 
     def start(self, problem: Problem) -> Weights:
         """Uniform over the universe."""
-        zeros = np.zeros(problem.shape)
-        return Weights(zeros, np.zeros(problem.shape), 0, ())
+        return Weights(log_softmax(np.zeros(problem.shape)), np.zeros(problem.shape), 0, ())
 
-    def view(self, problem: Problem, state: Weights) -> Weights:
+    def view(self, problem: Problem, state: Weights) -> Universe:
         """The current distribution."""
-        return replace(state, log_weights=_log_normalised(state.log_weights))
+        return Universe(np.exp(state.log_weights))
 
     def respond(
         self,
@@ -68,42 +64,52 @@ class MultiplicativeWeights:
         rng: np.random.Generator,
     ) -> Weights:
         """One update per answer, and replays of the measured ones."""
-        total = state.total + _softmax(state.log_weights)
+        cells = [answer for answer in answers if isinstance(answer, MeasuredCell)]
         log_w = state.log_weights.copy()
-        known = state.answers
-        for answer in answers:
-            if not isinstance(answer, MeasuredCell):
-                continue
+        for answer in cells:
             if answer.value is None:
                 eta = math.sqrt(8 * math.log(max(log_w.size, 2)) / self.rounds)
-                log_w[_inside(answer)] += eta * answer.cell.sign
-            else:
-                known = (*known, answer)
-                log_w = self._replay(problem, log_w, known)
-        return Weights(_log_normalised(log_w), total, state.plays + 1, known)
+                log_w[inside(answer)] += eta * answer.cell.sign
+        fresh = tuple(answer for answer in cells if answer.value is not None)
+        known = state.answers + fresh
+        total = state.total
+        if fresh:
+            with np.errstate(divide="ignore"):
+                log_w = np.log(self._replay(problem, np.exp(log_softmax(log_w)), known))
+        elif not known:
+            total = total + np.exp(state.log_weights)
+        return Weights(log_softmax(log_w), total, state.plays + 1, known)
 
     def _replay(
-        self, problem: Problem, log_w: NDArray[np.float64], known: tuple[MeasuredCell, ...]
+        self, problem: Problem, p: NDArray[np.float64], known: tuple[MeasuredCell, ...]
     ) -> NDArray[np.float64]:
-        p = _softmax(log_w)
-        targets = _pooled(known)
+        """Project onto every measurement in turn, a few times over; changes `p` and returns it.
+
+        Only the weights inside the cell are touched: with w(x) unnormalised and W their sum, cell
+        mass m goes to share s by the factor s(1−m)/(m(1−s)) on them, and W follows.
+        """
+        targets = [
+            (p[inside(answer)], min(max(value / problem.rows, _FLOOR), 1 - _FLOOR))
+            for answer, value in _pooled(known)
+        ]
         for _ in range(max(1, self.replays)):
-            for answer, value in targets:
-                share = min(max(value / problem.rows, _FLOOR), 1 - _FLOOR)
-                where = _inside(answer)
-                mass = min(max(float(p[where].sum()), _FLOOR), 1 - _FLOOR)
-                outside = (1 - share) / (1 - mass)
-                p *= outside
-                p[where] *= (share / mass) / outside
-                # Where the cell had no mass left to scale, the rest takes all of it.
-                p /= p.sum()
-        with np.errstate(divide="ignore"):
-            return np.log(p)
+            p /= p.sum()
+            total = 1.0
+            for part, share in targets:
+                held = float(part.sum())
+                mass = min(max(held / total, _FLOOR), 1 - _FLOOR)
+                factor = share * (1 - mass) / (mass * (1 - share))
+                part *= factor
+                total += held * (factor - 1)
+                if not 1 / _RANGE < total < _RANGE:
+                    p /= p.sum()
+                    total = 1.0
+        return p
 
     def finish(self, problem: Problem, state: Weights) -> Decomposable:
         """The last distribution of a measured game, the average of an unmeasured one."""
         if state.answers or state.plays == 0:
-            return Decomposable.joint(_softmax(state.log_weights))
+            return Decomposable.joint(np.exp(state.log_weights))
         return Decomposable.joint(state.total / state.plays)
 
 
@@ -117,20 +123,3 @@ def _pooled(known: tuple[MeasuredCell, ...]) -> list[tuple[MeasuredCell, float]]
         first, value, total = sums.get(key, (answer, 0.0, 0.0))
         sums[key] = (first, value + weight * answer.value, total + weight)
     return [(first, value / total) for first, value, total in sums.values()]
-
-
-def _inside(answer: MeasuredCell) -> tuple[int | slice, ...]:
-    columns = max(answer.clique) + 1
-    where: list[int | slice] = [slice(None)] * columns
-    for column, code in zip(answer.clique, answer.cell.index, strict=True):
-        where[column] = code
-    return tuple(where)
-
-
-def _log_normalised(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
-    top = log_w.max()
-    return log_w - (top + math.log(np.exp(log_w - top).sum()))
-
-
-def _softmax(log_w: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.exp(_log_normalised(log_w))

@@ -3,5 +3,6 @@
 from understudy.players.query.exponential import ExponentialMechanism
 from understudy.players.query.fixed import FixedMarginals
 from understudy.players.query.tree import SpanningTree
+from understudy.players.query.vertex import NoisyVertex
 
-__all__ = ["ExponentialMechanism", "FixedMarginals", "SpanningTree"]
+__all__ = ["ExponentialMechanism", "FixedMarginals", "NoisyVertex", "SpanningTree"]
