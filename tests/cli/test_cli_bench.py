@@ -79,7 +79,7 @@ def test_interrupting_keeps_what_was_run(tmp_path, monkeypatch):
     monkeypatch.setattr(game, "run", stops)
     done = run(*_game(tmp_path / "g"))
     assert done.code == 130
-    assert "1 runs are in" in done.err
+    assert "has 1 of the runs" in done.err
     assert len(Results(tmp_path / "g" / "results.json").runs) == 1
 
 

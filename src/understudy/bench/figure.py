@@ -70,10 +70,7 @@ def draw(panels: Sequence[Panel], points: Sequence[Point], folder: Path) -> list
         for place, row in zip(axes, rows, strict=True):
             for spot, panel in zip(place, row, strict=False):
                 handles |= _panel(spot, panel, [p for p in points if p.panel == panel.name])
-            low = min(spot.get_ylim()[0] for spot in place[: len(row)])
-            high = max(spot.get_ylim()[1] for spot in place[: len(row)])
-            for spot in place[: len(row)]:
-                spot.set_ylim(low, high)
+            _level([spot for spot, panel in zip(place, row, strict=False) if panel.order])
             for spot in place[len(row) :]:
                 spot.set_axis_off()
             place[0].set_ylabel("worst error over all cells")
@@ -82,6 +79,14 @@ def draw(panels: Sequence[Panel], points: Sequence[Point], folder: Path) -> list
         figure.savefig(written[0], metadata={"Date": None})
         figure.savefig(written[1], dpi=160)
     return written
+
+
+def _level(spots: Sequence[Any]) -> None:
+    """One scale for the same table; six columns keep their own."""
+    for spot in spots:
+        spot.set_ylim(
+            min(each.get_ylim()[0] for each in spots), max(each.get_ylim()[1] for each in spots)
+        )
 
 
 def _grid(panels: Sequence[Panel], points: Sequence[Point]) -> list[list[Panel]]:
@@ -137,7 +142,7 @@ def _dress(spot: Any, panel: Panel, growing: bool, marginals: Sequence[int]) -> 
     spot.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if growing else f"{x:g}"))
     spot.set_xlabel("number of 3-way marginals" if growing else "ε   (δ = 1/n²)")
     spot.yaxis.set_major_locator(
-        FixedLocator([m * 10.0**e for e in range(-4, 1) for m in (1, 2, 5)])
+        FixedLocator([m * 10.0**e for e in range(-4, 1) for m in (1, 1.5, 2, 3, 5, 7)])
     )
     spot.yaxis.set_minor_locator(NullLocator())
     spot.yaxis.set_minor_formatter(NullFormatter())
@@ -153,7 +158,7 @@ def _apart(ticks: Sequence[float]) -> list[float]:
     """Ticks whose labels do not run into each other on a logarithmic axis."""
     kept: list[float] = []
     for tick in reversed(ticks):
-        if not kept or kept[-1] / tick > 1.2:
+        if not kept or kept[-1] / tick > 1.3:
             kept.append(tick)
     return kept[::-1]
 

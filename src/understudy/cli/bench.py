@@ -110,7 +110,7 @@ def game(
         _run(planned, results)
     except KeyboardInterrupt as stop:
         stop.add_note(
-            f"{len(results.runs)} runs are in {results.path}; the same command goes on from there."
+            f"{results.path} has {len(results.runs):,} of the runs; the same command goes on there."
         )
         raise
     results.save()
