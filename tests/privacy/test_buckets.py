@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, pick
+from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, layout, pick
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.curator import Curator
 from understudy.privacy.noise import OpenDPNoise
@@ -124,15 +124,16 @@ class Recording(OpenDPNoise):
 def effective_law(scores, sizes, scale):
     """log P(i) of `pick` exactly, from the integers it hands to the sampler."""
     effective = scores + np.rint(scale * np.log(sizes)).astype(np.int64)
-    width = max(1, math.isqrt(effective.size))
+    order, edges = layout(effective)
     noise = Recording()
     pick(noise, scores, sizes, scale, 1)
     groups = noise.asked[0].astype(float) / scale
     log_groups = groups - np.logaddexp.reduce(groups)
     out = np.empty(effective.size)
     for g in range(len(groups)):
-        members = effective[g * width : (g + 1) * width].astype(float) / scale
-        out[g * width : (g + 1) * width] = log_groups[g] + members - np.logaddexp.reduce(members)
+        inside = order[edges[g] : edges[g + 1]]
+        members = effective[inside].astype(float) / scale
+        out[inside] = log_groups[g] + members - np.logaddexp.reduce(members)
     return out
 
 

@@ -46,6 +46,8 @@ _PLD_RESOLUTION = 1e-4
 # The table of losses grows with the noise; beyond this a plan would take seconds to account for, and
 # zCDP, which is a few per cent looser, takes over.
 _PLD_MAX_SIGMA = 2_500.0
+# So it does with many different events; those plans are mostly selections, for which zCDP is better.
+_PLD_MAX_EVENTS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,8 @@ def _pld_epsilon(
     grouped: tuple[tuple[Event, int], ...], delta: float, interval: float
 ) -> float | None:
     """ε by privacy loss distributions, or None where an event has no usable pair."""
+    if len(grouped) > _PLD_MAX_EVENTS:
+        return None
     for event, _ in grouped:
         if isinstance(event, Zcdp):
             return None

@@ -17,9 +17,7 @@ public. A neighbour moves c by at most 1 under both relations.
 
 from __future__ import annotations
 
-import math
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,13 +25,18 @@ from numpy.typing import NDArray
 
 from understudy.privacy.noise import Noise
 
-__all__ = ["SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "pick"]
+__all__ = ["SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "layout", "pick"]
 
 UNIT = 1 << 16
 """Scores are integers in units of 1/65536 row."""
 
 SCORE_SENSITIVITY = UNIT + 3
 """How far a neighbour moves the effective score of any cell or complement."""
+
+_ALONE = 24
+
+# Up to so many cells the empty ones are listed; beyond, one is found by rejection.
+_LISTED = 1_000
 
 Integers = NDArray[np.int64]
 
@@ -46,23 +49,33 @@ def pick(
     `sizes` are whole numbers above 0 (as floats: they may pass 2^63).
     """
     effective = scores + np.rint(scale * np.log(sizes)).astype(np.int64)
-    width = max(1, math.isqrt(effective.size))
-    groups = -(-effective.size // width)
-    top = int(effective.max())
-    # Pad the last group with candidates that have no mass; they are dropped again before drawing.
-    padded = np.full(groups * width, -np.inf)
-    padded[: effective.size] = (effective - top) / scale
-    block = padded.reshape(groups, width)
-    peak = block.max(axis=1)
-    mass = peak + np.log(np.exp(block - peak[:, None]).sum(axis=1))
-    group_scores = np.rint(scale * mass).astype(np.int64) + top
+    order, edges = layout(effective)
+    ordered = effective[order]
+    top = int(ordered[0])
+    mass = (ordered - top) / scale
+    peak = mass[edges[:-1]]
+    total = np.add.reduceat(np.exp(mass - np.repeat(peak, np.diff(edges))), edges[:-1])
+    group_scores = np.rint(scale * (peak + np.log(total))).astype(np.int64) + top
     picked: list[int] = []
     for _ in range(draws):
         (group,) = noise.top_k(group_scores, scale, 1)
-        members = effective[group * width : (group + 1) * width]
-        (member,) = noise.top_k(np.ascontiguousarray(members), scale, 1)
-        picked.append(group * width + member)
+        begin, end = int(edges[group]), int(edges[group + 1])
+        member = 0 if end - begin == 1 else noise.top_k(ordered[begin:end], scale, 1)[0]
+        picked.append(int(order[begin + member]))
     return picked
+
+
+def layout(effective: Integers) -> tuple[Integers, Integers]:
+    """(order, edges): candidates from the highest score down, group g at order[edges[g]:edges[g+1]].
+
+    The first `_ALONE` are groups by themselves and later groups grow by half: few candidates are
+    compared in the first step, and a large group is seldom drawn. The law does not depend on it.
+    """
+    edges, width = [0], 1.0
+    while edges[-1] < effective.size:
+        width = 1.0 if len(edges) <= _ALONE else max(width, 8.0) * 1.5
+        edges.append(min(effective.size, edges[-1] + int(width)))
+    return np.argsort(-effective, kind="stable"), np.array(edges, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,8 +139,8 @@ class Occupied:
         kept = np.nonzero(sizes > 0)[0]
         return Candidates(every[kept], sizes[kept], touched, self._values, kept)
 
-    def resolve(self, candidates: Candidates, bucket: int) -> int:
-        """A cell of the bucket, uniformly; cryptographic and exact."""
+    def resolve(self, candidates: Candidates, bucket: int, noise: Noise) -> int:
+        """A cell of the bucket, uniformly."""
         position = int(candidates.kept[bucket])
         touched = candidates.touched
         if position < touched.size:
@@ -135,25 +148,16 @@ class Occupied:
         position -= touched.size
         if position < candidates.values.size:
             first, number = int(self._first[position]), int(self._sizes[position])
-            return self._free(
-                touched, lambda: int(self.keys[self._order[first + secrets.randbelow(number)]])
-            )
-        return self._free(touched, self._empty)
-
-    def _empty(self) -> int:
-        """An unoccupied cell, uniformly, by rejection."""
-        while True:
-            cell = secrets.randbelow(self.offsets[-1])
-            place = int(np.searchsorted(self.keys, cell))
-            if place == self.keys.size or int(self.keys[place]) != cell:
-                return cell
-
-    @staticmethod
-    def _free(touched: Integers, draw: Callable[[], int]) -> int:
-        while True:
-            cell = draw()
-            place = int(np.searchsorted(touched, cell))
-            if place == touched.size or int(touched[place]) != cell:
+            alike = self.keys[self._order[first : first + number]]
+            free = alike[~np.isin(alike, touched, assume_unique=True)]
+            return int(free[noise.below(free.size)])
+        if self.offsets[-1] <= _LISTED:
+            every = np.arange(self.offsets[-1])
+            free = every[~np.isin(every, np.concatenate([self.keys, touched]))]
+            return int(free[noise.below(free.size)])
+        while True:  # so many cells that nearly all are empty and free
+            cell = noise.below(self.offsets[-1])
+            if not _holds(self.keys, cell) and not _holds(touched, cell):
                 return cell
 
     def split(self, cell: int) -> tuple[int, int]:
@@ -169,3 +173,8 @@ class Occupied:
         worst = int(np.abs(size * counts - n * often).max(initial=0))
         rest = self.counts[~np.isin(self.keys, touched, assume_unique=True)]
         return max(worst, size * int(rest.max(initial=0)))
+
+
+def _holds(ordered: Integers, value: int) -> bool:
+    place = int(np.searchsorted(ordered, value))
+    return place < ordered.size and int(ordered[place]) == value

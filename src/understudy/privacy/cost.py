@@ -8,6 +8,7 @@ written to the ledger before anything private is read. The curator takes its noi
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -182,8 +183,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "charges", tuple(self.charges))
-        purposes = [charge.purpose for charge in self.charges]
-        twice = sorted({p for p in purposes if purposes.count(p) > 1})
+        named = Counter(charge.purpose for charge in self.charges)
+        twice = sorted(purpose for purpose, times in named.items() if times > 1)
         if twice:
             raise PrivacyError(f"a plan names each purpose once; named again: {', '.join(twice)}")
 

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError, UnderstudyError
-from understudy.privacy.buckets import SCORE_SENSITIVITY, Occupied, pick
+from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, pick
+from understudy.privacy.coins import covered, halves
 from understudy.privacy.cost import Event, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
@@ -287,11 +288,62 @@ class Curator:
         half = candidates.scores.size
         cells: list[Cell] = []
         for bucket in picked:
-            marginal, packed = occupied.split(occupied.resolve(candidates, bucket % half))
+            marginal, packed = occupied.split(
+                occupied.resolve(candidates, bucket % half, self._noise)
+            )
             shape = tuple(self.shape[i] for i in cliques[marginal])
             index = tuple(int(i) for i in np.unravel_index(packed, shape))
             cells.append(Cell(marginal, index, 1 if bucket < half else -1))
         return tuple(cells)
+
+    def toss(
+        self,
+        purpose: str,
+        cliques: Sequence[Clique],
+        cells: Sequence[Cell],
+        records: Sequence[NDArray[np.integer[Any]]],
+        rows: int,
+        *,
+        scale: float,
+        gamma: float,
+        event: Selection | None = None,
+    ) -> tuple[bool, ...]:
+        """One coin per query: P(True) = exp(−γ − (n − s)₊/B), B = `scale` in rows, n = `rows`.
+
+        s is the query's score as in `pick_cells`, against these `records`; it moves by 1. A coin is a
+        selection between two candidates: see `understudy.privacy.coins`.
+        """
+        self._check_cliques(cliques)
+        size = self._check_records(records)
+        if not 1 <= rows <= 2**40:
+            raise PrivacyError(f"rows = {rows} must be between 1 and 2^40")
+        if not (0 < gamma < math.inf and 0 < scale < math.inf):
+            raise PrivacyError(f"scale = {scale} and gamma = {gamma} must be finite and above 0")
+        for cell in cells:
+            self._check_query(cliques, cell)
+        drawn = self._draw(
+            purpose,
+            Selection,
+            event,
+            lambda e: len(cells) <= e.k and covered(e.sensitivity, e.scale, scale, gamma),
+            f"{len(cells)} coins with scale = {scale:g} rows and gamma = {gamma:g}",
+        )
+        occupied = self._occupied(cliques)
+        packed = self._packed(cliques, records, size)
+        numbers = np.array([self._place(cliques, cell) for cell in cells], dtype=np.int64)
+        of = np.array([cell.marginal for cell in cells], dtype=np.int64)
+        inside = (packed[:, of] == numbers).sum(axis=0)
+        exact = occupied.at(numbers + np.array(occupied.offsets, dtype=np.int64)[of])
+        score = UNIT * exact - np.rint(UNIT * rows * (inside / size)).astype(np.int64)
+        sides = np.array([cell.sign for cell in cells], dtype=np.int64)
+        tossed = halves(sides * score, rows, scale, gamma, drawn.scale)
+        if tossed.size and float(np.abs(tossed).max()) >= 2.0**62:
+            raise PrivacyError("a coin's odds leave the integers; the charge stands")
+        pairs = [np.array([h, -h]) for h in tossed.astype(np.int64)]
+        return tuple(
+            self._guarded(lambda two=two: self._noise.top_k(two, drawn.scale, 1)) == (0,)
+            for two in pairs
+        )
 
     def worst_error_of_rows(
         self,
@@ -408,12 +460,12 @@ class Curator:
     def _packed(
         self, cliques: Sequence[Clique], records: Sequence[NDArray[np.integer[Any]]], size: int
     ) -> Counts:
-        packed = np.zeros((size, len(cliques)), np.int64)
-        for position, clique in enumerate(cliques):
+        packed = np.zeros((len(cliques), size), np.int64)
+        for row, clique in zip(packed, cliques, strict=True):
             for column in clique:
-                packed[:, position] *= self.shape[column]
-                packed[:, position] += records[column]
-        return packed
+                row *= self.shape[column]
+                row += records[column]
+        return packed.T
 
     def _check_records(self, records: Sequence[NDArray[np.integer[Any]]]) -> int:
         """Records must be codes: one array per column, all of one length, in range."""
@@ -439,6 +491,20 @@ class Curator:
                 )
         if not cliques:
             raise PrivacyError("a request needs at least one marginal")
+
+    def _check_query(self, cliques: Sequence[Clique], cell: Cell) -> None:
+        fits = 0 <= cell.marginal < len(cliques) and cell.sign in (-1, 1)
+        clique = cliques[cell.marginal] if fits else ()
+        if not clique or len(cell.index) != len(clique):
+            raise PrivacyError(f"{cell} is not a cell of the cliques, with its side")
+        if not all(0 <= v < self.shape[i] for i, v in zip(clique, cell.index, strict=True)):
+            raise PrivacyError(f"{cell} leaves the domain of {clique}")
+
+    def _place(self, cliques: Sequence[Clique], cell: Cell) -> int:
+        place = 0
+        for column, code in zip(cliques[cell.marginal], cell.index, strict=True):
+            place = place * self.shape[column] + code
+        return place
 
     def _check_synthetic(
         self, cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int

@@ -8,6 +8,8 @@ everything that comes after the noise; what it produces is stamped NOT PRIVATE.
 from __future__ import annotations
 
 import math
+import secrets
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,6 +42,10 @@ class Noise(Protocol):
         """Indices of the k largest scores after one draw of Gumbel(scale) each, in order."""
         ...
 
+    def below(self, number: int) -> int:
+        """A whole number from 0 to `number` − 1, uniformly."""
+        ...
+
 
 def _integers(values: Integers) -> Integers:
     array = np.ascontiguousarray(values).reshape(-1)
@@ -66,6 +72,8 @@ class OpenDPNoise:
 
         self._dp: Any = import_module("opendp.prelude")
         self._dp.enable_features("contrib")
+        # Methods draw thousands of times with one scale; a measurement holds no state.
+        self._selection = lru_cache(maxsize=64)(self._make_selection)
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         """See `Noise.laplace`."""
@@ -83,14 +91,20 @@ class OpenDPNoise:
 
     def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
         """See `Noise.top_k`. The zCDP measure is what makes OpenDP use Gumbel noise."""
-        dp = self._dp
         array = _integers(scores)
         if not 1 <= k <= array.size:
             raise PrivacyError(f"cannot select {k} of {array.size} candidates")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
-        measure = dp.zero_concentrated_divergence()
-        picked = dp.m.make_noisy_top_k(*space, measure, k=int(k), scale=_scale(scale))(array)
+        picked = self._selection(int(k), _scale(scale))(array)
         return tuple(int(index) for index in picked)
+
+    def below(self, number: int) -> int:
+        """See `Noise.below`."""
+        return secrets.randbelow(number)
+
+    def _make_selection(self, k: int, scale: float) -> Any:
+        dp = self._dp
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
+        return dp.m.make_noisy_top_k(*space, dp.zero_concentrated_divergence(), k=k, scale=scale)
 
 
 class SeededNoise:
@@ -125,3 +139,9 @@ class SeededNoise:
             raise PrivacyError(f"cannot select {k} of {array.size} candidates")
         noisy = array + self._rng.gumbel(scale=_scale(scale), size=array.size)
         return tuple(int(i) for i in np.argsort(-noisy, kind="stable")[:k])
+
+    def below(self, number: int) -> int:
+        """Uniform; numbers beyond 2^63 lose their lowest bits, which no test minds."""
+        if number <= 2**63:
+            return int(self._rng.integers(number))
+        return int(self._rng.random() * number)

@@ -7,16 +7,20 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method, Theorem
+from understudy.game.methods.dqrs import DQRS
+from understudy.game.methods.dualquery import DualQuery
 from understudy.game.methods.frankwolfe import FrankWolfe
 from understudy.game.methods.independent import Independent
 from understudy.game.methods.mst import MST
 from understudy.game.methods.mwem import MWEM
 
 __all__ = [
+    "DQRS",
     "METHODS",
     "MST",
     "MWEM",
     "Design",
+    "DualQuery",
     "Forecast",
     "FrankWolfe",
     "Independent",
@@ -26,6 +30,8 @@ __all__ = [
 ]
 
 METHODS: dict[str, Callable[..., Method]] = {
+    "dqrs": DQRS,
+    "dualquery": DualQuery,
     "frankwolfe": FrankWolfe,
     "independent": Independent,
     "mst": MST,

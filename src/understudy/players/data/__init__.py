@@ -2,6 +2,7 @@
 
 from understudy.players.data.maxent import MaximumEntropy
 from understudy.players.data.multiplicative import MultiplicativeWeights
+from understudy.players.data.response import BestResponse
 from understudy.players.data.softmax import SoftmaxResponse
 
-__all__ = ["MaximumEntropy", "MultiplicativeWeights", "SoftmaxResponse"]
+__all__ = ["BestResponse", "MaximumEntropy", "MultiplicativeWeights", "SoftmaxResponse"]

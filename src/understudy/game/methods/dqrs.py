@@ -1,0 +1,87 @@
+"""`dqrs`: DualQuery that keeps queries by rejection sampling where that is cheaper than drawing anew.
+
+Vietri et al. (2020), Algorithm 4, with its errata: see `understudy.players.query.recycling`. T and s
+are `dualquery`'s public rules and η is solved from the budget. Recycling pays where η = n/B is well
+below 1/4: large samples, or few rows for the budget; elsewhere the plan is DualQuery's, without coins.
+Where n is private, 10 000 rows are assumed to choose s~_t; costs do not depend on n.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.dualquery import assumed, check_sizes, sizes
+from understudy.players.data import BestResponse
+from understudy.players.query import QueryWeights, Recycling
+from understudy.privacy.cost import Charge, Plan, Selection
+
+__all__ = ["DQRS"]
+
+
+@dataclass(frozen=True, slots=True)
+class DQRS:
+    """`rounds` (T) and `samples` (s) are public rules where they are None."""
+
+    rounds: int | None = None
+    samples: int | None = None
+    records: int = 2
+    keep: float = 2 / 3
+    name: str = "dqrs"
+
+    max_cells = 2**62
+
+    def check(self, design: Design) -> None:
+        """Serves every table and marginals of any size."""
+        check_sizes(self.name, self.rounds, self.samples, self.records, self.keep)
+
+    def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
+        """For every round from the second on: coins where they pay, and new draws."""
+        rounds, samples = sizes(design, rho, self.rounds, self.samples)
+        return Recycling.charges(rounds, samples, assumed(design), rho)
+
+    def players(self, design: Design, plan: Plan) -> tuple[Recycling, BestResponse]:
+        """Recycled weights over queries against best responses."""
+        return Recycling.of(plan), BestResponse(_samples(plan), self.records, keep=self.keep)
+
+    def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
+        """Counting the workload and drawing dominate."""
+        player = Recycling.of(plan)
+        samples, drawn = _samples(plan), 0
+        for t in range(2, player.rounds + 1):
+            event = plan[QueryWeights.purpose(t)].event
+            assert isinstance(event, Selection)
+            drawn += event.k
+        kept = math.ceil(self.keep * player.rounds) * self.records
+        occupied = min(float(rows), 1e5) * len(design.cliques)
+        return Forecast(
+            {},
+            f"nothing is measured; {kept} records answer {player.rounds} rounds of up to {samples} "
+            f"queries, {len(player.tosses)} of them partly recycled",
+            3e8 + 40.0 * rows * len(design.shape) + 64.0 * occupied,
+            1.0
+            + 4e-4 * drawn
+            + 2e-4 * len(player.tosses) * samples
+            + 1e-8 * rows * len(design.cliques),
+        )
+
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
+        """None: recycled queries depend on the responses they led to, and the proof ignores it."""
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters."""
+        return asdict(self)
+
+
+def _samples(plan: Plan) -> int:
+    """s: the coins of a recycled round, the draws of any other."""
+    rounds, samples, _ = QueryWeights.read(plan)
+    for t in range(2, rounds + 1):
+        purpose = Recycling.coins(t)
+        event = plan[purpose if purpose in plan else QueryWeights.purpose(t)].event
+        assert isinstance(event, Selection)
+        samples = max(samples, event.k)
+    return samples

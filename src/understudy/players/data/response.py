@@ -1,0 +1,145 @@
+"""The best response to sampled queries: the data player of DualQuery and DQRS.
+
+Every round answers the sampled queries S_t with a best response,
+
+    x^t = argmax over records x of the average of q(x) over q in S_t,
+
+found by an oracle, without perturbation. Many records are equally good for a few queries, and every
+mixture of them is a best response. Which ones are taken matters in practice: first those that satisfy
+most queries of the rounds just before (in all they weigh half of one query of S_t, so they decide
+between equals only); what is left open is drawn uniformly, and a round mixes a few searches.
+
+The result is the uniform distribution over the records of the last rounds. In a round without answers,
+the first above all, S_t is `samples` draws from the uniform law over all cells and complements: public
+randomness, no look at the data. Answers beyond `samples` are cut to a random subset of that size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.models import Decomposable, Empirical
+from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle
+from understudy.players.base import Answer, Cell, Clique, MeasuredCell, Model, Problem
+
+__all__ = ["BestResponse", "Responses", "uniform_queries"]
+
+_ORACLE = Annealed(starts=8, blocks=24)
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """The records so far, one a row, and the queries of the latest rounds: state and view."""
+
+    shape: tuple[int, ...]
+    records: NDArray[np.int64]
+    latest: tuple[tuple[MeasuredCell, ...], ...] = ()
+    """The last round's queries first."""
+    each: int = 1
+    """Records a round."""
+
+    @property
+    def codes(self) -> tuple[NDArray[np.int64], ...]:
+        """One code array per column."""
+        return tuple(self.records.T)
+
+    @property
+    def newest(self) -> tuple[NDArray[np.int64], ...]:
+        """The records of the last round, one code array per column."""
+        return tuple(self.records[-self.each :].T)
+
+    def marginal(self, clique: Clique) -> NDArray[np.float64]:
+        """Shares of the records; uniform before the first."""
+        return self.model(self.records).marginal(clique)
+
+    def model(self, records: NDArray[np.int64]) -> Model:
+        """The uniform law over some records, or over everything if there are none."""
+        if not len(records):
+            return Decomposable.independent([np.full(size, 1.0 / size) for size in self.shape])
+        return Empirical.of(self.shape, records)
+
+
+@dataclass(frozen=True, slots=True)
+class BestResponse:
+    """`samples` is s; a round adds `records` records; the last `keep` of all rounds are released.
+
+    Ties are broken by the queries of `recall` earlier rounds.
+    """
+
+    samples: int
+    records: int = 1
+    recall: int = 3
+    keep: float = 2 / 3
+    oracle: Oracle = field(default=_ORACLE)
+
+    def start(self, problem: Problem) -> Responses:
+        """No records."""
+        return Responses(problem.shape, np.zeros((0, len(problem.shape)), np.int64))
+
+    def view(self, problem: Problem, state: Responses) -> Responses:
+        """The records so far."""
+        return state
+
+    def respond(
+        self,
+        problem: Problem,
+        state: Responses,
+        answers: tuple[Answer, ...],
+        rng: np.random.Generator,
+    ) -> Responses:
+        """A few records more."""
+        queries = [a for a in answers if isinstance(a, MeasuredCell) and a.cell.sign]
+        if not queries:
+            queries = uniform_queries(problem, self.samples, rng)
+        elif len(queries) > self.samples:
+            chosen = rng.permutation(len(queries))[: self.samples]
+            queries = [queries[i] for i in sorted(chosen)]
+        sample = tuple(queries)
+        history = _sum(History.empty(problem.shape), sample, 1.0)
+        earlier = [query for queries in state.latest[: self.recall] for query in queries]
+        history = _sum(history, earlier, 0.5 / len(sample))
+        same = LazyNoise(Law.EXPONENTIAL, 0.0, self.records)
+        best = self.oracle.solve(history, same, rng=rng)
+        latest = (sample, *state.latest)[: max(1, self.recall)]
+        return Responses(state.shape, np.vstack([state.records, best]), latest, self.records)
+
+    def finish(self, problem: Problem, state: Responses) -> Model:
+        """The records of the last rounds, equally weighted."""
+        rounds = len(state.records) // self.records
+        kept = self.records * math.ceil(self.keep * rounds)
+        return state.model(state.records[len(state.records) - kept :])
+
+
+def _sum(history: History, queries: Sequence[MeasuredCell], weight: float) -> History:
+    """With `weight` times the average of the queries."""
+    if not queries:
+        return history
+    width = max(len(query.clique) for query in queries)
+    columns = np.full((len(queries), width), -1, np.int64)
+    codes = np.zeros((len(queries), width), np.int64)
+    for row, query in enumerate(queries):
+        columns[row, : len(query.clique)] = query.clique
+        codes[row, : len(query.clique)] = query.cell.index
+    complements = np.array([query.cell.sign < 0 for query in queries])
+    weights = np.full(len(queries), weight / len(queries))
+    return history.add_many(columns, codes, weights, complements)
+
+
+def uniform_queries(problem: Problem, number: int, rng: np.random.Generator) -> list[MeasuredCell]:
+    """Independent draws from the uniform law over all cells and their complements."""
+    sizes = np.array(
+        [math.prod(problem.shape[i] for i in clique) for clique in problem.cliques],
+        dtype=np.float64,
+    )
+    queries: list[MeasuredCell] = []
+    for marginal in rng.choice(len(problem.cliques), size=number, p=sizes / sizes.sum()):
+        clique = problem.cliques[int(marginal)]
+        index = tuple(int(rng.integers(problem.shape[i])) for i in clique)
+        sign = 1 if rng.random() < 0.5 else -1
+        queries.append(MeasuredCell(clique, Cell(int(marginal), index, sign)))
+    return queries

@@ -1,0 +1,94 @@
+"""Multiplicative weights over queries, sampled: the query player of DualQuery.
+
+The weights Q^t(q) ∝ exp(η Σ_{i<t} (q(D) − q(x^i))), over all cells and their complements, are private
+and never leave the curator. A round releases s independent draws from them; a draw is the
+exponential mechanism with scores c − n·ĉ/m in rows over the m = t−1 records so far and Gumbel scale
+b_t = B/(t−1), B = n/η. Neighbours move every score by one row, so a draw costs 1/(2·b_t²) in zCDP,
+
+    ρ = s·Σ_{t=2..T} (t−1)²/(2B²) = s·(T−1)·T·(2T−1)/(12·B²).
+
+In rows the number of rows has cancelled: the plan needs no n. Q^1 is uniform, whatever the data: the
+first round asks nothing, costs nothing, and is left to the data player's public randomness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import InputError
+from understudy.players.base import Answer, MeasuredCell, Problem, View
+from understudy.privacy.buckets import SCORE_SENSITIVITY
+from understudy.privacy.cost import Charge, Plan, Selection
+from understudy.privacy.curator import Curator
+
+__all__ = ["QueryWeights", "listed", "squares"]
+
+
+def squares(rounds: int) -> int:
+    """Σ_{t=2..T} (t−1)²."""
+    return (rounds - 1) * rounds * (2 * rounds - 1) // 6
+
+
+def listed(view: View) -> Sequence[NDArray[np.integer[Any]]]:
+    """The records behind a view, one code array per column."""
+    codes = getattr(view, "codes", None)
+    if codes is None:
+        raise InputError(
+            f"weights over queries need a data player that lists records; a view of type "
+            f"{type(view).__name__} has none"
+        )
+    return codes
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWeights:
+    """`rounds` is T. The round that makes record x^t is called round t in the plan, from 2 to T."""
+
+    rounds: int
+
+    @staticmethod
+    def purpose(t: int) -> str:
+        """The charge for the draws from Q^t."""
+        return f"queries of round {t}"
+
+    @classmethod
+    def charges(cls, rounds: int, samples: int, rho: Fraction) -> tuple[Charge, ...]:
+        """s draws for every t from 2 to T, with ρ in proportion to (t−1)²: one η for all rounds."""
+        total = squares(rounds)
+        return tuple(
+            Charge(
+                cls.purpose(t),
+                Selection.within(
+                    rho * (t - 1) ** 2 / total, sensitivity=SCORE_SENSITIVITY, k=samples
+                ),
+            )
+            for t in range(2, rounds + 1)
+        )
+
+    @classmethod
+    def read(cls, plan: Plan) -> tuple[int, int, float]:
+        """(T, s, B in units) of a plan that `charges` made, which may hold other charges as well."""
+        rounds = 1
+        event: object = None
+        while cls.purpose(rounds + 1) in plan:
+            rounds += 1
+            event = plan[cls.purpose(rounds)].event
+        if not isinstance(event, Selection):
+            raise InputError("the plan has no queries to draw; it needs at least 2 rounds")
+        return rounds, event.k, event.scale * (rounds - 1)
+
+    def play(
+        self, problem: Problem, curator: Curator, view: View, round: int
+    ) -> tuple[Answer, ...]:
+        """See `QueryPlayer.play`. Nothing is asked in the first round."""
+        if round == 0:
+            return ()
+        records = listed(view)
+        cells = curator.pick_cells(self.purpose(round + 1), problem.cliques, records, problem.rows)
+        return tuple(MeasuredCell(problem.cliques[cell.marginal], cell) for cell in cells)
