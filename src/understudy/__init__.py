@@ -23,7 +23,7 @@ from understudy._version import __version__
 if TYPE_CHECKING:
     from understudy.game.methods import METHODS
     from understudy.privacy import Budget, Ledger, Relation
-    from understudy.queries import Workload, marginals
+    from understudy.queries import Workload, marginals, workload
     from understudy.releases import Answer, Certificate, Release, prepare, release
     from understudy.releases.synthesizer import MST, MWEM, Independent, Synthesizer
     from understudy.releases.verify import verify
@@ -51,6 +51,7 @@ __all__ = [
     "read",
     "release",
     "verify",
+    "workload",
 ]
 
 _HOME = {
@@ -72,6 +73,7 @@ _HOME = {
     "read": "understudy.source",
     "release": "understudy.releases",
     "verify": "understudy.releases.verify",
+    "workload": "understudy.queries",
 }
 
 

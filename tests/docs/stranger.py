@@ -414,9 +414,14 @@ def check_certificate(b: Bundle) -> Iterator[str]:
     if stated["rows_public"] != public or (stated["rows_measured"] is None) != (public is not None):
         yield "does not agree with the promise on the number of rows"
     sizes = {column["name"]: cells(column) for column in modelled(b)}
-    count = sum(math.prod(sizes[name] for name in m["columns"]) for m in b.manifest["workload"])
-    if stated["cells"] != count:
-        yield f"the workload has {count} cells, stated are {stated['cells']}"
+    count = sum(
+        math.prod(literals(m.get("kind", "marginals"), sizes[name]) for name in m["columns"])
+        for m in b.manifest["workload"]
+    )
+    other = any(m.get("kind", "marginals") != "marginals" for m in b.manifest["workload"])
+    noun = "queries" if other else "cells"
+    if stated["cells"] != count or stated.get("of", "cells") != noun:
+        yield f"the workload has {count} {noun}, stated are {stated['cells']}"
     if stated["rows"] != b.manifest["rows"]:
         yield "was made for another number of rows"
 
@@ -453,7 +458,7 @@ def check_certificate(b: Bundle) -> Iterator[str]:
             yield "not one total variation for every marginal"
         elif not np.allclose(variations, bounds, rtol=CLOSE, atol=0):
             yield "a total variation is not what was measured"
-    words = f"worst error over {count:,} cells of the workload ≤ {stated['bound']:.4f}"
+    words = f"worst error over {count:,} {noun} of the workload ≤ {stated['bound']:.4f}"
     words += f" ({100 * (1 - beta):g} % confidence)"
     if variations is not None:
         words += f"; total variation of every marginal ≤ {max(variations):.4f}"
@@ -469,6 +474,17 @@ RESOLUTIONS = {
     name: datetime.timedelta(**{f"{name}s": 1})
     for name in ("microsecond", "millisecond", "second", "minute", "hour", "day")
 }
+
+
+def literals(kind: str, size: int) -> int:
+    match kind:
+        case "conjunctions" | "disjunctions" if size > 2:
+            return 2 * size
+        case "parities" if size == 2:
+            return 1
+        case "marginals" | "conjunctions" | "disjunctions" | "parities" | "prefixes":
+            return size
+    raise ValueError(f"a workload of {kind!r}")
 
 
 def cells(column: dict[str, Any]) -> int:
@@ -560,9 +576,19 @@ def in_domain(value: Any, column: dict[str, Any], type_: pa.DataType) -> bool:
 def model_problems(b: Bundle) -> Iterator[str]:
     model = json.loads((b.folder / "model.json").read_bytes(), parse_constant=_no_constant)
     shape = [cells(column) for column in modelled(b)]
-    if model["kind"] != "decomposable" or model["shape"] != shape:
+    if model["kind"] not in ("decomposable", "empirical") or model["shape"] != shape:
         yield f"the model is {model['kind']!r} of shape {model['shape']}, the schema's is {shape}"
     with np.load(io.BytesIO((b.folder / "model.npz").read_bytes()), allow_pickle=False) as arrays:
+        if model["kind"] == "empirical":
+            if sorted(arrays) != sorted(f"column_{i}" for i in range(len(shape))):
+                yield f"the model's columns are {sorted(arrays)}"
+            if len({arrays[name].shape for name in arrays}) != 1:
+                yield "the model's columns differ in length"
+            for i, size in enumerate(shape):
+                codes = arrays[f"column_{i}"]
+                if codes.dtype.kind != "u" or codes.ndim != 1 or not (codes < size).all():
+                    yield f"column_{i} of the model leaves its domain"
+            return
         if sorted(arrays) != sorted(f"table_{i}" for i in range(len(model["cliques"]))):
             yield f"the model's tables are {sorted(arrays)}"
         for i, clique in enumerate(model["cliques"]):

@@ -77,6 +77,11 @@ RELEASES: dict[str, dict[str, Any]] = {
         "beta": 0.0002,
         "epsilon": 4,
     },
+    "fem, other queries": {
+        "method": "fem",
+        "parameters": {"rounds": 5, "samples": 20},
+        "workload": "marginals:2+conjunctions:2+disjunctions:1+parities:2+prefixes:1",
+    },
 }
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from understudy.errors import WorkloadError
 from understudy.queries.workload import (
+    Every,
     Marginal,
-    MarginalsSpec,
     Workload,
     _combination,
     marginals,
@@ -219,4 +219,4 @@ def test_marginals_and_workloads_check_themselves():
         Workload(())
     for wrong in (0, True, 1.5, "3"):
         with pytest.raises(WorkloadError, match="whole number"):
-            MarginalsSpec(wrong)
+            Every(wrong)

@@ -13,6 +13,7 @@ from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from understudy.privacy.cost import Charge
+    from understudy.queries import Workload
     from understudy.releases import Prepared
 
 __all__ = ["ASSUMED_ROWS", "plan"]
@@ -90,10 +91,7 @@ def _show(prepared: Prepared, rows: int | None) -> None:
             ("promise", f"{prepared.budget}-differential privacy per row"),
             ("neighbours", design.relation.describe(rows_public=design.rows)),
             ("method", prepared.method.name),
-            (
-                "workload",
-                f"{len(workload):,} marginals, {workload.cells(design.shape):,} cells",
-            ),
+            ("workload", _workload_words(workload, design.shape)),
         ],
     )
     charges = words.table(
@@ -123,6 +121,13 @@ def _show(prepared: Prepared, rows: int | None) -> None:
     )
     console.print()
     _show_forecast(console, prepared, rows)
+
+
+def _workload_words(workload: Workload, shape: tuple[int, ...]) -> str:
+    number = f"{workload.cells(shape):,}"
+    if workload.plain:
+        return f"{len(workload):,} marginals, {number} cells"
+    return f"{len(workload):,} families of {', '.join(workload.kinds)}, {number} queries"
 
 
 _ACCOUNTING = {
@@ -217,6 +222,7 @@ def _to_json(prepared: Prepared, rows: int | None) -> dict[str, Any]:
         "workload": {
             "marginals": len(prepared.workload),
             "cells": prepared.workload.cells(design.shape),
+            "kinds": list(prepared.workload.kinds),
         },
         "charges": [
             {

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from understudy.models import Measured
 from understudy.privacy.curator import Cell, Curator
+from understudy.queries import Family, Query
 
 __all__ = [
-    "Answer", "Clique", "DataPlayer", "Measured", "MeasuredCell", "Model", "Problem",
-    "QueryPlayer", "View",
+    "Answer", "Clique", "DataPlayer", "Measured", "MeasuredCell", "Model", "PickedQuery",
+    "Problem", "QueryPlayer", "View",
 ]  # fmt: skip
 
 Clique = tuple[int, ...]
@@ -29,12 +30,16 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What everybody may know: domain sizes, the workload, and a public number of rows."""
+    """What everybody may know: domain sizes, the workload, and a public number of rows.
+
+    `families` is empty where every cell of every clique is asked for, and no other query.
+    """
 
     shape: tuple[int, ...]
     cliques: tuple[Clique, ...]
     weights: tuple[float, ...]
     rows: int
+    families: tuple[Family, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,16 @@ class MeasuredCell:
     sigma: float | None = None
 
 
-Answer = Measured | MeasuredCell
+@dataclass(frozen=True, slots=True)
+class PickedQuery:
+    """A released choice of a query of any class: on which side (±1) the data player is wrong."""
+
+    clique: Clique
+    query: Query
+    sign: int
+
+
+Answer = Measured | MeasuredCell | PickedQuery
 
 
 class View(Protocol):

@@ -24,6 +24,7 @@ from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, pick
 from understudy.privacy.coins import covered, halves
 from understudy.privacy.cost import Event, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.privacy.noise import Noise
+from understudy.privacy.products import Products
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive, reveal
 
@@ -35,6 +36,7 @@ __all__ = [
     "Clique",
     "Curator",
     "ExactCounts",
+    "Picked",
     "variation_step",
 ]
 
@@ -98,6 +100,15 @@ class Cell:
     sign: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """One query of a class: which class, the number of a literal per column, and the side."""
+
+    products: int
+    index: tuple[int, ...]
+    sign: int = 0
+
+
 class Curator:
     """Answers questions about private rows, each after its durable charge.
 
@@ -121,6 +132,7 @@ class Curator:
         self._cache: dict[Clique, Sensitive[Counts]] = {}
         self._cached_cells = 0
         self._sparse: tuple[tuple[Clique, ...], Sensitive[Occupied]] | None = None
+        self._answers: tuple[tuple[Products, ...], Sensitive[Counts]] | None = None
         self.relation = relation
         self.rows_public = rows_public
         self.shape = tuple(counts.shape)
@@ -296,6 +308,43 @@ class Curator:
             cells.append(Cell(marginal, index, 1 if bucket < half else -1))
         return tuple(cells)
 
+    def pick_queries(
+        self,
+        purpose: str,
+        classes: Sequence[Products],
+        references: Sequence[Table],
+        signed: bool = True,
+        event: Selection | None = None,
+    ) -> tuple[Picked, ...]:
+        """k independent picks by the exponential mechanism over all queries of some classes.
+
+        Score of a query: c − ref, where c counts the rows that satisfy it and ref is a public real
+        number, rounded to the grid 1/65536; of its complement the negative; unsigned |c − ref|. A
+        query is a 0/1 function of a row, so every score moves by at most 1 under both relations.
+        """
+        self._check_classes(classes)
+        expected = self._check_expected(classes, references)
+        drawn = self._draw(
+            purpose,
+            Selection,
+            event,
+            lambda e: e.sensitivity >= SCORE_SENSITIVITY,
+            f"query scores, which move by {SCORE_SENSITIVITY} units",
+        )
+        difference = UNIT * self._exact_answers(classes) - expected
+        scores = np.concatenate([difference, -difference]) if signed else np.abs(difference)
+        ones = np.ones(scores.size)
+        picked = self._guarded(lambda: pick(self._noise, scores, ones, drawn.scale, drawn.k))
+        starts = np.cumsum([0] + [each.size for each in classes])
+        found: list[Picked] = []
+        for number in picked:
+            sign = (1 if number < difference.size else -1) if signed else 0
+            flat = number % difference.size
+            position = int(np.searchsorted(starts, flat, side="right")) - 1
+            index = np.unravel_index(flat - starts[position], classes[position].shape)
+            found.append(Picked(position, tuple(int(i) for i in index), sign))
+        return tuple(found)
+
     def toss(
         self,
         purpose: str,
@@ -344,6 +393,25 @@ class Curator:
             self._guarded(lambda two=two: self._noise.top_k(two, drawn.scale, 1)) == (0,)
             for two in pairs
         )
+
+    def worst_query_error(
+        self, purpose: str, classes: Sequence[Products], synthetic: Sequence[Counts], size: int
+    ) -> int:
+        """`worst_error` over all queries of some classes: the same lattice, the same sensitivity.
+
+        With K = max |M·c − n·ĉ| over all queries, c and ĉ the numbers of private and of the M
+        synthetic rows that satisfy it (`synthetic` holds one marginal table per class), the answer
+        is ⌈L·K/M⌉ + Z. A query is a 0/1 function of a row, so 0 ≤ ĉ ≤ M and a neighbour moves
+        M·c − n·ĉ by at most M (by M·q(x) − ĉ where n moves too), hence the answer by L.
+        """
+        self._check_classes(classes)
+        self._check_synthetic([each.clique for each in classes], synthetic, size)
+        drawn = self._draw(purpose, Laplace, None, lambda e: True, "the worst error")
+        fixed = _answers(classes, synthetic)
+        difference = size * self._exact_answers(classes) - self._n() * fixed
+        worst = int(np.abs(difference).max(initial=0))
+        exact = np.array([-(-drawn.l1 * worst // size)], dtype=np.int64)
+        return int(self._guarded(lambda: self._noise.laplace(exact, drawn.scale))[0])
 
     def worst_error_of_rows(
         self,
@@ -457,6 +525,17 @@ class Curator:
             self._sparse = (key, Sensitive(Occupied(sizes, tables)))
         return reveal(self._sparse[1])
 
+    def _exact_answers(self, classes: Sequence[Products]) -> Counts:
+        """The exact counts of all queries, class after class; asked of the source once.
+
+        Classes are compared by identity: their matrices cannot be written to.
+        """
+        key = tuple(classes)
+        if self._answers is None or self._answers[0] != key:
+            tables = self._exact([each.clique for each in key])
+            self._answers = (key, Sensitive(_answers(key, tables)))
+        return reveal(self._answers[1])
+
     def _packed(
         self, cliques: Sequence[Clique], records: Sequence[NDArray[np.integer[Any]]], size: int
     ) -> Counts:
@@ -491,6 +570,38 @@ class Curator:
                 )
         if not cliques:
             raise PrivacyError("a request needs at least one marginal")
+
+    def _check_classes(self, classes: Sequence[Products]) -> None:
+        """That queries are 0/1 functions is what `Products` holds; here, that they fit the table."""
+        for each in classes:
+            if type(each) is not Products:  # a subclass might count otherwise
+                raise PrivacyError(f"queries must come as Products, got {type(each).__name__}")
+        self._check_cliques([each.clique for each in classes])
+        for each in classes:
+            shape = tuple(self.shape[i] for i in each.clique)
+            if each.domain != shape:
+                raise PrivacyError(
+                    f"the literals of {each.clique} speak of {each.domain} values, not {shape}"
+                )
+
+    def _check_expected(self, classes: Sequence[Products], references: Sequence[Table]) -> Counts:
+        """Public expectations of every query, in units of 1/65536 row."""
+        if len(references) != len(classes):
+            raise PrivacyError(f"{len(classes)} classes need as many references")
+        parts: list[Table] = []
+        for each, reference in zip(classes, references, strict=True):
+            array = np.asarray(reference, dtype=np.float64)
+            if array.shape != each.shape:
+                raise PrivacyError(
+                    f"the reference of the queries on {each.clique} has shape {array.shape}, "
+                    f"not {each.shape}"
+                )
+            if not np.isfinite(array).all() or np.abs(array).max() > 2**40:
+                raise PrivacyError(
+                    f"the reference of the queries on {each.clique} is not finite or too large"
+                )
+            parts.append(array.reshape(-1))
+        return np.rint(UNIT * np.concatenate(parts)).astype(np.int64)
 
     def _check_query(self, cliques: Sequence[Clique], cell: Cell) -> None:
         fits = 0 <= cell.marginal < len(cliques) and cell.sign in (-1, 1)
@@ -559,6 +670,12 @@ class Curator:
 def variation_step(relation: Relation, *, rows_public: bool) -> int:
     """How far a neighbour moves one entry of `Curator.total_variations`."""
     return VARIATION_GRID * relation.total_variation_steps(rows_public=rows_public)
+
+
+def _answers(classes: Sequence[Products], tables: Sequence[Counts]) -> Counts:
+    """Whole numbers all along: `Products.answers` is exact for tables of counts."""
+    parts = [each.answers(table) for each, table in zip(classes, tables, strict=True)]
+    return np.rint(np.concatenate([part.reshape(-1) for part in parts])).astype(np.int64)
 
 
 def _on_grid(reference: Table) -> Counts:

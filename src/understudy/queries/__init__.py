@@ -1,5 +1,6 @@
 """The queries room: marginals, workloads and predicates, and their exact evaluation on codes."""
 
+from understudy.queries.classes import MAX_QUERIES, Condition, Family, Query, separator
 from understudy.queries.evaluate import (
     MAX_CELLS,
     Clique,
@@ -11,8 +12,11 @@ from understudy.queries.evaluate import (
 )
 from understudy.queries.predicate import Predicate
 from understudy.queries.workload import (
+    Every,
     Marginal,
-    MarginalsSpec,
+    Named,
+    Spec,
+    Together,
     Workload,
     WorkloadLike,
     marginals,
@@ -22,12 +26,19 @@ from understudy.queries.workload import (
 
 __all__ = [
     "MAX_CELLS",
+    "MAX_QUERIES",
     "Clique",
+    "Condition",
     "Counter",
+    "Every",
+    "Family",
     "Marginal",
-    "MarginalsSpec",
+    "Named",
     "Predicate",
+    "Query",
     "SparseCounter",
+    "Spec",
+    "Together",
     "Workload",
     "WorkloadLike",
     "cells",
@@ -36,4 +47,5 @@ __all__ = [
     "marginals",
     "parse",
     "resolve",
+    "separator",
 ]

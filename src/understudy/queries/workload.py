@@ -1,6 +1,7 @@
-"""Which questions a release must answer well: weighted marginals over the modelled columns.
+"""Which questions a release must answer well: weighted families of queries on the modelled columns.
 
-A workload is public. It is written as a short form, as a file or as a list:
+The usual family is a marginal, all of its cells; `understudy.queries.classes` says which others there
+are. A workload is public. It is written as a short form, as a file or as a list:
 
     marginals:3          every marginal of 3 columns
     marginals:3:64@0     64 of them, the ones that
@@ -8,6 +9,16 @@ A workload is public. It is written as a short form, as a file or as a list:
                          m combinations in the schema's column order
     wanted.json          [["age", "sex"], {"columns": ["age", "income"], "weight": 2}]
     wanted.toml          marginals = [["age", "sex"], {columns = ["age", "income"], weight = 2}]
+
+Other kinds are written alike, and may be joined:
+
+    conjunctions:2   disjunctions:2   parities:3   prefixes:1 (of the ordered columns)
+    marginals:2+prefixes:1
+    wanted.json          [["age", "sex"], {"kind": "prefixes", "columns": ["age"]}]
+    wanted.toml          marginals = [["age", "sex"]]
+                         prefixes = [["age"], ["age", "income"]]
+
+and in Python `workload.marginals(2) + workload.prefixes(["age"])`.
 """
 
 import itertools
@@ -24,17 +35,25 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from understudy.errors import WorkloadError
+from understudy.queries.classes import KINDS, MARGINALS, Family, check_size
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
 from understudy.schema import Schema
 
 __all__ = [
     "MAX_MARGINALS",
+    "Every",
     "Marginal",
-    "MarginalsSpec",
+    "Named",
+    "Spec",
+    "Together",
     "Workload",
     "WorkloadLike",
+    "conjunctions",
+    "disjunctions",
     "marginals",
+    "parities",
     "parse",
+    "prefixes",
     "resolve",
 ]
 
@@ -43,73 +62,70 @@ MAX_MARGINALS = 10**6
 
 FORMS = (
     "a workload is 'marginals:3' (every marginal of 3 columns), 'marginals:3:64@0' (64 of them, "
-    "sampled with seed 0), or a .json or .toml file that lists column names"
+    "sampled with seed 0), or a .json or .toml file that lists column names; likewise "
+    "'conjunctions:2', 'disjunctions:2', 'parities:3' and 'prefixes:1', joined by '+'"
 )
 
-_SHORT = re.compile(r"marginals:(?P<k>[0-9]+)(:(?P<count>[0-9]+)(@(?P<seed>[0-9]+))?)?")
+_KIND = "|".join(KINDS)
+_SHORT = re.compile(rf"(?P<kind>{_KIND}):(?P<k>[0-9]+)(:(?P<count>[0-9]+)(@(?P<seed>[0-9]+))?)?")
 
 
-@dataclass(frozen=True)
-class Marginal:
-    """One marginal of a workload: its clique, and how much its errors matter."""
-
-    clique: Clique
-    weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        clique = self.clique
-        if not clique:
-            raise WorkloadError("a marginal of a workload needs at least one column, it has none")
-        if clique[0] < 0 or any(i >= j for i, j in itertools.pairwise(clique)):
-            raise WorkloadError(f"clique {clique} is not a strictly increasing tuple of positions")
-        if not (math.isfinite(self.weight) and self.weight > 0):
-            raise WorkloadError(
-                f"the marginal {clique} has weight {self.weight}: a weight must be above 0"
-            )
+Marginal = Family
+"""A family is a marginal unless it says otherwise: its clique, and how much its errors matter."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A tuple of marginals, none of them twice.
+    """A tuple of families, none of them twice.
 
     >>> workload = Workload((Marginal((0, 1)), Marginal((1, 2), 2.0)))
     >>> workload.cliques, workload.cells((2, 3, 5)), workload.closure(1)
     (((0, 1), (1, 2)), 21, ((0,), (1,), (2,)))
     """
 
-    marginals: tuple[Marginal, ...]
+    families: tuple[Family, ...]
 
     def __post_init__(self) -> None:
-        if not self.marginals:
+        if not self.families:
             raise WorkloadError(f"the workload is empty: {FORMS}")
-        seen: set[Clique] = set()
-        for marginal in self.marginals:
-            if marginal.clique in seen:
+        seen: set[tuple[str, Clique]] = set()
+        for family in self.families:
+            if (family.kind, family.clique) in seen:
                 raise WorkloadError(
-                    f"the marginal {marginal.clique} is listed twice: list it once, with the sum "
-                    "of the weights"
+                    f"{_family(family.kind, str(family.clique))} is listed twice: list it once, "
+                    "with the sum of the weights"
                 )
-            seen.add(marginal.clique)
+            seen.add((family.kind, family.clique))
 
     def __len__(self) -> int:
-        return len(self.marginals)
+        return len(self.families)
 
     @cached_property
     def cliques(self) -> tuple[Clique, ...]:
         """The cliques, in the workload's order."""
-        return tuple(marginal.clique for marginal in self.marginals)
+        return tuple(family.clique for family in self.families)
 
     @cached_property
     def weights(self) -> tuple[float, ...]:
         """The weights, in the workload's order."""
-        return tuple(marginal.weight for marginal in self.marginals)
+        return tuple(family.weight for family in self.families)
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of queries that occur, each once."""
+        return tuple(dict.fromkeys(family.kind for family in self.families))
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is marginals alone."""
+        return self.kinds == (MARGINALS,)
 
     def sizes(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The number of cells of each marginal."""
-        return tuple(cells(shape, clique) for clique in self.cliques)
+        """The number of queries of each family: for a marginal, its cells."""
+        return tuple(family.size(shape) for family in self.families)
 
     def cells(self, shape: Sequence[int]) -> int:
-        """The number of cells of all marginals together: the queries of the workload."""
+        """The number of queries of all families together: for marginals, their cells."""
         return sum(self.sizes(shape))
 
     def closure(self, k: int) -> tuple[Clique, ...]:
@@ -121,8 +137,12 @@ class Workload:
     def to_json(self, schema: Schema) -> list[dict[str, Any]]:
         """The workload by column names; `from_json` reads it back, in the same order."""
         return [
-            {"columns": _names(marginal.clique, schema), "weight": marginal.weight}
-            for marginal in self.marginals
+            {
+                **({} if family.kind == MARGINALS else {"kind": family.kind}),
+                "columns": _names(family.clique, schema),
+                "weight": family.weight,
+            }
+            for family in self.families
         ]
 
     @classmethod
@@ -130,60 +150,81 @@ class Workload:
         """The workload that `to_json` or a user wrote, checked against the schema.
 
         Args:
-            data: A list of lists of column names, or of `{"columns": [...], "weight": w}`; or a
-                mapping that holds such a list as `marginals`.
+            data: A list of lists of column names, or of `{"columns": [...], "weight": w}`, with a
+                `"kind"` where it is not a marginal; or a mapping that holds such lists by kind.
             schema: What the names mean.
 
         Raises:
             WorkloadError: Malformed, or it does not fit the schema.
         """
+        items: list[tuple[str, Any]] = []
         if isinstance(data, Mapping):
-            if set(data) != {"marginals"}:
+            if not data or not set(data) <= set(KINDS):
                 raise WorkloadError(
-                    f"the workload has the keys {sorted(map(str, data))}: only 'marginals', a list "
-                    "of lists of column names, is expected"
+                    f"the workload has the keys {sorted(map(str, data))}: only "
+                    f"{', '.join(map(repr, KINDS))}, each a list of lists of column names, are "
+                    "expected"
                 )
-            data = data["marginals"]
-        if isinstance(data, str) or not isinstance(data, Iterable):
-            raise WorkloadError(f"the workload is {data!r}, not a list of lists of column names")
-        found: dict[Clique, float] = {}
-        for item in data:
-            clique, weight = _entry(item, schema)
-            label = _label(clique, schema)
-            if clique in found:
+            for kind, listed in data.items():
+                items += [(kind, item) for item in _listed(listed)]
+        else:
+            items = [(MARGINALS, item) for item in _listed(data)]
+        found: dict[tuple[str, Clique], float] = {}
+        for default, item in items:
+            kind, clique, weight = _entry(item, schema, default)
+            label = _family(kind, _label(clique, schema))
+            if (kind, clique) in found:
                 raise WorkloadError(
-                    f"the marginal {label} is listed twice: list it once, with the sum of the "
-                    "weights"
+                    f"{label} is listed twice: list it once, with the sum of the weights"
                 )
             if not (math.isfinite(weight) and weight > 0):
                 raise WorkloadError(
-                    f"the marginal {label} has weight {weight}: a weight must be above 0; leave "
-                    "the marginal out if it does not matter"
+                    f"{label} has weight {weight}: a weight must be above 0; leave it out if it "
+                    "does not matter"
                 )
-            found[clique] = weight
-        _check_cells(found, schema, max_cells)
-        return cls(tuple(Marginal(clique, weight) for clique, weight in found.items()))
+            found[kind, clique] = weight
+        families = tuple(Family(clique, weight, kind) for (kind, clique), weight in found.items())
+        _check(families, schema, max_cells)
+        return cls(families)
 
     def describe(self, schema: Schema) -> str:
-        """One line for people: how many marginals, of how many columns, how many cells."""
-        widths = sorted({len(clique) for clique in self.cliques})
-        span = f"{widths[0]}" if len(widths) == 1 else f"{widths[0]} to {widths[-1]}"
+        """One line for people: how many families, of how many columns, how many queries."""
         sizes = self.sizes(schema.shape)
+        parts = [
+            _count(kind, [f.clique for f in self.families if f.kind == kind]) for kind in self.kinds
+        ]
         largest = max(range(len(sizes)), key=sizes.__getitem__)
+        noun = ("cell", "cells") if self.plain else ("query", "queries")
         return (
-            f"{_plural(len(self), 'marginal')} of {span} {'column' if span == '1' else 'columns'}, "
-            f"{_plural(sum(sizes), 'cell')}; "
+            f"{' and '.join(parts)}, {sum(sizes):,} {noun[sum(sizes) != 1]}; "
             f"the largest is {_label(self.cliques[largest], schema)} with {sizes[largest]:,}"
         )
 
 
+class _Part:
+    """What may be joined with `+` to one workload."""
+
+    @property
+    def parts(self) -> "tuple[Spec, ...]":
+        return (self,)  # type: ignore[return-value]
+
+    def __add__(self, other: "Spec") -> "Together":
+        if not isinstance(other, _Part):
+            return NotImplemented
+        return Together((*self.parts, *other.parts))
+
+
 @dataclass(frozen=True)
-class MarginalsSpec:
-    """All marginals of `k` columns, or `count` of them; what `marginals:K:COUNT@SEED` means."""
+class Every(_Part):
+    """All families of a kind on `k` columns, or `count` of them; what `marginals:K:COUNT@SEED` means.
+
+    Kinds that need ordered columns are taken over those.
+    """
 
     k: int
     count: int | None = None
     seed: int = 0
+    kind: str = MARGINALS
 
     def __post_init__(self) -> None:
         for name, value, low in (
@@ -195,66 +236,151 @@ class MarginalsSpec:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
                 raise WorkloadError(
-                    f"marginals({name}={value!r}): {name} must be a whole number from {low}; "
+                    f"{self.kind}({name}={value!r}): {name} must be a whole number from {low}; "
                     f"{FORMS}"
                 )
         if self.seed >= 2**32:
-            raise WorkloadError(f"marginals(seed={self.seed}): seed must be below 2^32")
+            raise WorkloadError(f"{self.kind}(seed={self.seed}): seed must be below 2^32")
 
     def __str__(self) -> str:
         sample = "" if self.count is None else f":{self.count}@{self.seed}"
-        return f"marginals:{self.k}{sample}"
+        return f"{self.kind}:{self.k}{sample}"
 
     def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
         """The workload for the modelled columns of `schema`.
 
         Raises:
-            WorkloadError: More columns, or more marginals, than there are; or one is too large.
+            WorkloadError: More columns, or more families, than there are; or one is too large.
         """
-        columns = len(schema.modelled)
+        ordered = KINDS[self.kind].ordered
+        usable = [i for i, c in enumerate(schema.modelled) if c.ordered or not ordered]
+        columns = len(usable)
         if self.k > columns:
+            has = f"has {columns} ordered ones" if ordered else f"models {columns}"
+            remedy = f"take a number up to {columns}" if columns else "declare some as ordinal"
             raise WorkloadError(
-                f"'{self}' asks for marginals of {self.k} columns, the schema models {columns}: "
-                f"take a number up to {columns}"
+                f"'{self}' asks for {self.kind} of {self.k} columns, the schema {has}: {remedy}"
             )
         total = math.comb(columns, self.k)
         if self.count is None:
             if total > MAX_MARGINALS:
                 raise WorkloadError(
-                    f"'{self}' has {total:,} marginals, more than {MAX_MARGINALS:,}: sample some, "
-                    f"for instance 'marginals:{self.k}:1000@0'"
+                    f"'{self}' has {total:,} {self.kind}, more than {MAX_MARGINALS:,}: sample "
+                    f"some, for instance '{self.kind}:{self.k}:1000@0'"
                 )
             cliques = list(itertools.combinations(range(columns), self.k))
         else:
             if self.count > min(total, MAX_MARGINALS):
                 raise WorkloadError(
-                    f"'{self}' asks for {self.count:,} marginals: there are {total:,} of {self.k} "
-                    f"columns, and at most {MAX_MARGINALS:,} are allowed"
+                    f"'{self}' asks for {self.count:,} {self.kind}: there are {total:,} of "
+                    f"{self.k} columns, and at most {MAX_MARGINALS:,} are allowed"
                 )
             if total > MAX_CELLS:
                 raise WorkloadError(
-                    f"'{self}' samples from {total:,} marginals, more than {MAX_CELLS:,}: take "
-                    "fewer columns, or list the marginals in a file"
+                    f"'{self}' samples from {total:,} {self.kind}, more than {MAX_CELLS:,}: take "
+                    "fewer columns, or list them in a file"
                 )
             # RandomState, because its stream is frozen: the short form means the same forever.
             picks = np.random.RandomState(self.seed).choice(total, self.count, replace=False)
             cliques = [_combination(int(rank), columns, self.k) for rank in picks]
-        _check_cells(cliques, schema, max_cells)
-        return Workload(tuple(Marginal(clique) for clique in cliques))
+        families = tuple(
+            Family(tuple(usable[i] for i in clique), kind=self.kind) for clique in cliques
+        )
+        _check(families, schema, max_cells)
+        return Workload(families)
 
+
+@dataclass(frozen=True)
+class Named(_Part):
+    """The family of a kind on the named columns, all of them together."""
+
+    columns: tuple[str, ...]
+    kind: str = MARGINALS
+    weight: float = 1.0
+
+    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
+        """The workload of this one family.
+
+        Raises:
+            WorkloadError: No such column, or the kind does not fit it.
+        """
+        entry = {"kind": self.kind, "columns": self.columns, "weight": self.weight}
+        return Workload.from_json([entry], schema, max_cells=max_cells)
+
+
+@dataclass(frozen=True)
+class Together(_Part):
+    """Several specs as one workload, in their order."""
+
+    joined: "tuple[Spec, ...]"
+
+    @property
+    def parts(self) -> "tuple[Spec, ...]":
+        """The specs."""
+        return self.joined
+
+    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
+        """The workload of all families.
+
+        Raises:
+            WorkloadError: One of them does not fit, or is there twice, or they are too many.
+        """
+        resolved = [part.resolve(schema, max_cells=max_cells) for part in self.joined]
+        families = tuple(family for each in resolved for family in each.families)
+        _check(families, schema, max_cells)
+        return Workload(families)
+
+
+Spec: TypeAlias = "Every | Named | Together"
 
 WorkloadLike: TypeAlias = (
-    "Workload | MarginalsSpec | str | Path | Iterable[Sequence[str] | Mapping[str, Any]]"
+    "Workload | Spec | str | Path | Iterable[Sequence[str] | Mapping[str, Any]]"
 )
 
 
-def marginals(k: int, count: int | None = None, seed: int = 0) -> MarginalsSpec:
-    """Every marginal of `k` columns, or `count` of them sampled with a public `seed`.
+def marginals(
+    columns: int | Sequence[str], count: int | None = None, seed: int = 0
+) -> Every | Named:
+    """Every marginal of so many columns, or `count` of them sampled with a public `seed`.
+
+    Named columns instead of a number give one marginal, of all of them.
 
     >>> print(marginals(3), marginals(3, 64))
     marginals:3 marginals:3:64@0
     """
-    return MarginalsSpec(k, count, seed)
+    return _spec(MARGINALS, columns, count, seed)
+
+
+def conjunctions(
+    columns: int | Sequence[str], count: int | None = None, seed: int = 0
+) -> Every | Named:
+    """Conjunctions of `x = v` and `x ≠ v`, one literal a column, of so many or of named columns."""
+    return _spec("conjunctions", columns, count, seed)
+
+
+def disjunctions(
+    columns: int | Sequence[str], count: int | None = None, seed: int = 0
+) -> Every | Named:
+    """Disjunctions of `x = v` and `x ≠ v`, one literal a column, of so many or of named columns."""
+    return _spec("disjunctions", columns, count, seed)
+
+
+def parities(
+    columns: int | Sequence[str], count: int | None = None, seed: int = 0
+) -> Every | Named:
+    """Whether an odd number of `x = v` holds, one literal a column."""
+    return _spec("parities", columns, count, seed)
+
+
+def prefixes(
+    columns: int | Sequence[str], count: int | None = None, seed: int = 0
+) -> Every | Named:
+    """The distribution function of ordered columns: products of thresholds `x ≤ v`.
+
+    >>> print(prefixes(1) + prefixes(["age", "income"]))  # doctest: +ELLIPSIS
+    Together(joined=(Every(k=1, ...), Named(columns=('age', 'income'), ...)))
+    """
+    return _spec("prefixes", columns, count, seed)
 
 
 def parse(text: str | Path, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
@@ -263,14 +389,17 @@ def parse(text: str | Path, schema: Schema, *, max_cells: int = MAX_CELLS) -> Wo
     Raises:
         WorkloadError: Malformed, no such file, or it does not fit the schema.
     """
-    if isinstance(text, str) and re.match(r"\s*marginals\b(?!\.)", text):
-        match = _SHORT.fullmatch(text.strip())
-        if match is None:
-            raise WorkloadError(f"the workload {text!r} is malformed: {FORMS}")
-        count, seed = match["count"], match["seed"]
-        return MarginalsSpec(
-            int(match["k"]), None if count is None else int(count), int(seed or 0)
-        ).resolve(schema, max_cells=max_cells)
+    if isinstance(text, str) and re.match(rf"\s*({_KIND})\b(?!\.)", text):
+        specs: list[Every] = []
+        for part in text.split("+"):
+            match = _SHORT.fullmatch(part.strip())
+            if match is None:
+                raise WorkloadError(f"the workload {text!r} is malformed: {FORMS}")
+            count, seed = match["count"], match["seed"]
+            number = None if count is None else int(count)
+            specs.append(Every(int(match["k"]), number, int(seed or 0), match["kind"]))
+        spec = specs[0] if len(specs) == 1 else Together(tuple(specs))
+        return spec.resolve(schema, max_cells=max_cells)
     path = Path(text)
     if path.suffix not in (".json", ".toml"):
         raise WorkloadError(f"the workload {str(text)!r} is not understood: {FORMS}")
@@ -305,51 +434,75 @@ def resolve(workload: WorkloadLike, schema: Schema, *, max_cells: int = MAX_CELL
                 f"the clique {outside[0]} points past the {len(schema.modelled)} modelled columns "
                 "of the schema"
             )
-        _check_cells(workload.cliques, schema, max_cells)
+        _check(workload.families, schema, max_cells)
         return workload
-    if isinstance(workload, MarginalsSpec):
+    if isinstance(workload, (Every, Named, Together)):
         return workload.resolve(schema, max_cells=max_cells)
     if isinstance(workload, (str, Path)):
         return parse(workload, schema, max_cells=max_cells)
     return Workload.from_json(workload, schema, max_cells=max_cells)
 
 
-def _entry(item: Any, schema: Schema) -> tuple[Clique, float]:
+def _spec(kind: str, columns: int | Sequence[str], count: int | None, seed: int) -> Every | Named:
+    if isinstance(columns, str):
+        raise WorkloadError(f"{kind}({columns!r}): write a list of names, [{columns!r}]")
+    if isinstance(columns, Sequence):
+        if count is not None:
+            raise WorkloadError(f"{kind}: count is for a number of columns, not for named ones")
+        return Named(tuple(columns), kind)
+    return Every(columns, count, seed, kind)
+
+
+def _listed(data: Any) -> Iterable[Any]:
+    if isinstance(data, (str, Mapping)) or not isinstance(data, Iterable):
+        raise WorkloadError(f"the workload is {data!r}, not a list of lists of column names")
+    return data
+
+
+def _entry(item: Any, schema: Schema, kind: str) -> tuple[str, Clique, float]:
     weight: Any = 1.0
     if isinstance(item, Mapping):
-        unknown = set(item) - {"columns", "weight"}
+        unknown = set(item) - {"columns", "weight", "kind"}
         if unknown or "columns" not in item:
             raise WorkloadError(
-                f"the marginal {dict(item)!r} is malformed: it takes 'columns' and 'weight'"
+                f"the entry {dict(item)!r} is malformed: it takes 'columns' and 'weight', and "
+                "'kind' if it is not a marginal"
             )
         weight = item.get("weight", 1.0)
+        kind = item.get("kind", kind)
         item = item["columns"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise WorkloadError(f"the kind {kind!r} is not known: queries are {', '.join(KINDS)}")
     if isinstance(weight, bool) or not isinstance(weight, (int, float)):
-        raise WorkloadError(f"the marginal {item!r} has weight {weight!r}, not a number")
+        raise WorkloadError(f"{_family(kind, repr(item))} has weight {weight!r}, not a number")
     if isinstance(item, str) or not isinstance(item, Sequence):
         raise WorkloadError(
-            f"the marginal {item!r} is malformed: write a list of column names, such as "
+            f"{_family(kind, repr(item))} is malformed: write a list of column names, such as "
             '["age", "sex"]'
         )
     if not all(isinstance(name, str) for name in item):
-        raise WorkloadError(f"the marginal {list(item)!r} does not consist of column names")
+        raise WorkloadError(f"{_family(kind, repr(list(item)))} does not consist of column names")
     if not item:
-        raise WorkloadError("a marginal of the workload is empty: name at least one column")
+        raise WorkloadError("a family of the workload is empty: name at least one column")
     if len(set(item)) < len(item):
-        raise WorkloadError(f"the marginal {list(item)!r} names a column twice")
-    return tuple(sorted(schema.position(name) for name in item)), float(weight)
+        raise WorkloadError(f"{_family(kind, repr(list(item)))} names a column twice")
+    return kind, tuple(sorted(schema.position(name) for name in item)), float(weight)
 
 
-def _check_cells(cliques: Iterable[Clique], schema: Schema, max_cells: int) -> None:
-    for clique in cliques:
-        size = cells(schema.shape, clique)
+def _check(families: Sequence[Family], schema: Schema, max_cells: int) -> None:
+    """That every family fits the schema, and that they are not too large."""
+    for family in families:
+        size = cells(schema.shape, family.clique)
         if size > max_cells:
-            widest = max(clique, key=lambda i: schema.shape[i])
+            widest = max(family.clique, key=lambda i: schema.shape[i])
             raise WorkloadError(
-                f"the marginal {_label(clique, schema)} has {size:,} cells, more than "
+                f"the marginal {_label(family.clique, schema)} has {size:,} cells, more than "
                 f"{max_cells:,}: leave it out, or give its columns coarser bins or fewer "
                 f"categories ({schema.modelled[widest].name!r} alone has {schema.shape[widest]:,})"
             )
+        family.check(schema)
+    if any(family.kind != MARGINALS for family in families):
+        check_size(families, schema.shape, "the workload")
 
 
 def _combination(rank: int, columns: int, k: int) -> Clique:
@@ -372,6 +525,20 @@ def _names(clique: Clique, schema: Schema) -> list[str]:
 
 def _label(clique: Clique, schema: Schema) -> str:
     return " × ".join(_names(clique, schema))
+
+
+def _family(kind: str, label: str) -> str:
+    return f"the marginal {label}" if kind == MARGINALS else f"the family of {kind} {label}"
+
+
+def _count(kind: str, cliques: Sequence[Clique]) -> str:
+    widths = sorted({len(clique) for clique in cliques})
+    span = f"{widths[0]}" if len(widths) == 1 else f"{widths[0]} to {widths[-1]}"
+    columns = "column" if span == "1" else "columns"
+    if kind == MARGINALS:
+        return f"{_plural(len(cliques), 'marginal')} of {span} {columns}"
+    families = "family" if len(cliques) == 1 else "families"
+    return f"{len(cliques):,} {families} of {kind} of {span} {columns}"
 
 
 def _plural(number: int, noun: str) -> str:

@@ -1,25 +1,35 @@
 """Questions to a release, with error bars that are certified where that is possible.
 
-A predicate picks cells of a marginal that the certificate covers: `inner` cells satisfy it wholly,
+A predicate picks cells of a clique that the certificate covers: `inner` cells satisfy it wholly,
 `outer` cells touch it. The truth lies between the shares of the two in the private table, and each of
 these is within
 
-    b(S) = min( |S|·U, TV_j )
+    b(S) = min( m(S)·U, TV_j )
 
-of the synthetic share (U bounds every cell, TV_j every set of cells of marginal j). Hence the truth is
-in [q̂(inner) − b(inner), q̂(outer) + b(outer)], simultaneously for every question, with the
-certificate's confidence. It speaks of the table as encoded: values outside the schema count as the
-legal value they were mapped to.
+of the synthetic share: U bounds every certified query, m(S) is how many of them, added and subtracted,
+make S or its complement, and TV_j bounds every set of cells of clique j. m(S) is
+
+    0                      if S is no cell or all of them
+    1                      if S or its complement is a certified query
+    min(|S|, cells − |S|)  where cells are certified queries: marginals, conjunctions, disjunctions
+    Σ_v |∂S(v)|            for prefixes, ∂ the differences along every axis: 2 for an interval
+
+and there is no m(S)·U for other sets of parities. Hence the truth is in
+[q̂(inner) − b(inner), q̂(outer) + b(outer)], simultaneously for every question, with the certificate's
+confidence. It speaks of the table as encoded: values outside the schema count as the legal value they
+were mapped to; and it takes a declared number of rows at its word.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from understudy.queries import MAX_CELLS, Predicate, Workload, cells, count
+from understudy.queries import MAX_CELLS, Family, Predicate, Workload, cells, count
 from understudy.releases.certificate import Certificate
 from understudy.schema import Schema
 
@@ -39,7 +49,7 @@ class Answer:
     high: float | None
     confidence: float
     by: tuple[str, ...] | None
-    """The columns of the certified marginal behind the interval."""
+    """The columns of the certified family of queries behind the interval."""
 
     @property
     def certified(self) -> bool:
@@ -67,23 +77,50 @@ def answer(
     confidence = 1 - certificate.beta
     best: tuple[float, float, tuple[int, ...]] | None = None
     codes = schema.encode(rows)
-    for position, clique in enumerate(workload.cliques):
+    for position, family in enumerate(workload.families):
+        clique = family.clique
         if not set(predicate.clique) <= set(clique) or cells(schema.shape, clique) > MAX_CELLS:
             continue
         inner, outer = predicate.cells(clique)
         table = count(codes, schema.shape, clique) / size
 
-        def reach(number: int, position: int = position) -> float:
-            bound = number * certificate.bound
+        def reach(mask: NDArray[np.bool_], position: int = position) -> float:
+            number = _pieces(workload.families[position], schema.shape, mask)
+            bound = number * certificate.bound if number else 0.0
             if certificate.variations is not None:
                 bound = min(bound, certificate.variations[position])
             return bound
 
-        low = max(0.0, float(table[inner].sum()) - reach(int(inner.sum())))
-        high = min(1.0, float(table[outer].sum()) + reach(int(outer.sum())))
+        below, above = reach(inner), reach(outer)
+        low = max(0.0, float(table[inner].sum()) - below)
+        high = min(1.0, float(table[outer].sum()) + above)
+        if math.isinf(max(below, above)) and (low, high) == (0.0, 1.0):
+            continue  # nothing is known from this family
         if best is None or high - low < best[1] - best[0]:
             best = (low, high, clique)
     if best is None:
         return Answer(text, estimate, None, None, confidence, None)
     names = tuple(schema.modelled[i].name for i in best[2])
     return Answer(text, estimate, best[0], best[1], confidence, names)
+
+
+def _pieces(family: Family, shape: tuple[int, ...], mask: NDArray[np.bool_]) -> float:
+    """m(S): how many queries of the family make a set of cells; see above."""
+    inside = int(mask.sum())
+    if inside in (0, mask.size):
+        return 0
+    found = math.inf
+    if family.kind in ("marginals", "conjunctions", "disjunctions"):
+        found = min(inside, mask.size - inside)
+    elif family.kind == "prefixes":
+        steps = mask.astype(np.int64)
+        for axis in range(mask.ndim):
+            steps = -np.diff(steps, axis=axis, append=0)
+        found = int(np.abs(steps).sum() - abs(steps.flat[-1]))  # the last prefix is every row
+    if found > 1 and family.kind != "marginals":
+        products = family.products(shape)
+        shared, sizes = products.answers(mask), products.answers(np.ones(mask.shape))
+        same = (shared == inside) & (sizes == inside)
+        opposite = (shared == 0) & (sizes == mask.size - inside)
+        found = 1 if (same | opposite).any() else found
+    return found

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.curator import VARIATION_GRID, Clique, Curator, variation_step
+from understudy.privacy.products import Products
 from understudy.privacy.relation import Relation
 from understudy.queries import counts
 
@@ -81,7 +82,8 @@ def population_margin(queries: int, rows: int, beta: float) -> float:
 class Certificate:
     """What is certified about the bundled synthetic rows, at confidence 1 − beta, all of it at once.
 
-    `bound`: no cell of the workload is off by more than this share of the rows.
+    `bound`: no cell of the workload (no query, where it has other classes) is off by more than this
+    share of the rows; `cells` counts them, `of` is what they are.
     `variations`: per marginal of the workload, a bound on its total variation; None if not asked for.
     `population`: the same as `bound` for the population that the rows were drawn from, at confidence
     1 − 2·beta; None unless the method asked for it.
@@ -98,10 +100,11 @@ class Certificate:
     variations: tuple[float, ...] | None = None
     variations_measured: tuple[int, ...] | None = None
     population: float | None = None
+    of: str = "cells"
 
     def __str__(self) -> str:
         text = (
-            f"worst error over {self.cells:,} cells of the workload ≤ {self.bound:.4f} "
+            f"worst error over {self.cells:,} {self.of} of the workload ≤ {self.bound:.4f} "
             f"({100 * (1 - self.beta):g} % confidence)"
         )
         if self.variations is not None:
@@ -130,6 +133,8 @@ class Certificate:
         }
         if self.population is not None:
             body["population"] = self.population
+        if self.of != "cells":
+            body["of"] = self.of
         return body
 
     @classmethod
@@ -153,6 +158,7 @@ class Certificate:
         rows_public: int | None,
         variations_measured: tuple[int, ...] | None = None,
         population: bool = False,
+        of: str = "cells",
     ) -> Certificate:
         """The bounds, from released numbers and the planned noise alone."""
         worst_beta, rows_beta, variation_beta = _failures(
@@ -185,6 +191,7 @@ class Certificate:
             variations,
             variations_measured,
             beyond,
+            of,
         )
 
 
@@ -197,18 +204,23 @@ def certify(
     beta: float,
     rows_measured: int | None,
     population: bool = False,
+    classes: Sequence[Products] = (),
 ) -> Certificate:
     """Measure and bound the worst error of fixed synthetic rows, given as codes.
 
     Charges are in the plan. Marginals that are too large to tabulate are compared cell by occupied
-    cell, with the same result.
+    cell, with the same result. `classes`, one for each clique, are what is asked of the cliques where
+    that is not all of their cells.
     """
     size = int(codes[0].size)
     sizes = [math.prod(curator.shape[i] for i in clique) for clique in cliques]
     variations = None
-    if VARIATION in plan or sum(sizes) <= _TABULATED:
+    if VARIATION in plan or classes or sum(sizes) <= _TABULATED:
         tables = counts(codes, curator.shape, cliques)
-        worst = curator.worst_error(WORST, cliques, tables, size)
+        if classes:
+            worst = curator.worst_query_error(WORST, classes, tables, size)
+        else:
+            worst = curator.worst_error(WORST, cliques, tables, size)
         if VARIATION in plan:
             noisy = curator.total_variations(VARIATION, cliques, tables, size)
             variations = tuple(int(v) for v in noisy)
@@ -217,13 +229,14 @@ def certify(
     return Certificate.compute(
         plan,
         beta=beta,
-        cells=sum(sizes),
+        cells=sum(each.size for each in classes) if classes else sum(sizes),
         rows=size,
         worst=worst,
         rows_measured=rows_measured,
         rows_public=curator.rows_public,
         variations_measured=variations,
         population=population,
+        of="queries" if classes else "cells",
     )
 
 

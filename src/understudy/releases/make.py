@@ -24,7 +24,7 @@ from understudy.errors import InputError
 from understudy.game import Progress, play, silent
 from understudy.game.methods import Design, Forecast, Method
 from understudy.game.methods import method as named_method
-from understudy.game.methods.base import largest_marginal
+from understudy.game.methods.base import largest_marginal, require_classes
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact, exact, split
 from understudy.privacy.cost import Charge, Gaussian, Plan
@@ -102,7 +102,13 @@ def prepare(
     resolved = resolve(wanted, schema, max_cells=largest_marginal(chosen))
     if variations:
         resolve(resolved, schema)  # total variations are taken over whole tables
-    design = Design(schema.shape, resolved.cliques, resolved.weights, relation, rows_public)
+    if method == "auto" and not resolved.plain:
+        chosen = named_method("fem", **(parameters or {}))
+    families = () if resolved.plain else resolved.families
+    design = Design(
+        schema.shape, resolved.cliques, resolved.weights, relation, rows_public, families
+    )
+    require_classes(chosen, design)
     chosen.check(design)
 
     def build(rho: Fraction) -> Plan:
@@ -161,7 +167,8 @@ def release(
     table        a path (CSV, Parquet), a pandas, Polars or Arrow table, or what `read` returned
     schema       a `Schema` or the path of its TOML file, confirmed
     workload     what must come out well and is certified: "marginals:3", `marginals(3)`, a list of
-                 column tuples, a file; all pairs by default
+                 column tuples, a file; all pairs by default; other classes of queries are in
+                 `understudy.workload`
     method       "auto", "mst", "mwem", "independent"; `parameters` are its public settings
     rows_public  the number of rows, if it may be known; otherwise it is measured and charged
     rows         how many synthetic rows to make; by default as many as there seem to be
@@ -253,6 +260,7 @@ def _draw(
         beta=prepared.beta,
         rows_measured=measured,
         population=bool(getattr(prepared.method, "population", False)),
+        classes=[family.products(design.shape) for family in design.families],
     )
     reservation.settle("finished")
     progress("certifying", 1, 1)

@@ -277,6 +277,7 @@ def _certificate(manifest: Mapping[str, Any]) -> str:
         rows_public=stated.rows_public,
         variations_measured=stated.variations_measured,
         population=stated.population is not None,
+        of=stated.of,
     )
     if again != stated or manifest["certificate"].get("words") != str(stated):
         raise _Refused(f"recomputed from its measurement, the bound is {again.bound}")
@@ -298,8 +299,10 @@ def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
     if release.model.shape != release.schema.shape:
         raise _Refused("the model is of another shape than the schema")
     cells = release.workload.cells(release.schema.shape)
-    if cells != release.certificate.cells:
-        raise _Refused(f"the workload has {cells} cells, not {release.certificate.cells}")
+    of = "cells" if release.workload.plain else "queries"
+    if cells != release.certificate.cells or of != release.certificate.of:
+        stated = f"{release.certificate.cells} {release.certificate.of}"
+        raise _Refused(f"the workload has {cells} {of}, not {stated}")
     return f"{release.rows.num_rows:,} rows × {release.rows.num_columns} columns, all legal"
 
 

@@ -6,27 +6,47 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+from understudy.errors import InputError
 from understudy.players.base import Clique, DataPlayer, Problem, QueryPlayer
 from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.relation import Relation
-from understudy.queries import MAX_CELLS
+from understudy.queries import MAX_CELLS, Family, cells
 
-__all__ = ["Design", "Forecast", "Method", "Theorem", "largest_marginal"]
+__all__ = ["Design", "Forecast", "Method", "Theorem", "largest_marginal", "require_classes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What a plan may depend on; all of it public. `rows` is None where n is private."""
+    """What a plan may depend on; all of it public. `rows` is None where n is private.
+
+    `families` is empty where every cell of every clique is asked for, and no other query.
+    """
 
     shape: tuple[int, ...]
     cliques: tuple[Clique, ...]
     weights: tuple[float, ...]
     relation: Relation
     rows: int | None
+    families: tuple[Family, ...] = ()
 
     def problem(self, rows: int) -> Problem:
         """The problem once a public number of rows is known."""
-        return Problem(self.shape, self.cliques, self.weights, rows)
+        return Problem(self.shape, self.cliques, self.weights, rows, self.families)
+
+    @property
+    def asked(self) -> tuple[Family, ...]:
+        """The families of the workload, marginals or others."""
+        if self.families:
+            return self.families
+        pairs = zip(self.cliques, self.weights, strict=True)
+        return tuple(Family(clique, weight) for clique, weight in pairs)
+
+    @property
+    def queries(self) -> int:
+        """The number of queries, complements not counted."""
+        if self.families:
+            return sum(family.size(self.shape) for family in self.families)
+        return sum(cells(self.shape, clique) for clique in self.cliques)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +64,15 @@ class Forecast:
 def largest_marginal(method: Method) -> int:
     """The most cells that a marginal may have; methods that never tabulate one say `max_cells`."""
     return getattr(method, "max_cells", MAX_CELLS)
+
+
+def require_classes(method: Method, design: Design) -> None:
+    """Refuse other queries than cells of marginals for methods that do not say `classes = True`."""
+    if design.families and not getattr(method, "classes", False):
+        kinds = ", ".join(dict.fromkeys(family.kind for family in design.families))
+        raise InputError(
+            f"method = {method.name} serves marginals only, the workload has {kinds}; use fem"
+        )
 
 
 @dataclass(frozen=True, slots=True)

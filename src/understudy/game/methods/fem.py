@@ -101,6 +101,9 @@ class FEM:
         T = charge.times
         assert isinstance(charge.event, Selection)
         order = max(len(clique) for clique in design.cliques)
+        listed = design.queries if design.families else 0
+        if any(family.kind == "parities" for family in design.families):
+            order *= 2**order - 1  # so many conjunctions are one parity
         return Forecast(
             {},
             f"nothing is measured; {T} queries are picked, each within "
@@ -108,8 +111,10 @@ class FEM:
             3e8
             + 40.0 * rows * len(design.shape)
             + 16.0 * rows * len(design.cliques)
-            + 4.0 * T * self.samples * len(design.shape),
-            2.0 + T * (4e-3 + self.samples * (4e-6 + 1.5e-8 * T * order) * self.starts),
+            + 4.0 * T * self.samples * len(design.shape)
+            + 100.0 * listed,
+            2.0
+            + T * (4e-3 + 4e-7 * listed + self.samples * (4e-6 + 1.5e-8 * T * order) * self.starts),
         )
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem:

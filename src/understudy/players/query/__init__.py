@@ -1,5 +1,7 @@
 """Query players: who looks where, and what it costs."""
 
+from understudy.players.query.cells import CellPicker
+from understudy.players.query.classes import QueryPicker
 from understudy.players.query.exponential import ExponentialMechanism
 from understudy.players.query.fixed import FixedMarginals
 from understudy.players.query.recycling import Recycling
@@ -8,6 +10,6 @@ from understudy.players.query.vertex import NoisyVertex
 from understudy.players.query.weights import QueryWeights
 
 __all__ = [
-    "ExponentialMechanism", "FixedMarginals", "NoisyVertex", "QueryWeights", "Recycling",
-    "SpanningTree",
+    "CellPicker", "ExponentialMechanism", "FixedMarginals", "NoisyVertex", "QueryPicker",
+    "QueryWeights", "Recycling", "SpanningTree",
 ]  # fmt: skip

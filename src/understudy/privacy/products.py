@@ -1,0 +1,129 @@
+"""Classes of 0/1 queries on one marginal, given by a small 0/1 matrix for each of its columns.
+
+Row l of a column's matrix says for which of its values literal l holds. A query takes one literal of
+every column and joins them by a rule:
+
+    all    Π_a M_a[l_a, x_a]                         every literal holds
+    any    1 − Π_a (1 − M_a[l_a, x_a])               some literal holds
+    odd    (1 − Π_a (1 − 2·M_a[l_a, x_a])) / 2       an odd number of literals holds
+
+Whatever the matrices, each is a 0/1 function of the cell that a row lies in. So its count moves by at
+most 1 with a neighbour, under both relations, and all counts follow from the marginal table by one
+small product per column; nothing of the size queries × cells is ever held.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import PrivacyError
+
+__all__ = ["Products", "Rule"]
+
+Clique = tuple[int, ...]
+
+
+class Rule(StrEnum):
+    """How the literals of a query are joined."""
+
+    ALL = "all"
+    ANY = "any"
+    ODD = "odd"
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """All queries that take one literal of every column of `clique`, joined by `rule`.
+
+    `literals[a]` is a 0/1 integer matrix (literals, values) for column clique[a]; it is copied, and
+    never written to again. Queries are numbered in C order of `shape`, the numbers of literals.
+    """
+
+    clique: Clique
+    literals: tuple[NDArray[np.int64], ...]
+    rule: Rule = Rule.ALL
+    _plain: tuple[bool, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        clique = tuple(int(i) for i in self.clique)
+        if not clique or clique[0] < 0 or any(i >= j for i, j in itertools.pairwise(clique)):
+            raise PrivacyError(f"clique {clique} must be increasing positions, at least one")
+        if len(self.literals) != len(clique):
+            raise PrivacyError(
+                f"{len(clique)} columns need as many matrices of literals, got {len(self.literals)}"
+            )
+        matrices: list[NDArray[np.int64]] = []
+        for column, given in zip(clique, self.literals, strict=True):
+            matrix = np.asarray(given)
+            if not np.issubdtype(matrix.dtype, np.integer) or matrix.ndim != 2 or not matrix.size:
+                raise PrivacyError(f"the literals of column {column} must be a matrix of integers")
+            if not np.isin(matrix, (0, 1)).all():
+                raise PrivacyError(f"the literals of column {column} must be 0 or 1")
+            matrix = matrix.astype(np.int64, copy=True)
+            matrix.setflags(write=False)
+            matrices.append(matrix)
+        object.__setattr__(self, "clique", clique)
+        object.__setattr__(self, "literals", tuple(matrices))
+        object.__setattr__(self, "rule", Rule(self.rule))
+        object.__setattr__(self, "_plain", tuple(_identity(m) for m in matrices))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of literals of each column."""
+        return tuple(matrix.shape[0] for matrix in self.literals)
+
+    @property
+    def domain(self) -> tuple[int, ...]:
+        """The number of values of each column: the shape of the marginal table."""
+        return tuple(matrix.shape[1] for matrix in self.literals)
+
+    @property
+    def size(self) -> int:
+        """The number of queries."""
+        return math.prod(self.shape)
+
+    def answers(self, table: NDArray[Any]) -> NDArray[np.float64]:
+        """Σ_cells q(cell)·table(cell) for every query, an array of `shape`.
+
+        Exact for tables of whole numbers: every partial sum is at most Σ |table|, and whole numbers
+        below 2^53 are exact in float64.
+        """
+        values = np.asarray(table, np.float64)
+        if values.shape != self.domain:
+            raise PrivacyError(f"the table of {self.clique} has shape {values.shape}")
+        total = values.sum()
+        for matrix, plain in zip(self.literals, self._plain, strict=True):
+            # The first axis is used up, its literals become the last; after all, all are in order.
+            if plain and self.rule is Rule.ALL:
+                values = np.moveaxis(values, 0, -1)
+            else:
+                values = np.tensordot(values, self._factor(matrix), axes=(0, 1))
+        if self.rule is Rule.ALL:
+            return np.ascontiguousarray(values)
+        return total - values if self.rule is Rule.ANY else (total - values) / 2
+
+    def holds(self, index: tuple[int, ...]) -> NDArray[np.bool_]:
+        """In which cells the query of this number holds, one literal number per column."""
+        rows = [matrix[row] for matrix, row in zip(self.literals, index, strict=True)]
+        if self.rule is Rule.ODD:
+            return reduce(np.add.outer, rows) % 2 == 1
+        join = np.logical_and if self.rule is Rule.ALL else np.logical_or
+        return reduce(join.outer, [row == 1 for row in rows])
+
+    def _factor(self, matrix: NDArray[np.int64]) -> NDArray[np.float64]:
+        factor = matrix if self.rule is Rule.ALL else 1 - matrix * (1 + (self.rule is Rule.ODD))
+        return factor.astype(np.float64)
+
+
+def _identity(matrix: NDArray[np.int64]) -> bool:
+    """Whether literal l is "the value is l"."""
+    rows, values = matrix.shape
+    return rows == values and bool(np.array_equal(matrix, np.eye(rows, dtype=np.int64)))

@@ -1,0 +1,102 @@
+"""The query player over classes: it passes the kit, and its game is as private as its plan."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from understudy.game.methods import FEM, Design, SepFEM
+from understudy.oracles import History
+from understudy.players.base import PickedQuery, Problem
+from understudy.players.data import PerturbedLeader
+from understudy.players.data.ftpl import _add
+from understudy.players.query import QueryPicker
+from understudy.privacy import accounting
+from understudy.privacy.buckets import SCORE_SENSITIVITY
+from understudy.privacy.cost import Charge, Plan, Selection
+from understudy.privacy.relation import Relation
+from understudy.queries import Family
+from understudy.queries.classes import KINDS
+from understudy.testing import check, check_query_player, game_law, neighbours
+
+SHAPE = (2, 3)
+FAMILIES = (Family((0, 1), kind="disjunctions"), Family((1,), kind="prefixes"))
+PROBLEM = Problem(SHAPE, ((0, 1), (1,)), (1.0, 1.0), 30, FAMILIES)
+
+
+def plan_of(rounds, scale=SCORE_SENSITIVITY):
+    event = Selection(float(scale), sensitivity=SCORE_SENSITIVITY)
+    return Plan((Charge(QueryPicker.PICK, event, rounds),))
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_it_passes_the_kit(relation):
+    check_query_player(
+        lambda: QueryPicker.over(3, FAMILIES, SHAPE),
+        plan_of(3),
+        problem=PROBLEM,
+        relation=relation,
+        rows_public=30,
+    )
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_picked_query_enters_the_history_as_itself(kind):
+    """Up to a constant, which no argmax sees: f(x) = w·q(x), or w·(1 − q(x))."""
+    shape = (2, 3, 1)
+    rows = np.array(list(itertools.product(*map(range, shape))))
+    for query in Family((0, 1), kind=kind).queries(shape):
+        for sign in (1, -1):
+            picked = PickedQuery((0, 1), query, sign)
+            value = _add(History.empty(shape), picked, 2.0).evaluate(rows)
+            wanted = 2.0 * sign * query.holds(list(rows.T))
+            assert np.ptp(value - wanted) < 1e-12
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_whole_game_costs_what_is_planned(relation):
+    """Every transcript of two rounds on all neighbours, through the real loop and curator."""
+    shape = (2, 2)
+    families = (Family((0, 1), kind="parities"), Family((0,), kind="conjunctions"))
+    problem = Problem(shape, ((0, 1), (0,)), (1.0, 1.0), 2, families)
+    plan = plan_of(2, 0.8 * SCORE_SENSITIVITY)
+    universe = tuple(itertools.product(range(2), range(2)))
+
+    def law(rows):
+        leader = PerturbedLeader(2, samples=4)
+        query = QueryPicker.over(2, families, shape)
+        return game_law(query, leader, problem, plan, rows, relation=relation, rows_public=2)
+
+    pairs = {
+        (tuple(sorted(a)), tuple(sorted(b))) for a, b in neighbours(universe, 1, relation.value)
+    }
+    check(law, sorted(pairs), rho=float(accounting.total_rho(plan)))
+
+
+@pytest.mark.parametrize("method", [FEM(rounds=60, samples=40), SepFEM(rounds=60, samples=40)])
+def test_without_noise_the_game_finds_the_data(method):
+    """A pick that is next to exact drives the error down on a small domain (every class at once)."""
+    from understudy.game import play
+    from understudy.privacy.curator import Curator
+    from understudy.privacy.noise import SeededNoise
+    from understudy.testing.stand_ins import StrictCharges, TinyCounts
+
+    rng = np.random.default_rng(0)
+    rows = [tuple(row) for row in np.stack([rng.integers(0, 2, 200), rng.integers(0, 3, 200)], 1)]
+    rows = [row if row[0] or rng.random() < 0.4 else (1, 2) for row in rows]
+    families = tuple(Family((0, 1), kind=kind) for kind in KINDS)
+    design = Design(SHAPE, ((0, 1),) * 5, (1.0,) * 5, Relation.REPLACE, 200, families)
+    plan = Plan(method.charges(design, Fraction(50)))
+    curator = Curator(
+        TinyCounts(SHAPE, rows), StrictCharges(plan), Relation.REPLACE, SeededNoise(1), 200
+    )
+    query, data = method.players(design, plan)
+    model = play(design.problem(200), query, data, curator, rng)
+    truth = np.zeros(SHAPE)
+    for row in rows:
+        truth[row] += 1 / 200
+    for family in families:
+        products = family.products(SHAPE)
+        error = np.abs(products.answers(truth) - products.answers(model.marginal((0, 1)))).max()
+        assert error < 0.12, family.kind
