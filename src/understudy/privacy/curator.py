@@ -272,13 +272,16 @@ class Curator:
         records: Sequence[NDArray[np.integer[Any]]],
         rows: int,
         event: Selection | None = None,
+        *,
+        every_complement: bool = True,
     ) -> tuple[Cell, ...]:
         """k independent picks by the exponential mechanism over all cells and their complements.
 
         Score of a cell: c − n·ĉ/m, where ĉ counts the m public `records` (one code array per
         column) in it and n is the public number `rows`; of its complement: the negative. Every
         score moves by 1. Marginals may have any number of cells: see `understudy.privacy.buckets`.
-        `Cell.sign` is +1 for the cell, −1 for its complement.
+        `Cell.sign` is +1 for the cell, −1 for its complement. Without `every_complement` only
+        cells that hold a record offer theirs, a public choice: no other can have a score above 0.
         """
         self._check_cliques(cliques)
         size = self._check_records(records)
@@ -294,8 +297,9 @@ class Curator:
         occupied = self._occupied(cliques)
         keys = occupied.numbers(self._packed(cliques, records, size))
         candidates = occupied.candidates(keys, rows)
-        scores = np.concatenate([candidates.scores, -candidates.scores])
-        sizes = np.concatenate([candidates.sizes, candidates.sizes])
+        offered = slice(None) if every_complement else slice(candidates.touched.size)
+        scores = np.concatenate([candidates.scores, -candidates.scores[offered]])
+        sizes = np.concatenate([candidates.sizes, candidates.sizes[offered]])
         picked = self._guarded(lambda: pick(self._noise, scores, sizes, drawn.scale, drawn.k))
         half = candidates.scores.size
         cells: list[Cell] = []

@@ -31,5 +31,7 @@ class CellPicker:
         """See `QueryPlayer.play`."""
         if not isinstance(view, Empirical):
             raise WorkError("the cell picker plays against a data player of listed records")
-        cells = curator.pick_cells(self.PICK, problem.cliques, view.codes, problem.rows)
+        cells = curator.pick_cells(
+            self.PICK, problem.cliques, view.codes, problem.rows, every_complement=False
+        )
         return tuple(MeasuredCell(problem.cliques[cell.marginal], cell) for cell in cells)
