@@ -35,7 +35,7 @@ SCORE_SENSITIVITY = UNIT + 3
 
 _ALONE = 24
 
-# Up to so many cells the empty ones are listed; beyond, one is found by rejection.
+# Up to so many cells the free ones are listed; beyond, one is found by rejection.
 _LISTED = 1_000
 
 Integers = NDArray[np.int64]
@@ -148,6 +148,10 @@ class Occupied:
         position -= touched.size
         if position < candidates.values.size:
             first, number = int(self._first[position]), int(self._sizes[position])
+            while number > _LISTED:
+                cell = int(self.keys[self._order[first + noise.below(number)]])
+                if not _holds(touched, cell):
+                    return cell
             alike = self.keys[self._order[first : first + number]]
             free = alike[~np.isin(alike, touched, assume_unique=True)]
             return int(free[noise.below(free.size)])
