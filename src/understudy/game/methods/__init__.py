@@ -9,13 +9,17 @@ from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.dqrs import DQRS
 from understudy.game.methods.dualquery import DualQuery
+from understudy.game.methods.fem import FEM, SepFEM
 from understudy.game.methods.frankwolfe import FrankWolfe
+from understudy.game.methods.hdmm import HDMM
 from understudy.game.methods.independent import Independent
 from understudy.game.methods.mst import MST
 from understudy.game.methods.mwem import MWEM
 
 __all__ = [
     "DQRS",
+    "FEM",
+    "HDMM",
     "METHODS",
     "MST",
     "MWEM",
@@ -25,6 +29,7 @@ __all__ = [
     "FrankWolfe",
     "Independent",
     "Method",
+    "SepFEM",
     "Theorem",
     "method",
 ]
@@ -32,10 +37,13 @@ __all__ = [
 METHODS: dict[str, Callable[..., Method]] = {
     "dqrs": DQRS,
     "dualquery": DualQuery,
+    "fem": FEM,
     "frankwolfe": FrankWolfe,
+    "hdmm": HDMM,
     "independent": Independent,
     "mst": MST,
     "mwem": MWEM,
+    "sepfem": SepFEM,
 }
 _AUTO = "mst"
 

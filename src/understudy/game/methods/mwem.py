@@ -7,8 +7,10 @@ Cost per round: one selection, 3/4 of ρ/T, and one Gaussian count, 1/4. Public 
 artificial tables: a selection looks for the largest among thousands of cells, a count is one number.
 
 `measure = False` is the signed variant: the cell and the side of its error are selected together,
-nothing is measured, and the result is the average of all rounds. Theorem (this variant; none is proved for
-projection and replay): max error ≤ √(ln|X|/(2T)) + (2/(n·ε0))·ln(2|Q|T/β) with probability 1 − β.
+nothing is measured, and the result is the average of all rounds. Theorem (this variant; none is
+proved for projection and replay), with probability 1 − β:
+
+    max error ≤ √(ln|X|/(2T)) + (2/(n·ε0))·ln(2|Q|T/β).
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
 """Data players: how a distribution learns from released answers."""
 
+from understudy.players.data.ftpl import PerturbedLeader
 from understudy.players.data.maxent import MaximumEntropy
 from understudy.players.data.multiplicative import MultiplicativeWeights
+from understudy.players.data.reconstruction import Reconstruction
 from understudy.players.data.response import BestResponse
 from understudy.players.data.softmax import SoftmaxResponse
 
-__all__ = ["BestResponse", "MaximumEntropy", "MultiplicativeWeights", "SoftmaxResponse"]
+__all__ = [
+    "BestResponse", "MaximumEntropy", "MultiplicativeWeights", "PerturbedLeader", "Reconstruction",
+    "SoftmaxResponse",
+]  # fmt: skip

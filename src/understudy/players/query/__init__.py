@@ -4,12 +4,13 @@ from understudy.players.query.cells import CellPicker
 from understudy.players.query.classes import QueryPicker
 from understudy.players.query.exponential import ExponentialMechanism
 from understudy.players.query.fixed import FixedMarginals
+from understudy.players.query.levels import Level, MarginalLevels
 from understudy.players.query.recycling import Recycling
 from understudy.players.query.tree import SpanningTree
 from understudy.players.query.vertex import NoisyVertex
 from understudy.players.query.weights import QueryWeights
 
 __all__ = [
-    "CellPicker", "ExponentialMechanism", "FixedMarginals", "NoisyVertex", "QueryPicker",
-    "QueryWeights", "Recycling", "SpanningTree",
+    "CellPicker", "ExponentialMechanism", "FixedMarginals", "Level", "MarginalLevels",
+    "NoisyVertex", "QueryPicker", "QueryWeights", "Recycling", "SpanningTree",
 ]  # fmt: skip

@@ -1,0 +1,124 @@
+"""`hdmm`: the matrix mechanism with a strategy of marginals, Gaussian noise and least squares.
+
+The baseline of the query-release papers (McKenna, Miklau, Hay, Machanavajjhala 2018). There is no game:
+the query player measures a fixed strategy once, every marginal in the closure of the workload that is
+worth it, with noise that makes the workload's expected squared error least (a public, convex
+optimisation); the data player reconstructs every marginal of the workload by least squares, moves it
+to shares and fits a distribution for the rows. Cost: one Gaussian release, in a few levels of noise, ρ
+in all.
+
+The answers before they are made shares are unbiased, and a cell of marginal W has the variance
+
+    Σ_{A ⊆ W} u_A·Π_{i in A}(1 − 1/n_i)/m(W∖A)²,   1/u_A = Σ_{S ⊇ A} 1/(v_S·m(S∖A)),
+
+exactly, whatever the data: `forecast` says it beforehand. About the fitted rows there is no theorem;
+the certificate measures them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from understudy.errors import InputError
+from understudy.game.methods.base import Design, Forecast
+from understudy.models.residual import Strategy, cell_variance, optimise
+from understudy.players.base import Clique
+from understudy.players.data import Reconstruction
+from understudy.players.data.reconstruction import maximal
+from understudy.players.query import Level, MarginalLevels
+from understudy.privacy.cost import Charge, Gaussian, Plan
+
+__all__ = ["HDMM"]
+
+
+@dataclass(frozen=True, slots=True)
+class HDMM:
+    """`levels` different noises at most; `limit` cells of measured marginals; `points` to fit."""
+
+    levels: int = 6
+    points: int = 200_000
+    limit: int = 20_000_000
+    name: str = "hdmm"
+
+    def check(self, design: Design) -> None:
+        """Every marginal of the workload is measured whole, so all of them must fit."""
+        for name, value in (("levels", self.levels), ("points", self.points)):
+            if value < 1:
+                raise InputError(f"method = hdmm: {name} = {value} must be at least 1")
+        cliques = maximal(design.cliques, len(design.shape))
+        cells = sum(math.prod(design.shape[i] for i in clique) for clique in cliques)
+        if cells > self.limit:
+            raise InputError(
+                f"method = hdmm measures every cell of the workload, {cells:.3g} of them, above its "
+                f"limit of {self.limit:.3g}; use method = fem, which never lists cells, or mst, or "
+                f"a workload of smaller marginals"
+            )
+
+    def _strategy(self, design: Design) -> Strategy:
+        weight: dict[Clique, float] = {}
+        for clique, each in zip(design.cliques, design.weights, strict=True):
+            weight[clique] = weight.get(clique, 0.0) + each
+        for clique in maximal(design.cliques, len(design.shape)):
+            weight.setdefault(clique, 1.0)  # a column outside the workload, for the rows
+        return optimise(design.shape, tuple(weight), tuple(weight.values()), self.levels)
+
+    def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
+        """One Gaussian release per level of noise."""
+        strategy = self._strategy(design)
+        shares = [Fraction(share) for share in strategy.shares]
+        return tuple(
+            Charge(
+                _purpose(at),
+                Gaussian.within(
+                    rho * share / sum(shares),
+                    changes=design.relation.marginal_l2_squared(len(cliques)),
+                ),
+            )
+            for at, (cliques, share) in enumerate(zip(strategy.levels, shares, strict=True))
+        )
+
+    def players(self, design: Design, plan: Plan) -> tuple[MarginalLevels, Reconstruction]:
+        """A fixed strategy against least squares."""
+        return MarginalLevels(self._planned(design, plan)), Reconstruction(points=self.points)
+
+    def _planned(self, design: Design, plan: Plan) -> tuple[Level, ...]:
+        found: list[Level] = []
+        for at, cliques in enumerate(self._strategy(design).levels):
+            event = plan[_purpose(at)].event
+            assert isinstance(event, Gaussian)
+            found.append(Level(_purpose(at), cliques, event.sigma))
+        return tuple(found)
+
+    def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
+        """The expected error of the answers, exactly; counting and fitting take the time."""
+        levels = self._planned(design, plan)
+        variances = {clique: level.sigma**2 for level in levels for clique in level.cliques}
+        spread = [math.sqrt(v) for v in cell_variance(design.shape, variances, design.cliques)]
+        sizes = [math.prod(design.shape[i] for i in clique) for clique in design.cliques]
+        mean = math.sqrt(
+            sum(s * s * size for s, size in zip(spread, sizes, strict=True)) / sum(sizes)
+        )
+        cells = sum(math.prod(design.shape[i] for i in clique) for clique in variances)
+        points = min(math.prod(design.shape), self.points)
+        return Forecast(
+            {level.purpose: level.sigma for level in levels},
+            f"all {len(design.cliques)} marginals of the workload are measured; expected error of "
+            f"a cell {mean / max(rows, 1):.2g} of the rows (root mean square), "
+            f"{max(spread) / max(rows, 1):.2g} in the worst marginal",
+            3e8 + 40.0 * rows * len(design.shape) + 64.0 * cells + 16.0 * points * len(sizes),
+            2.0 + 1e-8 * rows * len(variances) + 4e-7 * cells + 4e-7 * points * len(sizes),
+        )
+
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
+        """None for the rows: the variance above is that of the answers before they are fitted."""
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters."""
+        return asdict(self)
+
+
+def _purpose(level: int) -> str:
+    return f"marginals, noise level {level + 1}"

@@ -1,0 +1,286 @@
+"""The matrix mechanism over marginals: against explicit matrices, against simulation, and its rows."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from understudy.errors import InputError
+from understudy.game import play
+from understudy.game.methods import HDMM
+from understudy.models import Empirical, Measured
+from understudy.models.residual import cell_variance, closure, optimise, reconstruct
+from understudy.players.base import Problem
+from understudy.players.data import Reconstruction
+from understudy.players.data.reconstruction import _block, maximal
+from understudy.privacy import accounting
+from understudy.privacy.cost import Gaussian, Plan
+from understudy.privacy.curator import Curator
+from understudy.privacy.noise import SeededNoise
+from understudy.privacy.relation import Relation
+from understudy.testing import (
+    StillNoise,
+    StrictCharges,
+    TinyCounts,
+    check_data_player,
+    check_query_player,
+    tiny_design,
+)
+
+SHAPE = (2, 3, 2, 1)
+CLIQUES = ((0, 1), (1, 2), (0, 2, 3))
+
+
+def matrix(shape, clique):
+    """The marginal as a 0/1 matrix on the flattened universe."""
+    universe = list(itertools.product(*map(range, shape)))
+    cells = {c: i for i, c in enumerate(itertools.product(*(range(shape[i]) for i in clique)))}
+    found = np.zeros((len(cells), len(universe)))
+    for column, row in enumerate(universe):
+        found[cells[tuple(row[i] for i in clique)], column] = 1
+    return found
+
+
+STRATEGIES = [
+    {(0, 1): 2.0, (1, 2): 0.5, (0, 2, 3): 1.0},
+    {(0, 1): 1.0, (1, 2): 4.0, (0, 2, 3): 0.3, (0,): 0.1, (2,): 3.0, (1,): 0.7},
+    {(0, 1, 2, 3): 1.5, (1,): 0.2},
+]
+
+
+@pytest.mark.parametrize("variances", STRATEGIES)
+def test_answers_and_variances_are_those_of_the_pseudo_inverse(variances):
+    """W·A⁺·y and the diagonal of W·A⁺·(A⁺)ᵀ·Wᵀ, with A the marginals over their deviations."""
+    rng = np.random.default_rng(0)
+    a = np.vstack([matrix(SHAPE, c) / math.sqrt(v) for c, v in variances.items()])
+    measured, stacked = [], []
+    for clique, variance in variances.items():
+        table = rng.integers(-5, 30, tuple(SHAPE[i] for i in clique))
+        measured.append(Measured(clique, table, math.sqrt(variance)))
+        stacked.append(table.reshape(-1) / math.sqrt(variance))
+    inverse = np.linalg.pinv(a)
+    p_hat = inverse @ np.concatenate(stacked)
+    answers = reconstruct(SHAPE, measured, CLIQUES)
+    for clique, answer, variance in zip(
+        CLIQUES, answers, cell_variance(SHAPE, variances, CLIQUES), strict=True
+    ):
+        w = matrix(SHAPE, clique)
+        np.testing.assert_allclose(answer.reshape(-1), w @ p_hat, atol=1e-9)
+        np.testing.assert_allclose(((w @ inverse) ** 2).sum(axis=1), variance, rtol=1e-9)
+
+
+def test_answers_agree_where_they_overlap():
+    rng = np.random.default_rng(1)
+    measured = [
+        Measured(c, rng.integers(0, 50, tuple(SHAPE[i] for i in c)), 1.0 + i)
+        for i, c in enumerate(CLIQUES)
+    ]
+    first, second, third = reconstruct(SHAPE, measured, CLIQUES)
+    np.testing.assert_allclose(first.sum(axis=0), second.sum(axis=1), atol=1e-9)
+    np.testing.assert_allclose(first.sum(axis=1), third.sum(axis=(1, 2)), atol=1e-9)
+
+
+def test_the_identity_gives_plain_histogram_noise():
+    """A = I: the answer is the noisy histogram itself, and nothing beats it for its own cells."""
+    table = np.random.default_rng(2).integers(-9, 40, (2, 3))
+    (answer,) = reconstruct((2, 3), [Measured((0, 1), table, 4.0)], [(0, 1)])
+    np.testing.assert_allclose(answer, table, atol=1e-12)
+    assert cell_variance((2, 3), {(0, 1): 16.0}, [(0, 1)]) == pytest.approx([16.0])
+    assert optimise((2, 3), ((0, 1),), (1.0,)).error == pytest.approx(6.0, rel=1e-3)
+
+
+def error_of(shape, cliques, weights, spent):
+    """Σ weight·cells·variance for Σ 1/v = 1."""
+    total = sum(spent.values())
+    variances = {clique: total / each for clique, each in spent.items() if each > 0}
+    return sum(
+        weight * math.prod(shape[i] for i in clique) * variance
+        for clique, weight, variance in zip(
+            cliques, weights, cell_variance(shape, variances, cliques), strict=True
+        )
+    )
+
+
+def spent_on(strategy):
+    return {
+        clique: share / len(level)
+        for level, share in zip(strategy.levels, strategy.shares, strict=True)
+        for clique in level
+    }
+
+
+@pytest.mark.parametrize("levels", [1, 3, 50])
+def test_the_strategy_says_its_error(levels):
+    shape, cliques = (4, 2, 6, 3), tuple(itertools.combinations(range(4), 2))
+    weights = (1.0, 2.0, 1.0, 0.5, 1.0, 1.0)
+    strategy = optimise(shape, cliques, weights, levels)
+    assert len(strategy.levels) <= levels
+    assert sum(strategy.shares) == pytest.approx(1.0)
+    found = error_of(shape, cliques, weights, spent_on(strategy))
+    assert strategy.error == pytest.approx(found, rel=1e-3)
+
+
+def test_the_strategy_cannot_be_improved():
+    """Convex, so no small move of weight between marginals of the closure may help."""
+    shape, weights = (4, 2, 6, 3), (1.0,) * 6
+    cliques = tuple(itertools.combinations(range(4), 2))
+    spent = spent_on(optimise(shape, cliques, weights, 100))
+    best = error_of(shape, cliques, weights, spent)
+    for more in closure(cliques)[1:]:
+        moved = {c: 0.99 * w for c, w in spent.items()}
+        moved[more] = moved.get(more, 0.0) + 0.01
+        assert error_of(shape, cliques, weights, moved) >= best * (1 - 1e-3)
+    even = error_of(shape, cliques, weights, dict.fromkeys(cliques, 1.0))
+    assert best < 0.95 * even
+
+
+def curator_for(rows, shape, plan, noise, relation=Relation.ADD_REMOVE):
+    return Curator(TinyCounts(shape, rows), StrictCharges(plan), relation, noise, len(rows))
+
+
+def rows_of(n, shape, key=0):
+    rng = np.random.default_rng(key)
+    cells = list(itertools.product(*map(range, shape)))
+    picks = rng.choice(len(cells), size=n, p=rng.dirichlet(np.full(len(cells), 0.4)))
+    return [cells[i] for i in picks]
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+def test_simulated_errors_are_unbiased_and_have_the_forecast_size(relation):
+    """Through the real plan and curator; two thirds and three halves of the noise would be seen."""
+    shape, rows = (3, 2, 4), rows_of(60, (3, 2, 4))
+    design = tiny_design(shape, relation, len(rows))
+    plan = Plan(HDMM().charges(design, Fraction(1, 8)))
+    query, _ = HDMM().players(design, plan)
+    problem = design.problem(len(rows))
+    variances = {c: level.sigma**2 for level in query.levels for c in level.cliques}
+    expected = cell_variance(shape, variances, design.cliques)
+    exact = [
+        np.asarray(m)
+        for m in reconstruct(
+            shape,
+            query.play(problem, curator_for(rows, shape, plan, StillNoise(), relation), None, 0),
+            design.cliques,
+        )
+    ]
+    noise, errors = SeededNoise(3), []
+    for _ in range(400):
+        curator = curator_for(rows, shape, plan, noise, relation)
+        answers = reconstruct(shape, query.play(problem, curator, None, 0), design.cliques)
+        errors.append([a - e for a, e in zip(answers, exact, strict=True)])
+    for position, variance in enumerate(expected):
+        drawn = np.array([e[position] for e in errors])
+        assert abs(drawn.mean()) < 5 * math.sqrt(variance / 400)
+        assert 0.8 < (drawn**2).mean() / variance < 1.25
+
+
+def test_exact_tables_come_back_exactly():
+    shape, rows = (3, 2, 4), rows_of(60, (3, 2, 4))
+    design = tiny_design(shape, Relation.ADD_REMOVE, 60)
+    plan = Plan(HDMM().charges(design, Fraction(1)))
+    query, _ = HDMM().players(design, plan)
+    answers = query.play(design.problem(60), curator_for(rows, shape, plan, StillNoise()), None, 0)
+    for clique, table in zip(
+        design.cliques, reconstruct(shape, answers, design.cliques), strict=True
+    ):
+        exact = matrix(shape, clique) @ np.bincount(
+            [np.ravel_multi_index(row, shape) for row in rows], minlength=24
+        )
+        np.testing.assert_allclose(table.reshape(-1), exact, atol=1e-9)
+
+
+@pytest.mark.parametrize(("limit", "most"), [(10_000, 0.02), (1, 0.04)], ids=["universe", "points"])
+def test_rows_come_close_where_there_is_hardly_any_noise(limit, most):
+    shape, rows = (3, 2, 4, 2), rows_of(2_000, (3, 2, 4, 2))
+    design = tiny_design(shape, Relation.ADD_REMOVE, len(rows))
+    plan = Plan(HDMM().charges(design, Fraction(10)))
+    query, _ = HDMM().players(design, plan)
+    data = Reconstruction(points=20_000, enumerate_up_to=limit)
+    curator = curator_for(rows, shape, plan, SeededNoise(0))
+    model = play(design.problem(len(rows)), query, data, curator, np.random.default_rng(0))
+    assert isinstance(model, Empirical) == (limit == 1)
+    truth = np.bincount([np.ravel_multi_index(row, shape) for row in rows], minlength=48) / 2_000
+    for clique in design.cliques:
+        exact = matrix(shape, clique) @ truth
+        assert np.abs(model.marginal(clique).reshape(-1) - exact).max() < most
+
+
+def test_the_block_update_solves_its_equation():
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        size, total = int(rng.integers(2, 400)), 10 ** rng.uniform(0, 6)
+        b = rng.dirichlet(np.full(size, 0.5)) * total
+        y = b + rng.normal(size=size) * 10 ** rng.uniform(-2, 4)
+        m = b * _block(y, b, 10 ** rng.uniform(-2, 4), total)
+        assert m.sum() == pytest.approx(total, rel=1e-6)
+        assert (m >= 0).all()
+    # Accurate tables are followed, useless ones are not.
+    b, y = np.array([50.0, 30.0, 20.0]), np.array([20.0, 20.0, 60.0])
+    np.testing.assert_allclose(b * _block(y, b, 1e-3, 100.0), y, rtol=1e-4)
+    np.testing.assert_allclose(b * _block(y, b, 1e6, 100.0), b, rtol=1e-3)
+
+
+def test_maximal_cliques_cover_every_column():
+    assert maximal([(0,), (0, 1), (0, 1), (1, 2)], 5) == ((0, 1), (1, 2), (3,), (4,))
+
+
+def test_columns_outside_the_workload_are_measured_too():
+    design = tiny_design((2, 3), rows=100, order=1)
+    only = type(design)((2, 3), ((0,),), (1.0,), design.relation, 100)
+    plan = Plan(HDMM().charges(only, Fraction(1)))
+    query, _ = HDMM().players(only, plan)
+    assert {c for level in query.levels for c in level.cliques} == {(0,), (1,)}
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+@pytest.mark.parametrize("rho", [Fraction(1, 1000), Fraction(2, 7), Fraction(50)], ids=str)
+def test_the_plan_uses_the_whole_budget_and_no_more(rho, relation):
+    plan = Plan(HDMM().charges(tiny_design((3, 2, 2, 4, 2), relation, 500, order=3), rho))
+    cost = accounting.total_rho(plan)
+    assert cost <= rho
+    assert float(cost / rho) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_the_forecast_gives_the_expected_error():
+    design = tiny_design((3, 4), rows=1_000)
+    plan = Plan(HDMM().charges(design, Fraction(1, 50)))
+    forecast = HDMM().forecast(design, plan, 1_000)
+    sigmas = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
+    assert forecast.noise == sigmas
+    query, _ = HDMM().players(design, plan)
+    variances = {c: level.sigma**2 for level in query.levels for c in level.cliques}
+    worst = math.sqrt(max(cell_variance((3, 4), variances, design.cliques))) / 1_000
+    assert f"{worst:.2g} in the worst marginal" in forecast.measured
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"limit": 5}, "every cell of the workload, 6 of them, above its limit of 5; use method ="),
+        ({"levels": 0}, "levels = 0 must be at least 1"),
+        ({"points": 0}, "points = 0 must be at least 1"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_planning(parameters, message):
+    with pytest.raises(InputError, match=message):
+        HDMM(**parameters).check(tiny_design((2, 3)))
+
+
+def test_the_players_conform():
+    check_data_player(lambda problem: Reconstruction(), kinds=("tables",))
+    check_data_player(
+        lambda problem: Reconstruction(sweeps=4, points=3_000, enumerate_up_to=1), kinds=("tables",)
+    )
+    design = tiny_design((3, 2, 1, 2))
+    plan = Plan(HDMM().charges(design, Fraction(1)))
+    check_query_player(lambda: HDMM().players(design, plan)[0], plan)
+
+
+def test_other_tables_than_the_workload_are_fitted_as_they_are():
+    problem = Problem((2, 2), ((0, 1),), (1.0,), 100)
+    data, rng = Reconstruction(), np.random.default_rng(0)
+    answer = Measured((0,), np.array([90, 10]), 0.1)
+    state = data.respond(problem, data.start(problem), (answer,), rng)
+    np.testing.assert_allclose(data.finish(problem, state).marginal((0,)), [0.9, 0.1], atol=1e-3)
