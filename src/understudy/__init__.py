@@ -25,23 +25,40 @@ if TYPE_CHECKING:
     from understudy.privacy import Budget, Ledger, Relation
     from understudy.queries import Workload, marginals, workload
     from understudy.releases import Answer, Certificate, Release, prepare, release
-    from understudy.releases.synthesizer import MST, MWEM, Independent, Synthesizer
+    from understudy.releases.synthesizer import (
+        DQRS,
+        FEM,
+        HDMM,
+        MST,
+        MWEM,
+        DualQuery,
+        FrankWolfe,
+        Independent,
+        SepFEM,
+        Synthesizer,
+    )
     from understudy.releases.verify import verify
     from understudy.schema import Schema
     from understudy.source import read
 
 __all__ = [
+    "DQRS",
+    "FEM",
+    "HDMM",
     "METHODS",
     "MST",
     "MWEM",
     "Answer",
     "Budget",
     "Certificate",
+    "DualQuery",
+    "FrankWolfe",
     "Independent",
     "Ledger",
     "Relation",
     "Release",
     "Schema",
+    "SepFEM",
     "Synthesizer",
     "Workload",
     "__version__",
@@ -55,6 +72,12 @@ __all__ = [
 ]
 
 _HOME = {
+    "DQRS": "understudy.releases.synthesizer",
+    "DualQuery": "understudy.releases.synthesizer",
+    "FEM": "understudy.releases.synthesizer",
+    "FrankWolfe": "understudy.releases.synthesizer",
+    "HDMM": "understudy.releases.synthesizer",
+    "SepFEM": "understudy.releases.synthesizer",
     "METHODS": "understudy.game.methods",
     "MST": "understudy.releases.synthesizer",
     "MWEM": "understudy.releases.synthesizer",

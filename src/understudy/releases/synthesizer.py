@@ -11,7 +11,10 @@ from understudy.releases.make import release
 from understudy.releases.release import Release
 from understudy.schema import Schema
 
-__all__ = ["MST", "MWEM", "Independent", "Synthesizer"]
+__all__ = [
+    "DQRS", "FEM", "HDMM", "MST", "MWEM", "DualQuery", "FrankWolfe", "Independent", "SepFEM",
+    "Synthesizer",
+]  # fmt: skip
 
 _COMMON: dict[str, Any] = {
     "delta": "1e-9",
@@ -108,3 +111,39 @@ class MWEM(Synthesizer):
     """Multiplicative weights with the exponential mechanism, for universes that fit."""
 
     method = "mwem"
+
+
+class DQRS(Synthesizer):
+    """DualQuery with recycled samples."""
+
+    method = "dqrs"
+
+
+class DualQuery(Synthesizer):
+    """Sampled multiplicative weights over queries against best responses."""
+
+    method = "dualquery"
+
+
+class FEM(Synthesizer):
+    """The exponential mechanism against the perturbed leader."""
+
+    method = "fem"
+
+
+class FrankWolfe(Synthesizer):
+    """Frank-Wolfe on the entropic dual, for universes that fit."""
+
+    method = "frankwolfe"
+
+
+class HDMM(Synthesizer):
+    """Marginals measured with an optimised strategy, then reconstructed."""
+
+    method = "hdmm"
+
+
+class SepFEM(Synthesizer):
+    """FEM with Laplace noise on a separator set."""
+
+    method = "sepfem"
