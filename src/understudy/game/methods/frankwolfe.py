@@ -32,8 +32,8 @@ from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Theorem
 from understudy.players.data import SoftmaxResponse
 from understudy.players.query import NoisyVertex
+from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
-from understudy.privacy.curator import GRID
 
 __all__ = ["FrankWolfe"]
 
@@ -84,14 +84,15 @@ class FrankWolfe:
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """T selections."""
         rounds = self._rounds(design, rho)
-        event = Selection.within(rho / rounds, sensitivity=GRID)
+        event = Selection.within(rho / rounds, sensitivity=SCORE_SENSITIVITY)
         return (Charge(NoisyVertex.SELECT, event, rounds),)
 
     def players(self, design: Design, plan: Plan) -> tuple[NoisyVertex, SoftmaxResponse]:
         """The noisy vertex against the softmax response."""
         rounds = plan[NoisyVertex.SELECT].times
         gamma = self._gamma(design, rounds)
-        return NoisyVertex(rounds), SoftmaxResponse(self.alpha, gamma, rounds // 2)
+        query = NoisyVertex.over(rounds, design.cliques, design.shape)
+        return query, SoftmaxResponse(self.alpha, gamma, rounds // 2)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """One pass over the universe per round, and the marginals of the workload."""
@@ -111,11 +112,11 @@ class FrankWolfe:
         cells = sum(math.prod(design.shape[i] for i in clique) for clique in design.cliques)
         log_universe = math.log(max(math.prod(design.shape), 2))
         gamma, kept = self._gamma(design, rounds), rounds - rounds // 2
-        scale = event.scale / GRID / rows
+        scale, grid = event.scale / UNIT / rows, 3 / UNIT / rows
 
         def bound(log_candidates: float) -> float:
             game = self.alpha * log_universe / (kept * gamma)
-            each = 2 * gamma / self.alpha + scale * log_candidates
+            each = 2 * gamma / self.alpha + scale * log_candidates + grid
             return min(1.0, game + rounds / kept * each + self.alpha * log_universe)
 
         proved = bound(math.log(2 * cells * rounds / beta))

@@ -10,24 +10,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, MeasuredCell, Problem, View
-from understudy.privacy.curator import Curator
+from understudy.players.base import Answer, Clique, MeasuredCell, Problem, View
+from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.products import Products
+from understudy.queries import Family
 
 __all__ = ["NoisyVertex"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NoisyVertex:
     """One signed cell a round."""
 
     rounds: int
+    products: tuple[Products, ...]
 
     SELECT = "select a vertex"
+
+    @classmethod
+    def over(cls, rounds: int, cliques: tuple[Clique, ...], shape: tuple[int, ...]) -> NoisyVertex:
+        """All cells of these marginals; the curator knows them again from round to round."""
+        return cls(rounds, tuple(Family(clique).products(shape) for clique in cliques))
 
     def play(
         self, problem: Problem, curator: Curator, view: View, round: int
     ) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
-        expected = [problem.rows * view.marginal(clique) for clique in problem.cliques]
-        cell = curator.select_cell(self.SELECT, problem.cliques, expected, signed=True)
-        return (MeasuredCell(problem.cliques[cell.marginal], cell),)
+        expected = [problem.rows * view.marginal(each.clique) for each in self.products]
+        return tuple(
+            MeasuredCell(
+                self.products[pick.products].clique, Cell(pick.products, pick.index, pick.sign)
+            )
+            for pick in curator.pick_queries(self.SELECT, self.products, expected)
+        )
