@@ -174,3 +174,19 @@ def test_workloads_grow_to_all():
     assert sizes(13, 3) == (64, 128, 256, 286)
     assert sizes(5, 3) == (10,)
     assert len(generated(20).schema.shape) == len(demo.schema().modelled)
+
+
+def test_equal_runs_whose_mean_rounds_are_drawn(small, tmp_path):
+    from understudy.bench import figure_one
+    from understudy.bench.figure import draw
+
+    folder, _ = small
+    results = Results(folder / "results.json")
+    one = next(one for one in results.runs if one["panel"] == "SURVEY 3-way")
+    results.runs = [
+        one | {"max": 0.1, "run": number} for number in range(3)
+    ]  # 0.30000000000000004/3
+    (point,) = results.points()
+    assert point.mean != point.max
+    panels = figure_one([generated(600)], [3], ["0.5", "1"])
+    assert len(draw(panels, results.points(), tmp_path)) == 2

@@ -119,8 +119,8 @@ def _panel(spot: Any, panel: Panel, points: Sequence[Point]) -> dict[str, Any]:
         mine.sort(key=lambda point: point.marginals if growing else float(point.epsilon))
         x = [point.marginals if growing else float(point.epsilon) for point in mine]
         y = [point.mean for point in mine]
-        below = [point.mean - point.min for point in mine]
-        above = [point.max - point.mean for point in mine]
+        below = [max(0.0, point.mean - point.min) for point in mine]  # equal runs round
+        above = [max(0.0, point.max - point.mean) for point in mine]
         handles[method] = spot.errorbar(
             x, y, yerr=[below, above], color=colour, marker=marker, markersize=4.5,
             markeredgecolor="white", markeredgewidth=0.4, linewidth=1.4, elinewidth=0.9,
