@@ -328,4 +328,4 @@ def test_its_releases_speak_of_the_population_and_verify(tmp_path):
     margin = math.sqrt(math.log(2 * 6 / 0.05) / 1_000)
     assert made.certificate.population == pytest.approx(made.certificate.bound + margin)
     assert "population" in repr(made)
-    assert us.verify(made.save(tmp_path / "bundle"))
+    us.verify(made.save(tmp_path / "bundle")).require()
