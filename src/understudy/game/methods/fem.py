@@ -4,7 +4,7 @@ Vietri, Tian, Bun, Steinke and Wu (2020), without a commercial solver and with t
 T rounds picks, by the exponential mechanism over all cells and complements, the query on which the data
 player's records are most wrong (ρ/T, that is ε0 = √(8ρ/T)), and the data player answers through the
 oracle. `fem` perturbs with exponential noise, `sepfem` with Laplace noise on the literals, which
-separate all records. T is a public rule: T = 2.6·√κ·min(1, 12/ln|Q|) with κ = n·√(2ρ), n declared
+separate all records. T is a public rule: T = min(2.6·√κ, 1.1·κ/ln|Q|) with κ = n·√(2ρ), n declared
 or assumed.
 """
 
@@ -70,9 +70,10 @@ class FEM:
         if self.rounds is not None:
             return self.rounds
         kappa = (design.rows or _ASSUMED_ROWS) * math.sqrt(2 * float(rho))
-        # A pick is off by b·ln|Q|, and b grows with √T: larger classes want fewer, better picks.
-        fewer = min(1.0, 12 / math.log(2.0 * design.queries))
-        return max(1, round(2.6 * fewer * math.sqrt(kappa)))
+        # A pick is off by √T·ln|Q|/κ and the game by about 1/√T: beyond T ∝ κ/ln|Q| more rounds
+        # only make worse picks, which is what small budgets and large classes run into.
+        balance = 1.1 * kappa / math.log(2.0 * design.queries)
+        return max(1, round(min(2.6 * math.sqrt(kappa), balance)))
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """T picks."""
