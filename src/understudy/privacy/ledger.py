@@ -26,6 +26,7 @@ import json
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -127,7 +128,7 @@ class Ledger:
             raise InputError(f"ledger {self.path}: the folder {self.path.parent} does not exist")
         try:
             self._db = sqlite3.connect(self.path, isolation_level=None, timeout=timeout)
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._write_ahead(timeout)
             self._db.execute("PRAGMA synchronous = FULL")
             self._prepare()
         except sqlite3.DatabaseError as error:
@@ -135,6 +136,19 @@ class Ledger:
                 f"ledger {self.path} is not a ledger that can be opened ({error}); "
                 f"give another file or restore it from a backup"
             ) from None
+
+    def _write_ahead(self, timeout: float) -> None:
+        """Switch to WAL. SQLite does not wait for other processes here, so several that create one
+        ledger at once must take turns by themselves."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01 + 0.04 * secrets.randbelow(100) / 100)
 
     def _prepare(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
