@@ -82,7 +82,7 @@ def answer(
         if not set(predicate.clique) <= set(clique) or cells(schema.shape, clique) > MAX_CELLS:
             continue
         inner, outer = predicate.cells(clique)
-        table = count(codes, schema.shape, clique) / size
+        table = count(codes, schema.shape, clique)
 
         def reach(mask: NDArray[np.bool_], position: int = position) -> float:
             number = _pieces(workload.families[position], schema.shape, mask)
@@ -92,8 +92,9 @@ def answer(
             return bound
 
         below, above = reach(inner), reach(outer)
-        low = max(0.0, float(table[inner].sum()) - below)
-        high = min(1.0, float(table[outer].sum()) + above)
+        # Whole rows are added up before they become a share, so that all of them are exactly 1.
+        low = max(0.0, int(table[inner].sum()) / size - below)
+        high = min(1.0, int(table[outer].sum()) / size + above)
         if math.isinf(max(below, above)) and (low, high) == (0.0, 1.0):
             continue  # nothing is known from this family
         if best is None or high - low < best[1] - best[0]:
