@@ -11,7 +11,7 @@ import pytest
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.curator import Curator
-from understudy.privacy.noise import OpenDPNoise
+from understudy.privacy.noise import OpenDPNoise, SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.releases import certificate as c
@@ -66,7 +66,7 @@ def simulate(relation, rows_public, beta, variations, times=2000):
             c.variation_charge(Fraction(1, 200), relation, len(CLIQUES), rows_public is not None)
         )
     plan = Plan(tuple(charges))
-    curator = Curator(Counts(TRUE), Charges(plan), relation, OpenDPNoise(), rows_public)
+    curator = Curator(Counts(TRUE), Charges(plan), relation, SeededNoise(2), rows_public)
     size = int(FIXED.sum())
     fixed = [np.asarray(FIXED), FIXED.sum(axis=1), FIXED.sum(axis=0)]
     n = int(TRUE.sum())
