@@ -8,7 +8,7 @@ selections at ρ/T each, nothing else.
 Public rule: T = 2·√κ with κ = n√(2ρ) (10 000 rows are assumed where n is not declared), step
 γ = c·(α/2)·√(2 ln|X|/T), and the average of the last half of the rounds. The theory's own step is
 c = 1 with the average of all rounds, which is too slow to be of use; c = 2.5 and α = 0.001 were chosen
-on artificial tables.
+on artificial tables, with ADULT in view.
 
 Theorem. With m the number of rounds averaged and ε0 the pure ε of one selection,
 

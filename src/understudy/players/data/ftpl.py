@@ -42,7 +42,7 @@ class Leader:
 class PerturbedLeader:
     """s records a round; the rounds of the last part of the game are the result.
 
-    Public rules, found on artificial tables: noise of scale `strength`·√T/(0.58 + ln g) for an
+    Public rules, chosen with ADULT and LOANS in view: noise of scale `strength`·√T/(0.58 + ln g) for an
     attribute of g values; weight (t/T)^`discount` for the query of round t.
     """
 
