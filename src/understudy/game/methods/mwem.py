@@ -4,7 +4,8 @@ The game: the query player selects the worst cell of the workload by the exponen
 measures it; the data player moves the cell to what was measured and replays all earlier measurements.
 Cost per round: one selection, 3/4 of ρ/T, and one Gaussian count, 1/4. Public rule: T = 0.9·√κ with
 κ = n√(2ρ) where n is declared; 10 000 rows are assumed where it is not. Rule and shares were chosen on
-artificial tables, with ADULT in view: a selection looks for the largest among thousands of cells, a count is one number.
+artificial tables, with ADULT in view: a selection looks for the largest among thousands of cells, a
+count is one number.
 
 `measure = False` is the signed variant: the cell and the side of its error are selected together,
 nothing is measured, and the result is the average of all rounds. Theorem (this variant; none is
