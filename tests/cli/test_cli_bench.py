@@ -13,7 +13,7 @@ from cli_cases import run
 from understudy import demo
 from understudy.bench import Bench, Results, generated, load
 from understudy.bench.game import sizes
-from understudy.queries import counts
+from understudy.queries import counts, resolve
 from understudy.schema import Integer, Schema
 
 
@@ -160,14 +160,26 @@ def test_errors_are_those_of_whole_tables():
     assert bench.errors(tables[0], cliques) == (0.0, 0.0)
 
 
-def test_files_are_read_in_the_order_of_their_columns(tmp_path):
+def test_columns_are_taken_in_the_order_of_the_domain(tmp_path):
     (tmp_path / "t.csv").write_text("b,a,other\n1,0,5\n0,2,5\n")
     (tmp_path / "t.json").write_text('{"a": 3, "b": 2}')
-    bench = load("ADULT", tmp_path / "t.csv", tmp_path / "t.json")
+    bench = load("LOANS", tmp_path / "t.csv", tmp_path / "t.json")
     assert bench is not None
-    assert [column.name for column in bench.schema.columns] == ["b", "a"]
-    assert bench.schema.shape == (2, 3)
-    assert [list(column) for column in bench.codes] == [[1, 0], [0, 2]]
+    assert [column.name for column in bench.schema.columns] == ["a", "b"]
+    assert bench.table.column_names == ["a", "b"]
+    assert bench.schema.shape == (3, 2)
+    assert [list(column) for column in bench.codes] == [[0, 2], [1, 0]]
+
+
+def test_the_sixty_four_marginals_are_those_of_the_experiments():
+    """`RandomState(0).choice(286, 64)` over the triples of ADULT's thirteen columns."""
+    shape = (9, 16, 7, 15, 6, 5, 2, 42, 2, 10, 13, 6, 10)
+    schema = Schema(tuple(Integer(f"c{i}", 0, size - 1) for i, size in enumerate(shape)))
+    every = list(combinations(range(13), 3))
+    drawn = np.random.RandomState(0).choice(286, 64, replace=False)
+    found = resolve("marginals:3:64@0", schema)
+    assert set(found.cliques) == {every[i] for i in drawn}
+    assert found.cells(shape) == 85_267
 
 
 def test_workloads_grow_to_all():
