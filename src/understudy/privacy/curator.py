@@ -23,6 +23,7 @@ from understudy.errors import PrivacyError, UnderstudyError
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, pick
 from understudy.privacy.coins import covered, halves
 from understudy.privacy.cost import Event, Gaussian, Laplace, Plan, Selection, Zcdp
+from understudy.privacy.merged import Merged
 from understudy.privacy.noise import Noise
 from understudy.privacy.products import Products
 from understudy.privacy.relation import Relation
@@ -140,29 +141,69 @@ class Curator:
     # -- what may be asked -----------------------------------------------------------------------
 
     def measure(
-        self, purpose: str, cliques: Sequence[Clique], event: Gaussian | None = None
+        self, purpose: str, tables: Sequence[Clique | Merged], event: Gaussian | None = None
     ) -> tuple[Counts, ...]:
-        """Whole marginal tables with discrete Gaussian noise on every cell.
+        """Marginal tables, whole or merged, with discrete Gaussian noise on every cell.
 
-        J tables move by one in J (add-remove) or 2J (replace) cells.
+        J tables move by one in J (add-remove) or 2J (replace) cells. A table that is named again is
+        one more table, with noise of its own.
         """
-        self._check_cliques(cliques)
-        changes = self.relation.marginal_l2_squared(len(cliques))
+        self._check_tables(tables)
+        changes = self.relation.marginal_l2_squared(len(tables))
         drawn = self._draw(
             purpose,
             Gaussian,
             event,
             lambda e: e.step >= 1 and e.changes >= changes,
-            f"{len(cliques)} marginal tables, which move {changes} cells by 1",
+            f"{len(tables)} marginal tables, which move {changes} cells by 1",
         )
-        tables = self._exact(cliques)
-        flat = np.concatenate([table.reshape(-1) for table in tables])
+        exact = self._exact_tables(tables)
+        flat = np.concatenate([table.reshape(-1) for table in exact])
         noisy = self._guarded(lambda: self._noise.gaussian(flat, drawn.sigma))
-        ends = np.cumsum([table.size for table in tables])[:-1]
+        ends = np.cumsum([table.size for table in exact])[:-1]
         return tuple(
             part.reshape(table.shape)
-            for part, table in zip(np.split(noisy, ends), tables, strict=True)
+            for part, table in zip(np.split(noisy, ends), exact, strict=True)
         )
+
+    def excesses(
+        self,
+        purpose: str,
+        tables: Sequence[Clique | Merged],
+        references: Sequence[Table],
+        thresholds: Sequence[float],
+        event: Gaussian | None = None,
+    ) -> Counts:
+        """How far tables are from public references beyond a threshold, with discrete Gaussian noise.
+
+        Excess of a table: ⌊Σ_cells (|c − ref| − θ)₊⌋ rows, ref and θ on the grid 1/16. A neighbour
+        moves one or two cells by one and (·)₊ and |·| move no two values apart, so every excess
+        moves by at most 1 (add-remove) or 2 (replace), rounded down or not.
+        """
+        self._check_tables(tables)
+        self._check_references(tables, references, thresholds)
+        if min(thresholds) < 0:
+            raise PrivacyError("a threshold is below 0")
+        step = self.relation.marginal_l1()
+        drawn = self._draw(
+            purpose,
+            Gaussian,
+            event,
+            lambda e: e.step >= step and e.changes >= len(tables),
+            f"{len(tables)} excesses, each of which moves by {step}",
+        )
+        sums = [
+            int(
+                np.maximum(
+                    np.abs(GRID * table - _on_grid(reference)) - round(GRID * threshold), 0
+                ).sum()
+            )
+            for table, reference, threshold in zip(
+                self._exact_tables(tables), references, thresholds, strict=True
+            )
+        ]
+        exact = np.array([s // GRID for s in sums], dtype=np.int64)
+        return self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))
 
     def measure_cells(
         self,
@@ -521,6 +562,13 @@ class Curator:
             fresh[clique] if clique in fresh else reveal(self._cache[clique]) for clique in cliques
         ]
 
+    def _exact_tables(self, tables: Sequence[Clique | Merged]) -> list[Counts]:
+        whole = self._exact([_clique(each) for each in tables])
+        return [
+            each.table(table) if isinstance(each, Merged) else table
+            for each, table in zip(tables, whole, strict=True)
+        ]
+
     def _occupied(self, cliques: Sequence[Clique]) -> Occupied:
         """The occupied cells of a workload; asked of the source once."""
         key = tuple(cliques)
@@ -575,6 +623,22 @@ class Curator:
                 )
         if not cliques:
             raise PrivacyError("a request needs at least one marginal")
+
+    def _check_tables(self, tables: Sequence[Clique | Merged]) -> None:
+        """That a row lies in one cell is what `Merged` holds; here, that labels fit the table."""
+        for each in tables:
+            if isinstance(each, Merged) and type(each) is not Merged:
+                raise PrivacyError(f"merged tables must be Merged, got {type(each).__name__}")
+        self._check_cliques([_clique(each) for each in tables])
+        for each in tables:
+            if isinstance(each, Merged) and each.domain != self._shape(each.clique):
+                raise PrivacyError(
+                    f"the labels of {each.clique} speak of {each.domain} values, "
+                    f"not {self._shape(each.clique)}"
+                )
+
+    def _shape(self, table: Clique | Merged) -> tuple[int, ...]:
+        return table.shape if isinstance(table, Merged) else tuple(self.shape[i] for i in table)
 
     def _check_classes(self, classes: Sequence[Products]) -> None:
         """That queries are 0/1 functions is what `Products` holds; here, that they fit the table."""
@@ -644,13 +708,16 @@ class Curator:
                 raise PrivacyError(f"the synthetic table of {clique} is not a count of {size} rows")
 
     def _check_references(
-        self, cliques: Sequence[Clique], references: Sequence[Table], penalties: Sequence[float]
+        self,
+        cliques: Sequence[Clique | Merged],
+        references: Sequence[Table],
+        penalties: Sequence[float],
     ) -> None:
         """Public numbers must fit the integer grid, or a sum could wrap around."""
         if len(references) != len(cliques) or len(penalties) != len(cliques):
             raise PrivacyError(f"{len(cliques)} marginals need as many references and penalties")
-        for clique, reference in zip(cliques, references, strict=True):
-            shape = tuple(self.shape[i] for i in clique)
+        for each, reference in zip(cliques, references, strict=True):
+            clique, shape = _clique(each), self._shape(each)
             array = np.asarray(reference, dtype=np.float64)
             if array.shape != shape:
                 raise PrivacyError(
@@ -681,6 +748,10 @@ def _answers(classes: Sequence[Products], tables: Sequence[Counts]) -> Counts:
     """Whole numbers all along: `Products.answers` is exact for tables of counts."""
     parts = [each.answers(table) for each, table in zip(classes, tables, strict=True)]
     return np.rint(np.concatenate([part.reshape(-1) for part in parts])).astype(np.int64)
+
+
+def _clique(table: Clique | Merged) -> Clique:
+    return table.clique if isinstance(table, Merged) else table
 
 
 def _on_grid(reference: Table) -> Counts:

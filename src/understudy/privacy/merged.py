@@ -1,0 +1,65 @@
+"""Marginal tables after merging values: a public map of codes, then a count.
+
+A row still lies in exactly one cell, so a merged table moves under a neighbour exactly as a whole one
+does (see `understudy.privacy.relation`), with fewer cells for the same noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import PrivacyError
+
+__all__ = ["Merged"]
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """The marginal of `clique` in which value v of column k is counted as `labels[k][v]`."""
+
+    clique: tuple[int, ...]
+    labels: tuple[NDArray[np.int64], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.labels) != len(self.clique):
+            raise PrivacyError(f"{len(self.clique)} columns need as many arrays of labels")
+        kept: list[NDArray[np.int64]] = []
+        for column, labels in zip(self.clique, self.labels, strict=True):
+            array = np.array(labels)
+            if array.ndim != 1 or not array.size or not np.issubdtype(array.dtype, np.integer):
+                raise PrivacyError(f"the labels of column {column} must be a list of integers")
+            used = np.unique(array)
+            if used[0] != 0 or used[-1] != used.size - 1:
+                raise PrivacyError(f"the labels of column {column} must be 0 to m − 1, all used")
+            array = array.astype(np.int64)
+            array.setflags(write=False)
+            kept.append(array)
+        object.__setattr__(self, "clique", tuple(self.clique))
+        object.__setattr__(self, "labels", tuple(kept))
+
+    @property
+    def domain(self) -> tuple[int, ...]:
+        """Values per column before merging."""
+        return tuple(array.size for array in self.labels)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Values per column after it."""
+        return tuple(int(array.max()) + 1 for array in self.labels)
+
+    def table(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum a whole table down to the merged one."""
+        merged = np.asarray(counts)
+        if merged.shape != self.domain:
+            raise PrivacyError(f"the labels of {self.clique} do not fit a table of {merged.shape}")
+        for axis, labels in enumerate(self.labels):
+            size = int(labels.max()) + 1
+            if size == labels.size and (labels[1:] > labels[:-1]).all():
+                continue
+            summed = np.zeros((size, *np.delete(merged.shape, axis)), merged.dtype)
+            np.add.at(summed, labels, np.moveaxis(merged, axis, 0))
+            merged = np.moveaxis(summed, 0, axis)
+        return np.ascontiguousarray(merged)
