@@ -469,6 +469,71 @@ def test_select_marginals_takes_the_farthest_after_penalties():
     assert curator.select_marginals("slot", CLIQUES, refs, (0.0, 0.0, 0.0)) == (1, 2)
 
 
+WEIGHTS = (1, 3, 2)
+
+
+def weighted(relation, less=0, scale=100.0):
+    return Selection(scale, sensitivity=3 * GRID * relation.changed_cells - less)
+
+
+def ask_weighted(curator, weights=WEIGHTS, refs=None, penalties=(0.0, 0.5, 1.0)):
+    refs = references() if refs is None else refs
+    return curator.select_marginals("slot", CLIQUES, refs, penalties, weights=weights)
+
+
+def test_weights_multiply_error_and_penalty():
+    relation, event = Relation.ADD_REMOVE, Selection(100.0, sensitivity=3 * GRID, k=3)
+    noise = StillNoise()
+    curator = curator_of(DATA, event, relation, None, noise)
+    ask_weighted(curator, refs=references(0.0), penalties=(2.0, 2.5, 0.0))
+    assert noise.values[0].tolist() == [GRID * 1, GRID * 3 // 2, GRID * 6]
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+def test_the_largest_weight_is_what_must_be_covered(relation):
+    public = N if relation is Relation.REPLACE else None
+    ask_weighted(curator_of(DATA, weighted(relation), relation, public))
+    log = []
+    with pytest.raises(PrivacyError, match="does not cover"):
+        ask_weighted(curator_of(DATA, weighted(relation, less=1), relation, public, log=log))
+    assert not log
+
+
+@pytest.mark.parametrize("bad", [(1, 2), (0, 1, 1), (1, -1, 1), (1, 1.5, 1), (1, 1, 4097)])
+def test_weights_that_are_no_small_whole_numbers_are_refused(bad):
+    log, event = [], Selection(1.0, sensitivity=10**6)
+    curator = curator_of(DATA, event, Relation.ADD_REMOVE, None, log=log)
+    with pytest.raises(PrivacyError, match="weights"):
+        ask_weighted(curator, weights=bad)
+    assert not log
+
+
+def test_weighted_references_must_fit_the_integers():
+    log, event = [], Selection(1.0, sensitivity=10**6)
+    curator = curator_of(DATA, event, Relation.ADD_REMOVE, None, log=log)
+    with pytest.raises(PrivacyError, match="too large"):
+        ask_weighted(curator, weights=(1, 4096, 1), refs=references(2.0**45))
+    assert not log
+
+
+@pytest.mark.parametrize(("relation", "public"), CASES)
+def test_weighted_selections_keep_what_is_charged_and_no_less_noise_does(relation, public):
+    """ε0 = 2·max w·Δ/scale; half of it, as for scores that only rise, is not what it costs."""
+    event = weighted(relation, scale=3.0 * GRID * relation.changed_cells)
+    refs = (np.array([1.0, 1.0]), np.array([1.5, 1.5]), np.full((2, 2), 0.75))
+
+    def ask(curator):
+        return ask_weighted(curator, refs=refs)
+
+    pure, rho = float(accounting.pure(event)), float(accounting.rho(event))
+    pairs = PAIRS[relation]
+    check(selecting(relation, public, event, ask), pairs, pure=pure, rho=rho, bounded_range=pure)
+    with pytest.raises(PrivacyViolation):
+        check(selecting(relation, public, event, ask, HalfNoise), pairs, bounded_range=pure)
+    with pytest.raises(PrivacyViolation):
+        check(selecting(relation, public, event, ask), pairs, bounded_range=pure / 2)
+
+
 def test_select_cell_takes_cell_and_side():
     relation = Relation.ADD_REMOVE
     event = Selection(100.0, sensitivity=GRID)

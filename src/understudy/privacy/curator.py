@@ -31,6 +31,7 @@ from understudy.privacy.sensitive import Sensitive, reveal
 
 __all__ = [
     "GRID",
+    "LARGEST_WEIGHT",
     "VARIATION_GRID",
     "Cell",
     "Charges",
@@ -49,6 +50,9 @@ T = TypeVar("T")
 
 GRID = 16
 """Scores are multiples of 1/16 of a row."""
+
+LARGEST_WEIGHT = 4096
+"""Weights of marginals in a selection are whole numbers up to this."""
 
 VARIATION_GRID = 2
 """Sums of absolute errors are multiples of half a row: coarse enough to be accounted exactly."""
@@ -241,15 +245,19 @@ class Curator:
         references: Sequence[Table],
         penalties: Sequence[float],
         event: Selection | None = None,
+        *,
+        weights: Sequence[int] | None = None,
     ) -> tuple[int, ...]:
         """The k marginals farthest from public reference tables of counts.
 
-        Score of marginal j: Σ_cells |c − ref| − penalty, on the grid 1/16. A neighbour moves one or
-        two cells by one, so the sensitivity in grid units is 16 (add-remove) or 32 (replace).
+        Score of marginal j: w_j·(Σ_cells |c − ref| − penalty), on the grid 1/16, w_j = 1 without
+        `weights`. A neighbour moves one or two cells by one, so the sensitivity in grid units is
+        16·max w (add-remove) or 32·max w (replace). Scores may rise and fall: ε0 = 2·Δ/scale.
         """
         self._check_cliques(cliques)
-        self._check_references(cliques, references, penalties)
-        sensitivity = GRID * self.relation.marginal_l1()
+        weights = self._check_weights(cliques, weights)
+        self._check_references(cliques, references, penalties, weights)
+        sensitivity = GRID * self.relation.marginal_l1() * max(weights)
         drawn = self._draw(
             purpose,
             Selection,
@@ -260,8 +268,10 @@ class Curator:
         tables = self._exact(cliques)
         scores = np.array(
             [
-                int(np.abs(GRID * table - _on_grid(reference)).sum()) - round(GRID * penalty)
-                for table, reference, penalty in zip(tables, references, penalties, strict=True)
+                w * (int(np.abs(GRID * table - _on_grid(ref)).sum()) - round(GRID * penalty))
+                for table, ref, penalty, w in zip(
+                    tables, references, penalties, weights, strict=True
+                )
             ],
             dtype=np.int64,
         )
@@ -707,13 +717,27 @@ class Curator:
             if (array < 0).any() or int(array.sum(dtype=np.int64)) != size:
                 raise PrivacyError(f"the synthetic table of {clique} is not a count of {size} rows")
 
+    def _check_weights(
+        self, cliques: Sequence[Clique], weights: Sequence[int] | None
+    ) -> tuple[int, ...]:
+        """Whole numbers from 1 to `LARGEST_WEIGHT`, so that sensitivities stay exact."""
+        if weights is None:
+            return (1,) * len(cliques)
+        if len(weights) != len(cliques):
+            raise PrivacyError(f"{len(cliques)} marginals need as many weights")
+        if not all(type(w) is int and 1 <= w <= LARGEST_WEIGHT for w in weights):
+            raise PrivacyError(f"weights must be whole numbers from 1 to {LARGEST_WEIGHT}")
+        return tuple(weights)
+
     def _check_references(
         self,
         cliques: Sequence[Clique | Merged],
         references: Sequence[Table],
         penalties: Sequence[float],
+        weights: Sequence[int] = (1,),
     ) -> None:
         """Public numbers must fit the integer grid, or a sum could wrap around."""
+        largest = _LARGEST / max(weights)
         if len(references) != len(cliques) or len(penalties) != len(cliques):
             raise PrivacyError(f"{len(cliques)} marginals need as many references and penalties")
         for each, reference in zip(cliques, references, strict=True):
@@ -723,9 +747,9 @@ class Curator:
                 raise PrivacyError(
                     f"the reference of {clique} has shape {array.shape}, not {shape}"
                 )
-            if not np.isfinite(array).all() or np.abs(array).sum() > _LARGEST:
+            if not np.isfinite(array).all() or np.abs(array).sum() > largest:
                 raise PrivacyError(f"the reference of {clique} is not finite or too large")
-        if not all(np.isfinite(p) and abs(p) <= _LARGEST for p in penalties):
+        if not all(np.isfinite(p) and abs(p) <= largest for p in penalties):
             raise PrivacyError("a penalty is not finite or too large")
 
     def _guarded(self, draw: Callable[[], T]) -> T:
