@@ -299,7 +299,7 @@ def test_the_public_names_are_pinned_and_resolve():
 
 
 PUBLIC = [
-    "DQRS", "DualQuery", "FEM", "FrankWolfe", "HDMM", "SepFEM",
+    "AIM", "DQRS", "DualQuery", "FEM", "FrankWolfe", "GaussianMarginals", "HDMM", "SepFEM",
     "METHODS", "MST", "MWEM", "Answer", "Budget", "Certificate", "Independent", "Ledger",
     "Relation", "Release", "Schema", "Synthesizer", "Workload", "__version__", "errors",
     "marginals", "prepare", "read", "release", "verify", "workload",

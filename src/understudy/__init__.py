@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from understudy.queries import Workload, marginals, workload
     from understudy.releases import Answer, Certificate, Release, prepare, release
     from understudy.releases.synthesizer import (
+        AIM,
         DQRS,
         FEM,
         HDMM,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         MWEM,
         DualQuery,
         FrankWolfe,
+        GaussianMarginals,
         Independent,
         SepFEM,
         Synthesizer,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from understudy.source import read
 
 __all__ = [
+    "AIM",
     "DQRS",
     "FEM",
     "HDMM",
@@ -53,6 +56,7 @@ __all__ = [
     "Certificate",
     "DualQuery",
     "FrankWolfe",
+    "GaussianMarginals",
     "Independent",
     "Ledger",
     "Relation",
@@ -72,6 +76,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "AIM": "understudy.releases.synthesizer",
+    "GaussianMarginals": "understudy.releases.synthesizer",
     "DQRS": "understudy.releases.synthesizer",
     "DualQuery": "understudy.releases.synthesizer",
     "FEM": "understudy.releases.synthesizer",

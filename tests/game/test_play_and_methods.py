@@ -10,7 +10,15 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.game import play
-from understudy.game.methods import METHODS, MST, MWEM, Independent, method
+from understudy.game.methods import (
+    AIM,
+    METHODS,
+    MST,
+    MWEM,
+    GaussianMarginals,
+    Independent,
+    method,
+)
 from understudy.players.base import Problem
 from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Plan, Selection
@@ -92,7 +100,17 @@ def test_wrong_names_and_parameters_are_named(name, parameters, message):
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 @pytest.mark.parametrize("rho", [Fraction(1, 1000), Fraction(2, 7), Fraction(50)], ids=str)
 @pytest.mark.parametrize(
-    "made", [Independent(), MST(), MWEM(), MWEM(measure=False), MWEM(rounds=9)], ids=str
+    "made",
+    [
+        AIM(),
+        GaussianMarginals(),
+        Independent(),
+        MST(),
+        MWEM(),
+        MWEM(measure=False),
+        MWEM(rounds=9),
+    ],
+    ids=str,
 )
 def test_charges_use_the_whole_budget_and_no_more(made, rho, relation):
     for columns in (1, 2, 5):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.models import Measured, simplex
-from understudy.models.graphical import _running_intersection, maximum_entropy
+from understudy.models.graphical import _calibrated, _running_intersection, fit, maximum_entropy
 
 # --- the simplex --------------------------------------------------------------------------------
 
@@ -144,3 +144,35 @@ def test_cliques_are_put_into_running_intersection(cliques):
     for position, clique in enumerate(ordered):
         shared = set(clique) & {i for before in ordered[:position] for i in before}
         assert not shared or any(shared <= set(before) for before in ordered[:position])
+
+
+@pytest.mark.parametrize("key", range(8))
+def test_tables_of_potentials_are_those_of_the_joint(key):
+    """Sums towards the root and back, against the whole joint written out; loops included."""
+    rng = np.random.default_rng(key)
+    shape = tuple(rng.integers(1, 4, size=6).tolist())
+    potentials, joint = [], np.zeros(shape)
+    for _ in range(7):
+        clique = tuple(rng.choice(6, size=rng.integers(1, 4), replace=False).tolist())
+        table = 5 * rng.normal(size=tuple(shape[i] for i in clique))
+        potentials.append((clique, table))
+        ordered = table.transpose(np.argsort(clique))
+        joint = joint + ordered.reshape([s if i in clique else 1 for i, s in enumerate(shape)])
+    truth = np.exp(joint - joint.max())
+    truth /= truth.sum()
+    model = _calibrated(shape, potentials)
+    for clique, table in zip(model.cliques, model.tables, strict=True):
+        np.testing.assert_allclose(table, marginal(truth, clique), atol=1e-12)
+    np.testing.assert_allclose(model.marginal(tuple(range(6))), truth, atol=1e-12)
+
+
+def test_a_fit_may_start_where_the_last_one_ended(fitted):
+    joint, model = fitted
+    measured = [Measured(c, marginal(joint, c), 1.0) for c in TREE]
+    _, potentials = fit(SHAPE, measured, joint.sum())
+    again, _ = fit(SHAPE, measured, joint.sum(), iterations=50, start=potentials)
+    wider = [*measured, Measured((0, 2), marginal(joint, (0, 2)), 1.0)]
+    grown, _ = fit(SHAPE, wider, joint.sum(), start=potentials)
+    np.testing.assert_allclose(again.marginal((0, 1)), model.marginal((0, 1)), atol=1e-4)
+    p = joint / joint.sum()
+    np.testing.assert_allclose(grown.marginal((0, 2)), marginal(p, (0, 2)), atol=1e-3)

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from understudy.errors import InputError
-from understudy.game.methods import METHODS
+from understudy.game.methods import method as named_method
 from understudy.releases.make import release
 from understudy.releases.release import Release
 from understudy.schema import Schema
 
 __all__ = [
-    "DQRS", "FEM", "HDMM", "MST", "MWEM", "DualQuery", "FrankWolfe", "Independent", "SepFEM",
-    "Synthesizer",
+    "AIM", "DQRS", "FEM", "HDMM", "MST", "MWEM", "DualQuery", "FrankWolfe", "GaussianMarginals",
+    "Independent", "SepFEM", "Synthesizer",
 ]  # fmt: skip
 
 _COMMON: dict[str, Any] = {
@@ -46,7 +46,7 @@ class Synthesizer:
 
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters; unknown names are refused."""
-        known = METHODS["mst" if self.method == "auto" else self.method]()
+        known = named_method(self.method)
         own = set(known.describe()) - {"name"}
         for name, value in parameters.items():
             if name in self._parameters:
@@ -99,6 +99,18 @@ class Independent(Synthesizer):
     """Every column by itself."""
 
     method = "independent"
+
+
+class AIM(Synthesizer):
+    """Adaptive rounds under a maximum-entropy model, on mbi."""
+
+    method = "aim"
+
+
+class GaussianMarginals(Synthesizer):
+    """Every marginal of the workload with the same noise, then reconstructed."""
+
+    method = "gaussian"
 
 
 class MST(Synthesizer):

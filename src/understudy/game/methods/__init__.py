@@ -6,17 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from understudy.errors import InputError
+from understudy.game.methods.aim import AIM
 from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.dqrs import DQRS
 from understudy.game.methods.dualquery import DualQuery
 from understudy.game.methods.fem import FEM, SepFEM
 from understudy.game.methods.frankwolfe import FrankWolfe
+from understudy.game.methods.gaussian import GaussianMarginals
 from understudy.game.methods.hdmm import HDMM
 from understudy.game.methods.independent import Independent
 from understudy.game.methods.mst import MST
 from understudy.game.methods.mwem import MWEM
 
 __all__ = [
+    "AIM",
     "DQRS",
     "FEM",
     "HDMM",
@@ -27,6 +30,7 @@ __all__ = [
     "DualQuery",
     "Forecast",
     "FrankWolfe",
+    "GaussianMarginals",
     "Independent",
     "Method",
     "SepFEM",
@@ -35,10 +39,12 @@ __all__ = [
 ]
 
 METHODS: dict[str, Callable[..., Method]] = {
+    "aim": AIM,
     "dqrs": DQRS,
     "dualquery": DualQuery,
     "fem": FEM,
     "frankwolfe": FrankWolfe,
+    "gaussian": GaussianMarginals,
     "hdmm": HDMM,
     "independent": Independent,
     "mst": MST,

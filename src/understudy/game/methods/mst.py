@@ -12,6 +12,7 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast
+from understudy.models.graphical import require_reference
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import SpanningTree
 from understudy.privacy.budget import split
@@ -42,6 +43,8 @@ class MST:
                 raise InputError(f"method = mst: {name} = {share} must be above 0")
         if self.iterations < 1:
             raise InputError(f"method = mst: iterations = {self.iterations} must be at least 1")
+        if len(design.shape) > 1:  # one column needs no fit
+            require_reference(self.name)
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """Gaussian, d−1 selections, Gaussian."""

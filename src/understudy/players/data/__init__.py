@@ -1,5 +1,6 @@
 """Data players: how a distribution learns from released answers."""
 
+from understudy.players.data.adaptive import Adaptive, AdaptiveEntropy
 from understudy.players.data.ftpl import PerturbedLeader
 from understudy.players.data.maxent import MaximumEntropy
 from understudy.players.data.multiplicative import MultiplicativeWeights
@@ -8,6 +9,6 @@ from understudy.players.data.response import BestResponse
 from understudy.players.data.softmax import SoftmaxResponse
 
 __all__ = [
-    "BestResponse", "MaximumEntropy", "MultiplicativeWeights", "PerturbedLeader", "Reconstruction",
-    "SoftmaxResponse",
+    "Adaptive", "AdaptiveEntropy", "BestResponse", "MaximumEntropy", "MultiplicativeWeights",
+    "PerturbedLeader", "Reconstruction", "SoftmaxResponse",
 ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Query players: who looks where, and what it costs."""
 
+from understudy.players.query.aim import AdaptiveRounds
 from understudy.players.query.cells import CellPicker
 from understudy.players.query.classes import QueryPicker
 from understudy.players.query.exponential import ExponentialMechanism
@@ -11,6 +12,6 @@ from understudy.players.query.vertex import NoisyVertex
 from understudy.players.query.weights import QueryWeights
 
 __all__ = [
-    "CellPicker", "ExponentialMechanism", "FixedMarginals", "Level", "MarginalLevels",
+    "AdaptiveRounds", "CellPicker", "ExponentialMechanism", "FixedMarginals", "Level", "MarginalLevels",
     "NoisyVertex", "QueryPicker", "QueryWeights", "Recycling", "SpanningTree",
 ]  # fmt: skip

@@ -1,0 +1,112 @@
+"""`aim`: the adaptive and iterative mechanism on mbi, weighted by the workload, with annealed noise.
+
+McKenna, Mullins, Sheldon, Miklau (VLDB 2022), as a reference for comparison. T = 16·d rounds at most;
+the first share of ρ, d/T of the part for measurements, goes to all columns, the rest is an allowance
+that the rounds draw from until it is used: how much each takes depends on what was released before.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from understudy.errors import InputError
+from understudy.game.methods.base import Design, Forecast
+from understudy.models.graphical import require_reference
+from understudy.players.data import AdaptiveEntropy
+from understudy.players.query import AdaptiveRounds
+from understudy.players.query.aim import SELECTION, candidates
+from understudy.privacy import accounting
+from understudy.privacy.budget import round_down
+from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
+
+__all__ = ["AIM"]
+
+
+@dataclass(frozen=True, slots=True)
+class AIM:
+    """`rounds = None` takes 16·d; `megabytes` of junction tree; `limit` candidates."""
+
+    rounds: int | None = None
+    megabytes: float = 80.0
+    iterations: int = 1000
+    limit: int = 20_000
+    name: str = "aim"
+
+    def check(self, design: Design) -> None:
+        """The libraries must be there, and the candidates must be few enough to be tried each round."""
+        d = len(design.shape)
+        if self.rounds is not None and self.rounds <= d:
+            raise InputError(
+                f"method = aim: rounds = {self.rounds} must be above the number of columns, {d}; "
+                f"leave it out for 16·d = {16 * d}"
+            )
+        if not 0 < self.megabytes < math.inf:
+            raise InputError(f"method = aim: megabytes = {self.megabytes} must be above 0")
+        if self.iterations < 1:
+            raise InputError(f"method = aim: iterations = {self.iterations} must be at least 1")
+        subsets = sum(2 ** len(clique) for clique in design.cliques)
+        number = len(candidates(design.cliques, design.weights)) if subsets < 10**6 else subsets
+        if number > self.limit:
+            raise InputError(
+                f"method = aim tries every subset of every marginal in each round, {number:,} of "
+                f"them, above its limit of {self.limit:,}; use a workload of fewer or smaller "
+                f"marginals, or method = auto"
+            )
+        require_reference(self.name)
+
+    def _rounds(self, design: Design) -> int:
+        return self.rounds if self.rounds is not None else 16 * len(design.shape)
+
+    def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
+        """All columns at the noise of the first round, and an allowance for the rounds."""
+        d = len(design.shape)
+        first = (1 - SELECTION) * rho * d / self._rounds(design)
+        one = Gaussian.within(first, changes=design.relation.marginal_l2_squared(d))
+        allowance = Zcdp(round_down(rho - first))
+        return (
+            Charge(AdaptiveRounds.ONE_WAY, one),
+            Charge(AdaptiveRounds.ADAPTIVE, allowance),
+        )
+
+    def players(self, design: Design, plan: Plan) -> tuple[AdaptiveRounds, AdaptiveEntropy]:
+        """Adaptive rounds against maximum entropy."""
+        one, adaptive = plan[AdaptiveRounds.ONE_WAY].event, plan[AdaptiveRounds.ADAPTIVE].event
+        assert isinstance(one, Gaussian)
+        assert isinstance(adaptive, Zcdp)
+        allowance = Fraction(adaptive.rho)
+        total, most = accounting.rho(one) + allowance, self._rounds(design)
+        query = AdaptiveRounds(
+            1 + most,
+            one.sigma,
+            candidates(design.cliques, design.weights),
+            total,
+            allowance,
+            total / most,
+            self.megabytes,
+        )
+        return query, AdaptiveEntropy(self.iterations)
+
+    def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
+        """Every round fits a model of its own, which JAX compiles first."""
+        one = plan[AdaptiveRounds.ONE_WAY].event
+        assert isinstance(one, Gaussian)
+        d, most = len(design.shape), self._rounds(design)
+        number = len(candidates(design.cliques, design.weights))
+        cells = self.megabytes * 2**20 / 8
+        return Forecast(
+            {AdaptiveRounds.ONE_WAY: one.sigma},
+            f"all {d} columns are measured, then up to {most} marginals as they are chosen, with "
+            f"noise that falls as the model settles; other tables are model",
+            1e9 + 40.0 * rows * d + 40.0 * cells,
+            10.0 + 0.3 * most * (4.0 + 1e-9 * self.iterations * cells) + 1e-8 * rows * number,
+        )
+
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
+        """None before the run: what is measured depends on the data."""
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters."""
+        return asdict(self)

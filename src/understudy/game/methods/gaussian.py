@@ -1,0 +1,97 @@
+"""`gaussian`: every marginal of the workload with the same Gaussian noise, then least squares and rows.
+
+The floor of the methods that measure: no choice, no strategy, one release. The query player measures
+all marginals of the workload at once (and columns that none of them holds); the data player makes them
+consistent by least squares, moves them to shares and fits a distribution for the rows, as for `hdmm`.
+J marginals share ρ, so σ² = J/(2ρ) (twice that under replace); before they are made shares, answers
+are unbiased and `forecast` says their error exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from understudy.errors import InputError
+from understudy.game.methods.base import Design, Forecast
+from understudy.models.residual import cell_variance
+from understudy.players.base import Clique
+from understudy.players.data import Reconstruction
+from understudy.players.query import FixedMarginals
+from understudy.privacy.cost import Charge, Gaussian, Plan
+
+__all__ = ["GaussianMarginals"]
+
+PURPOSE = "all marginals of the workload"
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianMarginals:
+    """`limit` cells of measured marginals; `points` to fit."""
+
+    points: int = 200_000
+    limit: int = 20_000_000
+    name: str = "gaussian"
+
+    def check(self, design: Design) -> None:
+        """Every marginal of the workload is measured whole, so all of them must fit."""
+        if self.points < 1:
+            raise InputError(f"method = gaussian: points = {self.points} must be at least 1")
+        cells = _cells(design)
+        if cells > self.limit:
+            raise InputError(
+                f"method = gaussian measures every cell of the workload, {cells:.3g} of them, above "
+                f"its limit of {self.limit:.3g}; use method = auto, or a workload of fewer or "
+                f"smaller marginals"
+            )
+
+    def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
+        """One Gaussian release."""
+        changes = design.relation.marginal_l2_squared(len(_measured(design)))
+        return (Charge(PURPOSE, Gaussian.within(rho, changes=changes)),)
+
+    def players(self, design: Design, plan: Plan) -> tuple[FixedMarginals, Reconstruction]:
+        """The whole workload against least squares."""
+        query = FixedMarginals(_measured(design), _sigma(plan), PURPOSE)
+        return query, Reconstruction(points=self.points)
+
+    def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
+        """The expected error of the answers, exactly; counting and fitting take the time."""
+        measured, sigma = _measured(design), _sigma(plan)
+        variances = dict.fromkeys(measured, sigma**2)
+        spread = [math.sqrt(v) for v in cell_variance(design.shape, variances, design.cliques)]
+        cells = _cells(design)
+        points = min(math.prod(design.shape), self.points)
+        return Forecast(
+            {PURPOSE: sigma},
+            f"all {len(design.cliques)} marginals of the workload are measured; expected error of "
+            f"a cell {max(spread) / max(rows, 1):.2g} of the rows in the worst marginal",
+            3e8 + 40.0 * rows * len(design.shape) + 64.0 * cells + 16.0 * points * len(measured),
+            2.0 + 1e-8 * rows * len(measured) + 4e-7 * cells + 4e-7 * points * len(measured),
+        )
+
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
+        """None for the rows: the variance is that of the answers before they are fitted."""
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters."""
+        return asdict(self)
+
+
+def _measured(design: Design) -> tuple[Clique, ...]:
+    """The workload's marginals, once each, and the columns that none of them holds."""
+    seen = {i for clique in design.cliques for i in clique}
+    alone = ((i,) for i in range(len(design.shape)) if i not in seen)
+    return (*dict.fromkeys(design.cliques), *alone)
+
+
+def _cells(design: Design) -> int:
+    return sum(math.prod(design.shape[i] for i in clique) for clique in _measured(design))
+
+
+def _sigma(plan: Plan) -> float:
+    event = plan[PURPOSE].event
+    assert isinstance(event, Gaussian)
+    return event.sigma

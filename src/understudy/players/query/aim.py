@@ -1,0 +1,150 @@
+"""AIM's query player: all columns, then, round by round, the marginal that promises most.
+
+McKenna, Mullins, Sheldon, Miklau (VLDB 2022). Candidates are the workload's marginals and all their
+subsets; a candidate r is drawn by the exponential mechanism with score
+
+    w_r·(‖c_r − n·p_r‖₁ − √(2/π)·σ·m_r),    w_r = Σ_s weight_s·|r ∩ s|,
+
+p the model, m_r the number of cells: the error, less what noise would put in its place, times the share
+of the workload that it touches. Its sensitivity is max w over the candidates of the round (twice that
+under replace), and it may rise and fall, so ε0 = 2Δ/scale. The marginal drawn is measured with noise σ.
+
+A round costs a share r of ρ, a tenth for the choice and the rest for the measurement; r = ρ/T at first.
+Where a measurement moved the model by no more than its noise, r is quadrupled: σ halves and ε0 doubles.
+When less than two rounds' worth is left, the next round takes it all and is the last. All of this
+follows from released answers, and every draw goes through the ledger's filter, which adds up to the
+allowance at most. Candidates whose junction tree would not fit the size limit wait; the limit grows
+with what has been spent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from understudy.errors import InputError
+from understudy.models.decomposable import Table, project
+from understudy.models.elimination import tree_cells, tree_cliques
+from understudy.models.residual import closure
+from understudy.players.base import Answer, Clique, Measured, Problem, View
+from understudy.players.data.adaptive import Adaptive, Move
+from understudy.players.query.fixed import measure
+from understudy.privacy.cost import Gaussian, Selection
+from understudy.privacy.curator import GRID, LARGEST_WEIGHT, Curator
+
+__all__ = ["AdaptiveRounds", "candidates"]
+
+SELECTION = Fraction(1, 10)
+"""Of a round, what the choice of the marginal costs."""
+
+_LARGEST_PENALTY = 2.0**50 / LARGEST_WEIGHT
+
+
+def candidates(cliques: Sequence[Clique], weights: Sequence[float]) -> dict[Clique, int]:
+    """The workload's closure, weighted by what each touches; whole numbers up to 4096.
+
+    Weights that are whole numbers stay in their exact ratios as long as those fit.
+    """
+    parts = [part for part in closure(cliques) if part]
+    sets = [set(clique) for clique in cliques]
+    raw = {
+        part: sum(w * len(own.intersection(part)) for own, w in zip(sets, weights, strict=True))
+        for part in parts
+    }
+    largest = max(raw.values())
+    if all(float(w).is_integer() for w in weights):
+        divisor = math.gcd(*(int(value) for value in raw.values()))
+        if divisor > 0 and largest / divisor <= LARGEST_WEIGHT:
+            return {part: max(1, int(value) // divisor) for part, value in raw.items()}
+    scale = LARGEST_WEIGHT / largest
+    return {part: max(1, round(value * scale)) for part, value in raw.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptiveRounds:
+    """`rounds` at most. `total` is ρ, of which `allowance` is for the rounds after the first."""
+
+    rounds: int
+    sigma_one: float
+    candidates: dict[Clique, int]
+    total: Fraction
+    allowance: Fraction
+    share: Fraction
+    megabytes: float
+
+    ONE_WAY = "one-way marginals"
+    ADAPTIVE = "adaptive rounds"
+
+    def play(
+        self, problem: Problem, curator: Curator, view: View, round: int
+    ) -> tuple[Answer, ...]:
+        """See `QueryPlayer.play`. Nothing is asked, or charged, once the allowance is used."""
+        if round == 0:
+            columns = tuple((i,) for i in range(len(problem.shape)))
+            return measure(curator, self.ONE_WAY, columns, self.sigma_one)
+        if not isinstance(view, Adaptive):
+            raise InputError("aim plays against a data player that tells how far it moved")
+        share, left = self.next_share(view.moves)
+        if share == 0:
+            return ()
+        spent = self.total - left + share
+        limit = self.megabytes * float(spent / self.total)
+        return (self._round(problem, curator, view, share, limit),)
+
+    def next_share(self, moves: Sequence[Move]) -> tuple[Fraction, Fraction]:
+        """(ρ of the next round, ρ left before it), from what the rounds so far did; 0 at the end."""
+        left, share = self.allowance, self.share
+        for move in moves:
+            share = left if left < 2 * share else share
+            left -= share
+            if move.moved <= move.noise:
+                share *= 4
+        return (left if left < 2 * share else share), left
+
+    def _round(
+        self, problem: Problem, curator: Curator, view: Adaptive, share: Fraction, limit: float
+    ) -> Measured:
+        relation = curator.relation
+        gaussian = Gaussian.within((1 - SELECTION) * share, changes=relation.marginal_l2_squared())
+        open_to = self._within(problem.shape, view, limit)
+        weights = [self.candidates[clique] for clique in open_to]
+        selection = Selection.within(
+            SELECTION * share, sensitivity=GRID * relation.marginal_l1() * max(weights)
+        )
+        expected = _marginals(view, open_to, problem.rows)
+        noise = math.sqrt(2 / math.pi) * gaussian.sigma
+        (pick,) = curator.select_marginals(
+            self.ADAPTIVE,
+            open_to,
+            expected,
+            [min(noise * table.size, _LARGEST_PENALTY) for table in expected],
+            selection,
+            weights=weights,
+        )
+        (table,) = curator.measure(self.ADAPTIVE, [open_to[pick]], gaussian)
+        return Measured(open_to[pick], table, gaussian.sigma)
+
+    def _within(self, shape: tuple[int, ...], view: Adaptive, limit: float) -> list[Clique]:
+        """Candidates that the model holds already, or whose tree stays within `limit` megabytes."""
+        known = [each.clique for each in view.measured]
+        held = [set(clique) for clique in tree_cliques(shape, known)]
+        most = limit * 2**20 / 8
+        return [
+            clique
+            for clique in self.candidates
+            if any(own.issuperset(clique) for own in held)
+            or tree_cells(shape, [*known, clique]) <= most
+        ]
+
+
+def _marginals(view: Adaptive, cliques: Sequence[Clique], rows: int) -> list[Table]:
+    """n times the model's tables; those inside larger ones by adding up."""
+    found: dict[Clique, Table] = {}
+    for clique in sorted(cliques, key=len, reverse=True):
+        above = next((own for own in found if set(own).issuperset(clique)), None)
+        found[clique] = (
+            rows * view.marginal(clique) if above is None else project(above, found[above], clique)
+        )
+    return [found[clique] for clique in cliques]

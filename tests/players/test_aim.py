@@ -1,0 +1,366 @@
+"""AIM: its candidates, its schedule, the size of its trees, and the privacy of its choices."""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from understudy.errors import BudgetExhausted, InputError
+from understudy.game import play
+from understudy.game.methods import AIM, MST, Design, GaussianMarginals
+from understudy.models import Decomposable, Measured, graphical
+from understudy.models.elimination import tree_cells, tree_cliques
+from understudy.players.base import Problem
+from understudy.players.data.adaptive import AdaptiveEntropy, Move, _merged
+from understudy.players.query import AdaptiveRounds
+from understudy.players.query.aim import candidates
+from understudy.privacy import accounting
+from understudy.privacy.cost import Gaussian, Plan, Selection, Zcdp
+from understudy.privacy.curator import Curator
+from understudy.privacy.noise import SeededNoise
+from understudy.privacy.relation import Relation
+from understudy.testing import (
+    GivenNoise,
+    PrivacyViolation,
+    StillNoise,
+    StrictCharges,
+    TinyCounts,
+    check,
+    game_law,
+    neighbours,
+    tiny_design,
+)
+
+# --- the size of a junction tree ----------------------------------------------------------------
+
+
+def some_cliques(rng, columns):
+    return [
+        tuple(sorted(rng.choice(columns, size=rng.integers(1, 4), replace=False).tolist()))
+        for _ in range(rng.integers(1, 9))
+    ]
+
+
+@pytest.mark.parametrize("key", range(6))
+def test_the_tree_is_a_junction_tree_of_its_cliques(key):
+    rng = np.random.default_rng(key)
+    for _ in range(20):
+        columns = int(rng.integers(3, 9))
+        shape = tuple(rng.integers(2, 9, size=columns).tolist())
+        cliques = some_cliques(rng, columns)
+        made = tree_cliques(shape, cliques)
+        assert all(any(set(c) <= set(own) for own in made) for c in cliques)
+        assert not any(set(a) < set(b) for a in made for b in made)
+        ordered = graphical._running_intersection(list(made))
+        tables = [np.ones(tuple(shape[i] for i in clique)) for clique in ordered]
+        Decomposable(shape, tuple(ordered), tuple(tables))  # refuses what is no junction tree
+
+
+def test_the_tree_has_the_size_that_mbi_says():
+    mbi = pytest.importorskip("mbi")
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        shape = tuple(rng.integers(2, 9, size=7).tolist())
+        cliques = some_cliques(rng, 7)
+        names = [f"c{i}" for i in range(7)]
+        theirs = mbi.junction_tree.hypothetical_model_size(
+            mbi.Domain(names, shape), [tuple(names[i] for i in c) for c in cliques]
+        )
+        assert tree_cells(shape, cliques) * 8 / 2**20 == pytest.approx(theirs, rel=0.05)
+
+
+# --- candidates ---------------------------------------------------------------------------------
+
+
+def test_candidates_are_weighted_by_the_workload_they_touch():
+    found = candidates([(0, 1), (1, 2)], [1.0, 1.0])
+    assert found == {(0,): 1, (1,): 2, (2,): 1, (0, 1): 3, (1, 2): 3}
+    assert candidates([(0, 1), (1, 2)], [6.0, 6.0]) == found
+    assert candidates([(0, 1)], [2.0]) == {(0,): 1, (1,): 1, (0, 1): 2}
+    fine = candidates([(0,), (1,)], [1.0, math.pi])
+    assert fine[(1,)] == 4096
+    assert fine[(0,)] == round(4096 / math.pi)
+    assert candidates([(0,), (1,)], [1.0, 1e9]) == {(0,): 1, (1,): 4096}
+
+
+# --- the schedule -------------------------------------------------------------------------------
+
+
+def rounds_of(total=Fraction(1), rounds=16, allowance=None):
+    allowance = allowance if allowance is not None else total * Fraction(9, 10)
+    return AdaptiveRounds(rounds + 1, 1.0, {(0,): 1}, total, allowance, total / rounds, 80.0)
+
+
+def move(settled):
+    return Move((0,), 1.0, 2, 0.0 if settled else 1e9)
+
+
+def spent(query, settled):
+    shares, moves = [], []
+    for _ in range(query.rounds):
+        share, left = query.next_share(moves)
+        assert left == query.allowance - sum(shares)
+        if share == 0:
+            break
+        shares.append(share)
+        moves.append(move(settled(len(shares))))
+    return shares
+
+
+def test_rounds_cost_the_same_while_the_model_moves():
+    query = rounds_of()
+    shares = spent(query, lambda _: False)
+    assert shares[:-1] == [Fraction(1, 16)] * (len(shares) - 1)
+    assert sum(shares) == query.allowance
+    assert Fraction(1, 16) <= shares[-1] < Fraction(2, 16)
+    assert len(shares) < query.rounds
+
+
+def test_noise_is_halved_where_an_answer_moved_less_than_noise():
+    query = rounds_of(rounds=160)
+    shares = spent(query, lambda number: number == 3)
+    assert shares[:3] == [Fraction(1, 160)] * 3
+    assert set(shares[3:-1]) == {Fraction(4, 160)}
+    assert sum(shares) == query.allowance
+    always = spent(query, lambda _: True)
+    assert [later / first for first, later in itertools.pairwise(always[:-1])] == [4] * (
+        len(always) - 2
+    )
+    assert sum(always) == query.allowance
+    one, two = (Gaussian.within(Fraction(9, 10) * share).sigma for share in shares[2:4])
+    assert one / two == pytest.approx(2.0)
+
+
+def test_what_counts_as_noise():
+    assert Move((0, 1), 3.0, 10, 0.0).noise == pytest.approx(math.sqrt(2 / math.pi) * 30)
+
+
+# --- the data player ----------------------------------------------------------------------------
+
+
+def test_repeated_tables_are_merged_by_precision():
+    first = Measured((0,), np.array([10, 0]), 1.0)
+    again = Measured((0,), np.array([20, 8]), 2.0)
+    other = Measured((1,), np.array([1, 2]), 5.0)
+    merged = _merged((first, other, again))
+    assert [m.clique for m in merged] == [(0,), (1,)]
+    np.testing.assert_allclose(merged[0].values, [12.0, 1.6])
+    assert merged[0].sigma == pytest.approx(math.sqrt(0.8))
+    assert merged[1] is other
+
+
+def test_the_view_tells_how_far_an_answer_moved_the_model():
+    problem = Problem((2, 2), ((0, 1),), (1.0,), 100)
+    data, rng = AdaptiveEntropy(), np.random.default_rng(0)
+    ones = (Measured((0,), np.array([60, 40]), 1.0), Measured((1,), np.array([50, 50]), 1.0))
+    state = data.respond(problem, data.start(problem), ones, rng)
+    assert state.moves == ()
+    state = data.respond(problem, state, (Measured((0,), np.array([80, 20]), 1.0),), rng)
+    (found,) = state.moves
+    assert (found.clique, found.sigma, found.cells) == ((0,), 1.0, 2)
+    assert found.moved == pytest.approx(20.0)  # from 60 to 70, and from 40 to 30
+    assert data.respond(problem, state, (), rng) is state
+
+
+# --- privacy ------------------------------------------------------------------------------------
+
+SHAPE = (2, 2)
+
+
+class Stays(AdaptiveEntropy):
+    """Never fits: selections and their charges do not need it, and the schedule is then known."""
+
+    def _fit(self, problem, measured, start):
+        return self.start(problem).model, None
+
+
+def aim_game(relation, rows, rho=Fraction(4)):
+    method = AIM(rounds=4)
+    design = replace(tiny_design(SHAPE, relation, rows), weights=(1.0, 1.0, 2.0))
+    plan = Plan(method.charges(design, rho))
+    query, _ = method.players(design, plan)
+    return design, plan, query
+
+
+def charged_selections(design, plan, query):
+    charges = StrictCharges(plan)
+    curator = Curator(
+        TinyCounts(SHAPE, [(0, 0)] * 2), charges, design.relation, StillNoise(), design.rows
+    )
+    play(design.problem(2), query, Stays(), curator, np.random.default_rng(0))
+    return [event for _, event in charges.charged if isinstance(event, Selection)]
+
+
+def law_of(relation, rows, noise=GivenNoise):
+    design, plan, query = aim_game(relation, rows)
+    # The first release has all columns, then a table a round; none is larger than a pair.
+    given = [np.array([2, 0, 1, 1])]
+
+    class Released(noise):
+        def gaussian(self, values, sigma):
+            answer = (
+                given[0] if np.size(values) == 4 and not self._seen else np.ones(np.size(values))
+            )
+            self._seen = True
+            return np.asarray(answer, np.int64).reshape(np.shape(values))
+
+        _seen = False
+
+    def mechanism(table):
+        return game_law(
+            query,
+            Stays(),
+            design.problem(2),
+            plan,
+            table,
+            relation=relation,
+            rows_public=rows,
+            noise=Released,
+        )
+
+    return mechanism, charged_selections(design, plan, query)
+
+
+class HalfTheNoise(GivenNoise):
+    def top_k(self, scores, scale, k):
+        return super().top_k(scores, scale / 2, k)
+
+
+@pytest.mark.parametrize(
+    ("relation", "rows"),
+    [(Relation.REPLACE, 2), (Relation.ADD_REMOVE, 2), (Relation.ADD_REMOVE, None)],
+)
+def test_choices_keep_what_they_are_charged(relation, rows):
+    """Given whatever was measured, all choices together cost what the filter was told."""
+    mechanism, selections = law_of(relation, rows)
+    assert len(selections) >= 2
+    rho = float(sum(accounting.rho(event) for event in selections))
+    pure = float(sum(accounting.pure(event) for event in selections))
+    universe = tuple(itertools.product(*map(range, SHAPE)))
+    size = 2 if relation is Relation.REPLACE else 1
+    pairs = sorted({(tuple(sorted(a)), tuple(sorted(b)))
+                    for a, b in neighbours(universe, size, relation.value)})  # fmt: skip
+    report = check(mechanism, pairs, rho=rho, pure=pure)
+    assert report.pure > 0.2 * pure  # the check is not about nothing
+    half, _ = law_of(relation, rows, HalfTheNoise)
+    with pytest.raises(PrivacyViolation):
+        check(half, pairs, pure=report.pure, rho=report.rho)
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+def test_events_cover_the_largest_weight_and_add_up(relation):
+    design, plan, query = aim_game(relation, 2)
+    selections = charged_selections(design, plan, query)
+    weights = max(query.candidates.values())
+    assert query.candidates[(0, 1)] == weights > query.candidates[(0,)]
+    assert {event.sensitivity for event in selections} == {16 * relation.changed_cells * weights}
+    one, adaptive = plan
+    assert isinstance(adaptive.event, Zcdp)
+    assert float(accounting.total_rho(plan)) == pytest.approx(4.0)
+    assert float(accounting.rho(one.event)) == pytest.approx(4.0 * 0.9 * 2 / 4)
+
+
+def test_the_filter_stops_a_player_that_takes_more():
+    design, plan, query = aim_game(Relation.ADD_REMOVE, 2)
+    greedy = replace(query, allowance=2 * query.allowance)
+    with pytest.raises(BudgetExhausted):
+        charged_selections(design, plan, greedy)
+
+
+# --- the whole of it ----------------------------------------------------------------------------
+
+
+def parity(n=2_000):
+    """Three coins of which any two are independent and all three are not."""
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(2, size=(2, n))
+    return list(zip(a.tolist(), b.tolist(), (a ^ b).tolist(), strict=True))
+
+
+def played(method, rows, shape, rho, noise, cliques=((0, 1, 2),)):
+    design = Design(shape, cliques, (1.0,) * len(cliques), Relation.ADD_REMOVE, len(rows))
+    plan = Plan(method.charges(design, rho))
+    account = StrictCharges(plan)
+    curator = Curator(TinyCounts(shape, rows), account, design.relation, noise, len(rows))
+    query, data = method.players(design, plan)
+    model = play(design.problem(len(rows)), query, data, curator, np.random.default_rng(0))
+    return model, account
+
+
+def test_a_dependence_among_three_is_found_and_measured():
+    rows = parity()
+    model, account = played(AIM(iterations=200), rows, (2, 2, 2), Fraction(2), SeededNoise(2))
+    truth = np.zeros((2, 2, 2))
+    for row in rows:
+        truth[row] += 1 / len(rows)
+    assert np.abs(model.marginal((0, 1, 2)) - truth).max() < 0.02
+    used = sum(accounting.rho(e) for _, e in account.charged)
+    assert 0.999 * 2 < float(used) <= 2
+
+
+def test_a_tree_that_would_be_too_large_is_not_grown():
+    rows = parity(200)
+    tiny = AIM(megabytes=1e-9, iterations=20)
+    model, _ = played(tiny, rows, (2, 2, 2), Fraction(2), SeededNoise(3))
+    assert set(model.cliques) == {(0,), (1,), (2,)}
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (AIM(rounds=2), "above the number of columns, 2"),
+        (AIM(megabytes=0), "megabytes = 0"),
+        (AIM(iterations=0), "iterations = 0"),
+        (AIM(limit=2), "3 of them, above its limit of 2"),
+        (GaussianMarginals(points=0), "points = 0"),
+        (GaussianMarginals(limit=3), "above its limit of 3"),
+    ],
+)
+def test_what_cannot_be_is_refused(method, message):
+    with pytest.raises(InputError, match=message):
+        method.check(tiny_design((2, 3), rows=10))
+
+
+@pytest.mark.parametrize("method", [AIM(), MST()], ids=lambda m: m.name)
+@pytest.mark.parametrize("missing", ["mbi", "jax"])
+def test_without_the_libraries_the_extra_is_named(method, missing, monkeypatch):
+    real = graphical.find_spec
+    monkeypatch.setattr(
+        graphical, "find_spec", lambda name: None if name == missing else real(name)
+    )
+    expected = (
+        rf"method = {method.name} needs mbi and JAX, which are not installed: "
+        rf"pip install 'understudy\[reference\]'"
+    )
+    with pytest.raises(InputError, match=expected):
+        method.check(tiny_design((2, 3), rows=10))
+    GaussianMarginals().check(tiny_design((2, 3), rows=10))
+
+
+# --- the floor ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+def test_gaussian_measures_the_workload_and_lone_columns_alike(relation):
+    design = Design((2, 3, 4), ((0, 1), (1,), (0, 1)), (1.0,) * 3, relation, 50)
+    (charge,) = GaussianMarginals().charges(design, Fraction(1, 2))
+    tables = 3  # (0, 1), (1,) and the column that nobody asks for
+    assert charge.event.changes == tables * relation.changed_cells
+    assert charge.event.sigma == pytest.approx(math.sqrt(tables * relation.changed_cells))
+    query, _ = GaussianMarginals().players(design, Plan((charge,)))
+    assert query.cliques == ((0, 1), (1,), (2,))
+
+
+def test_gaussian_answers_what_it_measured():
+    rows = parity()
+    model, account = played(
+        GaussianMarginals(), rows, (2, 2, 2), Fraction(100), SeededNoise(4), ((0, 1, 2), (0, 1))
+    )
+    truth = np.zeros((2, 2, 2))
+    for row in rows:
+        truth[row] += 1 / len(rows)
+    assert np.abs(model.marginal((0, 1, 2)) - truth).max() < 2e-3
+    assert len(account.charged) == 1
