@@ -10,7 +10,7 @@ from understudy.bench import published
 from understudy.bench.game import Panel, Point
 from understudy.errors import InputError
 
-__all__ = ["draw", "require_matplotlib"]
+__all__ = ["FAINT", "STYLE", "draw", "require_matplotlib"]
 
 # Okabe and Ito's colours, told apart by all; markers tell them apart in grey as well.
 _LOOKS: dict[str, tuple[str, str]] = {
@@ -24,8 +24,8 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "auto": ("#009E73", "*"),
 }
 _PUBLISHED = "#1A1A1A"
-_INK, _FAINT = "#333333", "#DDDDDD"
-_STYLE: Any = {
+_INK, FAINT = "#333333", "#DDDDDD"
+STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial", "sans-serif"],
     "font.size": 8.5,
@@ -63,7 +63,7 @@ def draw(panels: Sequence[Panel], points: Sequence[Point], folder: Path) -> list
     if not rows:
         return []
     width = max(len(row) for row in rows)
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(3.0 * width + 0.4, 2.75 * len(rows) + 0.9), layout="constrained")
         axes = figure.subplots(len(rows), width, squeeze=False)
         handles: dict[str, Any] = {}
@@ -147,7 +147,7 @@ def _dress(spot: Any, panel: Panel, growing: bool, marginals: Sequence[int]) -> 
     spot.yaxis.set_minor_locator(NullLocator())
     spot.yaxis.set_minor_formatter(NullFormatter())
     spot.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-    spot.grid(axis="y", color=_FAINT, linewidth=0.6)
+    spot.grid(axis="y", color=FAINT, linewidth=0.6)
     spot.set_axisbelow(True)
     for side in ("top", "right"):
         spot.spines[side].set_visible(False)

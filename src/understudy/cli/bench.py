@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli import shell, words
+from understudy.cli import peers, shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from understudy.bench import Bench, Panel, Results, Task
 
-__all__ = ["app"]
+__all__ = ["Progress", "app", "listed", "split"]
 
 app = typer.Typer(
     help="Run published experiments again, on public tables.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+
+app.command("peers")(peers.peers)
 
 _DATA = "Tables (integers from 0 in a CSV file, and a JSON file of sizes)"
 
@@ -93,19 +95,19 @@ def game(
     if figure not in ("1", "2", "both"):
         raise InputError(f"figure = {figure!r} must be 1, 2 or both")
     require_matplotlib()
-    wanted = _listed(orders, "orders", int)
-    _listed(epsilons, "epsilons", float)
+    wanted = listed(orders, "orders", int)
+    listed(epsilons, "epsilons", float)
     benches = _tables(adult, adult_domain, loans, loans_domain, demo, rows)
     narrow = min(len(bench.schema.shape) for bench in benches)
     if not all(1 <= order <= narrow for order in wanted):
         raise InputError(f"orders = {orders}: a marginal has from 1 to {narrow} columns here")
     panels: list[Panel] = []
     if figure in ("1", "both"):
-        panels += figure_one(benches, wanted, _split(epsilons))
+        panels += figure_one(benches, wanted, split(epsilons))
     if figure in ("2", "both"):
         panels += figure_two(benches, most)
     results = Results(out / "results.json")
-    planned = list(tasks(panels, runs, _split(methods) if methods else None, shell.note))
+    planned = list(tasks(panels, runs, split(methods) if methods else None, shell.note))
     try:
         _run(planned, results)
     except KeyboardInterrupt as stop:
@@ -148,8 +150,8 @@ def rounds(
         right=("columns", "queries", "counting once", "query player", "data player"),
     )  # fmt: skip
     kinds = (
-        over_queries(method, _listed(marginals, "marginals", int)),
-        over_columns(method, _listed(columns, "columns", int)),
+        over_queries(method, listed(marginals, "marginals", int)),
+        over_columns(method, listed(columns, "columns", int)),
     )
     for kind in kinds:
         for one in kind:
@@ -163,13 +165,19 @@ def rounds(
     console.print(table)
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
+    """The parts between commas."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _listed(text: str, name: str, kind: Any) -> list[Any]:
+def listed(text: str, name: str, kind: Any) -> list[Any]:
+    """Numbers with commas between them.
+
+    Raises:
+        InputError: One is not a number above 0.
+    """
     try:
-        found = [kind(part) for part in _split(text)]
+        found = [kind(part) for part in split(text)]
     except ValueError:
         found = []
     if not found or any(not value > 0 for value in found):
@@ -215,7 +223,7 @@ def _run(planned: Sequence[Task], results: Results) -> None:
         shell.note(f"{len(planned) - len(left):,} runs are there already, {len(left):,} are left")
     took: dict[tuple[str, str], list[float]] = {}
     warm: set[str] = set()
-    with _Progress(len(left)) as progress:
+    with Progress(len(left)) as progress:
         for position, task in enumerate(left):
             progress.show(
                 position, str(task), sum(_expected(each, took) for each in left[position:])
@@ -236,7 +244,7 @@ def _expected(task: Task, took: dict[tuple[str, str], list[float]]) -> float:
     return sum(known) / len(known) if known else task.seconds
 
 
-class _Progress:
+class Progress:
     """A bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self, total: int) -> None:
@@ -253,7 +261,7 @@ class _Progress:
                 console=self._console, transient=True,
             )  # fmt: skip
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> Progress:
         if self._live is not None:
             self._live.start()
             self._live.add_task("", total=self._total, left="")

@@ -1,0 +1,228 @@
+"""`understudy bench peers`: ours against what installs from PyPI."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli import shell, words
+from understudy.errors import InputError
+
+if TYPE_CHECKING:
+    from understudy.bench import Bench
+    from understudy.bench.peers import Peers, Point, System, Task
+
+__all__ = ["peers"]
+
+_DATA = "Tables (integers from 0 in a CSV file, and a JSON file of sizes)"
+
+
+@shell.guarded
+def peers(
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where peers.json, peers.md and the figure go; runs in it are kept.",
+        ),
+    ],
+    adult: Annotated[
+        Path | None, typer.Option("--adult", metavar="CSV", rich_help_panel=_DATA)
+    ] = None,
+    adult_domain: Annotated[
+        Path | None, typer.Option("--adult-domain", metavar="JSON", rich_help_panel=_DATA)
+    ] = None,
+    loans: Annotated[
+        Path | None, typer.Option("--loans", metavar="CSV", rich_help_panel=_DATA)
+    ] = None,
+    loans_domain: Annotated[
+        Path | None, typer.Option("--loans-domain", metavar="JSON", rich_help_panel=_DATA)
+    ] = None,
+    nltcs: Annotated[
+        Path | None, typer.Option("--nltcs", metavar="CSV", rich_help_panel=_DATA)
+    ] = None,
+    nltcs_domain: Annotated[
+        Path | None, typer.Option("--nltcs-domain", metavar="JSON", rich_help_panel=_DATA)
+    ] = None,
+    wide_rows: Annotated[
+        int,
+        typer.Option(
+            "--wide-rows",
+            metavar="N",
+            min=0,
+            help="Of the generated table; 0 leaves it out.",
+            rich_help_panel=_DATA,
+        ),
+    ] = 100_000,
+    wide_columns: Annotated[
+        int, typer.Option("--wide-columns", metavar="N", min=3, rich_help_panel=_DATA)
+    ] = 100,
+    workloads: Annotated[
+        str | None, typer.Option("--workloads", metavar="W,…", help="Only these, of five.")
+    ] = None,
+    methods: Annotated[
+        str,
+        typer.Option("--methods", metavar="M,…", help="Of ours, as auto,aim:megabytes=8."),
+    ] = "auto",
+    rivals: Annotated[
+        str | None,
+        typer.Option("--rivals", metavar="R,…", help="Only these; none for ours alone."),
+    ] = None,
+    epsilons: Annotated[str, typer.Option("--epsilons", metavar="ε,…")] = "0.1,1",
+    runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, help="Of every point.")] = 5,
+    limit: Annotated[
+        float, typer.Option("--limit", metavar="SECONDS", min=1, help="For one run.")
+    ] = 3600.0,
+    envs: Annotated[
+        Path | None,
+        typer.Option(
+            "--envs", metavar="DIR", help="Where rivals are installed, once; DIR/envs of --out."
+        ),
+    ] = None,
+    again: Annotated[
+        str | None,
+        typer.Option("--again", metavar="S,…", help="Forget the runs of these systems first."),
+    ] = None,
+) -> None:
+    """Run our methods and rival libraries on the same workloads; error, CPU seconds and memory.
+
+    The errors shown are exact, so they are not private: for public tables only. Rivals (dpmm,
+    smartnoise-synth) are installed from PyPI into environments of their own. Interrupt it at any
+    time; the same command goes on where it stopped.
+
+    \b
+    [bold]Example[/bold]
+      understudy bench peers --adult adult.csv --adult-domain adult-domain.json --out peers
+      understudy bench peers --wide-rows 2000 --rivals none --runs 1 --out peers
+    """  # fmt: skip
+    from understudy.bench.figure import require_matplotlib
+    from understudy.bench.peers import RIVALS, Peers, floor, markdown, ours, tasks, works
+    from understudy.bench.peers_figure import draw_peers
+    from understudy.cli.bench import listed, split
+
+    require_matplotlib()
+    listed(epsilons, "epsilons", float)
+    systems = [ours(text) for text in split(methods)] + _rivals(rivals)
+    if not systems:
+        raise InputError("there is nothing to run: give --methods, or --rivals")
+    tables = _tables(
+        {"ADULT": (adult, adult_domain), "LOANS": (loans, loans_domain),
+         "NLTCS": (nltcs, nltcs_domain)},
+        wide_rows, wide_columns,
+    )  # fmt: skip
+    chosen = works(tables, split(workloads) if workloads else None)
+    if not chosen:
+        raise InputError("none of the workloads has its table: give one, or --wide-rows 100000")
+    results = Peers(out / "peers.json")
+    if again:
+        known = {*RIVALS, *(one["system"] for one in results.runs)}
+        odd = [name for name in split(again) if name not in known]
+        if odd:
+            raise InputError(f"again = {', '.join(odd)}: the results hold {', '.join(known)}")
+        shell.note(f"{results.forget(split(again)):,} runs are forgotten")
+    planned = list(tasks(chosen, systems, split(epsilons), runs))
+    try:
+        _run(planned, results, envs or out / "envs", limit)
+    except KeyboardInterrupt as stop:
+        stop.add_note(
+            f"{results.path} has {len(results.runs):,} of the runs; the same command goes on there."
+        )
+        raise
+    results.save()
+    floors = {work.name: floor(work) for work in chosen}
+    points = results.points()
+    text = out / "peers.md"
+    text.write_text(markdown(points, floors), encoding="utf-8")
+    _show(points)
+    for path in (*draw_peers(points, floors, out), text, results.path):
+        shell.out().print(f"wrote {path}", soft_wrap=True)
+
+
+def _rivals(text: str | None) -> list[System]:
+    from understudy.bench.peers import RIVALS
+    from understudy.cli.bench import split
+
+    if text is None:
+        return list(RIVALS.values())
+    wanted = [name for name in split(text) if name != "none"]
+    odd = [name for name in wanted if name not in RIVALS]
+    if odd:
+        raise InputError(
+            f"rivals = {', '.join(odd)}: choose from {', '.join(RIVALS)}, or none for ours alone"
+        )
+    return [RIVALS[name] for name in wanted]
+
+
+def _tables(
+    given: dict[str, tuple[Path | None, Path | None]], wide_rows: int, wide_columns: int
+) -> dict[str, Bench]:
+    """What was given, and the generated table; a remark on what is missing."""
+    from understudy.bench import load
+    from understudy.bench.tables import WHERE
+    from understudy.bench.wide import wide
+
+    found: dict[str, Bench] = {}
+    for name, (data, domain) in given.items():
+        bench = load(name, data, domain)
+        if bench is not None:
+            found[name] = bench
+        else:
+            low = name.lower()
+            shell.note(f"without {name}: give it with --{low} and --{low}-domain. {WHERE[name]}.")
+    if wide_rows:
+        found["WIDE"] = wide(wide_rows, wide_columns)
+    return found
+
+
+def _run(planned: Sequence[Task], results: Peers, envs: Path, limit: float) -> None:
+    """Do what is not done yet, and say how it goes."""
+    from understudy.bench.peers import environment, run
+    from understudy.cli.bench import Progress
+
+    left = [task for task in planned if task not in results]
+    if len(left) < len(planned):
+        shell.note(f"{len(planned) - len(left):,} runs are there already, {len(left):,} are left")
+    pythons: dict[str | None, Path | None] = {None: Path(sys.executable)}
+    for requirement in dict.fromkeys(task.system.requirement for task in left):
+        if requirement is not None:
+            pythons[requirement] = environment(envs.resolve(), requirement, shell.note)
+    able = [task for task in left if pythons[task.system.requirement] is not None]
+    took: dict[tuple[str, str], float] = {}
+    with Progress(len(able)) as progress:
+        for position, task in enumerate(able):
+            python = pythons[task.system.requirement]
+            if task in results or python is None:  # its first run failed
+                continue
+            known = [took.get((t.work.name, t.system.name), 60.0) for t in able[position:]]
+            progress.show(position, str(task), sum(known))
+            begun = time.monotonic()
+            one = run(task, python, limit)
+            with shell.undisturbed():
+                results.add(one)
+            if "failed" in one:
+                shell.note(f"{task}: {one['failed']}; its other runs are left out")
+            took[task.work.name, task.system.name] = time.monotonic() - begun
+
+
+def _show(points: Sequence[Point]) -> None:
+    from understudy.bench.peers import label
+
+    console = shell.out()
+    headings = ("ε", "max", "mean TV", "CPU s", "peak MB", "runs")
+    for workload in dict.fromkeys(point.workload for point in points):
+        table = words.table("system", *headings, right=headings)
+        for point in (p for p in points if p.workload == workload):
+            worst = "failed" if point.max is None else point.max.text("{:.4f}")
+            mean = "–" if point.tv is None else point.tv.text("{:.4f}")
+            table.add_row(
+                label(point.system), point.epsilon, worst, mean, point.cpu.text("{:.1f}"),
+                point.memory_mb.text("{:.0f}"), str(point.runs),
+            )  # fmt: skip
+        console.print(workload)
+        console.print(table)
