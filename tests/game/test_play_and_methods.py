@@ -143,7 +143,7 @@ def test_mwem_takes_its_rounds_from_public_facts():
 
 
 def test_mwem_refuses_what_it_cannot_enumerate():
-    with pytest.raises(InputError, match="use method = mst"):
+    with pytest.raises(InputError, match="use method = auto"):
         MWEM().check(tiny_design((100, 100, 100, 100)))
     with pytest.raises(InputError, match="rounds = 0"):
         MWEM(rounds=0).check(tiny_design((2,)))

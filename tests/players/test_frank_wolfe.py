@@ -299,7 +299,7 @@ def test_two_rounds_on_three_values_keep_their_plan_exactly(relation, rho):
         ({"alpha": 0.0}, "alpha = 0.0 must be above 0"),
         ({"alpha": math.nan}, "alpha = nan"),
         ({"step": -1.0}, "step = -1.0"),
-        ({"limit": 5}, "each of the 6 possible rows, above its limit of 5; use method = mst"),
+        ({"limit": 5}, "each of the 6 possible rows, above its limit of 5; use method = auto"),
     ],
 )
 def test_what_cannot_be_served_is_refused_before_planning(parameters, message):

@@ -59,7 +59,7 @@ class FrankWolfe:
         if universe > self.limit:
             raise InputError(
                 f"method = frankwolfe keeps one number for each of the {universe:.3g} possible "
-                f"rows, above its limit of {self.limit:.3g}; use method = mst, or fewer columns "
+                f"rows, above its limit of {self.limit:.3g}; use method = auto, or fewer columns "
                 f"or bins"
             )
         if self.rounds is not None and self.rounds < 1:

@@ -53,7 +53,7 @@ class HDMM:
         if cells > self.limit:
             raise InputError(
                 f"method = hdmm measures every cell of the workload, {cells:.3g} of them, above its "
-                f"limit of {self.limit:.3g}; use method = fem, which never lists cells, or mst, or "
+                f"limit of {self.limit:.3g}; use method = fem, which never lists cells, or auto, or "
                 f"a workload of smaller marginals"
             )
 

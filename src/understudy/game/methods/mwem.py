@@ -50,7 +50,7 @@ class MWEM:
         if universe > self.limit:
             raise InputError(
                 f"method = mwem keeps one weight for each of the {universe:.3g} possible rows, "
-                f"above its limit of {self.limit:.3g}; use method = mst, or fewer columns or bins"
+                f"above its limit of {self.limit:.3g}; use method = auto, or fewer columns or bins"
             )
         if self.rounds is not None and self.rounds < 1:
             raise InputError(
