@@ -15,6 +15,7 @@ from typing import Any
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast
 from understudy.models.graphical import require_reference
+from understudy.models.residual import closure
 from understudy.players.data import AdaptiveEntropy
 from understudy.players.query import AdaptiveRounds
 from understudy.players.query.aim import SELECTION, candidates
@@ -48,7 +49,7 @@ class AIM:
         if self.iterations < 1:
             raise InputError(f"method = aim: iterations = {self.iterations} must be at least 1")
         subsets = sum(2 ** len(clique) for clique in design.cliques)
-        number = len(candidates(design.cliques, design.weights)) if subsets < 10**6 else subsets
+        number = len(closure(design.cliques)) - 1 if subsets < 10**6 else subsets
         if number > self.limit:
             raise InputError(
                 f"method = aim tries every subset of every marginal in each round, {number:,} of "
@@ -94,7 +95,7 @@ class AIM:
         one = plan[AdaptiveRounds.ONE_WAY].event
         assert isinstance(one, Gaussian)
         d, most = len(design.shape), self._rounds(design)
-        number = len(candidates(design.cliques, design.weights))
+        number = len(closure(design.cliques))
         cells = self.megabytes * 2**20 / 8
         return Forecast(
             {AdaptiveRounds.ONE_WAY: one.sigma},

@@ -48,11 +48,11 @@ def candidates(cliques: Sequence[Clique], weights: Sequence[float]) -> dict[Cliq
     Weights that are whole numbers stay in their exact ratios as long as those fit.
     """
     parts = [part for part in closure(cliques) if part]
-    sets = [set(clique) for clique in cliques]
-    raw = {
-        part: sum(w * len(own.intersection(part)) for own, w in zip(sets, weights, strict=True))
-        for part in parts
-    }
+    column: dict[int, float] = {}  # Σ_s weight_s·|r ∩ s| is a sum over the columns of r
+    for clique, weight in zip(cliques, weights, strict=True):
+        for i in clique:
+            column[i] = column.get(i, 0.0) + weight
+    raw = {part: sum(column[i] for i in part) for part in parts}
     largest = max(raw.values())
     if all(float(w).is_integer() for w in weights):
         divisor = math.gcd(*(int(value) for value in raw.values()))
@@ -142,9 +142,13 @@ class AdaptiveRounds:
 def _marginals(view: Adaptive, cliques: Sequence[Clique], rows: int) -> list[Table]:
     """n times the model's tables; those inside larger ones by adding up."""
     found: dict[Clique, Table] = {}
+    holds: dict[Clique, Clique] = {}
     for clique in sorted(cliques, key=len, reverse=True):
-        above = next((own for own in found if set(own).issuperset(clique)), None)
-        found[clique] = (
-            rows * view.marginal(clique) if above is None else project(above, found[above], clique)
-        )
+        above = holds.get(clique)
+        if above is None:
+            found[clique] = rows * view.marginal(clique)
+            for part in closure([clique]):
+                holds.setdefault(part, clique)
+        else:
+            found[clique] = project(above, found[above], clique)
     return [found[clique] for clique in cliques]
