@@ -8,6 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import understudy as us
+from understudy import demo
 from understudy.errors import BudgetExhausted, InputError
 from understudy.game import play
 from understudy.game.methods import AIM, MST, Design, GaussianMarginals
@@ -18,10 +20,11 @@ from understudy.players.data.adaptive import AdaptiveEntropy, Move, _merged
 from understudy.players.query import AdaptiveRounds
 from understudy.players.query.aim import candidates
 from understudy.privacy import accounting
-from understudy.privacy.cost import Gaussian, Plan, Selection, Zcdp
+from understudy.privacy.cost import Gaussian, Plan, Selection, Zcdp, event_from_json
 from understudy.privacy.curator import Curator
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
+from understudy.schema import Schema
 from understudy.testing import (
     GivenNoise,
     PrivacyViolation,
@@ -364,3 +367,23 @@ def test_gaussian_answers_what_it_measured():
         truth[row] += 1 / len(rows)
     assert np.abs(model.marginal((0, 1, 2)) - truth).max() < 2e-3
     assert len(account.charged) == 1
+
+
+# --- a release ----------------------------------------------------------------------------------
+
+
+def test_a_release_with_an_allowance_is_verified_offline(tmp_path):
+    """How many rounds there were is in the entries, and their sum stays below the allowance."""
+    names = ("sex", "education", "smoker")
+    schema = demo.schema()
+    narrow = Schema(tuple(column for column in schema.columns if column.name in names))
+    table = demo.city_health_survey(500).select([column.name for column in narrow.columns])
+    synthesizer = us.AIM(epsilon=2, iterations=50, workload="marginals:2", rows_public=500)
+    made = synthesizer.fit(table, narrow).release
+    drawn = [e.body["event"] for e in made.entries if e.kind == "charge"]
+    adaptive = [event_from_json(e) for e in drawn if e["kind"] == "selection"]
+    assert len(adaptive) >= 2
+    checked = us.verify(synthesizer.save(tmp_path / "made.release"))
+    assert checked is not None
+    used = sum(accounting.rho(event_from_json(e)) for e in drawn)
+    assert used <= accounting.total_rho(made.plan)
