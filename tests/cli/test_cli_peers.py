@@ -323,6 +323,7 @@ def test_a_failure_stands_for_its_point(work, tmp_path):
     results = Peers(tmp_path / "peers.json")
     first, second = (Task(work, RIVALS["dpmm-mst"], "1", n) for n in range(2))
     key = dict(zip(("workload", "system", "epsilon", "rows", "run"), first.key, strict=True))
+    key["options"] = {}
     results.add(key | {"cpu": 1.0, "memory_mb": 10.0, "wall": 1.0, "failed": "longer than 1 s"})
     again = Peers(tmp_path / "peers.json")
     assert first in again
@@ -333,6 +334,19 @@ def test_a_failure_stands_for_its_point(work, tmp_path):
     assert "longer than 1 s" in markdown([point], {})
     assert again.forget(["dpmm-mst"]) == 1
     assert first not in again
+
+
+def test_runs_with_other_options_do_not_mix(work, tmp_path):
+    results = Peers(tmp_path / "peers.json")
+    now = Task(work, RIVALS["dpmm-aim"], "1", 0)
+    key = dict(zip(("workload", "system", "epsilon", "rows", "run"), now.key, strict=True))
+    costs = {"cpu": 1.0, "memory_mb": 10.0, "wall": 1.0, "max": 0.1, "tv": 0.2}
+    results.add(key | costs | {"options": {"max_model_size": 1}})
+    assert now not in results
+    results.add(key | costs | {"options": dict(now.system.options), "tv": 0.1})
+    assert now in results
+    (point,) = results.points()
+    assert (point.runs, point.tv) == (1, Measures(0.1, None))
 
 
 def test_the_floor_is_that_of_resampling(work):

@@ -67,10 +67,7 @@ RIVALS: dict[str, System] = {
     each.name: each
     for each in (
         System("dpmm-mst", "mst", {}, "run_dpmm.py", "dpmm"),
-        System(
-            "dpmm-aim", "aim", {"max_model_size": 8, "gen_kwargs": {"n_iters": 200}},
-            "run_dpmm.py", "dpmm",
-        ),
+        System("dpmm-aim", "aim", {"max_model_size": 8}, "run_dpmm.py", "dpmm"),
         System("smartnoise-mst", "mst", {}, "run_smartnoise.py", "smartnoise-synth"),
         System(
             "smartnoise-aim", "aim", {"max_model_size": 8}, "run_smartnoise.py", "smartnoise-synth"
@@ -80,7 +77,8 @@ RIVALS: dict[str, System] = {
         ),
     )
 }  # fmt: skip
-"""AIM with 8 MB of model (dpmm: 200 iterations): at their defaults they take hours or all memory."""
+"""Their own defaults, but for what they cannot run without: AIM gets 8 MB of model (dpmm sets no limit,
+80 MB take hours) and MWEM a split of the columns (the whole universe does not fit any memory)."""
 
 
 def ours(text: str) -> System:
@@ -361,6 +359,7 @@ class Peers:
                 self.runs = list(json.loads(path.read_text(encoding="utf-8"))["runs"])
                 for one in self.runs:
                     _key(one)
+                    _ = one["options"]
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(
                     f"{path} does not hold results of this command ({type(error).__name__}); "
@@ -371,7 +370,9 @@ class Peers:
         """Done, or known to fail: where one run of a point failed, the others are not tried."""
         at = task.key[:-1]
         return any(
-            _key(one) == task.key or (_key(one)[:-1] == at and "failed" in one) for one in self.runs
+            (_key(one) == task.key or (_key(one)[:-1] == at and "failed" in one))
+            and one["options"] == dict(task.system.options)
+            for one in self.runs
         )
 
     def forget(self, systems: Sequence[str]) -> int:
@@ -381,7 +382,13 @@ class Peers:
         return before - len(self.runs)
 
     def add(self, one: dict[str, Any]) -> None:
-        """Keep a run."""
+        """Keep a run; runs of the same point with other options make place for it."""
+        at = _key(one)[:-1]
+        self.runs = [
+            known
+            for known in self.runs
+            if _key(known)[:-1] != at or known["options"] == one["options"]
+        ]
         self.runs.append(one)
         self.save()
 
