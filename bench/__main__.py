@@ -8,6 +8,7 @@ from importlib import import_module
 BENCHMARKS = {
     "counting": "64 three-way marginals, against the bare NumPy loop and across sources",
     "oracle": "best responses: time per perturbation, and the gap to a proven optimum",
+    "rules": "the public rules of `fem` on generated tables, each constant moved by itself",
     "methods": "every method on the demo survey: error, certificate, CPU seconds, memory",
 }
 

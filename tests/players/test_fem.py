@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
-from understudy.errors import InputError
+from understudy.errors import InputError, WorkError
 from understudy.game.methods import FEM, Design, SepFEM
 from understudy.oracles import Law
-from understudy.players.base import MeasuredCell, Problem
+from understudy.players.base import Measured, MeasuredCell, Problem
 from understudy.players.data import PerturbedLeader
 from understudy.players.query import CellPicker
 from understudy.privacy import accounting
@@ -78,10 +78,10 @@ def test_a_forgotten_round_is_caught():
         )
 
 
-def leader(strength, law=Law.EXPONENTIAL, answers=20):
+def leader(step, law=Law.EXPONENTIAL, answers=20, decay=np.inf):
     """Records after the same query was picked again and again."""
     problem = Problem((3, 4), ((0, 1),), (1.0,), 100)
-    player = PerturbedLeader(answers + 1, samples=400, strength=strength, law=law)
+    player = PerturbedLeader(answers + 1, samples=400, step=step, decay=decay, law=law)
     state, rng = player.start(problem), np.random.default_rng(0)
     for _ in range(answers):
         picked = MeasuredCell((0, 1), Cell(0, (2, 1), 1))
@@ -91,21 +91,57 @@ def leader(strength, law=Law.EXPONENTIAL, answers=20):
 
 @pytest.mark.parametrize("law", list(Law))
 def test_noise_without_end_hides_the_queries(law):
-    shares = leader(1e9, law).marginal((0, 1))
+    """Weights are in units of the noise, so noise without end is a step of nothing."""
+    shares = leader(0.0, law).marginal((0, 1))
     assert np.abs(shares - 1 / 12).max() < 0.06
 
 
 @pytest.mark.parametrize("law", list(Law))
 def test_without_noise_the_leader_follows_the_queries(law):
-    assert leader(0.0, law).marginal((0, 1))[2, 1] == 1.0
+    assert leader(1.0, law).marginal((0, 1))[2, 1] > 0.99
+
+
+@pytest.mark.parametrize("law", list(Law))
+def test_a_round_takes_its_step(law):
+    before, after = leader(0.1, law, 0), leader(0.1, law, 1)
+    moved = after.marginal((0, 1))[2, 1] - before.marginal((0, 1))[2, 1]
+    assert moved == pytest.approx(0.1, abs=0.04)
+
+
+def test_steps_begin_large_and_end_small():
+    assert leader(0.04, answers=1, decay=0.7).marginal((0, 1))[2, 1] > 0.4
+    assert leader(0.04, answers=1).marginal((0, 1))[2, 1] < 0.2
+
+
+def test_a_cell_among_millions_is_met_at_once():
+    problem = Problem((100, 100, 100), ((0, 1, 2),), (1.0,), 100)
+    player = PerturbedLeader(10, samples=300)
+    state, rng = player.start(problem), np.random.default_rng(0)
+    for wanted in (2**-0.7, (1 + 2**-0.7) / 2):
+        picked = MeasuredCell((0, 1, 2), Cell(0, (7, 70, 99), 1))
+        state = player.respond(problem, state, (picked,), rng)
+        share = (state.records == (7, 70, 99)).all(axis=1).mean()
+        assert share == pytest.approx(wanted, abs=0.12)
 
 
 def test_a_complement_drives_records_away():
     problem = Problem((2, 2), ((0, 1),), (1.0,), 100)
-    player = PerturbedLeader(10, samples=50, strength=0.0)
+    player = PerturbedLeader(10, samples=200, step=1.0)
     state, rng = player.start(problem), np.random.default_rng(0)
-    state = player.respond(problem, state, (MeasuredCell((0, 1), Cell(0, (1, 1), -1)),), rng)
-    assert player.view(problem, state).marginal((0, 1))[1, 1] == 0.0
+    shares = [player.view(problem, state).marginal((0, 1))[1, 1]]
+    for _ in range(4):
+        state = player.respond(problem, state, (MeasuredCell((0, 1), Cell(0, (1, 1), -1)),), rng)
+        shares.append(player.view(problem, state).marginal((0, 1))[1, 1])
+    assert shares == sorted(shares, reverse=True)
+    assert shares[-1] < 0.06
+
+
+def test_measured_tables_are_refused():
+    problem = Problem((2, 2), ((0, 1),), (1.0,), 100)
+    player = PerturbedLeader(10)
+    table = Measured((0, 1), np.zeros((2, 2), np.int64), 1.0)
+    with pytest.raises(WorkError, match="picked queries"):
+        player.respond(problem, player.start(problem), (table,), np.random.default_rng(0))
 
 
 def test_the_kept_rounds_are_the_last_ones():
@@ -157,14 +193,17 @@ def test_plans_theorems_and_bad_settings():
     design = Design((4, 3), ((0, 1),), (1.0,), Relation.ADD_REMOVE, 1000)
     charges = FEM().charges(design, Fraction(1, 50))
     assert accounting.total_rho(Plan(charges)) <= Fraction(1, 50)
-    assert charges[0].times == round(2.6 * np.sqrt(1000 * np.sqrt(0.04)))
+    assert charges[0].times == round(2 * np.sqrt(1000 * np.sqrt(0.04)))
+    wide = Design((400,) * 3, ((0, 1, 2),), (1.0,), Relation.ADD_REMOVE, 1000)
+    balanced = round(3.4 * 1000 * np.sqrt(0.04) / np.log(2 * 400**3) ** 1.5)
+    assert FEM().charges(wide, Fraction(1, 50))[0].times == balanced
     for method in (FEM(), SepFEM()):
         theorem = method.theorem(design, Plan(charges), 1000, 0.05)
         assert 0 < theorem.bound <= 1
         assert "oracle" in theorem.statement
     for bad in (
-        FEM(rounds=0), FEM(samples=0), FEM(keep=0.0), FEM(strength=-1.0), FEM(law="cauchy"),
-        FEM(samples=10**9),
+        FEM(rounds=0), FEM(samples=0), FEM(keep=0.0), FEM(step=0.0), FEM(decay=-1.0),
+        FEM(law="cauchy"), FEM(samples=10**9),
     ):  # fmt: skip
         with pytest.raises(InputError, match="method = fem"):
             bad.check(design)

@@ -11,8 +11,9 @@ from understudy.oracles.base import (
     Records,
     objective,
 )
+from understudy.oracles.split import Split, split
 
 __all__ = [
-    "Annealed", "History", "Law", "LazyNoise", "Literal", "Noise", "Oracle", "Records",
-    "objective",
+    "Annealed", "History", "Law", "LazyNoise", "Literal", "Noise", "Oracle", "Records", "Split",
+    "objective", "split",
 ]  # fmt: skip

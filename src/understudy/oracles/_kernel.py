@@ -386,7 +386,7 @@ def _search(
     start: Any, literals: Any, length: Any, blank: Any, weight: Any, pointer: Any, cover: Any,
     positive: Any, plain: Any, noises: Any, warm: Any, begin: Any,
     starts: Any, blocks: Any, sweeps: Any, temperature: Any, margin: Any, seed: Any, result: Any,
-    at: Any, missing: Any, table: Any, stale: Any, target: Any, seen: Any, stream: Any,
+    worths: Any, at: Any, missing: Any, table: Any, stale: Any, target: Any, seen: Any, stream: Any,
 ) -> None:  # fmt: skip
     stamp = 0
     for j in range(len(noises)):
@@ -441,6 +441,7 @@ def _search(
             if worth > top:
                 top = worth
                 _keep(result, j, start, at)
+        worths[j] = top
 
 
 def search(
@@ -454,16 +455,19 @@ def search(
     temperature: float,
     margin: float,
     seed: np.uint64,
-) -> NDArray[np.int64]:
-    """The best codes of atoms for every row of `noise`; row j belongs to warm[begin + j]."""
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """For every row of `noise` the best codes of atoms, and what they are worth without the constant.
+
+    Row j belongs to warm[begin + j].
+    """
     attributes, positions, terms = len(p.start) - 1, int(p.start[-1]), len(p.weight)
     if not p.plain:
         ends = p.start[1:] - np.arange(1, attributes + 1)
         noise = np.insert(noise, ends, -np.inf, axis=1)
-    result = np.empty((len(noise), attributes), np.int64)
+    result, worths = np.empty((len(noise), attributes), np.int64), np.empty(len(noise))
     _search(
         *p, np.ascontiguousarray(noise), np.ascontiguousarray(warm), begin,
-        starts, blocks, sweeps, temperature, margin, seed, result,
+        starts, blocks, sweeps, temperature, margin, seed, result, worths,
         np.zeros(attributes, np.int64),
         np.zeros((terms, 2), np.int32),
         np.zeros(positions),
@@ -472,4 +476,4 @@ def search(
         np.zeros(terms, np.int64),
         np.zeros(1, np.uint64),
     )  # fmt: skip
-    return result
+    return result, worths

@@ -12,7 +12,8 @@ number of terms and of attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,13 @@ from numpy.typing import NDArray
 from understudy.errors import InputError
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.history import History, Records, check_records
-from understudy.oracles.noise import LazyNoise, Noise, draws
+from understudy.oracles.noise import Draws, LazyNoise, Noise, draws
+from understudy.oracles.split import Split, into, weights
 
 __all__ = ["Annealed"]
 
 _ENTRIES = 2**22  # perturbation values held at a time: 32 MiB
+_TAIL = 60.0  # a perturbation of scale 1 is never so large
 
 
 @dataclass(frozen=True)
@@ -71,17 +74,52 @@ class Annealed:
             guesses = atoms.fold(check_records(warm, history.shape))
             if len(guesses) != rows:
                 raise InputError(f"{len(guesses)} warm records for {rows} perturbations")
-        step = max(1, _ENTRIES // max(1, atoms.positions))
         parts: list[NDArray[np.int64]] = []
-        for begin in range(0, rows, step):
-            end = min(begin + step, rows)
-            if isinstance(noise, LazyNoise):
-                drawn = draws(noise.part(end - begin), atoms, rng)
-            else:
-                drawn = draws(noise[begin:end], atoms, rng)
-            codes = self._search(atoms, drawn.values, guesses, begin, rng)
+        for begin, drawn in self._drawn(noise, rows, atoms, rng):
+            codes, _ = self._search(atoms, drawn.values, guesses, begin, rng)
             parts.append(drawn.unfold(codes))
         return np.concatenate(parts)
+
+    def split(
+        self,
+        history: History,
+        query: History,
+        noise: LazyNoise,
+        *,
+        warm: Records,
+        rng: np.random.Generator,
+    ) -> Split:
+        """See `Split`. Noise is drawn once, over values that history and query tell apart."""
+        small, large = weights(history, query, _TAIL * float(noise.scales(history.shape).max()))
+        atoms, bound = (Atoms.of_history(history.plus(query, each)) for each in (small, large))
+        guesses = atoms.fold(check_records(warm, history.shape))
+        # Records can be put into a cell, and out of it by one value; other queries need a search.
+        plain = query.terms == 1
+        few = replace(self, starts=1, blocks=self.blocks // 4) if plain else self
+        free: list[NDArray[np.int64]] = []
+        held: list[NDArray[np.int64]] = []
+        gaps: list[NDArray[np.float64]] = []
+        for begin, drawn in self._drawn(noise, noise.rows, atoms, rng):
+            values = drawn.values
+            codes, worth = self._search(atoms, values, guesses, begin, rng)
+            free.append(drawn.unfold(codes))
+            inside = atoms.fold(into(query, free[-1]))
+            forced, heavy = few._search(bound, values, inside, 0, rng)
+            held.append(drawn.unfold(forced))
+            bonus = (large - small) * (query.evaluate(held[-1]) - query.constant)
+            gaps.append(worth - (heavy - bonus))
+        records = np.concatenate(held)
+        return Split.of(query, np.concatenate(free), records, np.concatenate(gaps))
+
+    def _drawn(
+        self, noise: Noise, rows: int, atoms: Atoms, rng: np.random.Generator
+    ) -> Iterator[tuple[int, Draws]]:
+        """Perturbations over atoms, as many rows at a time as fit."""
+        step = max(1, _ENTRIES // max(1, atoms.positions))
+        for begin in range(0, rows, step):
+            end = min(begin + step, rows)
+            part = noise.part(end - begin) if isinstance(noise, LazyNoise) else noise[begin:end]
+            yield begin, draws(part, atoms, rng)
 
     def _search(
         self,
@@ -90,8 +128,8 @@ class Annealed:
         warm: NDArray[np.int64],
         begin: int,
         rng: np.random.Generator,
-    ) -> NDArray[np.int64]:
-        """Codes of atoms for the perturbations that belong to warm[begin:]."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Codes of atoms for the perturbations that belong to warm[begin:], and their worth."""
         from understudy.oracles import _kernel
 
         problem = _kernel.problem(atoms)

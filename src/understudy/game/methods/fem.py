@@ -4,8 +4,8 @@ Vietri, Tian, Bun, Steinke and Wu (2020), without a commercial solver and with t
 T rounds picks, by the exponential mechanism over all cells and complements, the query on which the data
 player's records are most wrong (ρ/T, that is ε0 = √(8ρ/T)), and the data player answers through the
 oracle. `fem` perturbs with exponential noise, `sepfem` with Laplace noise on the literals, which
-separate all records. T is a public rule: T = min(2.6·√κ, 1.1·κ/ln|Q|) with κ = n·√(2ρ), n declared
-or assumed.
+separate all records. T is a public rule: T = min(2·√κ, 3.4·κ/ln(2|Q|)^(3/2)) with κ = n·√(2ρ), n
+declared or assumed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class FEM:
 
     rounds: int | None = None
     samples: int = 300
-    strength: float = 0.5
-    discount: float = -0.5
+    step: float = 0.04
+    decay: float = 0.7
     keep: float = 0.5
     starts: int = 3
     blocks: int = 32
@@ -55,8 +55,10 @@ class FEM:
             raise InputError(f"method = {self.name}: samples = {self.samples} must be at least 1")
         if not 0 < self.keep <= 1:
             raise InputError(f"method = {self.name}: keep = {self.keep} must be in (0, 1]")
-        if not self.strength >= 0:
-            raise InputError(f"method = {self.name}: strength = {self.strength} must be at least 0")
+        if not 0 < self.step <= 1:
+            raise InputError(f"method = {self.name}: step = {self.step} must be in (0, 1]")
+        if not self.decay >= 0:
+            raise InputError(f"method = {self.name}: decay = {self.decay} must be at least 0")
         if self.law not in set(Law):
             raise InputError(f"method = {self.name}: law = {self.law!r} is not one of {list(Law)}")
         records = self.samples * (self.rounds or 1000) * len(design.shape)
@@ -71,9 +73,10 @@ class FEM:
             return self.rounds
         kappa = (design.rows or _ASSUMED_ROWS) * math.sqrt(2 * float(rho))
         # A pick is off by √T·ln|Q|/κ and the game by about 1/√T: beyond T ∝ κ/ln|Q| more rounds
-        # only make worse picks, which is what small budgets and large classes run into.
-        balance = 1.1 * kappa / math.log(2.0 * design.queries)
-        return max(1, round(min(2.6 * math.sqrt(kappa), balance)))
+        # only make worse picks, which is what small budgets and large classes run into. The larger
+        # the class, the more is lost with a cell that is never found: hence the power 3/2.
+        balance = 3.4 * kappa / math.log(2.0 * design.queries) ** 1.5
+        return max(1, round(min(2.0 * math.sqrt(kappa), balance)))
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """T picks."""
@@ -90,8 +93,8 @@ class FEM:
             T,
             self.samples,
             Law(self.law),
-            self.strength,
-            self.discount,
+            self.step,
+            self.decay,
             self.keep,
             Annealed(starts=self.starts, blocks=self.blocks),
         )

@@ -100,9 +100,10 @@ class BestResponse:
             chosen = rng.permutation(len(queries))[: self.samples]
             queries = [queries[i] for i in sorted(chosen)]
         sample = tuple(queries)
-        history = _sum(History.empty(problem.shape), sample, 1.0)
         earlier = [query for queries in state.latest[: self.recall] for query in queries]
-        history = _sum(history, earlier, 0.5 / len(sample))
+        weights = np.full(len(sample) + len(earlier), 1.0 / len(sample))
+        weights[len(sample) :] *= 0.5 / max(1, len(earlier))
+        history = _sum(problem.shape, (*sample, *earlier), weights)
         same = LazyNoise(Law.EXPONENTIAL, 0.0, self.records)
         best = self.oracle.solve(history, same, rng=rng)
         latest = (sample, *state.latest)[: max(1, self.recall)]
@@ -115,10 +116,10 @@ class BestResponse:
         return state.model(state.records[len(state.records) - kept :])
 
 
-def _sum(history: History, queries: Sequence[MeasuredCell], weight: float) -> History:
-    """With `weight` times the average of the queries."""
-    if not queries:
-        return history
+def _sum(
+    shape: tuple[int, ...], queries: Sequence[MeasuredCell], weights: NDArray[np.float64]
+) -> History:
+    """The weighted sum of the queries."""
     width = max(len(query.clique) for query in queries)
     columns = np.full((len(queries), width), -1, np.int64)
     codes = np.zeros((len(queries), width), np.int64)
@@ -126,8 +127,7 @@ def _sum(history: History, queries: Sequence[MeasuredCell], weight: float) -> Hi
         columns[row, : len(query.clique)] = query.clique
         codes[row, : len(query.clique)] = query.cell.index
     complements = np.array([query.cell.sign < 0 for query in queries])
-    weights = np.full(len(queries), weight / len(queries))
-    return history.add_many(columns, codes, weights, complements)
+    return History.empty(shape).add_many(columns, codes, weights, complements)
 
 
 def uniform_queries(problem: Problem, number: int, rng: np.random.Generator) -> list[MeasuredCell]:
