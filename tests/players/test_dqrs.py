@@ -251,13 +251,13 @@ def test_without_coins_it_is_dualquery():
 
 # --- the method ---------------------------------------------------------------------------------
 
-RECYCLES = DQRS(rounds=12, samples=200)
+RECYCLES = DQRS(rounds=10, samples=100)
 
 
 def test_the_method_keeps_its_contract():
     assert check_method(DQRS()) >= 10
     design = tiny_design((2, 3, 2), rows=30)
-    assert Recycling.of(Plan(RECYCLES.charges(design, Fraction(1, 16)))).tosses
+    assert len(Recycling.of(Plan(RECYCLES.charges(design, Fraction(1, 16)))).tosses) > 2
     assert check_method(RECYCLES) >= 10
 
 

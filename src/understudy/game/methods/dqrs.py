@@ -79,9 +79,9 @@ class DQRS:
 def _samples(plan: Plan) -> int:
     """s: the coins of a recycled round, the draws of any other."""
     rounds, samples, _ = QueryWeights.read(plan)
+    events = {charge.purpose: charge.event for charge in plan}
     for t in range(2, rounds + 1):
-        purpose = Recycling.coins(t)
-        event = plan[purpose if purpose in plan else QueryWeights.purpose(t)].event
+        event = events.get(Recycling.coins(t), events[QueryWeights.purpose(t)])
         assert isinstance(event, Selection)
         samples = max(samples, event.k)
     return samples

@@ -44,7 +44,12 @@ def gamma(t: int) -> float:
 
 def fresh(t: int, samples: int, eta: float) -> int:
     """s~_t: how many queries are drawn anew after response t, where others are kept."""
-    return min(samples, math.ceil((2 * gamma(t) + 4 * eta) * samples))
+    return int(_fresh(np.array([t]), samples, eta)[0])
+
+
+def _fresh(t: NDArray[np.int64], samples: int, eta: float) -> NDArray[np.int64]:
+    many = np.ceil((t ** (-2 / 3) + 4 * eta) * samples)
+    return np.minimum(samples, many).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,8 @@ class Recycling:
     def of(cls, plan: Plan) -> Recycling:
         """The player that a plan of `charges` was made for."""
         rounds, _, scale = QueryWeights.read(plan)
-        tosses = frozenset(t for t in range(2, rounds + 1) if cls.coins(t) in plan)
+        purposes = {charge.purpose for charge in plan}
+        tosses = frozenset(t for t in range(2, rounds + 1) if cls.coins(t) in purposes)
         return cls(rounds, scale / UNIT, tosses)
 
     def play(
@@ -122,7 +128,7 @@ def _draws(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """(new draws, whether the rest is recycled) after every response t = 1..T−1."""
     t = np.arange(1, rounds)
-    few = np.array([fresh(int(i), samples, rows / scale) for i in t], dtype=np.int64)
+    few = _fresh(t, samples, rows / scale)
     recycled = _coin(t) * samples + few * t**2 / 2 < samples * t**2 / 2
     return np.where(recycled, few, samples), recycled
 

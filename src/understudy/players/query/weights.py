@@ -74,11 +74,12 @@ class QueryWeights:
     @classmethod
     def read(cls, plan: Plan) -> tuple[int, int, float]:
         """(T, s, B in units) of a plan that `charges` made, which may hold other charges as well."""
+        events = {charge.purpose: charge.event for charge in plan}
         rounds = 1
         event: object = None
-        while cls.purpose(rounds + 1) in plan:
+        while cls.purpose(rounds + 1) in events:
             rounds += 1
-            event = plan[cls.purpose(rounds)].event
+            event = events[cls.purpose(rounds)]
         if not isinstance(event, Selection):
             raise InputError("the plan has no queries to draw; it needs at least 2 rounds")
         return rounds, event.k, event.scale * (rounds - 1)
