@@ -1,0 +1,77 @@
+"""Without JAX and mbi: what needs them says so, and names the extra, before anything is spent."""
+
+import subprocess
+import sys
+
+import pytest
+
+from understudy.game.methods import METHODS
+
+REFERENCE = {"aim", "mst"}
+# Stands in for an environment without them: nobody finds these packages.
+WITHOUT = """
+import sys
+from importlib.machinery import PathFinder
+
+class Lean(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.split(".")[0] in {"jax", "jaxlib", "mbi", "optax"}:
+            return None
+        return PathFinder.find_spec(name, path, target)
+
+sys.meta_path = [Lean if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+
+
+def fresh(code, folder):
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT + code],
+        capture_output=True, text=True, timeout=300, check=False, cwd=folder,
+    )  # fmt: skip
+
+
+RELEASE = """
+import understudy as us
+from understudy import demo
+from understudy.schema import Schema
+schema = demo.schema()
+narrow = Schema(tuple(c for c in schema.columns if c.name in ("sex", "education", "smoker")))
+table = demo.city_health_survey(300).select([c.name for c in narrow.columns])
+with us.Ledger("ledger.db") as ledger:
+    ledger.open_dataset("t", us.Budget.of(1, "1e-9"))
+try:
+    us.release(table, narrow, epsilon=1, method="METHOD", ledger="ledger.db", dataset="t")
+except us.errors.InputError as error:
+    print(error)
+with us.Ledger("ledger.db") as ledger:
+    print(float(ledger.spent("t").epsilon))
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_without_the_extras(method, tmp_path):
+    done = fresh(RELEASE.replace("METHOD", method), tmp_path)
+    assert done.returncode == 0, done.stderr
+    *said, spent = done.stdout.splitlines()
+    if method in REFERENCE:
+        assert said == [
+            f"method = {method} needs mbi and JAX, which are not installed: "
+            f"pip install 'understudy[reference]'"
+        ]
+        assert float(spent) == 0
+    else:
+        assert said == []
+        assert float(spent) == 1
+
+
+def test_the_command_says_it_with_exit_code_two(tmp_path):
+    code = (
+        "from understudy.cli import main\nsys.argv = ['understudy', 'plan', '--schema', "
+        "'s.schema.toml', '--epsilon', '1', '--method', 'mst']\nsys.exit(main())"
+    )
+    made = fresh("from understudy import demo\ndemo.schema().save('s.schema.toml')", tmp_path)
+    assert made.returncode == 0, made.stderr
+    done = fresh(code, tmp_path)
+    assert done.returncode == 2
+    assert "understudy[reference]" in done.stderr
