@@ -109,7 +109,10 @@ def test_a_round_takes_its_step(law):
 
 
 def test_steps_begin_large_and_end_small():
-    assert leader(0.04, answers=1, decay=0.7).marginal((0, 1))[2, 1] > 0.4
+    before = leader(0.04, answers=0).marginal((0, 1))[2, 1]
+    for answers, steps in ((1, 2**-1.5), (2, 2**-1.5 + 3**-1.5)):
+        share = leader(0.04, answers=answers, decay=1.5).marginal((0, 1))[2, 1]
+        assert share == pytest.approx(before + steps, abs=0.08)
     assert leader(0.04, answers=1).marginal((0, 1))[2, 1] < 0.2
 
 
@@ -117,7 +120,7 @@ def test_a_cell_among_millions_is_met_at_once():
     problem = Problem((100, 100, 100), ((0, 1, 2),), (1.0,), 100)
     player = PerturbedLeader(10, samples=300)
     state, rng = player.start(problem), np.random.default_rng(0)
-    for wanted in (2**-0.7, (1 + 2**-0.7) / 2):
+    for wanted in (2**-1.5, 2**-1.5 + 3**-1.5):
         picked = MeasuredCell((0, 1, 2), Cell(0, (7, 70, 99), 1))
         state = player.respond(problem, state, (picked,), rng)
         share = (state.records == (7, 70, 99)).all(axis=1).mean()
@@ -195,7 +198,7 @@ def test_plans_theorems_and_bad_settings():
     assert accounting.total_rho(Plan(charges)) <= Fraction(1, 50)
     assert charges[0].times == round(2 * np.sqrt(1000 * np.sqrt(0.04)))
     wide = Design((400,) * 3, ((0, 1, 2),), (1.0,), Relation.ADD_REMOVE, 1000)
-    balanced = round(3.4 * 1000 * np.sqrt(0.04) / np.log(2 * 400**3) ** 1.5)
+    balanced = round(88 * 1000 * np.sqrt(0.04) / np.log(2 * 400**3) ** 2.5)
     assert FEM().charges(wide, Fraction(1, 50))[0].times == balanced
     for method in (FEM(), SepFEM()):
         theorem = method.theorem(design, Plan(charges), 1000, 0.05)

@@ -4,7 +4,7 @@ Vietri, Tian, Bun, Steinke and Wu (2020), without a commercial solver and with t
 T rounds picks, by the exponential mechanism over all cells and complements, the query on which the data
 player's records are most wrong (ρ/T, that is ε0 = √(8ρ/T)), and the data player answers through the
 oracle. `fem` perturbs with exponential noise, `sepfem` with Laplace noise on the literals, which
-separate all records. T is a public rule: T = min(2·√κ, 3.4·κ/ln(2|Q|)^(3/2)) with κ = n·√(2ρ), n
+separate all records. T is a public rule: T = min(2·√κ, 88·κ/ln(2|Q|)^(5/2)) with κ = n·√(2ρ), n
 declared or assumed.
 """
 
@@ -37,7 +37,7 @@ class FEM:
     rounds: int | None = None
     samples: int = 300
     step: float = 0.04
-    decay: float = 0.7
+    decay: float = 1.5
     keep: float = 0.5
     starts: int = 3
     blocks: int = 32
@@ -74,8 +74,8 @@ class FEM:
         kappa = (design.rows or _ASSUMED_ROWS) * math.sqrt(2 * float(rho))
         # A pick is off by √T·ln|Q|/κ and the game by about 1/√T: beyond T ∝ κ/ln|Q| more rounds
         # only make worse picks, which is what small budgets and large classes run into. The larger
-        # the class, the more is lost with a cell that is never found: hence the power 3/2.
-        balance = 3.4 * kappa / math.log(2.0 * design.queries) ** 1.5
+        # the class, the more is lost with a cell that is never found: hence the power 5/2.
+        balance = 88 * kappa / math.log(2.0 * design.queries) ** 2.5
         return max(1, round(min(2.0 * math.sqrt(kappa), balance)))
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:

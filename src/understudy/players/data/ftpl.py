@@ -50,16 +50,17 @@ class Leader:
 class PerturbedLeader:
     """s records a round; the rounds of the last part of the game are the result.
 
-    The query of round t comes to be satisfied by a share max(`step`, (t+1)^−`decay`) more of the
-    records, or by half of those that do not if that is fewer. Noise has the scale 1/(0.58 + ln g) for
-    an attribute of g values: weights adapt to it, so only the ratios of scales matter.
+    The query of round t comes to be satisfied by a share max(`step`, (1 + t·k/d)^−`decay`) more of
+    the records, or by half of those that do not if that is fewer; d/k queries of k of d attributes
+    touch each once. Noise has the scale 1/(0.58 + ln g) for an attribute of g values: weights adapt
+    to it, so only the ratios of scales matter.
     """
 
     rounds: int
     samples: int = 300
     law: Law = Law.EXPONENTIAL
     step: float = 0.04
-    decay: float = 0.7
+    decay: float = 1.5
     keep: float = 0.5
     oracle: Oracle = field(default_factory=Annealed)
 
@@ -86,7 +87,8 @@ class PerturbedLeader:
         if played >= self.rounds:
             return replace(state, round=played)
         noise = LazyNoise(self.law, self._scales(problem), self.samples)
-        step = max(self.step, (played + 1) ** -self.decay)
+        order = max(len(clique) for clique in problem.cliques)
+        step = max(self.step, (1 + played * order / len(problem.shape)) ** -self.decay)
         history, records = state.history, state.records
         for answer in answers:
             query = _query(problem.shape, answer)
