@@ -17,6 +17,7 @@ from understudy.game.methods import (
     MWEM,
     GaussianMarginals,
     Independent,
+    MaxEnt,
     method,
 )
 from understudy.players.base import Problem
@@ -79,7 +80,7 @@ def test_the_players_take_turns(rounds):
 
 def test_methods_by_name():
     assert set(METHODS) >= {"independent", "mst", "mwem"}
-    assert method("auto") == MST()
+    assert method("auto") == MaxEnt()
     assert method("mwem", rounds=7) == MWEM(rounds=7)
     for name, make in METHODS.items():
         described = make().describe()

@@ -589,7 +589,7 @@ def test_subclasses_are_refused(method, kind):
         refused(asking(method, tables, tuple(np.zeros(2) for _ in tables)), event)
 
 
-@pytest.mark.parametrize("table", [Lookalike(), None, 1, "01"], ids=repr)
+@pytest.mark.parametrize("table", [Lookalike(), None, 1, "01"], ids=["lookalike", "none", "number", "text"])
 @both_methods
 def test_what_is_neither_clique_nor_merged_is_refused(method, table):
     ask = asking(method, ((0,), table), (np.zeros(2), np.zeros(2)))

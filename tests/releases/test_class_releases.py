@@ -187,7 +187,7 @@ def test_marginals_alone_are_played_as_before(schema):
         assert prepared.design.families == ()
         query, _ = prepared.method.players(prepared.design, prepared.plan)
         assert type(query).__name__ == "CellPicker"
-    assert us.prepare(schema, epsilon=1, workload="marginals:2").method.name == "mst"
+    assert us.prepare(schema, epsilon=1, workload="marginals:2").method.name == "maxent"
 
 
 def test_the_theorem_counts_the_queries(schema):

@@ -9,15 +9,16 @@ from understudy.errors import InputError
 from understudy.models.decomposable import Decomposable
 from understudy.models.empirical import Empirical
 from understudy.models.measured import Measured, simplex
+from understudy.models.weighted import Weighted
 
-__all__ = ["Decomposable", "Empirical", "Measured", "from_arrays", "simplex"]
+__all__ = ["Decomposable", "Empirical", "Measured", "Weighted", "from_arrays", "simplex"]
 
-_KINDS = {"decomposable": Decomposable, "empirical": Empirical}
+_KINDS = {"decomposable": Decomposable, "empirical": Empirical, "weighted": Weighted}
 
 
 def from_arrays(
     description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
-) -> Decomposable | Empirical:
+) -> Decomposable | Empirical | Weighted:
     """The model that a description and its arrays stand for."""
     kind = description.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:

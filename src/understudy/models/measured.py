@@ -12,11 +12,15 @@ __all__ = ["Measured", "simplex"]
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A released noisy table of counts: exact counts plus independent noise of deviation sigma."""
+    """A released noisy table of counts: exact counts plus independent noise of deviation sigma.
+
+    With `labels`, value v of the k-th column was counted as labels[k][v].
+    """
 
     clique: tuple[int, ...]
-    values: NDArray[np.int64]
+    values: NDArray[np.int64] | NDArray[np.float64]
     sigma: float
+    labels: tuple[NDArray[np.int64], ...] | None = None
 
 
 def simplex(values: NDArray[np.float64] | NDArray[np.int64], total: float) -> NDArray[np.float64]:

@@ -575,7 +575,7 @@ class Curator:
     def _exact_tables(self, tables: Sequence[Clique | Merged]) -> list[Counts]:
         whole = self._exact([_clique(each) for each in tables])
         return [
-            each.table(table) if isinstance(each, Merged) else table
+            Merged.table(each, table) if isinstance(each, Merged) else table
             for each, table in zip(tables, whole, strict=True)
         ]
 

@@ -16,7 +16,7 @@ from understudy.errors import PrivacyError
 __all__ = ["Merged"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Merged:
     """The marginal of `clique` in which value v of column k is counted as `labels[k][v]`."""
 
@@ -24,7 +24,7 @@ class Merged:
     labels: tuple[NDArray[np.int64], ...]
 
     def __post_init__(self) -> None:
-        if len(self.labels) != len(self.clique):
+        if not self.clique or len(self.labels) != len(self.clique):
             raise PrivacyError(f"{len(self.clique)} columns need as many arrays of labels")
         kept: list[NDArray[np.int64]] = []
         for column, labels in zip(self.clique, self.labels, strict=True):

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from understudy._version import __version__
 from understudy.errors import BundleError, InputError, WorkError
 from understudy.game.methods import Theorem
-from understudy.models import Decomposable, Empirical, from_arrays
+from understudy.models import Decomposable, Empirical, Weighted, from_arrays
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry, canonical
 from understudy.privacy.cost import Plan
@@ -241,7 +241,7 @@ def _certificate(manifest: Mapping[str, Any]) -> Certificate:
     )
 
 
-def load_model(path: Path) -> Decomposable | Empirical:
+def load_model(path: Path) -> Decomposable | Empirical | Weighted:
     """The model of a bundle; arrays are read without pickle."""
     description = json.loads((path / "model.json").read_bytes())
     with np.load(path / "model.npz", allow_pickle=False) as archive:

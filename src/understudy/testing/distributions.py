@@ -20,6 +20,7 @@ from understudy.players.base import (
     Problem,
     View,
 )
+from understudy.privacy.merged import Merged
 from understudy.privacy.products import Products
 from understudy.testing.checks import require
 
@@ -129,8 +130,11 @@ def require_model(model: Model, shape: tuple[int, ...]) -> None:
 def fingerprint(value: Any) -> Any:
     """Answers, models and arrays as nested tuples that are equal only where every bit is."""
     match value:
-        case Measured(clique=clique, values=values, sigma=sigma):
-            return ("table", clique, fingerprint(values), float(sigma).hex())
+        case Measured(clique=clique, values=values, sigma=sigma, labels=labels):
+            held = fingerprint(values), float(sigma).hex(), fingerprint(labels)
+            return ("table", clique, *held)
+        case Merged(clique=clique, labels=labels):
+            return ("merged", clique, fingerprint(labels))
         case MeasuredCell(clique=clique, cell=cell, value=number, sigma=sigma):
             numbers = tuple(None if x is None else float(x).hex() for x in (number, sigma))
             return ("cell", clique, cell, numbers)
@@ -160,6 +164,8 @@ def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
         f"answered for {clique}, which are not increasing positions below {len(shape)}",
     )
     sizes = tuple(shape[i] for i in clique)
+    if isinstance(answer, Measured) and answer.labels is not None:
+        sizes = Merged(clique, answer.labels).shape
     if isinstance(answer, Measured):
         require(
             np.shape(answer.values) == sizes,

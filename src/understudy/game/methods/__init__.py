@@ -15,6 +15,7 @@ from understudy.game.methods.frankwolfe import FrankWolfe
 from understudy.game.methods.gaussian import GaussianMarginals
 from understudy.game.methods.hdmm import HDMM
 from understudy.game.methods.independent import Independent
+from understudy.game.methods.maxent import MaxEnt
 from understudy.game.methods.mst import MST
 from understudy.game.methods.mwem import MWEM
 
@@ -32,6 +33,7 @@ __all__ = [
     "FrankWolfe",
     "GaussianMarginals",
     "Independent",
+    "MaxEnt",
     "Method",
     "SepFEM",
     "Theorem",
@@ -47,11 +49,12 @@ METHODS: dict[str, Callable[..., Method]] = {
     "gaussian": GaussianMarginals,
     "hdmm": HDMM,
     "independent": Independent,
+    "maxent": MaxEnt,
     "mst": MST,
     "mwem": MWEM,
     "sepfem": SepFEM,
 }
-_AUTO = "mst"
+_AUTO = "maxent"
 
 
 def method(name: str, **parameters: Any) -> Method:

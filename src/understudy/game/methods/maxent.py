@@ -1,0 +1,265 @@
+"""`maxent`, the default: all pairs measured, the worst again, under regularised maximum entropy.
+
+Pairs of columns explain most of what larger tables hold, so the workload's pairs are measured, all of
+them; a charged look then finds where the model is wrong, and a fixed number of equal measurements goes
+there (`understudy.players.query.survey`). The data player fits weighted records
+(`understudy.models.fitting`).
+
+One public rule divides ρ. Let J be the number of pairs, K their mean number of cells and σ the noise if
+all were measured with share 0.45. What a cell can tell is n/(Kσ): pairs get 0.45·min(1, 3n/(Kσ)), looks
+0.04, higher-order looks 0.01 where the workload has larger tables, measuring again 0.41, and one-way
+tables the rest, divided between columns by (weight · values)^½ in steps of two. Where n is private the
+rule takes 20 000 for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+from understudy.errors import InputError
+from understudy.game.methods.base import Design, Forecast
+from understudy.players.base import Clique
+from understudy.players.data import Particles
+from understudy.players.query import Slot, Survey, Tier
+from understudy.privacy.budget import split
+from understudy.privacy.cost import Charge, Gaussian, Plan
+
+__all__ = ["MaxEnt"]
+
+ONE_WAY = "one-way marginals"
+
+# The rule's stand-in for a private number of rows.
+_ROWS = 20_000
+_PAIRS, _LOOK, _HIGHER, _AGAIN = 0.45, 0.04, 0.01, 0.41
+_LEARNABLE = 3.0
+# Pairs with more cells than this times n/σ are looked at in two merged forms as well.
+_BIG = 4.0
+_MERGED = (1.0, 0.125)
+_ROUNDS = 2
+# Tables of more columns that are looked at; more would drown each other's answers in noise.
+_MOST_HIGHER = 2_000
+# Cells of all pairs together, and of one: what is counted, kept and compared in memory.
+_MOST_CELLS = 200_000_000
+_MOST_TABLE = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MaxEnt:
+    """Public settings of the default method."""
+
+    records: int = 200_000
+    """Weighted records of the final model."""
+    quanta: int = 24
+    """Measurements that every adaptive round places."""
+    pairs: int | None = None
+    """At most this many pairs, those that most of the workload holds; None: all."""
+    name: str = "maxent"
+
+    def check(self, design: Design) -> None:
+        """Refuse settings out of range, and workloads whose pairs do not fit in memory."""
+        if not 1_000 <= self.records <= 10_000_000:
+            raise InputError(
+                f"method = maxent: records = {self.records} must be from 1,000 to 10,000,000"
+            )
+        if not 1 <= self.quanta <= 1_000:
+            raise InputError(f"method = maxent: quanta = {self.quanta} must be from 1 to 1,000")
+        if self.pairs is not None and self.pairs < 1:
+            raise InputError(f"method = maxent: pairs = {self.pairs} must be at least 1")
+        closure = self._closure(design)
+        sizes = {pair: math.prod(design.shape[i] for i in pair) for pair in closure}
+        cells = sum(sizes.values())
+        if cells > _MOST_CELLS or max(sizes.values(), default=0) > _MOST_TABLE:
+            widest = sorted(range(len(design.shape)), key=lambda i: -design.shape[i])[:3]
+            columns = ", ".join(f"{i} ({design.shape[i]:,} values)" for i in sorted(widest))
+            fits = max(1, int(len(closure) * _MOST_CELLS / max(cells, 1)))
+            raise InputError(
+                f"method = maxent: the {len(closure):,} pairs of the workload have {cells:,} cells, "
+                f"more than {_MOST_CELLS:,} in all or {_MOST_TABLE:,} in one; give the largest columns "
+                f"(positions {columns}) fewer bins or categories, leave them out of the workload, or "
+                f"keep only the pairs that matter most: --set pairs={fits}"
+            )
+
+    def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
+        """All Gaussian, all fixed in advance."""
+        relation = design.relation
+        closure = self._closure(design)
+        weights = _column_weights(design)
+        if not closure:
+            return _one_way_charges(design, rho, weights)
+        part = self._split(design, rho, closure)
+        again = part["again"] / _ROUNDS
+        slots, higher = self._slots(design, closure, _sigma(again, self.quanta, design))
+        charges = [*_one_way_charges(design, part["one"], weights)]
+        charges.append(
+            Charge(
+                Survey.PAIRS,
+                Gaussian.within(part["pairs"], changes=relation.marginal_l2_squared(len(closure))),
+            )
+        )
+        step = relation.marginal_l1()
+        look = Gaussian.within(part["look"] / _ROUNDS, step=step, changes=len(slots))
+        charges.append(Charge(Survey.LOOK, look, _ROUNDS))
+        if higher:
+            event = Gaussian.within(part["higher"], step=step, changes=len(higher))
+            charges.append(Charge(Survey.HIGHER, event))
+        quantum = Gaussian.within(again, changes=relation.marginal_l2_squared(self.quanta))
+        charges.append(Charge(Survey.AGAIN, quantum, _ROUNDS))
+        return tuple(charges)
+
+    def players(self, design: Design, plan: Plan) -> tuple[Survey, Particles]:
+        """The survey against weighted records."""
+        closure = self._closure(design)
+        tiers = tuple(
+            Tier(purpose, _planned(plan, purpose), columns)
+            for purpose, columns, _ in _tiers(_column_weights(design), design.shape)
+        )
+        data = Particles(self.records)
+        weights = _column_weights(design)
+        if not closure:
+            return Survey(tiers, (), 1.0, (), 1.0, (), 1.0, 0, 1.0, weights), data
+        again = _planned(plan, Survey.AGAIN)
+        slots, higher = self._slots(design, closure, again)
+        survey = Survey(
+            tiers,
+            closure,
+            _planned(plan, Survey.PAIRS),
+            slots,
+            _planned(plan, Survey.LOOK),
+            higher,
+            _planned(plan, Survey.HIGHER) if higher else 1.0,
+            self.quanta,
+            again,
+            weights,
+            _ROUNDS,
+        )
+        return survey, data
+
+    def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
+        """Counting pairs, drawing their noise and fitting the records."""
+        noise = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
+        closure = self._closure(design)
+        cells = sum(math.prod(design.shape[i] for i in pair) for pair in closure)
+        blocks = len(closure) + len(design.shape)
+        records = min(self.records, max(20_000, 4 * rows))
+        merged = f"; the worst {_ROUNDS} × {self.quanta} tables again" if closure else ""
+        return Forecast(
+            noise,
+            f"all {len(design.shape)} columns and {len(closure)} pairs are measured{merged}; "
+            f"other tables are model",
+            2.5e8 + 40.0 * rows * len(design.shape) + 2.0 * records * (blocks + 5 * len(design.shape))
+            + 60.0 * cells,
+            2.5 + 1e-8 * rows * blocks + 6e-8 * records * blocks + 1.5e-5 * min(cells, 2_000_000),
+        )  # fmt: skip
+
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
+        """None: how far the model is from the data depends on the data."""
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters."""
+        return asdict(self)
+
+    def _closure(self, design: Design) -> tuple[Clique, ...]:
+        """Pairs inside cliques of the workload, or the most wanted of them."""
+        wanted = _pair_weights(design)
+        pairs = sorted(wanted)
+        if self.pairs is not None and len(pairs) > self.pairs:
+            pairs = sorted(sorted(pairs, key=lambda p: (-wanted[p], p))[: self.pairs])
+        return tuple(pairs)
+
+    def _split(
+        self, design: Design, rho: Fraction, closure: tuple[Clique, ...]
+    ) -> dict[str, Fraction]:
+        rows = design.rows or _ROWS
+        cells = sum(math.prod(design.shape[i] for i in pair) for pair in closure) / len(closure)
+        sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
+        pairs = round(_PAIRS * min(1.0, _LEARNABLE * rows / (cells * sigma)), 6)
+        higher = _HIGHER if any(len(clique) > 2 for clique in design.cliques) else 0.0
+        one = 1 - pairs - _LOOK - higher - _AGAIN
+        shares = {"one": one, "pairs": max(pairs, 1e-6), "look": _LOOK, "again": _AGAIN}
+        return split(rho, {**shares, "higher": higher} if higher else shares)
+
+    def _slots(
+        self, design: Design, closure: tuple[Clique, ...], sigma: float
+    ) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
+        per_cell = (design.rows or _ROWS) / sigma
+        wanted = _pair_weights(design)
+        slots: list[Slot] = []
+        for pair in closure:
+            slots.append(Slot(pair, None, wanted[pair]))
+            if math.prod(design.shape[i] for i in pair) > _BIG * per_cell:
+                slots += [Slot(pair, share, wanted[pair]) for share in _MERGED]
+        weights: Counter[Clique] = Counter()
+        for clique, weight in zip(design.cliques, design.weights, strict=True):
+            if len(clique) > 2:
+                weights[clique] += weight  # type: ignore[assignment]
+        fits = [c for c in weights if math.prod(design.shape[i] for i in c) <= _MOST_TABLE]
+        most = sorted(fits, key=lambda c: (-weights[c], c))[:_MOST_HIGHER]
+        return tuple(slots), tuple(Slot(c, 1.0, float(weights[c])) for c in sorted(most))
+
+
+def _pair_weights(design: Design) -> dict[Clique, float]:
+    weights: dict[Clique, float] = {}
+    for clique, weight in zip(design.cliques, design.weights, strict=True):
+        for pair in combinations(clique, 2):
+            weights[pair] = weights.get(pair, 0.0) + weight
+    return weights
+
+
+def _column_weights(design: Design) -> tuple[float, ...]:
+    """How much of the workload holds a column; never nothing, for every column is released."""
+    weights = [0.0] * len(design.shape)
+    for clique, weight in zip(design.cliques, design.weights, strict=True):
+        for i in clique:
+            weights[i] += weight
+    least = min((w for w in weights if w > 0), default=1.0)
+    return tuple(max(w, least) for w in weights)
+
+
+def _tiers(
+    weights: tuple[float, ...], shape: tuple[int, ...]
+) -> list[tuple[str, tuple[int, ...], int]]:
+    """Columns by precision, in steps of two: (purpose, columns, step)."""
+    steps = [round(math.log2(w * size) / 2) for w, size in zip(weights, shape, strict=True)]
+    most = max(steps)
+    tiers: dict[int, list[int]] = {}
+    for i, step in enumerate(steps):
+        tiers.setdefault(max(step, most - 3), []).append(i)
+    names = (
+        [ONE_WAY] if len(tiers) == 1 else [f"{ONE_WAY}, tier {k + 1}" for k in range(len(tiers))]
+    )
+    return [
+        (name, tuple(tiers[step]), step - min(tiers))
+        for name, step in zip(names, sorted(tiers, reverse=True), strict=True)
+    ]
+
+
+def _one_way_charges(
+    design: Design, rho: Fraction, weights: tuple[float, ...]
+) -> tuple[Charge, ...]:
+    tiers = _tiers(weights, design.shape)
+    shares = {purpose: Fraction(len(columns) * 2**step) for purpose, columns, step in tiers}
+    part = split(rho, shares)
+    return tuple(
+        Charge(
+            purpose,
+            Gaussian.within(
+                part[purpose], changes=design.relation.marginal_l2_squared(len(columns))
+            ),
+        )
+        for purpose, columns, _ in tiers
+    )
+
+
+def _sigma(rho: Fraction, tables: int, design: Design) -> float:
+    return math.sqrt(design.relation.marginal_l2_squared(tables) / (2 * float(rho)))
+
+
+def _planned(plan: Plan, purpose: str) -> float:
+    event = plan[purpose].event
+    assert isinstance(event, Gaussian)
+    return event.sigma

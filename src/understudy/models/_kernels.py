@@ -1,0 +1,171 @@
+"""Compiled inner loops of fitting and sampling. Everything here is post-processing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+__all__ = ["balance", "draw", "multiply", "solve", "swap", "weigh"]
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@njit(cache=True)
+def _omega(z: float) -> float:
+    """The real ω with ω + ln ω = z (Wright's omega function)."""
+    if z < -30.0:
+        return math.exp(z)
+    if z < 1.0:
+        w = math.exp(z)
+        w = max(w / (1.0 + w), 1e-3) if z > -2.0 else w * (1.0 - w)
+    else:
+        w = z - math.log(z)
+    for _ in range(3):
+        residual = z - w - math.log(w)
+        slope = 1.0 + w
+        w *= 1.0 + residual / slope * (1.0 + residual / (2.0 * slope * slope))
+        if w <= 0.0:
+            w = 1e-300
+    return w
+
+
+@njit(cache=True)
+def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
+    """Fill m with the solution of m + ease·ln(m/base) = y + ν, Σm = total; return ν.
+
+    Cell by cell m = ease·ω(ln(base/ease) + (y + ν)/ease); Newton's method on ν, whose sum is convex
+    and increasing. Cells without base stay empty.
+    """
+    shift = 0.0
+    for _ in range(60):
+        reached = 0.0
+        slope = 0.0
+        for i in range(y.size):
+            if log_base[i] == -np.inf:
+                m[i] = 0.0
+                continue
+            e = ease[i]
+            value = e * _omega(log_base[i] - math.log(e) + (y[i] + shift) / e)
+            m[i] = value
+            reached += value
+            slope += value / (value + e)
+        gap = total - reached
+        if abs(gap) < 1e-7 * total or slope <= 0.0:
+            break
+        shift += gap / slope
+    return shift
+
+
+@njit(cache=True)
+def balance(m: Any, rows: Any, columns: Any, times: int) -> None:
+    """Scale a table to its two margins, `times` times over (iterative proportional fitting)."""
+    for _ in range(times):
+        for i in range(m.shape[0]):
+            s = 0.0
+            for j in range(m.shape[1]):
+                s += m[i, j]
+            if s > 0.0:
+                f = rows[i] / s
+                for j in range(m.shape[1]):
+                    m[i, j] *= f
+        for j in range(m.shape[1]):
+            s = 0.0
+            for i in range(m.shape[0]):
+                s += m[i, j]
+            if s > 0.0:
+                f = columns[j] / s
+                for i in range(m.shape[0]):
+                    m[i, j] *= f
+
+
+@njit(cache=True)
+def weigh(cells: Any, weights: Any, table: Any) -> None:
+    """table[c] = Σ weights of the records in cell c."""
+    table[:] = 0.0
+    for i in range(cells.size):
+        table[cells[i]] += weights[i]
+
+
+@njit(cache=True)
+def multiply(cells: Any, weights: Any, factors: Any) -> float:
+    """weights[i] *= factors[cell of i]; return the new sum."""
+    total = 0.0
+    for i in range(cells.size):
+        weights[i] *= factors[cells[i]]
+        total += weights[i]
+    return total
+
+
+@njit(cache=True)
+def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
+    """One cell per row from the law of its group, along `order`, by a golden-ratio sequence.
+
+    The k-th row of group g takes the quantile start[g] + k·φ modulo one, so every run of neighbours
+    along the order gets its shares of every cell, up to a logarithm.
+    """
+    last = -1
+    q = 0.0
+    for r in range(order.size):
+        i = order[r]
+        g = group[i]
+        if g != last:
+            last = g
+            q = start[g]
+        law = cumulative[g]
+        low = 0
+        high = law.size - 1
+        x = q * law[high]
+        while low < high:
+            middle = (low + high) // 2
+            if law[middle] > x:
+                high = middle
+            else:
+                low = middle + 1
+        out[i] = low
+        q += _GOLDEN
+        if q >= 1.0:
+            q -= 1.0
+
+
+@njit(cache=True)
+def swap(
+    chosen: Any, records: Any, columns: Any, strides: Any, offsets: Any, excess: Any,
+    places: Any, proposals: Any,
+) -> int:  # fmt: skip
+    """Replace row places[t] by record proposals[t] where that lowers Σ excess²; return how often.
+
+    `excess` holds counts minus targets of all cells of all marginals, one after the other; the cell
+    of record x in marginal c is offsets[c] + Σ_k x[columns[c, k]]·strides[c, k].
+    """
+    marginals = offsets.size
+    width = columns.shape[1]
+    old = np.empty(marginals, np.int64)
+    new = np.empty(marginals, np.int64)
+    accepted = 0
+    for t in range(places.size):
+        row = places[t]
+        a = chosen[row]
+        b = proposals[t]
+        if a == b:
+            continue
+        change = 0.0
+        for c in range(marginals):
+            u = offsets[c]
+            v = offsets[c]
+            for k in range(width):
+                u += records[a, columns[c, k]] * strides[c, k]
+                v += records[b, columns[c, k]] * strides[c, k]
+            old[c] = u
+            new[c] = v
+            if u != v:
+                change += 2.0 + 2.0 * (excess[v] - excess[u])
+        if change < 0.0:
+            accepted += 1
+            chosen[row] = b
+            for c in range(marginals):
+                excess[old[c]] -= 1.0
+                excess[new[c]] += 1.0
+    return accepted

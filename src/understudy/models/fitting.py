@@ -1,0 +1,333 @@
+"""Regularised maximum entropy on weighted records: the fit of the default method.
+
+Given noisy tables y_j with noise σ_j, one-way tables are estimated first (`denoise`) and held exactly;
+every further table then says something about dependence only. The model is
+
+    p(x) ∝ Π_i exp α_i(x_i) · Π_j exp θ_j(x_j),      θ_j = (y_j − m_j)/e_j on every cell,
+
+m_j its own table: the distribution closest to independence in relative entropy, measurements weighed
+by their *ease* e = σ²/κ, where κ·b is the variance a cell of expectation b is believed to have around
+it. κ is found per table from the measurement itself (empirical Bayes: ‖y − b‖² beyond what noise would
+do, per row), and per cell where one stands out by itself. Tables are seen a second time with rare
+values merged, so that a shift of much mass is not resisted by many small cells.
+
+Solved block by block: the factor of a block is taken out of the current table, the margins are put in
+place, m + e·ln(m/b) = y + ν is solved (`_kernels.solve`), and the factor put back. First on a junction
+tree (`junction`), which holds the strongest dependences and is sampled; then on the weights of those
+records, which hold all. Deterministic given `rng`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.models import _kernels as kernels
+from understudy.models.denoise import one_way
+from understudy.models.junction import JunctionTree, grow
+from understudy.models.measured import Measured
+from understudy.models.merging import Labels, frequent, merge
+from understudy.models.weighted import Weighted
+
+__all__ = ["Effort", "Fitted", "fit", "independent"]
+
+Clique = tuple[int, ...]
+Table = NDArray[np.float64]
+
+# Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
+_FLOOR = 5.0
+"""κ is at least min(σ, n/K)/5."""
+_STANDS_OUT = 1.0
+"""A cell stands out beyond 1 + √(2 ln K) deviations."""
+_FREQUENT = 0.05
+"""Values below this share are merged in the second view of a table."""
+_SIGNIFICANT = 2.0
+"""Deviations by which a second view must differ from independence to be used."""
+_THETA = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long to try. More records lower the sampling error of the model; sweeps converge fast."""
+
+    records: int = 200_000
+    tree_cells: int = 100_000
+    tree_sweeps: int = 6
+    sweeps: int = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted model, the one-way estimates it holds (counts) and their standard deviations."""
+
+    model: Weighted | None
+    one_ways: tuple[Table, ...]
+    deviations: tuple[float, ...]
+
+    def marginal(self, clique: Clique) -> Table:
+        """Shares summing to one; independent columns where nothing else was measured."""
+        if self.model is not None:
+            return self.model.marginal(clique)
+        table = np.ones(())
+        for i in clique:
+            table = np.multiply.outer(table, self.one_ways[i] / self.one_ways[i].sum())
+        return table
+
+
+@dataclass(eq=False)
+class _Block:
+    """One table of the fit and its factor so far."""
+
+    clique: Clique
+    labels: tuple[Labels, ...] | None
+    y: Table
+    ease: Table
+    margins: tuple[Table, Table] | None
+    theta: Table = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.theta = np.zeros(self.y.size)
+
+    def refine(self, current: Table, rows: float) -> Table:
+        """Factors that take the current table (flat, summing to `rows`) to the solution."""
+        base = current * np.exp(-self.theta)
+        if self.margins is not None:
+            first, second = self.margins
+            kernels.balance(base.reshape(first.size, second.size), first, second, 3)
+        else:
+            base *= rows / max(float(base.sum()), 1e-300)
+        with np.errstate(divide="ignore"):
+            log_base = np.log(base)
+        solved = np.empty_like(base)
+        kernels.solve(self.y, log_base, self.ease, rows, solved)
+        if self.margins is not None:
+            first, second = self.margins
+            kernels.balance(solved.reshape(first.size, second.size), first, second, 3)
+        inside = current > 0
+        factors = np.divide(solved, current, out=np.ones_like(current), where=inside)
+        step = np.log(np.maximum(factors, 1e-300), out=np.zeros_like(factors), where=inside)
+        self.theta = np.clip(self.theta + step, -_THETA, _THETA)
+        return factors
+
+
+def independent(shape: tuple[int, ...], measured: Sequence[Measured], rows: float) -> Fitted:
+    """The fit of one-way tables alone: independent columns."""
+    estimates, deviations = _one_ways(shape, measured, rows)
+    return Fitted(None, estimates, deviations)
+
+
+def fit(
+    shape: tuple[int, ...],
+    measured: Sequence[Measured],
+    rows: float,
+    effort: Effort,
+    rng: np.random.Generator,
+    cliques: Sequence[Clique] = (),
+) -> Fitted:
+    """Fit everything that was measured; `cliques` are what sampled rows will be held to."""
+    rows = max(float(rows), 1.0)
+    estimates, deviations = _one_ways(shape, measured, rows)
+    blocks, gains = _blocks(shape, measured, estimates, rows)
+    ones = [
+        _Block((i,), None, estimate, np.full(estimate.size, 1e-6), None)
+        for i, estimate in enumerate(estimates)
+    ]
+    blocks = blocks + ones
+    tree = JunctionTree(shape, *grow(shape, gains, effort.tree_cells))
+    homes: list[list[tuple[int, Clique]]] = [[] for _ in tree.cliques]
+    for number, block in enumerate(blocks):
+        home = tree.home(block.clique)
+        if home is not None:
+            homes[home].append((number, block.clique))
+
+    def refine(number: int, table: Table) -> Table:
+        block = blocks[number]
+        if block.labels is None:
+            return block.refine(rows * table.reshape(-1), rows).reshape(table.shape)
+        cells = _cells(block.labels, np.indices(table.shape))
+        current = np.zeros(block.y.size)
+        np.add.at(current, cells.reshape(-1), rows * table.reshape(-1))
+        return block.refine(current, rows)[cells]
+
+    for _ in range(effort.tree_sweeps):
+        tree.sweep(homes, refine)
+    codes = tree.sample(effort.records, rng)
+    weights = _reweigh(blocks, ones, codes, shape, rows, effort.sweeps)
+    model = Weighted(shape, tuple(codes), weights.astype(np.float32), tuple(cliques))
+    return Fitted(model, estimates, deviations)
+
+
+def _one_ways(
+    shape: tuple[int, ...], measured: Sequence[Measured], rows: float
+) -> tuple[tuple[Table, ...], tuple[float, ...]]:
+    """Inverse-variance averages of all whole tables that hold a column, then `denoise`."""
+    precision = np.zeros(len(shape))
+    sums = [np.zeros(size) for size in shape]
+    for m in measured:
+        if m.labels is not None:
+            continue
+        for axis, i in enumerate(m.clique):
+            others = tuple(a for a in range(len(m.clique)) if a != axis)
+            weight = m.sigma**-2 * shape[i] / m.values.size
+            precision[i] += weight
+            sums[i] += weight * m.values.sum(axis=others)
+    estimates: list[Table] = []
+    deviations: list[float] = []
+    for i, size in enumerate(shape):
+        if precision[i] <= 0:
+            estimates.append(np.full(size, rows / size))
+            deviations.append(float(rows))
+            continue
+        deviations.append(float(precision[i] ** -0.5))
+        estimates.append(one_way(sums[i] / precision[i], deviations[-1], rows))
+    return tuple(estimates), tuple(deviations)
+
+
+def _blocks(
+    shape: tuple[int, ...], measured: Sequence[Measured], estimates: Sequence[Table], rows: float
+) -> tuple[list[_Block], dict[Clique, float]]:
+    """The blocks of the fit, and how much dependence (nats) each clique shows."""
+    whole: dict[Clique, list[Measured]] = {}
+    merged: dict[Clique, list[Measured]] = {}
+    for m in measured:
+        if len(m.clique) >= 2:
+            (whole if m.labels is None else merged).setdefault(m.clique, []).append(m)
+    blocks: list[_Block] = []
+    gains: dict[Clique, float] = {}
+    for clique in dict.fromkeys([*whole, *merged]):
+        expected = np.ones(())
+        for i in clique:
+            expected = np.multiply.outer(expected, estimates[i])
+        expected = expected / rows ** (len(clique) - 1)
+        views: list[tuple[tuple[Labels, ...] | None, Table, float]] = []
+        if clique in whole:
+            weights = np.array([m.sigma**-2 for m in whole[clique]])
+            average = sum(w * m.values for w, m in zip(weights, whole[clique], strict=True))
+            views.append((None, average / weights.sum(), float(weights.sum() ** -0.5)))
+        views += [(m.labels, m.values.astype(float), m.sigma) for m in merged.get(clique, [])]
+        gain = 0.0
+        for labels, values, sigma in views:
+            block, found = _view(clique, labels, values, expected, sigma, rows)
+            blocks.append(block)
+            gain = max(gain, found)
+            if labels is None and len(clique) == 2:
+                second = _second_view(clique, values, expected, estimates, sigma, rows)
+                blocks += [second] if second is not None else []
+        gains[clique] = gain
+        if len(clique) > 2:  # its pairs must be able to meet in the tree as well
+            gains[clique] = gain + 1e-9
+    return blocks, gains
+
+
+def _view(
+    clique: Clique,
+    labels: tuple[Labels, ...] | None,
+    values: Table,
+    expected: Table,
+    sigma: float,
+    rows: float,
+) -> tuple[_Block, float]:
+    base = expected if labels is None else merge(expected, labels)
+    residual = _interaction(values - base)
+    free = math.prod(size - 1 for size in base.shape)
+    noise = np.full(base.size, sigma * sigma * max(free, 1) / base.size)
+    believed = max(
+        min(sigma, rows / base.size) / _FLOOR,
+        (float((residual**2).sum()) - sigma**2 * (free + math.sqrt(2 * free))) / rows,
+    )
+    ease = sigma**2 / _per_cell(residual, noise, base, believed)
+    margins = _margins(base)
+    block = _Block(clique, labels, (base + residual).reshape(-1), ease, margins)
+    flat = base.reshape(-1)
+    shown = flat * block.refine(flat.copy(), rows)
+    block.theta[:] = 0.0
+    share = np.maximum(shown, 1e-300) / rows
+    gain = float((share * np.log(share / np.maximum(flat / rows, 1e-300))).sum())
+    return block, gain
+
+
+def _second_view(
+    clique: Clique,
+    values: Table,
+    expected: Table,
+    estimates: Sequence[Table],
+    sigma: float,
+    rows: float,
+) -> _Block | None:
+    """The same table with rare values merged, where that shows dependence by itself."""
+    labels = tuple(frequent(estimates[i], _FREQUENT) for i in clique)
+    groups = [np.bincount(label) for label in labels]
+    coarse = math.prod(g.size for g in groups)
+    if coarse >= values.size or min(g.size for g in groups) < 2:
+        return None
+    base = merge(expected, labels)
+    residual = merge(_interaction(values - expected), labels)
+    spread = [g * (1 - g / g.sum()) for g in groups]
+    noise = sigma**2 * np.multiply.outer(*spread).reshape(-1)
+    beyond = float((residual**2).sum() - noise.sum())
+    believed = (beyond - _SIGNIFICANT * math.sqrt(2 * float((noise**2).sum()))) / rows
+    cells = _per_cell(residual, noise, base, max(believed, 0.1))
+    if believed <= 0 and cells.max() <= 0.1:
+        return None
+    ease = np.maximum(noise, 1e-6) / cells
+    return _Block(clique, labels, (base + residual).reshape(-1), ease, _margins(base))
+
+
+def _interaction(residual: Table) -> Table:
+    """What a residual says beyond its one-way margins: means over every axis taken out."""
+    for axis in range(residual.ndim):
+        residual = residual - residual.mean(axis=axis, keepdims=True)
+    return residual
+
+
+def _per_cell(residual: Table, noise: Table, base: Table, believed: float) -> Table:
+    """κ per cell: that of the table, or what a cell that stands out says of itself."""
+    flat = residual.reshape(-1)
+    threshold = (_STANDS_OUT + math.sqrt(2 * math.log(max(flat.size, 2)))) * np.sqrt(noise)
+    alone = np.where(np.abs(flat) > threshold, flat**2 / np.maximum(base.reshape(-1), 1.0), 0.0)
+    return np.maximum(believed, alone)
+
+
+def _margins(base: Table) -> tuple[Table, Table] | None:
+    return (base.sum(axis=1), base.sum(axis=0)) if base.ndim == 2 else None
+
+
+def _cells(labels: tuple[Labels, ...], codes: Any) -> NDArray[np.int64]:
+    cell = np.zeros(np.shape(codes[0]), np.int64)
+    for label, code in zip(labels, codes, strict=True):
+        cell = cell * (int(label.max()) + 1) + label[code]
+    return cell
+
+
+def _reweigh(
+    blocks: Sequence[_Block],
+    ones: Sequence[_Block],
+    codes: Sequence[NDArray[np.unsignedinteger[Any]]],
+    shape: tuple[int, ...],
+    rows: float,
+    sweeps: int,
+) -> Table:
+    weights = np.full(codes[0].size, rows / codes[0].size)
+    packed: dict[int, NDArray[Any]] = {}
+    for number, block in enumerate(blocks):
+        own = [codes[i] for i in block.clique]
+        if block.labels is None:
+            cell = np.zeros(weights.size, np.int64)
+            for i, code in zip(block.clique, own, strict=True):
+                cell = cell * shape[i] + code
+        else:
+            cell = _cells(block.labels, own)
+        packed[number] = cell.astype(np.uint16 if block.y.size <= 65536 else np.uint32)
+    current = [np.empty(block.y.size) for block in blocks]
+    last = range(len(blocks) - len(ones), len(blocks))
+    for number in [*list(range(len(blocks))) * sweeps, *list(last) * 3]:
+        block, table = blocks[number], current[number]
+        kernels.weigh(packed[number], weights, table)
+        factors = block.refine(table, rows)
+        weights *= rows / kernels.multiply(packed[number], weights, factors)
+    return weights

@@ -1,0 +1,70 @@
+"""Which values of a column to count as one: public maps, made from released estimates."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Labels", "adjacent", "frequent", "merge", "pair_labels"]
+
+Labels = NDArray[np.int64]
+Table = NDArray[np.float64]
+
+
+def adjacent(shares: NDArray[Any], most: int) -> Labels:
+    """Runs of neighbouring values of about equal mass, at most `most`; frequent values stay alone."""
+    size = shares.size
+    if size <= most:
+        return np.arange(size)
+    mass = np.maximum(shares, 0) + 1e-12
+    mass = mass / mass.sum()
+    bins = np.minimum(((np.cumsum(mass) - mass / 2) * most).astype(np.int64), most - 1)
+    return np.unique(bins, return_inverse=True)[1].astype(np.int64)
+
+
+def frequent(shares: Table, least: float) -> Labels:
+    """Values with at least this share stay alone; all others are one."""
+    mass = shares / shares.sum()
+    kept = np.nonzero(mass >= least)[0]
+    if kept.size == 0:
+        kept = np.array([int(mass.argmax())])
+    labels = np.full(shares.size, kept.size)
+    labels[kept] = np.arange(kept.size)
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def pair_labels(shares: tuple[Table, ...], cells: float) -> tuple[Labels, ...] | None:
+    """Merge columns so that their table has about `cells` cells; None where it has no more now."""
+    sizes = [s.size for s in shares]
+    if math.prod(sizes) <= cells:
+        return None
+    # Columns below the even share keep all values; the others split what is left.
+    wanted = [0.0] * len(sizes)
+    open_columns = list(range(len(sizes)))
+    left = cells
+    while open_columns:
+        even = left ** (1 / len(open_columns))
+        small = [i for i in open_columns if sizes[i] <= even]
+        if not small:
+            for i in open_columns:
+                wanted[i] = even
+            break
+        for i in small:
+            wanted[i] = sizes[i]
+            left /= sizes[i]
+            open_columns.remove(i)
+    return tuple(adjacent(s, max(2, int(w))) for s, w in zip(shares, wanted, strict=True))
+
+
+def merge(table: Table, labels: tuple[Labels, ...]) -> Table:
+    """Sum a table over merged values."""
+    for axis, label in enumerate(labels):
+        if label.size == int(label.max()) + 1 and (np.diff(label) > 0).all():
+            continue
+        summed = np.zeros((int(label.max()) + 1, *np.delete(table.shape, axis)))
+        np.add.at(summed, label, np.moveaxis(table, axis, 0))
+        table = np.moveaxis(summed, 0, axis)
+    return np.ascontiguousarray(table)

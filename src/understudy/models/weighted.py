@@ -1,0 +1,185 @@
+"""A distribution given by weighted records: what the default method ends with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import InputError
+from understudy.models import _kernels as kernels
+from understudy.models.merging import adjacent
+
+__all__ = ["Weighted"]
+
+Clique = tuple[int, ...]
+Codes = NDArray[np.unsignedinteger[Any]]
+Table = NDArray[np.float64]
+
+_MAX_CELLS = 10**8
+# Tables that rows are held against: small enough to stay in the processor's caches.
+_SWAP_CELLS = 3_000_000
+_SWAP_LARGEST = 60_000
+_SWAPS_PER_ROW = 12
+# Table entries that swapping may look at; beyond it wide workloads would take minutes.
+_SWAP_WORK = 600_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Records (one code array per column) with weights that sum to one, neighbours alike.
+
+    `cliques` are the marginals that sampled rows shall have as the model has them.
+    """
+
+    shape: tuple[int, ...]
+    codes: tuple[Codes, ...]
+    weights: NDArray[np.float32]
+    cliques: tuple[Clique, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.codes) != len(self.shape):
+            raise InputError(f"{len(self.codes)} columns of codes for {len(self.shape)} columns")
+        weights = np.asarray(self.weights, dtype=np.float32)
+        usable = np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0
+        if weights.ndim != 1 or not weights.size or not usable:
+            raise InputError("a model of weighted records needs finite weights, not all of them 0")
+        packed: list[Codes] = []
+        for column, (codes, values) in enumerate(zip(self.codes, self.shape, strict=True)):
+            array = np.asarray(codes)
+            if array.shape != weights.shape or not np.issubdtype(array.dtype, np.integer):
+                raise InputError(f"column {column} of the model must hold {weights.size} codes")
+            if int(array.min()) < 0 or int(array.max()) >= values:
+                raise InputError(f"column {column} of the model leaves its domain")
+            packed.append(array.astype(np.min_scalar_type(values - 1)))
+        for clique in self.cliques:
+            if not all(0 <= i < len(self.shape) for i in clique):
+                raise InputError(f"marginal {clique} of the model leaves its columns")
+        object.__setattr__(self, "codes", tuple(packed))
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def size(self) -> int:
+        """How many records."""
+        return int(self.weights.size)
+
+    @property
+    def effective(self) -> float:
+        """How many equally weighted records would be as good: (Σw)²/Σw²."""
+        weights = self.weights.astype(np.float64)
+        return float(weights.sum() ** 2 / (weights * weights).sum())
+
+    def marginal(self, clique: Clique) -> Table:
+        """Shares of the weights, axes in the order of `clique`."""
+        shape = tuple(self.shape[i] for i in clique)
+        cells = math.prod(shape)
+        if cells > _MAX_CELLS:
+            raise InputError(f"the marginal of columns {clique} has {cells:.1e} cells: too many")
+        packed = np.zeros(self.size, np.int64)
+        for column in clique:
+            packed *= self.shape[column]
+            packed += self.codes[column]
+        table = np.bincount(packed, self.weights, cells).reshape(shape)
+        return table / table.sum()
+
+    def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]:
+        """Encoded rows: systematic resampling along the records, then swaps towards the model.
+
+        A record of weight w gets ⌊w·rows⌋ or ⌈w·rows⌉ rows, and so does, nearly, every run of
+        neighbours. Then rows are exchanged for other records wherever that lowers the squared error
+        of the marginals in `cliques` against the model's own. Rows come in random order.
+        """
+        chosen = self._systematic(rows, rng)
+        if self.cliques and rows > 0:
+            self._settle(chosen, rng)
+        order = rng.permutation(rows)
+        return [column[chosen[order]] for column in self.codes]
+
+    def to_arrays(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
+        """(description, arrays)."""
+        description: dict[str, object] = {
+            "kind": "weighted",
+            "shape": list(self.shape),
+            "cliques": [list(clique) for clique in self.cliques],
+        }
+        arrays: dict[str, NDArray[Any]] = {f"column_{i}": c for i, c in enumerate(self.codes)}
+        return description, {**arrays, "weights": self.weights}
+
+    @classmethod
+    def from_arrays(
+        cls, description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
+    ) -> Weighted:
+        """Read what `to_arrays` wrote."""
+        shape, cliques = description.get("shape"), description.get("cliques")
+        listed = isinstance(shape, Sequence) and isinstance(cliques, Sequence)
+        if description.get("kind") != "weighted" or not listed:
+            raise InputError(f"model kind {description.get('kind')!r} is not weighted records")
+        assert isinstance(shape, Sequence)
+        assert isinstance(cliques, Sequence)
+        sizes = tuple(int(s) for s in shape)
+        return cls(
+            sizes,
+            tuple(arrays[f"column_{i}"] for i in range(len(sizes))),
+            arrays["weights"],
+            tuple(tuple(int(i) for i in clique) for clique in cliques),
+        )
+
+    def _systematic(self, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        cumulative = np.cumsum(self.weights, dtype=np.float64)
+        points = (np.arange(rows) + rng.random()) * (cumulative[-1] / max(rows, 1))
+        return np.minimum(np.searchsorted(cumulative, points, side="right"), self.size - 1)
+
+    def _settle(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> None:
+        rows = chosen.size
+        cliques = [clique for clique in self.cliques if clique]
+        if not cliques:
+            return
+        if len(cliques) > 512:  # a part speaks for all; which part is of no consequence
+            cliques = [cliques[i] for i in sorted(rng.permutation(len(cliques))[:512])]
+        records, sizes = self._compressed(cliques)
+        width = max(len(clique) for clique in cliques)
+        columns = np.zeros((len(cliques), width), np.int64)
+        strides = np.zeros((len(cliques), width), np.int64)
+        offsets = np.zeros(len(cliques), np.int64)
+        targets: list[Table] = []
+        at = 0
+        for c, clique in enumerate(cliques):
+            stride = 1
+            for k, i in reversed(list(enumerate(clique))):
+                columns[c, k], strides[c, k] = i, stride
+                stride *= sizes[i]
+            offsets[c] = at
+            at += stride
+            cell = np.zeros(self.size, np.int64)
+            for k in range(len(clique)):
+                cell += records[:, columns[c, k]].astype(np.int64) * strides[c, k]
+            weight = np.bincount(cell, self.weights, stride)
+            targets.append(
+                np.bincount(cell[chosen], minlength=stride) - rows * weight / weight.sum()
+            )
+        excess = np.concatenate(targets).astype(np.float32)
+        tries = int(min(_SWAPS_PER_ROW * rows, _SWAP_WORK / (len(cliques) * width)))
+        proposals = rng.permutation(self._systematic(tries, rng))
+        places = rng.integers(rows, size=tries)
+        kernels.swap(chosen, records, columns, strides, offsets, excess, places, proposals)
+
+    def _compressed(self, cliques: list[Clique]) -> tuple[NDArray[np.int64], list[int]]:
+        """Codes with neighbouring values merged until the tables of all cliques fit."""
+        sizes = list(self.shape)
+        per_clique = min(_SWAP_LARGEST, max(8, _SWAP_CELLS // len(cliques)))
+        most = max(self.shape)
+        while most > 2 and (
+            max(math.prod(min(sizes[i], most) for i in c) for c in cliques) > per_clique
+        ):
+            most = max(2, int(most * 0.85))
+        columns: list[NDArray[Any]] = []
+        for i, codes in enumerate(self.codes):
+            if sizes[i] > most:
+                labels = adjacent(np.bincount(codes, self.weights, sizes[i]), most)
+                codes, sizes[i] = labels[codes], int(labels.max()) + 1
+            columns.append(codes.astype(np.int32))
+        return np.ascontiguousarray(np.stack(columns, axis=1)), sizes

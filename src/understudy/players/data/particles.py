@@ -1,0 +1,69 @@
+"""A data player that holds weighted records fitted to everything measured so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.models import Measured, Weighted
+from understudy.models.fitting import Effort, Fitted, fit, independent
+from understudy.players.base import Answer, Problem
+
+__all__ = ["Particles"]
+
+State = tuple[tuple[Measured, ...], int]
+
+_LEAST = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Particles:
+    """Regularised maximum entropy (`understudy.models.fitting`) on at most `records` records.
+
+    While the game goes on half as many are used. Deterministic given the answers and the key that
+    the first round draws.
+    """
+
+    records: int = 200_000
+    tree_cells: int = 100_000
+    sweeps: int = 10
+
+    def start(self, problem: Problem) -> State:
+        """Nothing measured: uniform."""
+        return (), 0
+
+    def view(self, problem: Problem, state: State) -> Fitted:
+        """The current model; independent columns until more than columns was measured."""
+        measured, key = state
+        if all(len(m.clique) < 2 for m in measured):
+            return independent(problem.shape, measured, problem.rows)
+        return self._fit(problem, measured, key, self._records(problem) // 2, self.sweeps // 2 + 1)
+
+    def respond(
+        self,
+        problem: Problem,
+        state: State,
+        answers: tuple[Answer, ...],
+        rng: np.random.Generator,
+    ) -> State:
+        """Add the answers."""
+        fresh = tuple(answer for answer in answers if isinstance(answer, Measured))
+        return state[0] + fresh, int(rng.integers(2**62))
+
+    def finish(self, problem: Problem, state: State) -> Weighted:
+        """The final fit, with all records."""
+        measured, key = state
+        fitted = self._fit(problem, measured, key, self._records(problem), self.sweeps)
+        assert fitted.model is not None
+        return fitted.model
+
+    def _records(self, problem: Problem) -> int:
+        return max(_LEAST, min(self.records, 4 * problem.rows))
+
+    def _fit(
+        self, problem: Problem, measured: tuple[Measured, ...], key: int, records: int, sweeps: int
+    ) -> Fitted:
+        effort = Effort(records, self.tree_cells, sweeps=sweeps)
+        rng = np.random.default_rng(key)
+        return fit(problem.shape, measured, problem.rows, effort, rng, problem.cliques)

@@ -1,0 +1,252 @@
+"""Measure every column and every pair, then look where the model is wrong and measure there again.
+
+Round 0 measures all one-way tables, at noise levels fixed publicly. Round 1 measures all pairs of the
+workload's closure: whole where n/σ rows per cell leave something to see, with neighbouring values
+merged where they do not. Every further round *looks* (`Curator.excesses`: how many rows each table is
+off beyond what a measurement could mend) and then spends a fixed number of equal *quanta* of precision
+where they promise most: on pairs at several resolutions, on larger tables of the workload that pairs do
+not explain, or on columns. A table that is given k quanta is measured k times; so the adaptive choice
+is between draws of one fixed event, and the plan is accounted for exactly before anything is read.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.models.denoise import deconvolve
+from understudy.models.merging import Labels, merge, pair_labels
+from understudy.players.base import Answer, Clique, Measured, Problem, View
+from understudy.privacy.curator import Curator
+from understudy.privacy.merged import Merged
+
+__all__ = ["Slot", "Survey", "Tier"]
+
+Table = NDArray[np.float64]
+
+# Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
+_WHOLE = 12.0
+_COARSE = 0.2
+_MENDS = 0.8
+"""A measurement with noise σ mends what is beyond 0.8σ, the mean of |N(0, σ²)|."""
+_AGAIN = 0.5
+"""The k-th quantum on one table is worth 0.5/k^1.5 of the first."""
+_ONE_WAY = 0.5
+_CLEAR = 4.0
+"""Tables of three and more columns count where their excess is clear of its noise, in deviations,"""
+_MATTERS = 0.05
+"""and where it is this share of the rows beyond that of their pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Columns measured with one noise level in round 0."""
+
+    purpose: str
+    sigma: float
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A table that may be looked at: whole, or merged to `cells`·n/σ cells."""
+
+    clique: Clique
+    cells: float | None
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """See the module. Slots, levels and quanta are public and fixed by the plan."""
+
+    tiers: tuple[Tier, ...]
+    pairs: tuple[Clique, ...]
+    sigma_pairs: float
+    slots: tuple[Slot, ...]
+    sigma_look: float
+    higher: tuple[Slot, ...]
+    sigma_higher: float
+    quanta: int
+    sigma_again: float
+    columns: tuple[float, ...]
+    """Weight of each column: how much of the workload holds it."""
+    again: int = 2
+    """Rounds of looking and measuring again."""
+
+    PAIRS = "pairs"
+    LOOK = "look for excess"
+    HIGHER = "look for excess beyond pairs"
+    AGAIN = "measure again"
+
+    @property
+    def rounds(self) -> int:
+        """One-ways, pairs, and the rounds of looking; one-ways alone where there are no pairs."""
+        return 2 + self.again if self.pairs else 1
+
+    def play(
+        self, problem: Problem, curator: Curator, view: View, round: int
+    ) -> tuple[Answer, ...]:
+        """See `QueryPlayer.play`."""
+        if round == 0:
+            return self._one_ways(curator)
+        shares = [view.marginal((i,)) for i in range(len(problem.shape))]
+        if round == 1:
+            return self._pairs(problem, curator, shares)
+        return self._look(problem, curator, view, shares, last=round == self.rounds - 1)
+
+    def _one_ways(self, curator: Curator) -> tuple[Answer, ...]:
+        answers: list[Answer] = []
+        for tier in self.tiers:
+            tables = curator.measure(tier.purpose, [(i,) for i in tier.columns])
+            answers += [
+                Measured((i,), table, tier.sigma)
+                for i, table in zip(tier.columns, tables, strict=True)
+            ]
+        return tuple(answers)
+
+    def _pairs(
+        self, problem: Problem, curator: Curator, shares: Sequence[Table]
+    ) -> tuple[Answer, ...]:
+        per_cell = problem.rows / self.sigma_pairs
+        labels: list[tuple[Labels, ...] | None] = []
+        for pair in self.pairs:
+            cells = math.prod(problem.shape[i] for i in pair)
+            coarse = max(4.0, _COARSE * per_cell)
+            own = tuple(shares[i] for i in pair)
+            labels.append(pair_labels(own, coarse) if cells > _WHOLE * per_cell else None)
+        asked = [(pair, label, 1) for pair, label in zip(self.pairs, labels, strict=True)]
+        return _measured(curator, self.PAIRS, asked, self.sigma_pairs)
+
+    def _look(
+        self,
+        problem: Problem,
+        curator: Curator,
+        view: View,
+        shares: Sequence[Table],
+        *,
+        last: bool,
+    ) -> tuple[Answer, ...]:
+        tables, values = self._excesses(
+            problem, curator, view, shares, self.LOOK, self.slots, self.sigma_look
+        )
+        worth = deconvolve(values, self.sigma_look, positive=True)[0]
+        chosen: dict[Clique, tuple[float, int]] = {}
+        for number, (slot, _) in enumerate(tables):
+            value = slot.weight * float(worth[number])
+            if value > chosen.get(slot.clique, (0.0, -1))[0]:
+                chosen[slot.clique] = (value, number)
+        options: list[tuple[float, Clique, tuple[Labels, ...] | None]] = [
+            (value, clique, tables[number][1]) for clique, (value, number) in chosen.items()
+        ]
+        if last and self.higher:
+            found, seen = self._excesses(
+                problem, curator, view, shares, self.HIGHER, self.higher, self.sigma_higher
+            )
+            off: dict[Clique, float] = {}
+            for number, (slot, _) in enumerate(tables):
+                off[slot.clique] = max(off.get(slot.clique, 0.0), float(worth[number]))
+            for (slot, labels), value in zip(found, seen, strict=True):
+                # What its pairs are off by will be mended by measuring them.
+                beyond = float(value) - sum(off.get(p, 0.0) for p in combinations(slot.clique, 2))
+                if beyond > max(_CLEAR * self.sigma_higher, _MATTERS * problem.rows):
+                    options.append((slot.weight * beyond, slot.clique, labels))
+        options += self._column_options(problem, view, shares)
+        return self._spend(curator, options)
+
+    def _excesses(
+        self,
+        problem: Problem,
+        curator: Curator,
+        view: View,
+        shares: Sequence[Table],
+        purpose: str,
+        slots: Sequence[Slot],
+        sigma: float,
+    ) -> tuple[list[tuple[Slot, tuple[Labels, ...] | None]], Table]:
+        per_cell = problem.rows / self.sigma_again
+        tables: list[tuple[Slot, tuple[Labels, ...] | None]] = []
+        references: list[Table] = []
+        expected: Table | None = None
+        of: Clique | None = None
+        for slot in slots:
+            labels = None
+            if slot.cells is not None:
+                own = tuple(shares[i] for i in slot.clique)
+                labels = pair_labels(own, max(4.0, slot.cells * per_cell))
+                if labels is None and len(slot.clique) == 2:
+                    continue  # the whole table is a slot of its own
+            if expected is None or of != slot.clique:
+                expected, of = problem.rows * view.marginal(slot.clique), slot.clique
+            tables.append((slot, labels))
+            references.append(expected if labels is None else merge(expected, labels))
+        asked = [_table(slot.clique, labels) for slot, labels in tables]
+        threshold = _MENDS * self.sigma_again
+        noisy = curator.excesses(purpose, asked, references, [threshold] * len(asked))
+        return tables, noisy.astype(np.float64)
+
+    def _column_options(
+        self, problem: Problem, view: View, shares: Sequence[Table]
+    ) -> list[tuple[float, Clique, None]]:
+        """What a quantum on a column promises: its error is about 0.8σ on every value it can see."""
+        known: Sequence[float] = getattr(view, "deviations", ())
+        options: list[tuple[float, Clique, None]] = []
+        for i, sigma in enumerate(known):
+            seen = float(np.minimum(1.0, problem.rows * shares[i] / sigma).sum())
+            after = (sigma**-2 + self.sigma_again**-2) ** -0.5
+            options.append(
+                (_ONE_WAY * self.columns[i] * _MENDS * seen * (sigma - after), (i,), None)
+            )
+        return options
+
+    def _spend(
+        self,
+        curator: Curator,
+        options: Sequence[tuple[float, Clique, tuple[Labels, ...] | None]],
+    ) -> tuple[Answer, ...]:
+        """All quanta, each where it promises most after those before it."""
+        queue = [(-value, number, 0) for number, (value, _, _) in enumerate(options)]
+        heapq.heapify(queue)
+        times: dict[int, int] = {}
+        for _ in range(self.quanta):
+            if not queue:
+                break
+            _, number, given = queue[0]
+            times[number] = given + 1
+            value = options[number][0] * _AGAIN / (given + 2) ** 1.5
+            heapq.heapreplace(queue, (-value, number, given + 1))
+        asked = [(options[n][1], options[n][2], count) for n, count in sorted(times.items())]
+        return _measured(curator, self.AGAIN, asked, self.sigma_again) if asked else ()
+
+
+def _measured(
+    curator: Curator,
+    purpose: str,
+    asked: Sequence[tuple[Clique, tuple[Labels, ...] | None, int]],
+    sigma: float,
+) -> tuple[Measured, ...]:
+    """Measure every table as often as asked, under one charge, and average its answers."""
+    tables = [_table(clique, labels) for clique, labels, _ in asked]
+    named = [
+        table for table, (_, _, times) in zip(tables, asked, strict=True) for _ in range(times)
+    ]
+    noisy = iter(curator.measure(purpose, named))
+    return tuple(
+        Measured(
+            clique,
+            np.mean([next(noisy) for _ in range(times)], axis=0),
+            sigma / times**0.5,
+            labels,
+        )
+        for clique, labels, times in asked
+    )
+
+
+def _table(clique: Clique, labels: tuple[Labels, ...] | None) -> Clique | Merged:
+    return clique if labels is None else Merged(clique, labels)
