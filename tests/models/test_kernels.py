@@ -1,0 +1,233 @@
+"""The compiled loops against brute force: roots, scaling, draws, and swaps."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import wrightomega
+
+from understudy.models import _kernels as kernels
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        np.linspace(-60, 60, 4001),
+        np.logspace(0, 12, 400),
+        -np.logspace(0, 2.8, 200),
+        np.nextafter([-30.0, -2.0, 1.0], -np.inf),
+        np.array([-30.0, -2.0, 1.0]),
+    ],
+    ids=["middle", "far above", "far below", "just before a branch", "at a branch"],
+)
+def test_omega_is_wrights(points):
+    found = np.array([kernels._omega(float(z)) for z in points])
+    np.testing.assert_allclose(found, wrightomega(points).real, rtol=1e-11, atol=0)
+
+
+def wild(key):
+    """(y, base, ease, total): tables as noise makes them, over ten orders of magnitude."""
+    rng = np.random.default_rng(key)
+    cells, total = int(rng.integers(1, 200)), 10 ** rng.uniform(0, 7)
+    base = np.maximum(total * rng.dirichlet(np.full(cells, 10 ** rng.uniform(-1.5, 1))), 1e-12)
+    spread = cells if key % 2 else 1
+    ease = np.broadcast_to(10 ** rng.uniform(-6, 6, spread), cells).copy()
+    y = base + 10 ** rng.uniform(-2, 4) * rng.normal(size=cells)
+    y += (total - y.sum()) / cells  # as what is asked of it has
+    if key % 5 == 0 and cells > 1:
+        base[0] = 0.0
+    return y, base, ease, total
+
+
+def solved(y, base, ease, total):
+    m = np.full(y.size, np.nan)
+    with np.errstate(divide="ignore"):
+        log_base = np.log(base)
+    return m, kernels.solve(y, log_base, ease, total, m)
+
+
+@pytest.mark.parametrize("key", range(60))
+def test_solve_finds_the_root_that_has_the_sum(key):
+    """m + e·ln(m/b) = y + ν on every cell, Σm = n, whatever the scales."""
+    y, base, ease, total = wild(key)
+    m, shift = solved(y, base, ease, total)
+    assert m.sum() == pytest.approx(total, rel=1e-6)
+    assert (m >= 0).all()
+    assert (m[base == 0] == 0).all()
+    seen = m > 1e-290  # below it the logarithm of the answer is not a number any more
+    m, y, base, ease = m[seen], y[seen], base[seen], ease[seen]
+    left = m + ease * np.log(m / base)
+    scale = np.abs(y) + abs(shift) + total + ease * np.abs(np.log(m / base))
+    assert (np.abs(left - y - shift) <= 1e-6 * scale).all()
+
+
+@pytest.mark.parametrize("key", range(12))
+def test_solve_against_two_nested_bisections(key):
+    rng = np.random.default_rng(100 + key)
+    cells, total = int(rng.integers(2, 6)), 10 ** rng.uniform(1, 3)
+    base = total * rng.dirichlet(np.ones(cells)) + 1e-3
+    y = base + rng.normal(scale=total / 5, size=cells)
+    ease = 10 ** rng.uniform(-1, 3, cells)
+
+    def cell(i, shift):
+        return math.exp(
+            brentq(
+                lambda u: math.exp(u) + ease[i] * (u - math.log(base[i])) - y[i] - shift, -1e5, 20
+            )
+        )
+
+    shift = brentq(lambda v: sum(cell(i, v) for i in range(cells)) - total, -1e4, 1e4, xtol=1e-10)
+    m, found = solved(y, base, ease, total)
+    np.testing.assert_allclose(m, [cell(i, shift) for i in range(cells)], rtol=1e-5, atol=1e-9)
+    assert found == pytest.approx(shift, rel=1e-4, abs=1e-3)
+
+
+def test_ease_decides_between_measurement_and_base():
+    y, base = np.array([70.0, 30.0]), np.array([20.0, 80.0])
+    np.testing.assert_allclose(solved(y, base, np.full(2, 1e-6), 100.0)[0], y, rtol=1e-6)
+    np.testing.assert_allclose(solved(y, base, np.full(2, 1e9), 100.0)[0], base, rtol=1e-6)
+    between = solved(y, base, np.full(2, 20.0), 100.0)[0]
+    assert base[0] < between[0] < y[0]
+
+
+@pytest.mark.parametrize("key", range(5))
+def test_balance_is_iterative_proportional_fitting(key):
+    rng = np.random.default_rng(key)
+    shape = tuple(rng.integers(1, 7, 2))
+    table = rng.random(shape)
+    if min(shape) > 1:
+        table[0] = 0.0  # a row without mass stays empty
+    rows, columns = (10 * rng.dirichlet(np.ones(size)) for size in shape)
+    for times in (1, 3):
+        expected = table.copy()
+        for _ in range(times):
+            for axis, wanted in ((1, rows[:, None]), (0, columns[None, :])):
+                sums = expected.sum(axis=axis, keepdims=True)
+                expected = expected * np.divide(
+                    wanted, sums, out=np.ones_like(sums), where=sums > 0
+                )
+        found = table.copy()
+        kernels.balance(found, rows, columns, times)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_balance_converges_to_the_margins_and_keeps_odds():
+    rng = np.random.default_rng(1)
+    table = rng.random((3, 4)) + 0.1
+    rows, columns = 50 * rng.dirichlet(np.ones(3)), 50 * rng.dirichlet(np.ones(4))
+    found = table.copy()
+    kernels.balance(found, rows, columns, 200)
+    np.testing.assert_allclose(found.sum(axis=1), rows, rtol=1e-10)
+    np.testing.assert_allclose(found.sum(axis=0), columns, rtol=1e-10)
+
+    def odds(t):
+        return np.log(t[1:, 1:] * t[:1, :1] / (t[1:, :1] * t[:1, 1:]))
+
+    np.testing.assert_allclose(odds(found), odds(table), atol=1e-10)
+
+
+def test_weigh_and_multiply_are_bincount_and_indexing():
+    rng = np.random.default_rng(2)
+    cells, weights = rng.integers(5, size=100).astype(np.uint16), rng.random(100)
+    table = np.full(7, np.nan)
+    kernels.weigh(cells, weights, table)
+    np.testing.assert_allclose(table, np.bincount(cells, weights, 7), rtol=1e-13)
+    factors, scaled = rng.random(7), weights.copy()
+    total = kernels.multiply(cells, scaled, factors)
+    np.testing.assert_allclose(scaled, weights * factors[cells], rtol=1e-15)
+    assert total == pytest.approx(scaled.sum())
+
+
+# --- draws --------------------------------------------------------------------------------------
+
+
+def drawn(law, group, order, start):
+    out = np.full(group.size, -1)
+    kernels.draw(np.cumsum(law, axis=1), group, order, start, out)
+    return out
+
+
+@pytest.mark.parametrize("rows", [1, 10, 1_000, 50_000])
+@pytest.mark.parametrize("key", range(3))
+def test_draws_are_within_a_logarithm_of_their_shares(rows, key):
+    """The golden ratio has discrepancy of order ln(n), independent draws one of order √n."""
+    rng = np.random.default_rng(key)
+    law = rng.dirichlet(np.full(8, 0.5), 3) * rng.uniform(0.1, 10, (3, 1))
+    group = np.sort(rng.integers(3, size=rows))
+    picked = drawn(law, group, np.arange(rows), rng.random(3))
+    for g in range(3):
+        own = picked[group == g]
+        expected = own.size * law[g] / law[g].sum()
+        off = np.abs(np.bincount(own, minlength=8) - expected)
+        assert off.max() <= 2 + math.log(own.size + 1)
+
+
+def test_every_run_of_neighbours_gets_its_shares():
+    rng = np.random.default_rng(4)
+    law = rng.dirichlet(np.ones(5), 1)
+    order = rng.permutation(4_000)
+    picked = drawn(law, np.zeros(4_000, np.int64), order, rng.random(1))[order]
+    for first in (0, 500, 1_111):
+        for size in (50, 700, 2_500):
+            counts = np.bincount(picked[first : first + size], minlength=5)
+            assert np.abs(counts - size * law[0]).max() <= 2 + 2 * math.log(size)
+
+
+def test_cells_without_mass_are_never_drawn():
+    law = np.array([[0.0, 0.3, 0.0, 0.7, 0.0]])
+    picked = drawn(law, np.zeros(5_000, np.int64), np.arange(5_000), np.zeros(1))
+    assert set(picked.tolist()) == {1, 3}
+
+
+# --- swaps --------------------------------------------------------------------------------------
+
+
+def instance(key, rows=300):
+    """Marginals (0,), (0, 1) and (1, 2) of records over (2, 3, 4), and rows drawn badly."""
+    rng = np.random.default_rng(key)
+    records = np.stack([rng.integers(size, size=60) for size in (2, 3, 4)], axis=1).astype(np.int32)
+    columns = np.array([[0, 0], [0, 1], [1, 2]])
+    strides = np.array([[1, 0], [3, 1], [4, 1]])
+    offsets = np.array([0, 2, 8])
+    weights = rng.dirichlet(np.ones(60))
+    cell = offsets[None, :] + (records[:, columns] * strides[None]).sum(axis=2)
+    target = rows * sum(np.bincount(cell[:, c], weights, 20) for c in range(3))
+    chosen = rng.integers(60, size=rows)
+    places, proposals = rng.integers(rows, size=3_000), rng.integers(60, size=3_000)
+    return records, columns, strides, offsets, cell, target, chosen, places, proposals
+
+
+def excess_of(cell, chosen, target):
+    return sum(np.bincount(cell[chosen, c], minlength=20) for c in range(3)) - target
+
+
+@pytest.mark.parametrize("key", range(4))
+def test_swaps_lower_the_squared_error_one_by_one(key):
+    records, columns, strides, offsets, cell, target, chosen, places, proposals = instance(key)
+    excess = excess_of(cell, chosen, target).astype(np.float32)
+    before, accepted = float((excess.astype(float) ** 2).sum()), 0
+    for place, proposal in zip(places[:600], proposals[:600], strict=True):
+        held = chosen.copy()
+        taken = kernels.swap(
+            chosen, records, columns, strides, offsets, excess,
+            np.array([place]), np.array([proposal]),
+        )  # fmt: skip
+        after = float((excess_of(cell, chosen, target) ** 2).sum())
+        held[place] = proposal
+        other = float((excess_of(cell, held, target) ** 2).sum())
+        assert after == pytest.approx(min(before, other), abs=0.05)
+        assert taken in (0, 1)
+        before, accepted = after, accepted + taken
+    assert accepted > 30
+
+
+def test_swaps_keep_rows_and_the_account_of_their_excess():
+    records, columns, strides, offsets, cell, target, chosen, places, proposals = instance(9)
+    excess = excess_of(cell, chosen, target).astype(np.float32)
+    first = float((excess.astype(float) ** 2).sum())
+    kernels.swap(chosen, records, columns, strides, offsets, excess, places, proposals)
+    assert chosen.shape == (300,)
+    assert ((chosen >= 0) & (chosen < 60)).all()
+    np.testing.assert_allclose(excess, excess_of(cell, chosen, target), atol=1e-3)
+    assert float((excess.astype(float) ** 2).sum()) < first / 20
