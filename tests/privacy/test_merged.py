@@ -589,7 +589,9 @@ def test_subclasses_are_refused(method, kind):
         refused(asking(method, tables, tuple(np.zeros(2) for _ in tables)), event)
 
 
-@pytest.mark.parametrize("table", [Lookalike(), None, 1, "01"], ids=["lookalike", "none", "number", "text"])
+@pytest.mark.parametrize(
+    "table", [Lookalike(), None, 1, "01"], ids=["lookalike", "none", "number", "text"]
+)
 @both_methods
 def test_what_is_neither_clique_nor_merged_is_refused(method, table):
     ask = asking(method, ((0,), table), (np.zeros(2), np.zeros(2)))
@@ -891,3 +893,53 @@ def test_refusals_and_the_curator_show_nothing_exact(method):
         asking(method, (*TABLES, ENDS))(curator)
     shown += "".join(traceback.format_exception(caught.value))
     assert str(SECRET) not in shown
+
+
+# -- tables that do not fit at once --------------------------------------------------------------
+
+
+class CountedTables(FakeTables):
+    """Writes down how many cells each pass over the rows was asked for."""
+
+    def __init__(self, table):
+        super().__init__(table)
+        self.passes = []
+
+    def marginals(self, cliques):
+        self.passes.append(sum(math.prod(self.shape[i] for i in clique) for clique in cliques))
+        return super().marginals(cliques)
+
+
+@pytest.mark.parametrize("cache", [0, 20, 10**6])
+def test_chunks_change_no_answer_and_bound_what_is_held(monkeypatch, cache):
+    rng = np.random.default_rng(5)
+    shape, chunk = (3, 4, 5, 2), 12
+    table = rng.integers(0, 9, shape)
+    pairs = list(itertools.combinations(range(4), 2))
+    merged = Merged((1, 2), (codes(0, 0, 1, 1), codes(0, 1, 1, 1, 0)))
+    tables = [(0, 1), (1, 2), merged, (1, 2), *pairs, (3,), (0,), ()]
+    references = [np.full(each.shape, 2.3) if each is merged else np.full([shape[i] for i in each], 2.3)
+                  for each in tables]  # fmt: skip
+    plain = [each for each in tables if each is not merged]
+    synthetic = [rng.multinomial(50, np.ones(size) / size).reshape([shape[i] for i in each])
+                 for each in plain for size in [math.prod(shape[i] for i in each)]]  # fmt: skip
+    event = Gaussian(3.0, step=4, changes=100)
+    answers = []
+    for cells, room in ((chunk, cache), (10**9, 10**9)):
+        monkeypatch.setattr(curator_module, "_CHUNK_CELLS", cells)
+        monkeypatch.setattr(curator_module, "_CACHE_CELLS", room)
+        counts, noise = CountedTables(table), StillNoise()
+        charges = FakeCharges(look=event, worst=Laplace(2.0, 4), pick=Selection(9, 16, 3))
+        asked = Curator(counts, charges, Relation.ADD_REMOVE, noise)
+        measured = asked.measure("look", tables)
+        off = asked.excesses("look", tables, references, [0.7] * len(tables))
+        worst = asked.worst_error("worst", plain, synthetic, 50)
+        variations = asked.total_variations("look", plain, synthetic, 50)
+        wanted = [references[tables.index(each)] for each in plain]
+        picked = asked.select_marginals("pick", plain, wanted, [0.0] * len(plain))
+        assert len(noise.log) == 5, "one draw for each request, however it was counted"
+        if room < 10**6:
+            assert max(counts.passes) <= max(chunk, 20), "the largest table has 20 cells"
+        answers.append((*measured, off, worst, variations, picked))
+    for one, other in zip(*answers, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -12,7 +12,7 @@ to the grid 1/`GRID`, which is post-processing of public values, so sensitivitie
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -58,6 +58,8 @@ VARIATION_GRID = 2
 """Sums of absolute errors are multiples of half a row: coarse enough to be accounted exactly."""
 
 _CACHE_CELLS = 32_000_000
+# Exact cells beyond the cache that are held at once.
+_CHUNK_CELLS = 8_000_000
 # Rows that a reference may speak of: far above any table, far below what int64 holds on the grid.
 _LARGEST = 2.0**50
 
@@ -161,13 +163,15 @@ class Curator:
             lambda e: e.step >= 1 and e.changes >= changes,
             f"{len(tables)} marginal tables, which move {changes} cells by 1",
         )
-        exact = self._exact_tables(tables)
-        flat = np.concatenate([table.reshape(-1) for table in exact])
+        shapes = [self._shape(each) for each in tables]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        flat = np.empty(int(ends[-1]), np.int64)
+        for end, table in zip(ends, self._exact_tables(tables), strict=True):
+            flat[end - table.size : end] = table.reshape(-1)
         noisy = self._guarded(lambda: self._noise.gaussian(flat, drawn.sigma))
-        ends = np.cumsum([table.size for table in exact])[:-1]
         return tuple(
-            part.reshape(table.shape)
-            for part, table in zip(np.split(noisy, ends), exact, strict=True)
+            part.reshape(shape)
+            for part, shape in zip(np.split(noisy, ends[:-1]), shapes, strict=True)
         )
 
     def excesses(
@@ -265,12 +269,11 @@ class Curator:
             lambda e: e.sensitivity >= sensitivity and e.k <= len(cliques),
             f"{len(cliques)} L1 scores, which move by {sensitivity}/{GRID}",
         )
-        tables = self._exact(cliques)
         scores = np.array(
             [
                 w * (int(np.abs(GRID * table - _on_grid(ref)).sum()) - round(GRID * penalty))
                 for table, ref, penalty, w in zip(
-                    tables, references, penalties, weights, strict=True
+                    self._exact_tables(cliques), references, penalties, weights, strict=True
                 )
             ],
             dtype=np.int64,
@@ -501,7 +504,7 @@ class Curator:
         drawn = self._draw(purpose, Laplace, None, lambda e: True, "the worst error")
         n = self._n()
         worst = 0
-        for table, fixed in zip(self._exact(cliques), synthetic, strict=True):
+        for table, fixed in zip(self._exact_tables(cliques), synthetic, strict=True):
             worst = max(worst, int(np.abs(size * table - n * fixed).max(initial=0)))
         exact = np.array([-(-drawn.l1 * worst // size)], dtype=np.int64)
         return int(self._guarded(lambda: self._noise.laplace(exact, drawn.scale))[0])
@@ -526,7 +529,7 @@ class Curator:
         n = self._n()
         sums = [
             int(np.abs(size * table - n * fixed).sum())
-            for table, fixed in zip(self._exact(cliques), synthetic, strict=True)
+            for table, fixed in zip(self._exact_tables(cliques), synthetic, strict=True)
         ]
         exact = np.array([-(-VARIATION_GRID * s // size) for s in sums], dtype=np.int64)
         return self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))
@@ -572,12 +575,33 @@ class Curator:
             fresh[clique] if clique in fresh else reveal(self._cache[clique]) for clique in cliques
         ]
 
-    def _exact_tables(self, tables: Sequence[Clique | Merged]) -> list[Counts]:
-        whole = self._exact([_clique(each) for each in tables])
-        return [
-            Merged.table(each, table) if isinstance(each, Merged) else table
-            for each, table in zip(tables, whole, strict=True)
-        ]
+    def _exact_tables(self, tables: Sequence[Clique | Merged]) -> Iterator[Counts]:
+        """Exact tables, whole or merged, one after the other; few are held beyond the cache."""
+        for part in self._parts([_clique(each) for each in tables]):
+            whole = self._exact([_clique(each) for each in tables[part]])
+            for each, table in zip(tables[part], whole, strict=True):
+                yield Merged.table(each, table) if isinstance(each, Merged) else table
+
+    def _parts(self, cliques: Sequence[Clique]) -> list[slice]:
+        """All at once where the cache takes them, otherwise runs of at most `_CHUNK_CELLS` cells.
+
+        Every run is a pass over the rows. A table that is larger by itself is a run.
+        """
+        missing = [clique for clique in dict.fromkeys(cliques) if clique not in self._cache]
+        sizes = {clique: math.prod(self.shape[i] for i in clique) for clique in missing}
+        if self._cached_cells + sum(sizes.values()) <= _CACHE_CELLS:
+            return [slice(0, len(cliques))]
+        parts: list[slice] = []
+        held: set[Clique] = set()
+        start = cells = 0
+        for at, clique in enumerate(cliques):
+            more = 0 if clique in held else sizes.get(clique, 0)
+            if at > start and cells + more > _CHUNK_CELLS:
+                parts.append(slice(start, at))
+                held, start, cells, more = set(), at, 0, sizes.get(clique, 0)
+            held.add(clique)
+            cells += more
+        return [*parts, slice(start, len(cliques))]
 
     def _occupied(self, cliques: Sequence[Clique]) -> Occupied:
         """The occupied cells of a workload; asked of the source once."""
