@@ -1,12 +1,15 @@
-"""Without JAX and mbi: what needs them says so, and names the extra, before anything is spent."""
+"""A lean base install: JAX and mbi are extras, and what needs them says so before anything is spent."""
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from understudy.game.methods import METHODS
 
+PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 REFERENCE = {"aim", "mst"}
 # Stands in for an environment without them: nobody finds these packages.
 WITHOUT = """
@@ -31,6 +34,19 @@ def fresh(code, folder):
     )  # fmt: skip
 
 
+def names(requirements):
+    return {text.split("==")[0].split(">")[0].split("[")[0] for text in requirements}
+
+
+def test_the_extras_hold_what_the_base_does_not():
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert not names(project["dependencies"]) & {"jax", "mbi", "optax"}
+    assert names(extras["reference"]) == {"mbi", "jax"}
+    assert names(extras["nets"]) == {"jax", "optax"}
+    assert names(extras["reference"]) | names(extras["nets"]) <= names(extras["dev"])
+
+
 RELEASE = """
 import understudy as us
 from understudy import demo
@@ -49,7 +65,7 @@ with us.Ledger("ledger.db") as ledger:
 """
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_methods_without_the_extras(method, tmp_path):
     done = fresh(RELEASE.replace("METHOD", method), tmp_path)
     assert done.returncode == 0, done.stderr
