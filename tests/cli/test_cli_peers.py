@@ -137,6 +137,22 @@ def test_what_a_process_used_is_what_the_system_says(tmp_path):
     assert wrong["why"] == "exit code 1: no such thing"
 
 
+def test_memory_of_the_one_who_asks_is_not_counted(tmp_path):
+    """The kernel charges a child with what its parent held at the fork; ours must be small."""
+    large = bytearray(600_000_000)
+    large[::4096] = b"1" * len(large[::4096])
+    used = _measured([sys.executable, "-c", "pass"], tmp_path, 60)
+    assert len(large) > 0
+    assert used["why"] is None
+    assert used["memory_mb"] < 100
+
+
+def test_a_command_that_is_not_there_is_said(tmp_path):
+    used = _measured([str(tmp_path / "nothing")], tmp_path, 60)
+    assert "could not be started" in used["why"]
+    assert "nothing" in used["why"]
+
+
 def test_children_are_stopped_and_counted_with_their_parent(tmp_path):
     marker = tmp_path / "alive"
     child = f"import time, pathlib\ntime.sleep(3)\npathlib.Path({str(marker)!r}).touch()"

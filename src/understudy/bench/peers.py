@@ -13,11 +13,9 @@ from __future__ import annotations
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,6 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 _SCRIPTS = Path(__file__).parent / "rivals"
+_LAUNCH = Path(__file__).parent / "launch.py"
 _SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -264,36 +263,31 @@ def _said(path: Path) -> dict[str, Any]:
 
 
 def _measured(command: Sequence[str], folder: Path, limit: float) -> dict[str, Any]:
-    """Run a command to its end or the limit; what the kernel says it used, children included."""
+    """Run a command to its end or the limit; what the kernel says it used, children included.
+
+    A small process of its own starts it: see `understudy.bench.launch`.
+    """
     settings = {**os.environ, **dict.fromkeys(_SINGLE, "1")}
-    begun = time.monotonic()
+    usage = folder / "usage.json"
+    launch = [sys.executable, "-I", "-S", str(_LAUNCH), str(usage), str(limit), *command]
     with (folder / "out.txt").open("wb") as out, (folder / "err.txt").open("wb") as err:
         process = subprocess.Popen(
-            command, stdout=out, stderr=err, cwd=folder, env=settings, start_new_session=True
+            launch, stdout=out, stderr=err, cwd=folder, env=settings, start_new_session=True
         )
-        why: str | None = None
         try:
-            while True:
-                pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-                if pid:
-                    break
-                if why is None and time.monotonic() - begun > limit:
-                    why = f"longer than {limit:g} seconds"
-                    os.killpg(process.pid, signal.SIGKILL)
-                time.sleep(0.05)
+            process.wait()
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            process.terminate()  # it ends the run, then itself
             process.wait()
             raise
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if why is None and process.returncode:
-        why = f"exit code {process.returncode}: {_last(folder / 'err.txt')}"
-    return {
-        "cpu": usage.ru_utime + usage.ru_stime,
-        "memory_mb": usage.ru_maxrss / (1024 if sys.platform != "darwin" else 2**20),
-        "wall": time.monotonic() - begun,
-        "why": why,
-    }
+    if process.returncode:
+        why = f"it could not be started: {_last(folder / 'err.txt')}"
+        return {"cpu": 0.0, "memory_mb": 0.0, "wall": 0.0, "why": why}
+    used = json.loads(usage.read_text(encoding="utf-8"))
+    why = f"longer than {limit:g} seconds" if used["late"] else None
+    if why is None and used["code"]:
+        why = f"exit code {used['code']}: {_last(folder / 'err.txt')}"
+    return {key: used[key] for key in ("cpu", "memory_mb", "wall")} | {"why": why}
 
 
 def floor(work: Work, times: int = 3) -> tuple[float, float]:
