@@ -11,6 +11,7 @@ from numba import njit
 __all__ = ["balance", "draw", "multiply", "solve", "swap", "weigh"]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
+_TILT = 60.0
 
 
 @njit(cache=True)
@@ -37,7 +38,8 @@ def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
     """Fill m with the solution of m + ease·ln(m/base) = y + ν, Σm = total; return ν.
 
     Cell by cell m = ease·ω(ln(base/ease) + (y + ν)/ease); Newton's method on ν, whose sum is convex
-    and increasing. Cells without base stay empty.
+    and increasing. Cells without base stay empty; others that rounding would empty get e^−60 of their
+    base, for an empty cell is never filled again.
     """
     shift = 0.0
     for _ in range(60):
@@ -56,6 +58,9 @@ def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
         if abs(gap) < 1e-7 * total or slope <= 0.0:
             break
         shift += gap / slope
+    for i in range(y.size):
+        if m[i] < 1e-200 and log_base[i] != -np.inf:
+            m[i] = math.exp(max(log_base[i] - _TILT, -500.0))
     return shift
 
 
