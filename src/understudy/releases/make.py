@@ -106,8 +106,9 @@ def prepare(
         chosen = named_method("fem", **(parameters or {}))
     families = () if resolved.plain else resolved.families
     design = Design(
-        schema.shape, resolved.cliques, resolved.weights, relation, rows_public, families
-    )
+        schema.shape, resolved.cliques, resolved.weights, relation, rows_public, families,
+        tuple(column.name for column in schema.modelled),
+    )  # fmt: skip
     require_classes(chosen, design)
     chosen.check(design)
 

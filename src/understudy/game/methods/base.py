@@ -28,6 +28,12 @@ class Design:
     relation: Relation
     rows: int | None
     families: tuple[Family, ...] = ()
+    names: tuple[str, ...] = ()
+    """Names of the columns, for messages; may be left out."""
+
+    def column(self, position: int) -> str:
+        """How a message calls a column: by name, otherwise by position."""
+        return repr(self.names[position]) if self.names else f"at position {position}"
 
     def problem(self, rows: int) -> Problem:
         """The problem once a public number of rows is known."""

@@ -74,14 +74,22 @@ class MaxEnt:
         sizes = {pair: math.prod(design.shape[i] for i in pair) for pair in closure}
         cells = sum(sizes.values())
         if cells > _MOST_CELLS or max(sizes.values(), default=0) > _MOST_TABLE:
-            widest = sorted(range(len(design.shape)), key=lambda i: -design.shape[i])[:3]
-            columns = ", ".join(f"{i} ({design.shape[i]:,} values)" for i in sorted(widest))
-            fits = max(1, int(len(closure) * _MOST_CELLS / max(cells, 1)))
+            held = {i for pair in closure for i in pair}
+            widest = sorted(held, key=lambda i: (-design.shape[i], i))[:3]
+            columns = ", ".join(
+                f"{design.column(i)} ({design.shape[i]:,} values)"
+                for i in widest
+                if 10 * design.shape[i] >= design.shape[widest[0]]
+            )
+            fits = self._fitting(design, sizes)
+            select = (
+                f", or keep only the pairs that matter most: --set pairs={fits}" if fits else ""
+            )
             raise InputError(
                 f"method = maxent: the {len(closure):,} pairs of the workload have {cells:,} cells, "
-                f"more than {_MOST_CELLS:,} in all or {_MOST_TABLE:,} in one; give the largest columns "
-                f"(positions {columns}) fewer bins or categories, leave them out of the workload, or "
-                f"keep only the pairs that matter most: --set pairs={fits}"
+                f"the largest {max(sizes.values()):,}, where {_MOST_CELLS:,} in all and "
+                f"{_MOST_TABLE:,} in one fit; give the columns with most values fewer bins or "
+                f"categories: {columns}, leave them out of the workload{select}"
             )
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
@@ -170,6 +178,17 @@ class MaxEnt:
         if self.pairs is not None and len(pairs) > self.pairs:
             pairs = sorted(sorted(pairs, key=lambda p: (-wanted[p], p))[: self.pairs])
         return tuple(pairs)
+
+    def _fitting(self, design: Design, sizes: dict[Clique, int]) -> int:
+        """How many pairs fit, taken in the order in which they would be kept."""
+        wanted = _pair_weights(design)
+        cells = fits = 0
+        for pair in sorted(sizes, key=lambda p: (-wanted[p], p)):
+            cells += sizes[pair]
+            if cells > _MOST_CELLS or sizes[pair] > _MOST_TABLE:
+                break
+            fits += 1
+        return fits
 
     def _split(
         self, design: Design, rho: Fraction, closure: tuple[Clique, ...]
