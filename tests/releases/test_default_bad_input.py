@@ -48,7 +48,7 @@ def table_of(sizes: tuple[int, ...], rows: int) -> pa.Table:
 
 
 def charges_after(tmp_path, table, schema, *, match: str, **choices) -> str:
-    """Release against a ledger, which must fail; what was said, after a look that nothing is charged."""
+    """Release against a ledger, which must fail without a charge; returns what was said."""
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.open_dataset("t", Budget.of(5, "1e-6"))
         with pytest.raises(InputError, match=match) as caught:
