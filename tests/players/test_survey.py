@@ -1,0 +1,306 @@
+"""The survey and its weighted records: contracts, quanta, and what steers."""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from understudy.errors import BudgetExhausted, InputError, PrivacyError
+from understudy.game import play
+from understudy.game.methods import Design, MaxEnt
+from understudy.players.base import Measured
+from understudy.players.data import Particles
+from understudy.players.query import Survey
+from understudy.privacy import accounting
+from understudy.privacy.cost import Plan
+from understudy.privacy.curator import Curator
+from understudy.privacy.merged import Merged
+from understudy.privacy.noise import SeededNoise
+from understudy.privacy.relation import Relation
+from understudy.privacy.sensitive import Sensitive
+from understudy.queries import counts
+from understudy.testing import (
+    StrictCharges,
+    TinyCounts,
+    check_method,
+    data_player_checks,
+    query_player_checks,
+    tiny_design,
+)
+
+CASES = [
+    pytest.param(Relation.ADD_REMOVE, None, id="add-remove-private-n"),
+    pytest.param(Relation.ADD_REMOVE, 30, id="add-remove-public-n"),
+    pytest.param(Relation.REPLACE, 30, id="replace"),
+]
+TINY = [(2,), (1,), (1, 5), (2, 2), (1, 1), (3, 2, 1, 2)]
+WIDE = (40, 50, 3, 2)
+
+
+def planned(shape, relation=Relation.ADD_REMOVE, rows=30, rho=Fraction(1), order=2, **settings):
+    method = MaxEnt(records=1_000, **settings)
+    design = tiny_design(shape, relation, rows, order)
+    method.check(design)
+    return method, design, Plan(method.charges(design, rho))
+
+
+# --- conformance --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("relation", "rows"), CASES)
+@pytest.mark.parametrize("shape", [*TINY, WIDE], ids=str)
+def test_the_query_player_conforms(shape, relation, rows):
+    for rho, order in ((Fraction(1, 100), 2), (Fraction(4), 3)):
+        method, design, plan = planned(shape, relation, rows, rho, order)
+        for kept in query_player_checks(
+            lambda method=method, design=design, plan=plan: method.players(design, plan)[0],
+            plan,
+            problem=design.problem(rows or 30),
+            relation=relation,
+            rows_public=rows,
+        ):
+            kept()
+
+
+@pytest.mark.parametrize(
+    "kept", data_player_checks(lambda problem: Particles(1_000), kinds=("tables", "cells")), ids=str
+)
+def test_the_data_player_conforms(kept):
+    kept()
+
+
+def test_the_pairing_conforms_at_tiny_shapes():
+    """Both relations, private and public n, on a real ledger; same releases, same model."""
+    assert check_method(MaxEnt(records=1_000), shapes=((2,), (1,), (1, 5), (2, 2))) > 20
+
+
+# --- what is asked ------------------------------------------------------------------------------
+
+
+class Codes:
+    """Exact counts of encoded rows, sealed."""
+
+    def __init__(self, codes, shape):
+        self._codes, self.shape = [np.asarray(c, np.uint16) for c in codes], tuple(shape)
+
+    def rows(self):
+        return Sensitive(self._codes[0].size)
+
+    def marginals(self, cliques):
+        return Sensitive(tuple(counts(self._codes, self.shape, cliques)))
+
+
+class Asked:
+    """A curator that writes down what it was asked: (question, purpose, tables)."""
+
+    def __init__(self, curator):
+        self._curator, self.log = curator, []
+
+    def __getattr__(self, name):
+        def ask(purpose, tables, *args):
+            self.log.append((name, purpose, list(tables)))
+            return getattr(self._curator, name)(purpose, tables, *args)
+
+        return ask
+
+
+def chained(shape, rows, key=0):
+    """Every column follows the one before, so that pairs have something to say."""
+    rng = np.random.default_rng(key)
+    codes = [rng.integers(shape[0], size=rows)]
+    for before, size in itertools.pairwise(shape):
+        follows = codes[-1] * size // before
+        codes.append(np.where(rng.random(rows) < 0.6, follows, rng.integers(size, size=rows)))
+    return codes
+
+
+def asked(shape, rows, rho, relation=Relation.ADD_REMOVE, order=2, noise=1, **settings):
+    method, design, plan = planned(shape, relation, rows, rho, order, **settings)
+    account = StrictCharges(plan)
+    real = Curator(Codes(chained(shape, rows), shape), account, relation, SeededNoise(noise), rows)
+    curator = Asked(real)
+    query, data = method.players(design, plan)
+    play(design.problem(rows), query, data, curator, np.random.default_rng(0))
+    return curator.log, account, plan, query
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+@pytest.mark.parametrize("quanta", [1, 2, 24])
+@pytest.mark.parametrize(("shape", "order"), [((2, 2), 2), (WIDE, 2), ((3, 4, 2, 5), 3)], ids=str)
+def test_quanta_and_slots_are_never_exceeded(shape, order, quanta, relation):
+    log, account, plan, query = asked(shape, 2_000, Fraction(1, 50), relation, order, quanta=quanta)
+    again = [tables for _, purpose, tables in log if purpose == Survey.AGAIN]
+    assert len(again) == plan[Survey.AGAIN].times
+    assert all(1 <= len(tables) <= quanta for tables in again)
+    for _, purpose, tables in log:
+        event = plan[purpose].event
+        moved = 1 if purpose in (Survey.LOOK, Survey.HIGHER) else relation.changed_cells
+        assert len(tables) * moved <= event.changes
+    looks = [len(tables) for name, _, tables in log if name == "excesses"]
+    assert max(looks) <= max(len(query.slots), len(query.higher))
+    assert [purpose for purpose, _ in account.charged] == [purpose for _, purpose, _ in log]
+
+
+def test_every_quantum_is_used_where_there_are_enough_tables():
+    log, *_ = asked((3, 4, 2, 5), 2_000, Fraction(1, 50), order=3)
+    again = [tables for _, purpose, tables in log if purpose == Survey.AGAIN]
+    assert {len(tables) for tables in again} == {24}
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 2, 5), (40, 50, 30)], ids=str)
+def test_round_by_round(shape):
+    """Columns, pairs, then looks and what they lead to; larger tables at the last look."""
+    log, _, plan, _ = asked(shape, 2_000, Fraction(1, 50), order=3)
+    names = [(name, purpose) for name, purpose, _ in log if "one-way" not in purpose]
+    look, again = ("excesses", Survey.LOOK), ("measure", Survey.AGAIN)
+    rounds = plan[Survey.LOOK].times
+    assert names == [
+        ("measure", Survey.PAIRS),
+        *[look, again] * (rounds - 1),
+        look,
+        ("excesses", Survey.HIGHER),
+        again,
+    ]
+    columns = [c for _, purpose, tables in log if "one-way" in purpose for c in tables]
+    assert sorted(columns) == [(i,) for i in range(len(shape))]
+    (pairs,) = [tables for _, purpose, tables in log if purpose == Survey.PAIRS]
+    cliques = [getattr(table, "clique", table) for table in pairs]
+    assert cliques == list(itertools.combinations(range(len(shape)), 2))
+
+
+def test_pairs_that_noise_would_drown_are_merged():
+    """n/σ rows per cell decide, both public: whole at a large ρ, merged at a small one."""
+
+    def pairs(rho):
+        log, *_ = asked(WIDE, 2_000, rho)
+        (tables,) = [tables for _, purpose, tables in log if purpose == Survey.PAIRS]
+        return tables
+
+    assert not any(isinstance(table, Merged) for table in pairs(Fraction(100)))
+    small = pairs(Fraction(1, 10_000))
+    assert [type(t) for t in small if getattr(t, "clique", t) == (0, 1)] == [Merged]
+    assert small[0].shape < WIDE[:2]
+
+
+def test_repeated_tables_are_averaged_with_the_noise_that_is_left():
+    released = []
+
+    class Watched(Survey):
+        def play(self, problem, curator, view, round):
+            answers = Survey.play(self, problem, curator, view, round)
+            released.append(answers)
+            return answers
+
+    method, design, plan = planned((2, 2), rows=500, rho=Fraction(1, 10), quanta=12)
+    query, data = method.players(design, plan)
+    watched = Watched(*(getattr(query, name) for name in query.__dataclass_fields__))
+    curator = Asked(
+        Curator(
+            Codes(chained((2, 2), 500), (2, 2)),
+            StrictCharges(plan),
+            design.relation,
+            SeededNoise(3),
+            500,
+        )
+    )
+    play(design.problem(500), watched, data, curator, np.random.default_rng(0))
+    sigma = plan[Survey.AGAIN].event.sigma
+    asked_for = [tables for _, purpose, tables in curator.log if purpose == Survey.AGAIN]
+    for answers, tables in zip(released[2:], asked_for, strict=True):
+        times = [tables.count(answer.clique) for answer in answers]
+        assert sum(times) == 12 == len(tables)
+        assert [a.sigma for a in answers] == pytest.approx([sigma / t**0.5 for t in times])
+
+
+# --- the plan -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+@pytest.mark.parametrize("rho", [Fraction(1, 1000), Fraction(2, 7), Fraction(50)], ids=str)
+def test_the_plan_uses_the_whole_budget_and_all_of_it_is_drawn(rho, relation):
+    for shape, order in (((3,), 1), ((2, 3), 2), ((3, 4, 2, 5), 3)):
+        _, account, plan, _ = asked(shape, 500, rho, relation, order)
+        cost = accounting.total_rho(plan)
+        assert cost <= rho
+        assert float(cost / rho) == pytest.approx(1.0, abs=1e-9)
+        assert sum(accounting.rho(event) for _, event in account.charged) == cost
+
+
+def curator_for(plan, design):
+    rows = [tuple(0 for _ in design.shape)] * 30
+    return Curator(
+        TinyCounts(design.shape, rows),
+        StrictCharges(plan),
+        design.relation,
+        SeededNoise(1),
+        design.rows,
+    )
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+def test_a_player_that_takes_more_than_its_plan_is_stopped(relation):
+    method, design, plan = planned((3, 2, 2), relation, order=3)
+    query, data = method.players(design, plan)
+
+    def played(greedy):
+        return play(
+            design.problem(30), greedy, data, curator_for(plan, design), np.random.default_rng(0)
+        )
+
+    played(query)
+    with pytest.raises(BudgetExhausted):
+        played(replace(query, again=query.again + 1))
+    for greedy in (
+        replace(query, quanta=query.quanta + 1),
+        replace(query, slots=query.slots * 2),
+        replace(query, higher=query.higher * 2),
+        replace(query, pairs=query.pairs * 2),
+    ):
+        with pytest.raises(PrivacyError):
+            played(greedy)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (MaxEnt(records=999), "records = 999"),
+        (MaxEnt(records=10**8), "records = 100000000"),
+        (MaxEnt(quanta=0), "quanta = 0"),
+        (MaxEnt(pairs=0), "pairs = 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(method, message):
+    with pytest.raises(InputError, match=message):
+        method.check(tiny_design((2, 3), rows=10))
+
+
+def test_pairs_that_do_not_fit_in_memory_are_refused_with_a_remedy():
+    design = tiny_design((10_000, 9_000, 2), rows=10)
+    with pytest.raises(InputError, match=r"3 pairs of the workload have 90,038,000 cells") as e:
+        MaxEnt().check(design)
+    assert "10,000 values" in str(e.value)
+
+
+def test_fewer_pairs_are_those_that_most_of_the_workload_holds():
+    cliques = ((0, 1, 2), (1, 2, 3), (2, 3))
+    design = Design((2,) * 4, cliques, (1.0, 2.0, 4.0), Relation.ADD_REMOVE, 100)
+    plan = Plan(MaxEnt(pairs=2).charges(design, Fraction(1)))
+    query, _ = MaxEnt(pairs=2).players(design, plan)
+    assert query.pairs == ((1, 2), (2, 3))  # weights 3 and 6
+    assert plan[Survey.PAIRS].event.changes == 2
+
+
+def test_released_tables_only_reach_the_records():
+    """Answers of other kinds, and none at all, leave the state as it is but for the key."""
+    problem = tiny_design((2, 3)).problem(40)
+    data = Particles(1_000)
+    state = data.respond(problem, data.start(problem), (), np.random.default_rng(0))
+    assert state[0] == ()
+    table = Measured((0,), np.array([30, 10]), 1.0)
+    state = data.respond(problem, state, (table, "something else"), np.random.default_rng(0))
+    assert state[0] == (table,)
+    assert data.view(problem, state).model is None
+    assert math.isclose(data.view(problem, state).marginal((0,))[0], 0.75, rel_tol=1e-3)
