@@ -149,9 +149,10 @@ def fit(
         block = blocks[number]
         if block.labels is None:
             return block.refine(rows * table.reshape(-1), rows).reshape(table.shape)
-        cells = _cells(block.labels, np.indices(table.shape))
-        current = np.zeros(block.y.size)
-        np.add.at(current, cells.reshape(-1), rows * table.reshape(-1))
+        cells = _grid(block.labels)
+        flat = rows * np.ascontiguousarray(table).reshape(-1)
+        current = np.empty(block.y.size)
+        kernels.weigh(cells.reshape(-1), flat, current)
         return block.refine(current, rows)[cells]
 
     for _ in range(effort.tree_sweeps):
@@ -301,6 +302,14 @@ def _cells(labels: tuple[Labels, ...], codes: Any) -> NDArray[np.int64]:
     cell = np.zeros(np.shape(codes[0]), np.int64)
     for label, code in zip(labels, codes, strict=True):
         cell = cell * (int(label.max()) + 1) + label[code]
+    return cell
+
+
+def _grid(labels: tuple[Labels, ...]) -> NDArray[np.int64]:
+    """The merged cell of every cell of the whole table."""
+    cell = np.zeros((), np.int64)
+    for label in labels:
+        cell = cell[..., None] * (int(label.max()) + 1) + label
     return cell
 
 

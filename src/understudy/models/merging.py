@@ -62,9 +62,11 @@ def pair_labels(shares: tuple[Table, ...], cells: float) -> tuple[Labels, ...] |
 def merge(table: Table, labels: tuple[Labels, ...]) -> Table:
     """Sum a table over merged values."""
     for axis, label in enumerate(labels):
-        if label.size == int(label.max()) + 1 and (np.diff(label) > 0).all():
+        size = int(label.max()) + 1
+        if label.size == size and (np.diff(label) > 0).all():
             continue
-        summed = np.zeros((int(label.max()) + 1, *np.delete(table.shape, axis)))
-        np.add.at(summed, label, np.moveaxis(table, axis, 0))
-        table = np.moveaxis(summed, 0, axis)
+        moved = np.moveaxis(table, axis, 0)
+        order = np.argsort(label, kind="stable")
+        starts = np.searchsorted(label[order], np.arange(size))
+        table = np.moveaxis(np.add.reduceat(moved[order], starts, axis=0), 0, axis)
     return np.ascontiguousarray(table)

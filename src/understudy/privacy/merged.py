@@ -59,7 +59,8 @@ class Merged:
             size = int(labels.max()) + 1
             if size == labels.size and (labels[1:] > labels[:-1]).all():
                 continue
-            summed = np.zeros((size, *np.delete(merged.shape, axis)), merged.dtype)
-            np.add.at(summed, labels, np.moveaxis(merged, axis, 0))
-            merged = np.moveaxis(summed, 0, axis)
+            order = np.argsort(labels, kind="stable")
+            starts = np.searchsorted(labels[order], np.arange(size))
+            moved = np.moveaxis(merged, axis, 0)[order]
+            merged = np.moveaxis(np.add.reduceat(moved, starts, axis=0), 0, axis)
         return np.ascontiguousarray(merged)

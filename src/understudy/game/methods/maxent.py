@@ -7,7 +7,8 @@ there (`understudy.players.query.survey`). The data player fits weighted records
 
 One public rule divides ρ. Let J be the number of pairs, K their mean number of cells and σ the noise if
 all were measured with share 0.45. What a cell can tell is n/(Kσ): pairs get 0.45·min(1, 3n/(Kσ)), looks
-0.04, higher-order looks 0.01 where the workload has larger tables, measuring again 0.41, and one-way
+0.04, higher-order looks 0.01 where the workload has larger tables, measuring again 0.41 (in one round,
+or in two where most pairs are too large to be seen whole), and one-way
 tables the rest, divided between columns by (weight · values)^½ in steps of two. Where n is private the
 rule takes 20 000 for it.
 """
@@ -22,8 +23,9 @@ from itertools import combinations
 from typing import Any
 
 from understudy.errors import InputError
+from understudy.game.forecast import Errors, Knowledge, expected, seen
 from understudy.game.methods.base import Design, Forecast
-from understudy.players.base import Clique
+from understudy.players.base import Clique, Model
 from understudy.players.data import Particles
 from understudy.players.query import Slot, Survey, Tier
 from understudy.privacy.budget import split
@@ -40,7 +42,6 @@ _LEARNABLE = 3.0
 # Pairs with more cells than this times n/σ are looked at in two merged forms as well.
 _BIG = 4.0
 _MERGED = (1.0, 0.125)
-_ROUNDS = 2
 # Tables of more columns that are looked at; more would drown each other's answers in noise.
 _MOST_HIGHER = 2_000
 # Cells of all pairs together, and of one: what is counted, kept and compared in memory.
@@ -52,9 +53,9 @@ _MOST_TABLE = 20_000_000
 class MaxEnt:
     """Public settings of the default method."""
 
-    records: int = 200_000
+    records: int = 400_000
     """Weighted records of the final model."""
-    quanta: int = 24
+    quanta: int = 30
     """Measurements that every adaptive round places."""
     pairs: int | None = None
     """At most this many pairs, those that most of the workload holds; None: all."""
@@ -100,7 +101,8 @@ class MaxEnt:
         if not closure:
             return _one_way_charges(design, rho, weights)
         part = self._split(design, rho, closure)
-        again = part["again"] / _ROUNDS
+        rounds = self._rounds(design, closure, part["again"])
+        again = part["again"] / rounds
         slots, higher = self._slots(design, closure, _sigma(again, self.quanta, design))
         charges = [*_one_way_charges(design, part["one"], weights)]
         charges.append(
@@ -110,13 +112,13 @@ class MaxEnt:
             )
         )
         step = relation.marginal_l1()
-        look = Gaussian.within(part["look"] / _ROUNDS, step=step, changes=len(slots))
-        charges.append(Charge(Survey.LOOK, look, _ROUNDS))
+        look = Gaussian.within(part["look"] / rounds, step=step, changes=len(slots))
+        charges.append(Charge(Survey.LOOK, look, rounds))
         if higher:
             event = Gaussian.within(part["higher"], step=step, changes=len(higher))
             charges.append(Charge(Survey.HIGHER, event))
         quantum = Gaussian.within(again, changes=relation.marginal_l2_squared(self.quanta))
-        charges.append(Charge(Survey.AGAIN, quantum, _ROUNDS))
+        charges.append(Charge(Survey.AGAIN, quantum, rounds))
         return tuple(charges)
 
     def players(self, design: Design, plan: Plan) -> tuple[Survey, Particles]:
@@ -143,7 +145,7 @@ class MaxEnt:
             self.quanta,
             again,
             weights,
-            _ROUNDS,
+            plan[Survey.AGAIN].times,
         )
         return survey, data
 
@@ -153,8 +155,10 @@ class MaxEnt:
         closure = self._closure(design)
         cells = sum(math.prod(design.shape[i] for i in pair) for pair in closure)
         blocks = len(closure) + len(design.shape)
-        records = min(self.records, max(20_000, 4 * rows))
-        merged = f"; the worst {_ROUNDS} × {self.quanta} tables again" if closure else ""
+        records = min(self.records, max(20_000, 8 * rows))
+        merged = ""
+        if closure:
+            merged = f"; the worst {plan[Survey.AGAIN].times} × {self.quanta} tables again"
         return Forecast(
             noise,
             f"all {len(design.shape)} columns and {len(closure)} pairs are measured{merged}; "
@@ -162,7 +166,18 @@ class MaxEnt:
             2.5e8 + 40.0 * rows * len(design.shape) + 2.0 * records * (blocks + 5 * len(design.shape))
             + 60.0 * cells,
             2.5 + 1e-8 * rows * blocks + 6e-8 * records * blocks + 1.5e-5 * min(cells, 2_000_000),
+            self.errors(design, plan, rows),
         )  # fmt: skip
+
+    def errors(
+        self, design: Design, plan: Plan, rows: int, model: Model | None = None
+    ) -> Errors:
+        """Expected errors from the plan's noise; with a released model, from what it shows as well."""
+        knowledge = self._knowledge(design, plan)
+        released = None
+        if model is not None:
+            released = seen(design.shape, model.marginal, tuple(knowledge.pairs), rows)
+        return expected(design.shape, design.cliques, design.weights, rows, knowledge, released)
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
         """None: how far the model is from the data depends on the data."""
@@ -178,6 +193,22 @@ class MaxEnt:
         if self.pairs is not None and len(pairs) > self.pairs:
             pairs = sorted(sorted(pairs, key=lambda p: (-wanted[p], p))[: self.pairs])
         return tuple(pairs)
+
+    def _knowledge(self, design: Design, plan: Plan) -> Knowledge:
+        """Deviations of columns and pairs; quanta are thought of as spread over all pairs."""
+        closure = self._closure(design)
+        columns = [math.inf] * len(design.shape)
+        for purpose, positions, _ in _tiers(_column_weights(design), design.shape):
+            for i in positions:
+                columns[i] = _planned(plan, purpose)
+        if not closure:
+            return Knowledge(tuple(columns), {})
+        again = self.quanta * plan[Survey.AGAIN].times / len(closure)
+        precision = _planned(plan, Survey.PAIRS) ** -2 + again * _planned(plan, Survey.AGAIN) ** -2
+        for i, own in enumerate(columns):  # whole pairs tell of their columns as well
+            others = sum(1 / design.shape[sum(p) - i] for p in closure if i in p)
+            columns[i] = (own**-2 + precision * others) ** -0.5
+        return Knowledge(tuple(columns), dict.fromkeys(closure, precision**-0.5))
 
     def _fitting(self, design: Design, sizes: dict[Clique, int]) -> int:
         """How many pairs fit, taken in the order in which they would be kept."""
@@ -202,6 +233,12 @@ class MaxEnt:
         shares = {"one": one, "pairs": max(pairs, 1e-6), "look": _LOOK, "again": _AGAIN}
         return split(rho, {**shares, "higher": higher} if higher else shares)
 
+    def _rounds(self, design: Design, closure: tuple[Clique, ...], rho: Fraction) -> int:
+        """Two rounds of looking where most pairs are too large to be seen whole, otherwise one."""
+        slots, _ = self._slots(design, closure, _sigma(rho, self.quanta, design))
+        big = {slot.clique for slot in slots if slot.cells is not None}
+        return 2 if 2 * len(big) > len(closure) else 1
+
     def _slots(
         self, design: Design, closure: tuple[Clique, ...], sigma: float
     ) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
@@ -209,8 +246,9 @@ class MaxEnt:
         wanted = _pair_weights(design)
         slots: list[Slot] = []
         for pair in closure:
-            slots.append(Slot(pair, None, wanted[pair]))
-            if math.prod(design.shape[i] for i in pair) > _BIG * per_cell:
+            big = math.prod(design.shape[i] for i in pair) > _BIG * per_cell
+            slots.append(Slot(pair, None, wanted[pair], dense=not big))
+            if big:
                 slots += [Slot(pair, share, wanted[pair]) for share in _MERGED]
         weights: Counter[Clique] = Counter()
         for clique, weight in zip(design.cliques, design.weights, strict=True):

@@ -21,11 +21,11 @@ _LEAST = 20_000
 class Particles:
     """Regularised maximum entropy (`understudy.models.fitting`) on at most `records` records.
 
-    While the game goes on half as many are used. Deterministic given the answers and the key that
+    While the game goes on a quarter as many are used. Deterministic given the answers and the key that
     the first round draws.
     """
 
-    records: int = 200_000
+    records: int = 400_000
     tree_cells: int = 100_000
     sweeps: int = 10
 
@@ -38,7 +38,7 @@ class Particles:
         measured, key = state
         if all(len(m.clique) < 2 for m in measured):
             return independent(problem.shape, measured, problem.rows)
-        return self._fit(problem, measured, key, self._records(problem) // 2, self.sweeps // 2 + 1)
+        return self._fit(problem, measured, key, self._records(problem) // 4, self.sweeps // 2 + 1)
 
     def respond(
         self,
@@ -59,7 +59,7 @@ class Particles:
         return fitted.model
 
     def _records(self, problem: Problem) -> int:
-        return max(_LEAST, min(self.records, 4 * problem.rows))
+        return max(_LEAST, min(self.records, 8 * problem.rows))
 
     def _fit(
         self, problem: Problem, measured: tuple[Measured, ...], key: int, records: int, sweeps: int

@@ -33,8 +33,9 @@ Table = NDArray[np.float64]
 # Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
 _WHOLE = 12.0
 _COARSE = 0.2
-_MENDS = 0.8
-"""A measurement with noise σ mends what is beyond 0.8σ, the mean of |N(0, σ²)|."""
+_SPARSE, _DENSE = 0.8, 0.3
+"""A measurement with noise σ mends what is beyond 0.8σ, the mean of |N(0, σ²)|, on a table of which
+little can be seen; beyond 0.3σ where the fit can pool many visible cells."""
 _AGAIN = 0.5
 """The k-th quantum on one table is worth 0.5/k^1.5 of the first."""
 _ONE_WAY = 0.5
@@ -55,11 +56,15 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A table that may be looked at: whole, or merged to `cells`·n/σ cells."""
+    """A table that may be looked at: whole, or merged to `cells`·n/σ cells.
+
+    `dense` says that a whole table has few cells for its rows and the noise.
+    """
 
     clique: Clique
     cells: float | None
     weight: float
+    dense: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +192,8 @@ class Survey:
             tables.append((slot, labels))
             references.append(expected if labels is None else merge(expected, labels))
         asked = [_table(slot.clique, labels) for slot, labels in tables]
-        threshold = _MENDS * self.sigma_again
-        noisy = curator.excesses(purpose, asked, references, [threshold] * len(asked))
+        thresholds = [(_DENSE if slot.dense else _SPARSE) * self.sigma_again for slot, _ in tables]
+        noisy = curator.excesses(purpose, asked, references, thresholds)
         return tables, noisy.astype(np.float64)
 
     def _column_options(
@@ -201,7 +206,7 @@ class Survey:
             seen = float(np.minimum(1.0, problem.rows * shares[i] / sigma).sum())
             after = (sigma**-2 + self.sigma_again**-2) ** -0.5
             options.append(
-                (_ONE_WAY * self.columns[i] * _MENDS * seen * (sigma - after), (i,), None)
+                (_ONE_WAY * self.columns[i] * _SPARSE * seen * (sigma - after), (i,), None)
             )
         return options
 
