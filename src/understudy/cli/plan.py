@@ -12,14 +12,18 @@ from understudy.cli import options, shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
+    from understudy.game.forecast import Errors
     from understudy.privacy.cost import Charge
     from understudy.queries import Workload
     from understudy.releases import Prepared
+    from understudy.schema import Schema
 
-__all__ = ["ASSUMED_ROWS", "plan"]
+__all__ = ["ASSUMED_ROWS", "errors_in_words", "plan"]
 
 ASSUMED_ROWS = 10_000
 """What a forecast assumes of a table whose number of rows is private."""
+
+_WORST_MARGINALS = 3
 
 
 @shell.guarded
@@ -160,11 +164,28 @@ def _show_forecast(console: shell.Console, prepared: Prepared, rows: int | None)
             f"true worst error + {words.percent(margin)} ({words.number(margin * size)} rows), "
             f"{100 * (1 - prepared.beta):g} % confidence",
         ),
+        *errors_in_words(forecast.errors, prepared.schema),
         ("what is measured", forecast.measured),
         ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
         ("time", f"about {words.duration(forecast.seconds)}"),
     ]
     words.facts(console, pairs)
+
+
+def errors_in_words(errors: Errors | None, schema: Schema) -> list[tuple[str, str | Text]]:
+    """What a forecast says of the workload, and of the marginals that fare worst; may be nothing."""
+    if errors is None or not errors.marginals:
+        return []
+    lines: list[tuple[str, str | Text]] = [("expected error", str(errors))]
+    if len(errors.marginals) > 1:
+        names = [column.name for column in schema.modelled]
+        worst = sorted(errors.marginals, key=lambda e: -e.total_variation)[:_WORST_MARGINALS]
+        shown = "; ".join(
+            f"{' × '.join(names[i] for i in each.clique)} {words.percent(each.total_variation)}"
+            for each in worst
+        )
+        lines.append(("worst expected", f"{shown} (total variation; all of them with --json)"))
+    return lines
 
 
 def noise_in_rows(charge: Charge) -> float | None:
@@ -207,6 +228,14 @@ def _buys(charge: Charge) -> str:
             return ""
 
 
+def _errors_json(errors: Errors | None, schema: Schema) -> dict[str, Any] | None:
+    if errors is None:
+        return None
+    names = [column.name for column in schema.modelled]
+    columns = [[names[i] for i in each.clique] for each in errors.marginals]
+    return {**errors.to_json(), "columns": columns, "noise": errors.noise}
+
+
 def _to_json(prepared: Prepared, rows: int | None) -> dict[str, Any]:
     from understudy.privacy import accounting
 
@@ -243,5 +272,6 @@ def _to_json(prepared: Prepared, rows: int | None) -> dict[str, Any]:
             "measured": forecast.measured,
             "memory_bytes": forecast.memory_bytes,
             "seconds": forecast.seconds,
+            "errors": _errors_json(forecast.errors, prepared.schema),
         },
     }

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
-from understudy.cli.plan import ASSUMED_ROWS
+from understudy.cli.plan import ASSUMED_ROWS, errors_in_words
 from understudy.cli.progress import Stages
 from understudy.errors import InputError, WorkError
 
@@ -264,6 +264,7 @@ def _show(
             ("rows", f"{rows:,} synthetic rows × {columns} columns"),
             ("promise", made.promise),
             ("certificate", str(made.certificate)),
+            *errors_in_words(made.forecast, made.schema)[:1],
             ("account", account),
             ("digest", read_manifest(out)["digest"]),
         ],

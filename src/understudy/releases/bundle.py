@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from understudy._version import __version__
 from understudy.errors import BundleError, InputError, WorkError
+from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.models import Decomposable, Empirical, Weighted, from_arrays
 from understudy.privacy.budget import Budget
@@ -157,6 +158,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         "key": release.facts["key"],
         "certificate": {**release.certificate.to_json(), "words": str(release.certificate)},
         "theorem": None if release.theorem is None else asdict(release.theorem),
+        "forecast": None if release.forecast is None else release.forecast.to_json(),
         "ledger": {
             "reservation": release.facts["reservation"],
             "entries": [entry.to_json() for entry in release.entries],
@@ -203,9 +205,10 @@ def load(path: Path) -> Release:
         entries = tuple(Entry.from_json(line) for line in manifest["ledger"]["entries"])
         reserve = next(e for e in entries if e.kind == "reserve" and e.body is not None)
         assert reserve.body is not None
+        workload = Workload.from_json(manifest["workload"], schema, max_cells=2**62)
         return Release(
             schema=schema,
-            workload=Workload.from_json(manifest["workload"], schema, max_cells=2**62),
+            workload=workload,
             model=load_model(path),
             rows=pq.ParquetFile(path / "synthetic.parquet").read(),
             certificate=_certificate(manifest),
@@ -218,6 +221,7 @@ def load(path: Path) -> Release:
             method=manifest["method"],
             private=manifest["private"],
             theorem=None if manifest["theorem"] is None else Theorem(**manifest["theorem"]),
+            forecast=_forecast(manifest, workload),
             facts={
                 "key": manifest["key"],
                 "understudy": manifest["understudy"],
@@ -233,6 +237,12 @@ def load(path: Path) -> Release:
         raise BundleError(
             f"{path} is damaged ({type(error).__name__}: {error}); see `understudy verify {path}`"
         ) from None
+
+
+def _forecast(manifest: Mapping[str, Any], workload: Workload) -> Errors | None:
+    """Absent from bundles of older versions."""
+    stated = manifest.get("forecast")
+    return None if stated is None else Errors.from_json(stated, workload.cliques)
 
 
 def _certificate(manifest: Mapping[str, Any]) -> Certificate:

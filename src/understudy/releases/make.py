@@ -7,6 +7,7 @@ it is made; an exception or Ctrl-C settles the account and leaves nothing behind
 
 from __future__ import annotations
 
+import math
 import secrets
 import shutil
 import tempfile
@@ -22,9 +23,11 @@ import numpy as np
 from understudy._version import __version__
 from understudy.errors import InputError
 from understudy.game import Progress, play, silent
+from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method
 from understudy.game.methods import method as named_method
 from understudy.game.methods.base import largest_marginal, require_classes
+from understudy.players.base import Model
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact, exact, split
 from understudy.privacy.cost import Charge, Gaussian, Plan
@@ -280,10 +283,27 @@ def _draw(
         method=prepared.method.describe(),
         private=private,
         theorem=prepared.method.theorem(design, plan, estimate, prepared.beta),
+        forecast=_forecast(prepared, measured, model),
         facts={"key": str(key), "understudy": __version__, "reservation": reservation.id},
         native=source.native,
         _frame=source.frame,
     )
+
+
+def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors | None:
+    """What the method expects of its own release, by released numbers alone.
+
+    A measured n is taken for 1.64σ less than it seems: where n itself is noise, so is all else.
+    """
+    foresee = getattr(prepared.method, "errors", None)
+    if foresee is None:
+        return None
+    rows = prepared.design.rows
+    if rows is None:
+        event = prepared.plan[certificates.ROWS].event
+        assert isinstance(event, Gaussian)
+        rows = max(1, (measured or 1) - math.ceil(1.64 * event.sigma))
+    return foresee(prepared.design, prepared.plan, rows, model)
 
 
 def _is_source(table: Any) -> bool:

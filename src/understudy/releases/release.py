@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from understudy.errors import InputError
+from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.players.base import Model
 from understudy.privacy.budget import Budget
@@ -60,6 +61,8 @@ class Release:
     theorem: Theorem | None
     facts: Mapping[str, Any]
     native: str = "arrow"
+    forecast: Errors | None = None
+    """What the method expects of every marginal, from released numbers; the certificate binds."""
     _frame: Any = field(default=None, repr=False)
 
     @property

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from understudy.errors import InputError
+from understudy.game.forecast import Errors
 from understudy.players.base import Clique, DataPlayer, Problem, QueryPlayer
 from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.relation import Relation
@@ -65,6 +66,8 @@ class Forecast:
     """Which tables carry that noise only, and which are model."""
     memory_bytes: float
     seconds: float
+    errors: Errors | None = None
+    """Expected error of every marginal of the workload, where the method can say."""
 
 
 def largest_marginal(method: Method) -> int:

@@ -169,9 +169,7 @@ class MaxEnt:
             self.errors(design, plan, rows),
         )  # fmt: skip
 
-    def errors(
-        self, design: Design, plan: Plan, rows: int, model: Model | None = None
-    ) -> Errors:
+    def errors(self, design: Design, plan: Plan, rows: int, model: Model | None = None) -> Errors:
         """Expected errors from the plan's noise; with a released model, from what it shows as well."""
         knowledge = self._knowledge(design, plan)
         released = None
@@ -207,8 +205,8 @@ class MaxEnt:
         precision = _planned(plan, Survey.PAIRS) ** -2 + again * _planned(plan, Survey.AGAIN) ** -2
         for i, own in enumerate(columns):  # whole pairs tell of their columns as well
             others = sum(1 / design.shape[sum(p) - i] for p in closure if i in p)
-            columns[i] = (own**-2 + precision * others) ** -0.5
-        return Knowledge(tuple(columns), dict.fromkeys(closure, precision**-0.5))
+            columns[i] = math.sqrt(1 / (own**-2 + precision * others))
+        return Knowledge(tuple(columns), dict.fromkeys(closure, math.sqrt(1 / precision)))
 
     def _fitting(self, design: Design, sizes: dict[Clique, int]) -> int:
         """How many pairs fit, taken in the order in which they would be kept."""

@@ -1,0 +1,188 @@
+"""The error forecast: its formula, its limits, and how far it is from what releases do."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import understudy as us
+from understudy.game import forecast
+from understudy.game.forecast import Errors, Knowledge, expected
+from understudy.privacy.noise import SeededNoise
+from understudy.queries import counts
+from understudy.schema import Category, Schema
+
+EPSILONS = ("0.1", "1", "10")
+
+
+def generated(rows: int, sizes: tuple[int, ...], copies: float, skew: float, key: int):
+    """Columns that copy their neighbour with some probability; how skewed they are is drawn."""
+    rng = np.random.default_rng(key)
+    columns: list[np.ndarray] = []
+    for at, size in enumerate(sizes):
+        fresh = rng.choice(size, size=rows, p=rng.dirichlet(np.full(size, skew)))
+        if at:
+            like = columns[-1] * size // sizes[at - 1]
+            fresh = np.where(rng.random(rows) < copies, like, fresh)
+        columns.append(fresh)
+    schema = Schema(tuple(Category(f"c{i}", tuple(range(s))) for i, s in enumerate(sizes)))
+    return pa.table({f"c{i}": column for i, column in enumerate(columns)}), schema
+
+
+TABLES = {
+    "few rows": (2000, (3, 4, 2, 6, 5), 0.3, 1.0, 1),
+    "binary": (6000, (2,) * 8, 0.4, 2.0, 2),
+    "large columns": (10_000, (3, 20, 8, 30, 5), 0.3, 0.7, 3),
+    "independent": (5000, (6,) * 6, 0.0, 1.0, 4),
+    "strongly dependent": (5000, (4, 8, 8, 3, 6), 0.7, 1.0, 5),
+}
+
+
+@pytest.mark.parametrize("workload", ["marginals:2", "marginals:3"])
+@pytest.mark.parametrize("name", TABLES)
+def test_within_a_factor_of_two_of_what_is_seen(name, workload):
+    if name == "binary" and workload == "marginals:3":
+        workload = "marginals:3:20@0"
+    table, schema = generated(*TABLES[name])
+    rows, codes = table.num_rows, schema.encode(table)
+    for epsilon in EPSILONS:
+        choices = {"epsilon": epsilon, "workload": workload, "rows_public": rows}
+        before = us.prepare(schema, **choices).forecast(rows).errors
+        assert before is not None
+        assert not before.noise
+        seen, after = [], []
+        for key in range(2):
+            made = us.release(table, schema, key=key, noise=SeededNoise(key), **choices)
+            assert made.forecast is not None
+            after.append(made.forecast.mean)
+            cliques = made.workload.cliques
+            real = counts(codes, schema.shape, cliques)
+            fake = counts(schema.encode(made.rows), schema.shape, cliques)
+            gaps = [np.abs(r - f).sum() / 2 / rows for r, f in zip(real, fake, strict=True)]
+            seen.append(np.mean(gaps))
+        assert 0.5 <= before.mean / np.mean(seen) <= 2, (epsilon, before.mean, seen)
+        assert 0.5 <= np.mean(after) / np.mean(seen) <= 2, (epsilon, after, seen)
+
+
+def of(shape, cliques, rows, sigma_one, sigma_two) -> Errors:
+    knowledge = Knowledge(
+        (sigma_one,) * len(shape),
+        dict.fromkeys(itertools.combinations(range(len(shape)), 2), sigma_two),
+    )
+    return expected(shape, cliques, [1.0] * len(cliques), rows, knowledge)
+
+
+def test_the_formula_cell_by_cell():
+    shape, rows, one, two = (2, 3, 4), 700, 11.0, 23.0
+    laws = [np.arange(1.0, size + 1) ** -forecast._SKEW for size in shape]
+    laws = [law / law.sum() for law in laws]
+    free = [1 - 1 / size for size in shape]
+
+    def left(base, cells, phi, sigma):
+        prior = (1 + rows * phi / cells) * base
+        return sigma**2 * prior / (sigma**2 + prior)
+
+    total, deviations = 0.0, []
+    for cell in itertools.product(*map(range, shape)):
+        p = [laws[i][v] for i, v in enumerate(cell)]
+        share = math.prod(p)
+        v = forecast._DRAWN * rows * share / (1 + rows * share / forecast._EVEN)
+        for i in range(3):
+            own = left(rows * p[i], shape[i], forecast._COLUMN, one)
+            v += free[i] * own * (share / p[i]) ** 2
+        for i, j in itertools.combinations(range(3), 2):
+            own = left(rows * p[i] * p[j], shape[i] * shape[j], forecast._PAIR, two)
+            v += free[i] * free[j] * own * (share / p[i] / p[j]) ** 2
+        even = share / (1 + share * 24 / forecast._LARGE)
+        v += math.prod(free) * (1 + rows * forecast._HIGHER / 24) * rows * even
+        deviations.append(math.sqrt(v))
+        total += min(0.8 * math.sqrt(v), forecast._GUESS * rows * share)
+    deviations.sort(reverse=True)
+    worst = max(d * math.sqrt(2 * math.log(2 * (k + 1))) for k, d in enumerate(deviations))
+    found = of(shape, [(0, 1, 2)], rows, one, two).marginals[0]
+    assert found.total_variation == pytest.approx(total / 2 / rows)
+    assert found.worst == pytest.approx(worst / rows)
+
+
+PAIRS = [(0, 1), (1, 2), (0, 2), (0,), (0, 1, 2)]
+
+
+def test_errors_rise_with_noise_and_fall_with_rows():
+    shape = (3, 20, 300)
+    for errors in (
+        [of(shape, PAIRS, 5000, s / 2, s) for s in (0.0, 1.0, 5.0, 25.0, 125.0, 1e4, 1e7)],
+        [of(shape, PAIRS, n, 20, 40) for n in (10**6, 10**5, 10**4, 1000, 100, 1)],
+    ):
+        for better, worse in itertools.pairwise(errors):
+            assert better.mean < worse.mean
+            assert better.worst <= worse.worst
+            for one, other in zip(better.marginals, worse.marginals, strict=True):
+                assert one.total_variation <= other.total_variation
+
+
+def test_errors_are_shares_and_noise_is_called_noise():
+    blind = of((3, 20, 300), PAIRS, 10, 1e9, 1e9)
+    assert blind.noise
+    assert blind.mean == pytest.approx(blind.blind, rel=1e-3)
+    assert "noise" in str(blind)
+    assert all(0 <= e.total_variation <= 1 and 0 <= e.worst <= 1 for e in blind.marginals)
+    clear = of((3, 20, 300), PAIRS, 10**6, 5, 5)
+    assert not clear.noise
+    assert "noise" not in str(clear)
+
+
+def test_columns_of_one_value_and_empty_marginals_have_no_error_to_speak_of():
+    found = of((1, 1, 1), [(0,), (0, 1), (0, 1, 2), ()], 1000, 50.0, 50.0)
+    assert found.mean < 0.01
+
+
+def test_larger_columns_are_worked_out_in_groups():
+    """Groups of alike values change a forecast by little: a column of 5000 against brute force."""
+    found = of((5000,), [(0,)], 10**5, 10.0, 10.0).marginals[0]
+    shares = np.arange(1.0, 5001) ** -forecast._SKEW
+    base = 10**5 * shares / shares.sum()
+    prior = (1 + 10**5 * forecast._COLUMN / 5000) * base
+    v = forecast._DRAWN * base / (1 + base / forecast._EVEN)
+    v += (1 - 1 / 5000) * 100 * prior / (100 + prior)
+    total = np.minimum(0.8 * np.sqrt(v), forecast._GUESS * base).sum() / 2 / 10**5
+    assert found.total_variation == pytest.approx(total, rel=0.05)
+
+
+def test_methods_that_cannot_say_say_nothing():
+    _, schema = generated(*TABLES["few rows"])
+    for method in ("independent", "mwem"):
+        assert us.prepare(schema, epsilon=1, method=method).forecast(1000).errors is None
+
+
+def test_json_keeps_the_forecast():
+    errors = of((3, 20, 300), PAIRS, 5000, 10, 20)
+    again = Errors.from_json(errors.to_json(), PAIRS)
+    assert again.to_json() == errors.to_json()
+    assert again.marginals[1].clique == (1, 2)
+
+
+def test_a_release_keeps_its_forecast_and_still_verifies(tmp_path):
+    table, schema = generated(*TABLES["few rows"])
+    made = us.release(table, schema, epsilon=1)
+    assert made.forecast is not None
+    made.save(tmp_path / "r")
+    assert us.verify(tmp_path / "r").passed
+    again = us.Release.load(tmp_path / "r").forecast
+    assert again is not None
+    assert again.to_json() == made.forecast.to_json()
+
+
+@pytest.mark.parametrize("rows_public", [None, 10])
+def test_a_release_of_noise_says_so(rows_public):
+    _, schema = generated(*TABLES["few rows"])
+    table = pa.table({column.name: [0] * 10 for column in schema.columns})
+    for _ in range(4):
+        made = us.release(table, schema, epsilon="0.01", rows_public=rows_public, rows=10)
+        assert made.forecast is not None
+        assert made.forecast.noise
+        assert "noise" in str(made.forecast)
+        assert schema.illegal(made.rows) == []
