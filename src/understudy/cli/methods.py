@@ -25,16 +25,18 @@ def methods() -> None:
 
     listed = words.table("method", "what it does", "parameters (--set)")
     for name, make in METHODS.items():
-        listed.add_row(Text(name, style="bold"), _purpose(name, make), _parameters(make()))
+        listed.add_row(Text(name, style="bold"), _purpose(make), _parameters(make()))
     console = shell.out()
     console.print(listed)
     console.print(f"  auto is {method('auto').name}.")
 
 
-def _purpose(name: str, make: Any) -> str:
+def _purpose(make: Any) -> str:
     """The first sentence of the module that a method is written in."""
     text = (sys.modules[make.__module__].__doc__ or "").strip().split("\n\n")[0]
-    return " ".join(text.split()).removeprefix(f"`{name}`: ").rstrip(".")
+    line = " ".join(text.split()).rstrip(".")
+    # What comes before the colon names the methods of the module; the row does that.
+    return line.partition(": ")[2] if line.startswith("`") else line
 
 
 def _parameters(method: Any) -> str:
