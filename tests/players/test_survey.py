@@ -145,7 +145,7 @@ def test_quanta_and_slots_are_never_exceeded(shape, order, quanta, relation):
 
 
 def test_every_quantum_is_used_where_there_are_enough_tables():
-    log, *_ = asked((3, 4, 2, 5), 2_000, Fraction(1, 50), order=3)
+    log, *_ = asked((3, 4, 2, 5), 2_000, Fraction(1, 50), order=3, quanta=24)
     again = [tables for _, purpose, tables in log if purpose == Survey.AGAIN]
     assert {len(tables) for tables in again} == {24}
 
