@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from understudy.game.methods import METHODS
     from understudy.privacy import Budget, Ledger, Relation
     from understudy.queries import Workload, marginals, workload
-    from understudy.releases import Answer, Certificate, Release, prepare, release
+    from understudy.releases import Answer, Certificate, Release, epsilon_for, prepare, release
     from understudy.releases.synthesizer import (
         AIM,
         DQRS,
@@ -66,6 +66,7 @@ __all__ = [
     "Synthesizer",
     "Workload",
     "__version__",
+    "epsilon_for",
     "errors",
     "marginals",
     "prepare",
@@ -98,6 +99,7 @@ _HOME = {
     "Synthesizer": "understudy.releases.synthesizer",
     "Workload": "understudy.queries",
     "marginals": "understudy.queries",
+    "epsilon_for": "understudy.releases",
     "prepare": "understudy.releases",
     "read": "understudy.source",
     "release": "understudy.releases",

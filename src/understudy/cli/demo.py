@@ -63,7 +63,7 @@ def _play(folder: Path, rows: int, method: str) -> None:
 
     chosen = "" if method == "auto" else f" --method {method}"
     _echo(f"understudy release {data} --schema {facts} --epsilon 1{chosen} --out {out}")
-    releasing.release(str(data), facts, "1", out, method=method)
+    releasing.release(str(data), facts, out, epsilon="1", method=method)
     console.print()
     _echo(f"understudy verify {out}")
     if not verify.show(out):

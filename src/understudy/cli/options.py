@@ -22,12 +22,16 @@ __all__ = [
     "Epsilon",
     "Folder",
     "LedgerFile",
+    "MaybeEpsilon",
     "MethodName",
     "Neighbours",
     "Relations",
     "RowsPublic",
     "SchemaFile",
     "Settings",
+    "TargetError",
+    "TargetOf",
+    "Targets",
     "Variations",
     "WorkloadText",
     "parameters",
@@ -44,6 +48,13 @@ class Relations(StrEnum):
     REPLACE = "replace"
 
 
+class Targets(StrEnum):
+    """What a target error may speak of, for the help."""
+
+    WORST = "worst"
+    MEAN = "mean"
+
+
 SchemaFile = Annotated[
     Path, typer.Option("--schema", metavar="S.toml", help="The schema, confirmed.")
 ]
@@ -53,6 +64,36 @@ Epsilon = Annotated[
         "--epsilon",
         metavar="E",
         help="The privacy budget ε; smaller is more private. Everything fits inside it.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+MaybeEpsilon = Annotated[
+    str | None,
+    typer.Option(
+        "--epsilon",
+        metavar="E",
+        help="The privacy budget ε; smaller is more private. Everything fits inside it.",
+        rich_help_panel=_PRIVACY,
+        show_default=False,
+    ),
+]
+TargetError = Annotated[
+    float | None,
+    typer.Option(
+        "--target-error",
+        metavar="X",
+        help="Instead of --epsilon: find the least ε whose forecast error is at most X, a share of "
+        "the rows such as 0.01.",
+        rich_help_panel=_PRIVACY,
+        show_default=False,
+    ),
+]
+TargetOf = Annotated[
+    Targets,
+    typer.Option(
+        "--target-of",
+        help="What --target-error speaks of: the worst cell of the workload, or the mean total "
+        "variation of its marginals.",
         rich_help_panel=_PRIVACY,
     ),
 ]

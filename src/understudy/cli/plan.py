@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from understudy.releases import Prepared
     from understudy.schema import Schema
 
-__all__ = ["ASSUMED_ROWS", "errors_in_words", "plan"]
+__all__ = ["ASSUMED_ROWS", "errors_in_words", "found_in_words", "plan"]
 
 ASSUMED_ROWS = 10_000
 """What a forecast assumes of a table whose number of rows is private."""
@@ -29,7 +29,9 @@ _WORST_MARGINALS = 3
 @shell.guarded
 def plan(
     schema: options.SchemaFile,
-    epsilon: options.Epsilon,
+    epsilon: options.MaybeEpsilon = None,
+    target_error: options.TargetError = None,
+    target_of: options.TargetOf = options.Targets.WORST,
     delta: options.Delta = "1e-9",
     neighbours: options.Neighbours = None,
     rows_public: options.RowsPublic = None,
@@ -56,6 +58,7 @@ def plan(
     \b
     [bold]Example[/bold]
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000
+      understudy plan --schema patients.schema.toml --target-error 0.01 --rows 50000
     """
     if rows is not None and rows < 1:
         raise InputError(f"rows = {rows} must be at least 1")
@@ -65,6 +68,9 @@ def plan(
     prepared = prepare(
         Schema.load(schema),
         epsilon=epsilon,
+        target_error=target_error,
+        target_of=target_of.value,
+        rows=rows,
         delta=delta,
         workload=workload,
         method=method,
@@ -77,7 +83,21 @@ def plan(
     if as_json:
         words.as_json(shell.out(), _to_json(prepared, rows))
     else:
+        if target_error is not None:
+            found = found_in_words(prepared, target_error, target_of)
+            shell.out().print(Text(found, style="bold"), soft_wrap=True)
         _show(prepared, rows)
+
+
+def found_in_words(prepared: Prepared, target: float, of: options.Targets) -> str:
+    """Which ε a target error needs, and what it speaks of."""
+    from understudy.privacy.budget import decimal
+    from understudy.releases.targets import OF
+
+    return (
+        f"A forecast error of {target:g} ({OF[of.value]}) needs "
+        f"--epsilon {decimal(prepared.budget.epsilon)}"
+    )
 
 
 def _assumed(prepared: Prepared, rows: int | None) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +14,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
-from understudy.cli.plan import ASSUMED_ROWS, errors_in_words
+from understudy.cli.plan import ASSUMED_ROWS, errors_in_words, found_in_words
 from understudy.cli.progress import Stages
 from understudy.errors import InputError, WorkError
 
@@ -37,7 +40,6 @@ def release(
         ),
     ],
     schema: options.SchemaFile,
-    epsilon: options.Epsilon,
     out: Annotated[
         Path,
         typer.Option(
@@ -45,6 +47,16 @@ def release(
             rich_help_panel=_OUTPUT,
         ),
     ],
+    epsilon: options.MaybeEpsilon = None,
+    target_error: options.TargetError = None,
+    target_of: options.TargetOf = options.Targets.WORST,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", help="Spend the ε that --target-error finds without asking.",
+            rich_help_panel="Privacy",
+        ),
+    ] = False,
     delta: options.Delta = "1e-9",
     neighbours: options.Neighbours = None,
     rows_public: options.RowsPublic = None,
@@ -116,6 +128,9 @@ def release(
         "rows": rows,
         "key": key,
     }
+    if epsilon is None or target_error is not None:
+        prepared = _found(loaded, ledger, dataset, target_error, target_of, choices)
+        choices["epsilon"] = _agreed(prepared, target_error, target_of, yes)
     made = make(data, loaded, out, ledger=ledger, dataset=dataset, **choices)
     _show(made, data, out, ledger, dataset)
 
@@ -170,6 +185,40 @@ def make(
             error.add_note(_aftermath(error, account, dataset, out))
             raise
         return made
+
+
+def _found(
+    schema: Schema,
+    ledger: Path | None,
+    dataset: str | None,
+    target: float | None,
+    of: options.Targets,
+    choices: Mapping[str, Any],
+) -> Prepared:
+    """The plan with the ε that a target error needs; public facts alone, and nothing is spent."""
+    from understudy.releases import prepare
+
+    wanted = {name: value for name, value in choices.items() if name != "key"}
+    if ledger is not None and dataset is not None:
+        with _watched(ledger, dataset) as account:
+            known = account.dataset(dataset)
+        wanted["neighbours"] = wanted["neighbours"] or known.relation
+        wanted["rows_public"] = wanted["rows_public"] or known.rows_public
+    wanted["neighbours"] = wanted["neighbours"] or "add-remove"
+    return prepare(schema, target_error=target, target_of=of.value, **wanted)
+
+
+def _agreed(prepared: Prepared, target: float | None, of: options.Targets, yes: bool) -> Fraction:
+    """An ε that was found is spent only if somebody has agreed to it."""
+    assert target is not None
+    found = found_in_words(prepared, target, of)
+    if yes:
+        shell.note(found)
+    elif not (sys.stdin.isatty() and typer.confirm(f"{found}. Spend it?", err=True)):
+        raise InputError(
+            f"{found}, and nobody has agreed to it; nothing was spent. Give it, or --yes"
+        )
+    return prepared.budget.epsilon
 
 
 def _watched(path: Path, dataset: str) -> Any:

@@ -2,7 +2,7 @@
 
 from understudy.releases.answer import Answer
 from understudy.releases.certificate import Certificate
-from understudy.releases.make import Prepared, prepare, release
+from understudy.releases.make import Prepared, epsilon_for, prepare, release
 from understudy.releases.release import Release
 
-__all__ = ["Answer", "Certificate", "Prepared", "Release", "prepare", "release"]
+__all__ = ["Answer", "Certificate", "Prepared", "Release", "epsilon_for", "prepare", "release"]

@@ -37,11 +37,12 @@ from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload, WorkloadLike, resolve
 from understudy.releases import certificate as certificates
+from understudy.releases import targets
 from understudy.releases.release import Release
 from understudy.schema import Schema
 from understudy.source import Source, read
 
-__all__ = ["Prepared", "prepare", "release"]
+__all__ = ["Prepared", "epsilon_for", "prepare", "release"]
 
 _ONE_OFF = "this table"
 
@@ -72,10 +73,25 @@ class Prepared:
         return certificates.forecast_margin(self.plan, self.beta, rows, private)
 
 
+@dataclass(frozen=True, eq=False)
+class _Draft:
+    """All of a release but ε and the plan that follows from it."""
+
+    schema: Schema
+    workload: Workload
+    method: Method
+    design: Design
+    beta: float
+    build: Callable[[Fraction], Plan]
+
+
 def prepare(
     schema: Schema,
     *,
-    epsilon: Exact,
+    epsilon: Exact | None = None,
+    target_error: float | None = None,
+    target_of: str = "worst",
+    rows: int | None = None,
     delta: Exact = "1e-9",
     workload: WorkloadLike | None = None,
     method: str | Method = "auto",
@@ -86,8 +102,91 @@ def prepare(
     certificate_share: Exact = "0.02",
     variations: bool = False,
 ) -> Prepared:
-    """Check the input and plan the charges. A pure function of public facts."""
-    budget = Budget.of(epsilon, delta)
+    """Check the input and plan the charges. A pure function of public facts.
+
+    Give `epsilon`, or `target_error`: then the least ε is taken whose forecast for a table of about
+    `rows` rows (`rows_public` if left out) has this error, see `epsilon_for`.
+    """
+    targets.require_one(epsilon, target_error)
+    given = "1" if epsilon is None else epsilon
+    draft = _draft(
+        schema, Budget.of(given, delta), workload, method, parameters, neighbours, rows_public,
+        beta, certificate_share, variations,
+    )  # fmt: skip
+    if target_error is not None:
+        given = _solve(draft, target_error, target_of, rows, delta)
+    budget = Budget.of(given, delta)
+    plan = accounting.calibrate(draft.build, budget)
+    return Prepared(
+        schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta
+    )  # fmt: skip
+
+
+def epsilon_for(
+    schema: Schema,
+    target_error: float,
+    *,
+    target_of: str = "worst",
+    rows: int | None = None,
+    **choices: Any,
+) -> float:
+    """The least ε, to three digits, whose forecast error is at most `target_error`.
+
+    target_of  "worst": the error of the worst cell of the workload, which the certificate bounds;
+               "mean": the mean total variation of its marginals
+    rows       about how many rows the table has; the declared number if it is left out
+    choices    as for `prepare`
+
+    A pure function of public facts: the forecast is an expectation over tables like those it was
+    calibrated on, the certificate of the release says what came out.
+
+    Raises:
+        InputError: The target is not between 0 and 1, or no ε reaches it.
+    """
+    prepared = prepare(
+        schema, target_error=target_error, target_of=target_of, rows=rows, **choices
+    )  # fmt: skip
+    return float(prepared.budget.epsilon)
+
+
+def _solve(
+    draft: _Draft, target: float, of: str, rows: int | None, delta: Exact
+) -> str:  # fmt: skip
+    foresee = getattr(draft.method, "errors", None)
+    if foresee is None or draft.design.families:
+        raise InputError(
+            f"target_error = {target}: method {draft.method.name} does not forecast the error of "
+            f"this workload; give epsilon, or use method = maxent with marginals"
+        )
+    if rows is None:
+        rows = draft.design.rows
+    if rows is None:
+        raise InputError(
+            f"target_error = {target} needs to know about how many rows there are: give rows "
+            f"(--rows N), an assumption, or declare rows_public (--rows-public N)"
+        )
+    if rows < 1:
+        raise InputError(f"rows = {rows} must be at least 1")
+
+    def errors(plan: Plan) -> Errors:
+        return foresee(draft.design, plan, rows)
+
+    return targets.solve(draft.build, errors, delta, target, of)
+
+
+def _draft(
+    schema: Schema,
+    budget: Budget,
+    workload: WorkloadLike | None,
+    method: str | Method,
+    parameters: Mapping[str, Any] | None,
+    neighbours: str | Relation,
+    rows_public: int | None,
+    beta: float,
+    certificate_share: Exact,
+    variations: bool,
+) -> _Draft:
+    """Everything that is checked whatever ε will be."""
     relation = _relation(neighbours)
     rows_public = _rows_public(rows_public, schema, relation, budget)
     if not 0 < beta <= 0.5:
@@ -136,15 +235,16 @@ def prepare(
             )
         return Plan(tuple(charges))
 
-    plan = accounting.calibrate(build, budget)
-    return Prepared(schema, resolved, chosen, budget, design, plan, beta)
+    return _Draft(schema, resolved, chosen, design, beta, build)
 
 
 def release(
     table: Any,
     schema: Schema | str | Path,
     *,
-    epsilon: Exact,
+    epsilon: Exact | None = None,
+    target_error: float | None = None,
+    target_of: str = "worst",
     delta: Exact = "1e-9",
     workload: WorkloadLike | None = None,
     method: str | Method = "auto",
@@ -170,6 +270,8 @@ def release(
 
     table        a path (CSV, Parquet), a pandas, Polars or Arrow table, or what `read` returned
     schema       a `Schema` or the path of its TOML file, confirmed
+    epsilon      the budget; or `target_error`, a forecast error for which the least ε is taken, see
+                 `epsilon_for`: `before_spending` gets to know it before anything is read
     workload     what must come out well and is certified: "marginals:3", `marginals(3)`, a list of
                  column tuples, a file; all pairs by default; other classes of queries are in
                  `understudy.workload`
@@ -197,6 +299,9 @@ def release(
         prepared = prepare(
             schema,
             epsilon=epsilon,
+            target_error=target_error,
+            target_of=target_of,
+            rows=rows if target_error is not None else None,
             delta=delta,
             workload=workload,
             method=method,
