@@ -21,10 +21,10 @@ Codes = NDArray[np.unsignedinteger[Any]]
 Table = NDArray[np.float64]
 
 _MAX_CELLS = 10**8
-# Tables that rows are held against: small enough to stay in the processor's caches.
-_SWAP_CELLS = 3_000_000
-_SWAP_LARGEST = 60_000
-_SWAPS_PER_ROW = 12
+# Cells of the tables that rows are held against, in all and of one.
+_SWAP_CELLS = 12_000_000
+_SWAP_LARGEST = 250_000
+_SWAPS_PER_ROW = 16
 # Table entries that swapping may look at; beyond it wide workloads would take minutes.
 _SWAP_WORK = 600_000_000
 

@@ -6,7 +6,7 @@ there (`understudy.players.query.survey`). The data player fits weighted records
 (`understudy.models.fitting`).
 
 One public rule divides ρ. Let J be the number of pairs, K their mean number of cells and σ the noise if
-all were measured with share 0.45. What a cell can tell is n/(Kσ): pairs get 0.45·min(1, 3n/(Kσ)), looks
+all were measured with share 0.45. What a cell can tell is n/(Kσ): pairs get 0.45·min(1, 2n/(Kσ)), looks
 0.04, higher-order looks 0.01 where the workload has larger tables, measuring again 0.41 (in one round,
 or in two where most pairs are too large to be seen whole), and one-way
 tables the rest, divided between columns by (weight · values)^½ in steps of two. Where n is private the
@@ -38,7 +38,7 @@ ONE_WAY = "one-way marginals"
 # The rule's stand-in for a private number of rows.
 _ROWS = 20_000
 _PAIRS, _LOOK, _HIGHER, _AGAIN = 0.45, 0.04, 0.01, 0.41
-_LEARNABLE = 3.0
+_LEARNABLE = 2.0
 # Pairs with more cells than this times n/σ are looked at in two merged forms as well.
 _BIG = 4.0
 _MERGED = (1.0, 0.125)
