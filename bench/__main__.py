@@ -9,6 +9,8 @@ BENCHMARKS = {
     "counting": "64 three-way marginals, against the bare NumPy loop and across sources",
     "oracle": "best responses: time per perturbation, and the gap to a proven optimum",
     "rules": "the public rules of `fem` on generated tables, each constant moved by itself",
+    "wide": "the default on 100 columns × 100 000 rows and on 10 × 10: CPU seconds, memory, error",
+    "monotone": "the default over seven ε on four tables: does the error fall at every step?",
     "methods": "every method on the demo survey: error, certificate, CPU seconds, memory",
 }
 

@@ -155,7 +155,7 @@ class MaxEnt:
         closure = self._closure(design)
         cells = sum(math.prod(design.shape[i] for i in pair) for pair in closure)
         blocks = len(closure) + len(design.shape)
-        records = min(self.records, max(20_000, 8 * rows))
+        records = Particles(self.records).size(rows, len(closure))
         merged = ""
         if closure:
             merged = f"; the worst {plan[Survey.AGAIN].times} × {self.quanta} tables again"

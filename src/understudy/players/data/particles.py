@@ -15,6 +15,8 @@ __all__ = ["Particles"]
 State = tuple[tuple[Measured, ...], int]
 
 _LEAST = 20_000
+# Records times tables: the fit keeps the cell of every record in every table, about 2.2 bytes each.
+_ENTRIES = 1_200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Particles:
         measured, key = state
         if all(len(m.clique) < 2 for m in measured):
             return independent(problem.shape, measured, problem.rows)
-        return self._fit(problem, measured, key, self._records(problem) // 4, self.sweeps // 2 + 1)
+        records = self._records(problem, measured) // 4
+        return self._fit(problem, measured, key, records, self.sweeps // 2 + 1)
 
     def respond(
         self,
@@ -54,12 +57,16 @@ class Particles:
     def finish(self, problem: Problem, state: State) -> Weighted:
         """The final fit, with all records."""
         measured, key = state
-        fitted = self._fit(problem, measured, key, self._records(problem), self.sweeps)
+        fitted = self._fit(problem, measured, key, self._records(problem, measured), self.sweeps)
         assert fitted.model is not None
         return fitted.model
 
-    def _records(self, problem: Problem) -> int:
-        return max(_LEAST, min(self.records, 8 * problem.rows))
+    def size(self, rows: int, tables: int) -> int:
+        """How many records: eight for a row, fewer where so many tables would not fit in memory."""
+        return max(_LEAST, min(self.records, 8 * rows, _ENTRIES // max(tables, 1)))
+
+    def _records(self, problem: Problem, measured: tuple[Measured, ...]) -> int:
+        return self.size(problem.rows, len({m.clique for m in measured if len(m.clique) > 1}))
 
     def _fit(
         self, problem: Problem, measured: tuple[Measured, ...], key: int, records: int, sweeps: int
