@@ -212,6 +212,18 @@ def test_tiny_shapes_and_absurd_counts_give_models(shape, rows, value):
         assert table.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("rows", "sigma"), [(281, 1_000.0), (10_000, 300_000.0), (20, 2_000.0)])
+@pytest.mark.parametrize("key", range(3))
+def test_nothing_but_noise_gives_legal_models(rows, sigma, key):
+    """All records may be in one cell, of which the measurement says that it is far below empty."""
+    shape = (9, 8, 5, 11, 6, 1, 10)
+    empty = [np.zeros(0, np.int64)] * 7
+    cliques = [c for k in (1, 2) for c in combinations(range(7), k)]
+    fitted = run(measured(empty, shape, cliques, sigma, key=key), shape=shape, rows=rows)
+    assert np.isfinite(fitted.model.weights).all()
+    assert fitted.marginal((0, 1)).sum() == pytest.approx(1.0)
+
+
 def test_nothing_measured_is_uniform():
     fitted = fit((2, 3), (), 100, Effort(6_000), np.random.default_rng(0))
     np.testing.assert_allclose(fitted.marginal((0, 1)), np.full((2, 3), 1 / 6), atol=1e-3)

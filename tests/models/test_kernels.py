@@ -26,15 +26,18 @@ def test_omega_is_wrights(points):
     np.testing.assert_allclose(found, wrightomega(points).real, rtol=1e-11, atol=0)
 
 
-def wild(key):
-    """(y, base, ease, total): tables as noise makes them, over ten orders of magnitude."""
+def wild(key, off=0.0):
+    """(y, base, ease, total): tables as noise makes them, over ten orders of magnitude.
+
+    y sums to the total, and is moved by a multiple of it in every cell.
+    """
     rng = np.random.default_rng(key)
     cells, total = int(rng.integers(1, 200)), 10 ** rng.uniform(0, 7)
     base = np.maximum(total * rng.dirichlet(np.full(cells, 10 ** rng.uniform(-1.5, 1))), 1e-12)
     spread = cells if key % 2 else 1
     ease = np.broadcast_to(10 ** rng.uniform(-6, 6, spread), cells).copy()
     y = base + 10 ** rng.uniform(-2, 4) * rng.normal(size=cells)
-    y += (total - y.sum()) / cells  # as what is asked of it has
+    y += (total - y.sum()) / cells + off * total
     if key % 5 == 0 and cells > 1:
         base[0] = 0.0
     return y, base, ease, total
@@ -47,10 +50,11 @@ def solved(y, base, ease, total):
     return m, kernels.solve(y, log_base, ease, total, m)
 
 
+@pytest.mark.parametrize("off", [0.0, -1.0, -1e6, 1e3])
 @pytest.mark.parametrize("key", range(60))
-def test_solve_finds_the_root_that_has_the_sum(key):
+def test_solve_finds_the_root_that_has_the_sum(key, off):
     """m + e·ln(m/b) = y + ν on every cell, Σm = n, whatever the scales."""
-    y, base, ease, total = wild(key)
+    y, base, ease, total = wild(key, off)
     m, shift = solved(y, base, ease, total)
     assert m.sum() == pytest.approx(total, rel=1e-6)
     assert (m >= 0).all()
@@ -84,6 +88,13 @@ def test_solve_against_two_nested_bisections(key):
     m, found = solved(y, base, ease, total)
     np.testing.assert_allclose(m, [cell(i, shift) for i in range(cells)], rtol=1e-5, atol=1e-9)
     assert found == pytest.approx(shift, rel=1e-4, abs=1e-3)
+
+
+def test_the_only_cell_with_a_base_gets_everything():
+    """However little the measurement wants it to: the others cannot have it."""
+    y, base = np.array([-8e5, 8.1e5]), np.array([1e4, 0.0])
+    assert solved(y, base, np.full(2, 500.0), 1e4)[0] == pytest.approx([1e4, 0.0])
+    assert solved(y, np.zeros(2), np.full(2, 500.0), 1e4)[0].tolist() == [0.0, 0.0]
 
 
 def test_ease_decides_between_measurement_and_base():

@@ -38,10 +38,18 @@ def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
     """Fill m with the solution of m + ease·ln(m/base) = y + ν, Σm = total; return ν.
 
     Cell by cell m = ease·ω(ln(base/ease) + (y + ν)/ease); Newton's method on ν, whose sum is convex
-    and increasing. Cells without base stay empty; others that rounding would empty get e^−60 of their
-    base, for an empty cell is never filled again.
+    and increasing, never beyond the ν at which one cell alone would have the total. Cells without
+    base stay empty; others that rounding would empty get e^−60 of their base, for an empty cell is
+    never filled again.
     """
-    shift = 0.0
+    most = np.inf
+    for i in range(y.size):
+        if log_base[i] != -np.inf:
+            most = min(most, total + ease[i] * (math.log(total) - log_base[i]) - y[i])
+    if most == np.inf:
+        m[:] = 0.0
+        return 0.0
+    shift = min(0.0, most)
     for _ in range(60):
         reached = 0.0
         slope = 0.0
@@ -55,9 +63,10 @@ def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
             reached += value
             slope += value / (value + e)
         gap = total - reached
-        if abs(gap) < 1e-7 * total or slope <= 0.0:
+        if abs(gap) < 1e-7 * total:
             break
-        shift += gap / slope
+        # Where nothing is reached yet the slope says nothing, and its inverse may overflow.
+        shift = min(shift + gap / max(slope, 1e-300), most)
     for i in range(y.size):
         if m[i] < 1e-200 and log_base[i] != -np.inf:
             m[i] = math.exp(max(log_base[i] - _TILT, -500.0))
