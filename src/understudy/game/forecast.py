@@ -50,7 +50,8 @@ _LARGE = 2.0
 _SKEW = 1.2
 """Shares of a column fall as 1/k^skew, before anything is known of it."""
 _GUESS = 1.3
-"""g: a cell of which nothing is known is off by about this much of its share."""
+"""g: a large cell of which nothing is known is off by about this much of its share; a cell with less
+than a row by twice it, for a row is there or is not."""
 _BLIND = 0.85
 """At this share of the error that knowing nothing would have, a release is noise."""
 _GROUPS = 24
@@ -281,7 +282,7 @@ class _Marginals:
             even = share / (1 + share * cells / _LARGE)
             variance = variance + self._free(*clique) * self._left(even, cells, _HIGHER, own)
         deviation = np.sqrt(variance)
-        off = np.minimum(_MEAN * deviation, _GUESS * n * share)
+        off = np.minimum(_MEAN * deviation, _guess(n * share))
         variation = float((number * off).sum()) / (2 * n)
         flat = np.broadcast_to(deviation, number.shape).reshape(-1)
         order = np.argsort(-flat)
@@ -312,6 +313,10 @@ def _law(weights: Table, groups: int) -> _Law:
     starts = np.concatenate([[0], ends[:-1]])
     values = (ends - starts).astype(np.float64)
     return _Law(np.add.reduceat(ordered, starts) / values, values)
+
+
+def _guess(base: Table) -> Table:
+    return (_GUESS + (2 - _GUESS) / (1 + base)) * base
 
 
 def _product(factors: Sequence[Table]) -> Table:
