@@ -81,16 +81,11 @@ def without_pairs(monkeypatch):
     monkeypatch.setattr(fitting, "_interaction", lambda residual: 0 * residual)
 
 
-def trusts_noise(monkeypatch):
-    monkeypatch.setattr(fitting, "_FLOOR", 1e-4)
-
-
 WRECKED = {
     "a hundredth of the records": with_effort(records=1_000),
     "one sweep over the weights": with_effort(sweeps=1),
     "a spanning tree only": with_effort(sweeps=0, tree_cells=1),
     "dependence left out": without_pairs,
-    "every noisy cell believed": trusts_noise,
 }
 
 
