@@ -22,12 +22,20 @@ _BANDWIDTHS = (1, 2, 4, 8, 16)
 # Below this many values the noise says more about a value than the other values do.
 _FEW = 20
 _FAR = 7.0
+# Noise above this share of all rows.
+_DROWNED = 0.2
 
 
 def one_way(values: Table, sigma: float, rows: float) -> Table:
     """Counts above zero that sum to `rows`, from counts with Gaussian noise of deviation `sigma`."""
     y = np.asarray(values, dtype=np.float64)
     rows = max(float(rows), 1.0)
+    if sigma > _DROWNED * rows:
+        # Hardly a value can be seen: the best linear guess under a uniform law of shares.
+        uniform = rows / y.size
+        variance = uniform * (rows - uniform) / (y.size + 1)
+        y = uniform + (y - uniform) * variance / (variance + sigma * sigma)
+        return _positive(rows * simplex(y, rows), rows)
     if y.size <= _FEW:
         return _positive(rows * simplex(y, rows), rows)
     means, evidence = [], []

@@ -285,7 +285,9 @@ def _gaussian_rho(budget: Budget) -> float:
         return math.erfc(x / math.sqrt(2)) / 2
 
     def failure(mu: float) -> float:
-        return tail(target / mu - mu / 2) - math.exp(min(target, 700.0)) * tail(target / mu + mu / 2)
+        return tail(target / mu - mu / 2) - math.exp(min(target, 700.0)) * tail(
+            target / mu + mu / 2
+        )
 
     low, high = 0.0, 1.0
     while failure(high) < delta and high < 1e3:

@@ -275,7 +275,8 @@ def release(
     workload     what must come out well and is certified: "marginals:3", `marginals(3)`, a list of
                  column tuples, a file; all pairs by default; other classes of queries are in
                  `understudy.workload`
-    method       "auto", "mst", "mwem", "independent"; `parameters` are its public settings
+    method       "auto" (`maxent`) or another of `understudy methods`; `parameters` are its public
+                 settings
     rows_public  the number of rows, if it may be known; otherwise it is measured and charged
     rows         how many synthetic rows to make; by default as many as there seem to be
     ledger       a ledger file and `dataset`, a name in it, to count against a total budget; without,
