@@ -23,7 +23,7 @@ _BANDWIDTHS = (1, 2, 4, 8, 16)
 _FEW = 20
 _FAR = 7.0
 # Noise above this share of all rows.
-_DROWNED = 0.2
+_DROWNED = 0.03
 
 
 def one_way(values: Table, sigma: float, rows: float) -> Table:

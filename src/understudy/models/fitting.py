@@ -241,6 +241,7 @@ def _view(
         min(sigma, rows / base.size) / _FLOOR,
         (float((residual**2).sum()) - sigma**2 * (free + math.sqrt(2 * free))) / rows,
     )
+    believed = min(believed, 2 * rows)  # no table varies more than all rows in one cell would
     ease = sigma**2 / _per_cell(residual, noise, base, believed)
     margins = _margins(base)
     block = _Block(clique, labels, (base + residual).reshape(-1), ease, margins)
