@@ -20,6 +20,7 @@ from typing import Any
 
 from understudy._version import __version__
 from understudy.bench import published
+from understudy.bench.keeping import keep
 from understudy.bench.tables import Bench, generated
 from understudy.errors import InputError, UnderstudyError
 from understudy.releases import prepare, release
@@ -309,10 +310,7 @@ class Results:
             "points": [asdict(point) for point in self.points()],
             "runs": self.runs,
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_suffix(".json.part")
-        beside.write_text(json.dumps(body, indent=1, ensure_ascii=False), encoding="utf-8")
-        os.replace(beside, self.path)
+        keep(self.path, body)
 
     def points(self) -> list[Point]:
         """Runs put together, in the order of their first run."""

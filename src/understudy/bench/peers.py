@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy.bench.keeping import keep
 from understudy.bench.tables import Bench
 from understudy.errors import InputError, UnderstudyError
 from understudy.queries import resolve
@@ -393,10 +394,7 @@ class Peers:
             "points": [asdict(point) for point in self.points()],
             "runs": self.runs,
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_suffix(".json.part")
-        beside.write_text(json.dumps(body, indent=1, ensure_ascii=False), encoding="utf-8")
-        os.replace(beside, self.path)
+        keep(self.path, body)
 
     def points(self) -> list[Point]:
         """Runs put together, in the order of their first run."""
