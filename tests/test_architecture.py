@@ -18,14 +18,15 @@ SRC = Path(understudy.__file__).parent
 
 # A room imports only from itself and from rooms before it.
 ORDER = (
-    "_version", "errors", "privacy", "schema", "demo", "queries", "source", "oracles", "models",
-    "players", "game", "nets", "learn", "releases", "bench", "audit", "report", "cli", "web",
+    "_version", "errors", "privacy", "schema", "demo", "queries", "source", "oracles", "nets",
+    "models", "players", "game", "learn", "releases", "bench", "audit", "report", "cli", "web",
     "__main__", "testing",
 )  # fmt: skip
 
 # Besides the order: post-processing does not know the room of private answers.
 NEVER = {
     "models": "privacy",
+    "nets": "privacy",
     "players.data": "privacy",
     "schema": "privacy",
 }
@@ -36,6 +37,7 @@ ONLY = {
     "dp_accounting": ("privacy.accounting",),
     "mbi": ("models.graphical",),
     "jax": ("models.graphical", "nets"),
+    "optax": ("nets",),
     "duckdb": ("source",),
     "ortools": ("oracles.exact",),
 }
