@@ -207,9 +207,10 @@ def instance(key, rows=300):
     weights = rng.dirichlet(np.ones(60))
     cell = offsets[None, :] + (records[:, columns] * strides[None]).sum(axis=2)
     target = rows * sum(np.bincount(cell[:, c], weights, 20) for c in range(3))
+    scale = rng.uniform(0.2, 1.0, 20).astype(np.float32)
     chosen = rng.integers(60, size=rows)
     places, proposals = rng.integers(rows, size=3_000), rng.integers(60, size=3_000)
-    return records, columns, strides, offsets, cell, target, chosen, places, proposals
+    return records, columns, strides, offsets, cell, target, scale, chosen, places, proposals
 
 
 def excess_of(cell, chosen, target):
@@ -217,19 +218,21 @@ def excess_of(cell, chosen, target):
 
 
 @pytest.mark.parametrize("key", range(4))
-def test_swaps_lower_the_squared_error_one_by_one(key):
-    records, columns, strides, offsets, cell, target, chosen, places, proposals = instance(key)
+def test_swaps_lower_the_scaled_squared_error_one_by_one(key):
+    records, columns, strides, offsets, cell, target, scale, chosen, places, proposals = instance(
+        key
+    )
     excess = excess_of(cell, chosen, target).astype(np.float32)
-    before, accepted = float((excess.astype(float) ** 2).sum()), 0
+    before, accepted = float((scale * excess.astype(float) ** 2).sum()), 0
     for place, proposal in zip(places[:600], proposals[:600], strict=True):
         held = chosen.copy()
         taken = kernels.swap(
-            chosen, records, columns, strides, offsets, excess,
+            chosen, records, columns, strides, offsets, excess, scale,
             np.array([place]), np.array([proposal]),
         )  # fmt: skip
-        after = float((excess_of(cell, chosen, target) ** 2).sum())
+        after = float((scale * excess_of(cell, chosen, target) ** 2).sum())
         held[place] = proposal
-        other = float((excess_of(cell, held, target) ** 2).sum())
+        other = float((scale * excess_of(cell, held, target) ** 2).sum())
         assert after == pytest.approx(min(before, other), abs=0.05)
         assert taken in (0, 1)
         before, accepted = after, accepted + taken
@@ -237,11 +240,11 @@ def test_swaps_lower_the_squared_error_one_by_one(key):
 
 
 def test_swaps_keep_rows_and_the_account_of_their_excess():
-    records, columns, strides, offsets, cell, target, chosen, places, proposals = instance(9)
+    records, columns, strides, offsets, cell, target, scale, chosen, places, proposals = instance(9)
     excess = excess_of(cell, chosen, target).astype(np.float32)
-    first = float((excess.astype(float) ** 2).sum())
-    kernels.swap(chosen, records, columns, strides, offsets, excess, places, proposals)
+    first = float((scale * excess.astype(float) ** 2).sum())
+    kernels.swap(chosen, records, columns, strides, offsets, excess, scale, places, proposals)
     assert chosen.shape == (300,)
     assert ((chosen >= 0) & (chosen < 60)).all()
     np.testing.assert_allclose(excess, excess_of(cell, chosen, target), atol=1e-3)
-    assert float((excess.astype(float) ** 2).sum()) < first / 20
+    assert float((scale * excess.astype(float) ** 2).sum()) < first / 20

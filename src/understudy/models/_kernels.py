@@ -146,10 +146,10 @@ def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
 
 @njit(cache=True)
 def swap(
-    chosen: Any, records: Any, columns: Any, strides: Any, offsets: Any, excess: Any,
+    chosen: Any, records: Any, columns: Any, strides: Any, offsets: Any, excess: Any, scale: Any,
     places: Any, proposals: Any,
 ) -> int:  # fmt: skip
-    """Replace row places[t] by record proposals[t] where that lowers Σ excess²; return how often.
+    """Replace row places[t] by record proposals[t] where that lowers Σ scale·excess²; how often.
 
     `excess` holds counts minus targets of all cells of all marginals, one after the other; the cell
     of record x in marginal c is offsets[c] + Σ_k x[columns[c, k]]·strides[c, k].
@@ -175,7 +175,7 @@ def swap(
             old[c] = u
             new[c] = v
             if u != v:
-                change += 2.0 + 2.0 * (excess[v] - excess[u])
+                change += scale[v] * (1.0 + 2.0 * excess[v]) + scale[u] * (1.0 - 2.0 * excess[u])
         if change < 0.0:
             accepted += 1
             chosen[row] = b

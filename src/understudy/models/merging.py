@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Labels", "adjacent", "frequent", "merge", "pair_labels"]
+__all__ = ["Labels", "adjacent", "commonest", "frequent", "merge", "pair_labels"]
 
 Labels = NDArray[np.int64]
 Table = NDArray[np.float64]
@@ -34,6 +34,13 @@ def frequent(shares: Table, least: float) -> Labels:
     labels = np.full(shares.size, kept.size)
     labels[kept] = np.arange(kept.size)
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def commonest(shares: NDArray[Any], most: int) -> Labels:
+    """The `most` − 1 commonest values stay alone; all others are one."""
+    labels = np.empty(shares.size, np.int64)
+    labels[np.argsort(-shares, kind="stable")] = np.minimum(np.arange(shares.size), most - 1)
+    return labels
 
 
 def pair_labels(shares: tuple[Table, ...], cells: float) -> tuple[Labels, ...] | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.models import _kernels as kernels
-from understudy.models.merging import adjacent
+from understudy.models.merging import commonest
 
 __all__ = ["Weighted"]
 
@@ -21,10 +21,9 @@ Codes = NDArray[np.unsignedinteger[Any]]
 Table = NDArray[np.float64]
 
 _MAX_CELLS = 10**8
-# Cells of the tables that rows are held against, in all and of one.
-_SWAP_CELLS = 12_000_000
-_SWAP_LARGEST = 250_000
-_SWAPS_PER_ROW = 16
+# Cells of all tables that rows are held against.
+_SWAP_CELLS = 24_000_000
+_SWAPS_PER_ROW = 20
 # Table entries that swapping may look at; beyond it wide workloads would take minutes.
 _SWAP_WORK = 600_000_000
 
@@ -90,8 +89,10 @@ class Weighted:
         """Encoded rows: systematic resampling along the records, then swaps towards the model.
 
         A record of weight w gets ⌊w·rows⌋ or ⌈w·rows⌉ rows, and so does, nearly, every run of
-        neighbours. Then rows are exchanged for other records wherever that lowers the squared error
-        of the marginals in `cliques` against the model's own. Rows come in random order.
+        neighbours. Then rows are exchanged for other records wherever that lowers Σ (s − m)²/√(1 + m)
+        over the cells of the marginals in `cliques`, s their rows and m what the model expects: the
+        expected |t − s| of a count t ~ Poisson(m) to second order, so that small cells are not given
+        up for large ones. Rows come in random order.
         """
         chosen = self._systematic(rows, rng)
         if self.cliques and rows > 0:
@@ -145,7 +146,8 @@ class Weighted:
         columns = np.zeros((len(cliques), width), np.int64)
         strides = np.zeros((len(cliques), width), np.int64)
         offsets = np.zeros(len(cliques), np.int64)
-        targets: list[Table] = []
+        cells = [math.prod(sizes[i] for i in clique) for clique in cliques]
+        excess, scale = np.empty(sum(cells), np.float32), np.empty(sum(cells), np.float32)
         at = 0
         for c, clique in enumerate(cliques):
             stride = 1
@@ -153,33 +155,33 @@ class Weighted:
                 columns[c, k], strides[c, k] = i, stride
                 stride *= sizes[i]
             offsets[c] = at
+            own = slice(at, at + stride)
             at += stride
             cell = np.zeros(self.size, np.int64)
             for k in range(len(clique)):
                 cell += records[:, columns[c, k]].astype(np.int64) * strides[c, k]
-            weight = np.bincount(cell, self.weights, stride)
-            targets.append(
-                np.bincount(cell[chosen], minlength=stride) - rows * weight / weight.sum()
-            )
-        excess = np.concatenate(targets).astype(np.float32)
+            expected = np.bincount(cell, self.weights, stride)
+            expected *= rows / expected.sum()
+            scale[own] = (1 + expected) ** -0.5
+            excess[own] = -expected
+            np.add.at(excess[own], cell[chosen], np.float32(1))
         tries = int(min(_SWAPS_PER_ROW * rows, _SWAP_WORK / (len(cliques) * width)))
         proposals = rng.permutation(self._systematic(tries, rng))
         places = rng.integers(rows, size=tries)
-        kernels.swap(chosen, records, columns, strides, offsets, excess, places, proposals)
+        kernels.swap(chosen, records, columns, strides, offsets, excess, scale, places, proposals)
 
     def _compressed(self, cliques: list[Clique]) -> tuple[NDArray[np.int64], list[int]]:
-        """Codes with neighbouring values merged until the tables of all cliques fit."""
+        """Codes with the rarest values of large columns merged until the tables of all cliques fit."""
         sizes = list(self.shape)
-        per_clique = min(_SWAP_LARGEST, max(8, _SWAP_CELLS // len(cliques)))
         most = max(self.shape)
         while most > 2 and (
-            max(math.prod(min(sizes[i], most) for i in c) for c in cliques) > per_clique
+            sum(math.prod(min(sizes[i], most) for i in c) for c in cliques) > _SWAP_CELLS
         ):
-            most = max(2, int(most * 0.85))
+            most = max(2, int(most * 0.95))
         columns: list[NDArray[Any]] = []
         for i, codes in enumerate(self.codes):
             if sizes[i] > most:
-                labels = adjacent(np.bincount(codes, self.weights, sizes[i]), most)
-                codes, sizes[i] = labels[codes], int(labels.max()) + 1
+                labels = commonest(np.bincount(codes, self.weights, sizes[i]), most)
+                codes, sizes[i] = labels[codes], most
             columns.append(codes.astype(np.int32))
         return np.ascontiguousarray(np.stack(columns, axis=1)), sizes
