@@ -15,6 +15,7 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.noise import OpenDPNoise
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
+from understudy.testing import StillNoise
 
 SHAPE = (3, 2, 4)
 CLIQUES = ((0, 1), (1, 2))
@@ -125,9 +126,9 @@ class Recording(OpenDPNoise):
         super().__init__()
         self.asked = []
 
-    def top_k(self, scores, scale, k):
+    def picks(self, scores, scale, draws):
         self.asked.append(np.array(scores))
-        return super().top_k(scores, scale, k)
+        return super().picks(scores, scale, draws)
 
 
 def effective_law(scores, sizes, scale):
@@ -150,8 +151,8 @@ def effective_law(scores, sizes, scale):
 def test_rounding_moves_no_effective_score_by_more_than_one_unit(scale_rows):
     rng = np.random.default_rng(0)
     scale = scale_rows * UNIT
-    for _ in range(20):
-        number = int(rng.integers(1, 200))
+    for most in [*[200] * 20, 6_000]:
+        number = int(rng.integers(most // 2, most)) if most > 1_000 else int(rng.integers(1, most))
         scores = rng.integers(-50 * UNIT, 50 * UNIT, number)
         sizes = np.floor(np.exp(rng.uniform(0, 25, number))) + 0.0
         exact = scores / scale + np.log(sizes)
@@ -165,17 +166,12 @@ def test_exact_privacy_of_the_bucketed_mechanism():
     """The law over cells on all neighbours of a small table: within ε0, rounding included."""
     scale = 2.0 * UNIT
     records = random_rows(4, 9)
-    packed = []
-    for clique in CLIQUES:
-        p = np.zeros(4, np.int64)
-        for column in clique:
-            p = p * SHAPE[column] + records[column]
-        packed.append(p)
     sizes = [math.prod(SHAPE[i] for i in c) for c in CLIQUES]
 
     def cell_law(rows):
         occupied = Occupied(sizes, _tables(rows))
-        found = occupied.candidates(occupied.numbers(np.stack(packed, 1)), 3)
+        touched = occupied.touched(occupied.numbers(packed(records)))
+        found = occupied.candidates(touched, 3)
         scores = np.concatenate([found.scores, -found.scores])
         many = np.concatenate([found.sizes, found.sizes])
         law = effective_law(scores, many, scale) - np.log(many)
@@ -222,6 +218,88 @@ def _tables(rows):
     return tables
 
 
+def packed(records):
+    columns = []
+    for clique in CLIQUES:
+        p = np.zeros(len(records[0]), np.int64)
+        for column in clique:
+            p = p * SHAPE[column] + records[column]
+        columns.append(p)
+    return np.stack(columns, 1)
+
+
+def test_groups_are_a_partition_with_the_best_in_front():
+    rng = np.random.default_rng(3)
+    for number in (1, 24, 25, 999, 1_000, 1_001, 3_000, 3_001, 9_000):
+        scores = rng.integers(-100, 100, number)
+        order, edges = layout(scores)
+        assert sorted(order.tolist()) == list(range(number))
+        assert edges[0] == 0
+        assert edges[-1] == number
+        assert (np.diff(edges) > 0).all()
+        best = scores[order[:1_000]]
+        assert (np.diff(best) <= 0).all()
+        assert best[-1] >= scores[order[1_000:]].max(initial=-100)
+
+
+def test_records_added_one_by_one_touch_the_same_cells():
+    rng = np.random.default_rng(4)
+    sizes = [math.prod(SHAPE[i] for i in c) for c in CLIQUES]
+    for key in range(20):
+        occupied = Occupied(sizes, _tables(list(zip(*random_rows(15, key), strict=True))))
+        numbers = occupied.numbers(packed(random_rows(12, key + 50)))
+        cuts = sorted(rng.integers(0, 13, 3).tolist())
+        grown = None
+        for begin, end in zip([0, *cuts], [*cuts, 12], strict=True):
+            grown = occupied.touched(numbers[begin:end], grown)
+        whole = occupied.touched(numbers)
+        assert grown.records == whole.records == 12
+        assert grown.empty == whole.empty
+        for name in ("cells", "often", "counts", "left"):
+            np.testing.assert_array_equal(getattr(grown, name), getattr(whole, name))
+
+
+class Asked(StillNoise):
+    """The scores that the sampler gets."""
+
+    def last(self):
+        return self.asked[-1][1].tolist()
+
+
+@pytest.mark.parametrize("change", ["grown", "changed", "shorter", "other marginals"])
+def test_a_curator_that_saw_other_records_asks_the_same(change):
+    """What is kept between requests saves time and nothing else."""
+    real, records = random_rows(20, 1), random_rows(8, 2)
+    first = {
+        "grown": [codes[:5] for codes in records],
+        "changed": [np.concatenate([codes[:5], codes[:3]]) for codes in records],
+        "shorter": [np.concatenate([codes, codes[:3]]) for codes in records],
+        "other marginals": [codes[:5] for codes in records],
+    }[change]
+    before = CLIQUES[:1] if change == "other marginals" else CLIQUES
+    event = Selection(3.0 * UNIT, SCORE_SENSITIVITY)
+    used, fresh = Asked(), Asked()
+    curator = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, used, 20)
+    curator.pick_cells("pick", before, first, 20)
+    picked = curator.pick_cells("pick", CLIQUES, records, 20)
+    other = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, fresh, 20)
+    assert other.pick_cells("pick", CLIQUES, records, 20) == picked
+    assert used.last() == fresh.last()
+
+
+def test_records_that_the_caller_changes_later_are_looked_at_again():
+    real, records = random_rows(20, 1), random_rows(8, 2)
+    event = Selection(3.0 * UNIT, SCORE_SENSITIVITY)
+    noise = Asked()
+    curator = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, noise, 20)
+    curator.pick_cells("pick", CLIQUES, records, 20)
+    before = noise.last()
+    for codes in records:
+        codes[:] = 0
+    curator.pick_cells("pick", CLIQUES, records, 20)
+    assert noise.last() != before
+
+
 def test_worst_error_of_rows_equals_the_dense_one():
     rng = np.random.default_rng(5)
     for key in range(20):
@@ -233,13 +311,7 @@ def test_worst_error_of_rows_equals_the_dense_one():
             [math.prod(SHAPE[i] for i in c) for c in CLIQUES],
             _tables(list(zip(*real, strict=True))),
         )
-        packed = []
-        for clique in CLIQUES:
-            p = np.zeros(m, np.int64)
-            for column in clique:
-                p = p * SHAPE[column] + records[column]
-            packed.append(p)
-        assert occupied.worst(occupied.numbers(np.stack(packed, 1)), n) == worst
+        assert occupied.worst(occupied.numbers(packed(records)), n) == worst
 
 
 def test_marginals_far_beyond_memory():

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from understudy.errors import UnderstudyError
-from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.noise import OpenDPNoise, SeededNoise, picks
 
 SOURCES = [
     pytest.param(OpenDPNoise, id="opendp"),
@@ -291,3 +291,44 @@ def test_all_candidates_may_be_asked_for_but_no_more(make):
     for k in (5, 0, -1):
         with pytest.raises(REFUSED):
             make().top_k(np.arange(4, dtype=np.int64), 1.0, k)
+
+
+# --- many picks ---------------------------------------------------------------------------------
+
+
+def drawn_in_pairs(make, scores, scale, times):
+    """Consecutive picks of one call, two by two."""
+    drawn = picks(make(), np.array(scores, dtype=np.int64), scale, 2 * times)
+    assert len(drawn) == 2 * times
+    assert all(type(i) is int for i in drawn)
+    return Counter(zip(drawn[::2], drawn[1::2], strict=True))
+
+
+@pytest.mark.parametrize("make", SOURCES)
+def test_many_picks_are_independent_and_each_follows_the_law_of_one(make):
+    """With replacement, unlike the top two: the law of a pair is a product."""
+    scores, scale, times = [0, 2, 3, 5], 2.0, 2_000
+    one = {i: p for (i,), p in selection_law(scores, scale, 1).items()}
+    law = {(i, j): one[i] * one[j] for i in one for j in one}
+    assert follows(drawn_in_pairs(make, scores, scale, times), law)
+    for factor in WRONG:
+        assert not follows(drawn_in_pairs(make, scores, factor * scale, times), law)
+
+
+@pytest.mark.parametrize("make", SOURCES)
+def test_many_picks_of_nothing_are_refused(make):
+    none = np.zeros(0, dtype=np.int64)
+    with pytest.raises(REFUSED):
+        picks(make(), none, 1.0, 3)
+
+
+@pytest.mark.parametrize("draws", [0, -2])
+def test_the_secure_source_makes_at_least_one_pick(draws):
+    with pytest.raises(REFUSED, match=str(draws)):
+        OpenDPNoise().picks(np.arange(3, dtype=np.int64), 1.0, draws)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
+def test_many_picks_need_a_scale(scale):
+    with pytest.raises(REFUSED):
+        OpenDPNoise().picks(np.arange(3, dtype=np.int64), scale, 2)

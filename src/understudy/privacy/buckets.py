@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.privacy.noise import Noise
+from understudy.privacy.noise import Noise, picks
 
-__all__ = ["SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "layout", "pick"]
+__all__ = ["SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "Touched", "layout", "pick"]
 
 UNIT = 1 << 16
 """Scores are integers in units of 1/65536 row."""
@@ -34,6 +34,8 @@ SCORE_SENSITIVITY = UNIT + 3
 """How far a neighbour moves the effective score of any cell or complement."""
 
 _ALONE = 24
+_SORTED = 1_000
+_RUN = 2_000
 
 # Up to so many cells the free ones are listed; beyond, one is found by rejection.
 _LISTED = 1_000
@@ -53,29 +55,56 @@ def pick(
     ordered = effective[order]
     top = int(ordered[0])
     mass = (ordered - top) / scale
-    peak = mass[edges[:-1]]
+    peak = np.maximum.reduceat(mass, edges[:-1])
     total = np.add.reduceat(np.exp(mass - np.repeat(peak, np.diff(edges))), edges[:-1])
     group_scores = np.rint(scale * (peak + np.log(total))).astype(np.int64) + top
-    picked: list[int] = []
-    for _ in range(draws):
-        (group,) = noise.top_k(group_scores, scale, 1)
+    groups = np.array(picks(noise, group_scores, scale, draws), dtype=np.int64)
+    members = np.zeros(draws, np.int64)
+    for group in np.unique(groups).tolist():
         begin, end = int(edges[group]), int(edges[group + 1])
-        member = 0 if end - begin == 1 else noise.top_k(ordered[begin:end], scale, 1)[0]
-        picked.append(int(order[begin + member]))
-    return picked
+        if end - begin > 1:
+            here = groups == group
+            members[here] = picks(noise, ordered[begin:end], scale, int(here.sum()))
+    return order[edges[groups] + members].tolist()
 
 
 def layout(effective: Integers) -> tuple[Integers, Integers]:
-    """(order, edges): candidates from the highest score down, group g at order[edges[g]:edges[g+1]].
+    """(order, edges): group g is order[edges[g]:edges[g+1]].
 
-    The first `_ALONE` are groups by themselves and later groups grow by half: few candidates are
+    The `_SORTED` best come first and in order; of these the first `_ALONE` are groups by themselves
+    and later groups grow by half. The others follow in runs, in no order. So few candidates are
     compared in the first step, and a large group is seldom drawn. The law does not depend on it.
     """
+    best, rest = np.arange(effective.size), np.zeros(0, np.int64)
+    if effective.size > _SORTED:
+        parted = np.argpartition(-effective, _SORTED)
+        best, rest = parted[:_SORTED], parted[_SORTED:]
     edges, width = [0], 1.0
-    while edges[-1] < effective.size:
+    while edges[-1] < best.size:
         width = 1.0 if len(edges) <= _ALONE else max(width, 8.0) * 1.5
-        edges.append(min(effective.size, edges[-1] + int(width)))
-    return np.argsort(-effective, kind="stable"), np.array(edges, dtype=np.int64)
+        edges.append(min(best.size, edges[-1] + int(width)))
+    if rest.size:
+        edges += [*range(best.size + _RUN, effective.size, _RUN), effective.size]
+    order = np.concatenate([best[np.argsort(-effective[best], kind="stable")], rest])
+    return order, np.array(edges, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touched:
+    """The cells that public records occupy, and what is left. Exact: never leaves `privacy/`.
+
+    Records are added to it and none is taken away, so a game whose records grow counts each once.
+    """
+
+    records: int
+    cells: Integers
+    """In order; `often` records each, `counts` private rows each."""
+    often: Integers
+    counts: Integers
+    left: Integers
+    """How many cells of every count that occurs hold no record."""
+    empty: float
+    """How many cells hold neither a record nor a row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,19 +154,40 @@ class Occupied:
             return np.zeros(cells.size, np.int64)
         return np.where(self.keys[place] == cells, self.counts[place], 0)
 
-    def candidates(self, records: Integers, n: int) -> Candidates:
-        """Buckets of equal score for the signed differences to `records` (numbers, m per marginal)."""
-        size = records.shape[0]
-        touched, often = np.unique(records.reshape(-1), return_counts=True)
-        counts = self.at(touched)
-        scores = UNIT * counts - np.rint(UNIT * n * (often / size)).astype(np.int64)
-        left = self._sizes.copy()
+    def touched(self, records: Integers, before: Touched | None = None) -> Touched:
+        """With `records` (numbers, one row each) added to those `before`."""
+        if before is None:
+            none = np.zeros(0, np.int64)
+            empty = float(self.offsets[-1]) - self.keys.size
+            before = Touched(0, none, none, none, self._sizes, empty)
+        fresh, more = np.unique(records, return_counts=True)
+        place = np.searchsorted(before.cells, fresh)
+        known = place < before.cells.size
+        known[known] = before.cells[place[known]] == fresh[known]
+        often = before.often.copy()
+        often[place[known]] += more[known]
+        new, at = ~known, place[~known]
+        counts = self.at(fresh[new])
+        left = before.left.copy()
         np.subtract.at(left, np.searchsorted(self._values, counts[counts > 0]), 1)
-        empty = float(self.offsets[-1]) - self.keys.size - float((counts == 0).sum())
-        every = np.concatenate([scores, UNIT * self._values, [0]])
-        sizes = np.concatenate([np.ones(touched.size), left.astype(np.float64), [empty]])
+        return Touched(
+            before.records + len(records),
+            np.insert(before.cells, at, fresh[new]),
+            np.insert(often, at, more[new]),
+            np.insert(before.counts, at, counts),
+            left,
+            before.empty - float((counts == 0).sum()),
+        )
+
+    def candidates(self, touched: Touched, n: int) -> Candidates:
+        """Buckets of equal score for the signed differences to the records that touch cells."""
+        expected = np.rint(UNIT * n * (touched.often / touched.records)).astype(np.int64)
+        every = np.concatenate([UNIT * touched.counts - expected, UNIT * self._values, [0]])
+        sizes = np.concatenate(
+            [np.ones(touched.cells.size), touched.left.astype(np.float64), [touched.empty]]
+        )
         kept = np.nonzero(sizes > 0)[0]
-        return Candidates(every[kept], sizes[kept], touched, self._values, kept)
+        return Candidates(every[kept], sizes[kept], touched.cells, self._values, kept)
 
     def resolve(self, candidates: Candidates, bucket: int, noise: Noise) -> int:
         """A cell of the bucket, uniformly."""

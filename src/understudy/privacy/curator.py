@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError, UnderstudyError
-from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, pick
+from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, Touched, pick
 from understudy.privacy.coins import covered, halves
 from understudy.privacy.cost import Event, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.privacy.merged import Merged
@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 Clique = tuple[int, ...]
+Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
 Table = NDArray[np.float64]
 E = TypeVar("E", Gaussian, Laplace, Selection)
@@ -139,6 +140,7 @@ class Curator:
         self._cache: dict[Clique, Sensitive[Counts]] = {}
         self._cached_cells = 0
         self._sparse: tuple[tuple[Clique, ...], Sensitive[Occupied]] | None = None
+        self._records: tuple[tuple[Clique, ...], Codes, Sensitive[Touched]] | None = None
         self._answers: tuple[tuple[Products, ...], Sensitive[Counts]] | None = None
         self.relation = relation
         self.rows_public = rows_public
@@ -323,7 +325,7 @@ class Curator:
         self,
         purpose: str,
         cliques: Sequence[Clique],
-        records: Sequence[NDArray[np.integer[Any]]],
+        records: Sequence[Codes],
         rows: int,
         event: Selection | None = None,
         *,
@@ -338,7 +340,7 @@ class Curator:
         cells that hold a record offer theirs, a public choice: no other can have a score above 0.
         """
         self._check_cliques(cliques)
-        size = self._check_records(records)
+        codes = self._check_records(records)
         if not 1 <= rows <= 2**40:
             raise PrivacyError(f"rows = {rows} must be between 1 and 2^40")
         drawn = self._draw(
@@ -349,8 +351,7 @@ class Curator:
             f"cell scores, which move by {SCORE_SENSITIVITY} units",
         )
         occupied = self._occupied(cliques)
-        keys = occupied.numbers(self._packed(cliques, records, size))
-        candidates = occupied.candidates(keys, rows)
+        candidates = occupied.candidates(self._touched(cliques, codes), rows)
         offered = slice(None) if every_complement else slice(candidates.touched.size)
         scores = np.concatenate([candidates.scores, -candidates.scores[offered]])
         sizes = np.concatenate([candidates.sizes, candidates.sizes[offered]])
@@ -408,7 +409,7 @@ class Curator:
         purpose: str,
         cliques: Sequence[Clique],
         cells: Sequence[Cell],
-        records: Sequence[NDArray[np.integer[Any]]],
+        records: Sequence[Codes],
         rows: int,
         *,
         scale: float,
@@ -421,7 +422,7 @@ class Curator:
         selection between two candidates: see `understudy.privacy.coins`.
         """
         self._check_cliques(cliques)
-        size = self._check_records(records)
+        codes = self._check_records(records)
         if not 1 <= rows <= 2**40:
             raise PrivacyError(f"rows = {rows} must be between 1 and 2^40")
         if not (0 < gamma < math.inf and 0 < scale < math.inf):
@@ -436,12 +437,12 @@ class Curator:
             f"{len(cells)} coins with scale = {scale:g} rows and gamma = {gamma:g}",
         )
         occupied = self._occupied(cliques)
-        packed = self._packed(cliques, records, size)
+        packed = self._packed(cliques, codes)
         numbers = np.array([self._place(cliques, cell) for cell in cells], dtype=np.int64)
         of = np.array([cell.marginal for cell in cells], dtype=np.int64)
         inside = (packed[:, of] == numbers).sum(axis=0)
         exact = occupied.at(numbers + np.array(occupied.offsets, dtype=np.int64)[of])
-        score = UNIT * exact - np.rint(UNIT * rows * (inside / size)).astype(np.int64)
+        score = UNIT * exact - np.rint(UNIT * rows * (inside / codes.shape[1])).astype(np.int64)
         sides = np.array([cell.sign for cell in cells], dtype=np.int64)
         tossed = halves(sides * score, rows, scale, gamma, drawn.scale)
         # Kept inside the integers by clipping, which moves no two values apart; an error here would
@@ -476,16 +477,15 @@ class Curator:
         self,
         purpose: str,
         cliques: Sequence[Clique],
-        records: Sequence[NDArray[np.integer[Any]]],
+        records: Sequence[Codes],
     ) -> int:
         """`worst_error` of synthetic rows themselves, for marginals too large to tabulate."""
         self._check_cliques(cliques)
-        size = self._check_records(records)
+        codes = self._check_records(records)
         drawn = self._draw(purpose, Laplace, None, lambda e: True, "the worst error")
         occupied = self._occupied(cliques)
-        keys = occupied.numbers(self._packed(cliques, records, size))
-        worst = occupied.worst(keys, self._n())
-        exact = np.array([-(-drawn.l1 * worst // size)], dtype=np.int64)
+        worst = occupied.worst(occupied.numbers(self._packed(cliques, codes)), self._n())
+        exact = np.array([-(-drawn.l1 * worst // codes.shape[1])], dtype=np.int64)
         return int(self._guarded(lambda: self._noise.laplace(exact, drawn.scale))[0])
 
     def worst_error(
@@ -612,6 +612,18 @@ class Curator:
             self._sparse = (key, Sensitive(Occupied(sizes, tables)))
         return reveal(self._sparse[1])
 
+    def _touched(self, cliques: Sequence[Clique], codes: Codes) -> Touched:
+        """The cells that records occupy. To the records of the last call only new ones are added."""
+        occupied, key, before = self._occupied(cliques), tuple(cliques), None
+        if self._records is not None and self._records[0] == key:
+            earlier, touched = self._records[1:]
+            if np.array_equal(earlier, codes[:, : earlier.shape[1]]):
+                before = reveal(touched)
+        fresh = codes[:, before.records :] if before is not None else codes
+        found = occupied.touched(occupied.numbers(self._packed(cliques, fresh)), before)
+        self._records = (key, codes, Sensitive(found))
+        return found
+
     def _exact_answers(self, classes: Sequence[Products]) -> Counts:
         """The exact counts of all queries, class after class; asked of the source once.
 
@@ -623,30 +635,37 @@ class Curator:
             self._answers = (key, Sensitive(_answers(key, tables)))
         return reveal(self._answers[1])
 
-    def _packed(
-        self, cliques: Sequence[Clique], records: Sequence[NDArray[np.integer[Any]]], size: int
-    ) -> Counts:
-        packed = np.zeros((len(cliques), size), np.int64)
-        for row, clique in zip(packed, cliques, strict=True):
-            for column in clique:
-                row *= self.shape[column]
-                row += records[column]
+    def _packed(self, cliques: Sequence[Clique], codes: Codes) -> Counts:
+        """The cell of every record (rows) in every clique (columns), packed in C order."""
+        # A clique shorter than others is padded with a column of one value.
+        columns = np.full((len(cliques), max(map(len, cliques), default=0)), len(codes))
+        for row, clique in zip(columns, cliques, strict=True):
+            row[: len(clique)] = clique
+        padded = np.concatenate([codes, np.zeros((1, codes.shape[1]), codes.dtype)])
+        sizes = np.array([*self.shape, 1], dtype=np.int64)
+        packed = np.zeros((len(cliques), codes.shape[1]), np.int64)
+        for slot in columns.T:
+            packed *= sizes[slot, None]
+            packed += padded[slot]
         return packed.T
 
-    def _check_records(self, records: Sequence[NDArray[np.integer[Any]]]) -> int:
-        """Records must be codes: one array per column, all of one length, in range."""
+    def _check_records(self, records: Sequence[Codes]) -> Codes:
+        """Records must be codes: one array per column, all of one length, in range. One row each."""
         if len(records) != len(self.shape):
             raise PrivacyError(f"records need {len(self.shape)} columns, got {len(records)}")
-        size = int(np.size(records[0]))
+        arrays = [np.asarray(codes) for codes in records]
+        size = arrays[0].size
         if not 1 <= size <= 2**31:
             raise PrivacyError(f"1 to 2^31 records are needed, got {size}")
-        for column, codes in enumerate(records):
-            array = np.asarray(codes)
-            if not np.issubdtype(array.dtype, np.integer) or array.shape != (size,):
+        for column, array in enumerate(arrays):
+            if array.dtype.kind not in "iu" or array.shape != (size,):
                 raise PrivacyError(f"column {column} of the records must be {size} integers")
-            if int(array.min()) < 0 or int(array.max()) >= self.shape[column]:
-                raise PrivacyError(f"column {column} of the records leaves its domain")
-        return size
+        kind = np.result_type(*arrays)
+        codes = np.stack(arrays) if kind.kind in "iu" else np.stack(arrays, dtype=np.int64)
+        outside = (codes.min(axis=1) < 0) | (codes.max(axis=1) >= np.array(self.shape))
+        if outside.any():
+            raise PrivacyError(f"column {int(outside.argmax())} of the records leaves its domain")
+        return codes
 
     def _check_cliques(self, cliques: Sequence[Clique]) -> None:
         for clique in cliques:
