@@ -137,6 +137,21 @@ def test_release_tells_the_promise_and_what_comes_next(survey: Path):
     assert run("answer", survey / "survey.release", example[1]).code == 0
 
 
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(1e-9, "3 of 3 rounds ended without a proof: time was up"), (60, "0 of 3 rounds ended")],
+)
+def test_release_counts_the_rounds_without_a_proof(case: Case, seconds: float, told: str):
+    pytest.importorskip("ortools")
+    made = case.release(
+        "--method", "dualquery", "--set", "rounds=3", "--set", "oracle=exact",
+        "--set", f"seconds={seconds}",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    assert told in " ".join(made.out.split())
+    assert ("privacy is untouched" in " ".join(made.out.split())) == (seconds < 1)
+
+
 def test_release_with_a_ledger_publishes_its_digest(case: Case):
     made = case.release("--variations", "--rows", 50, "--key", 7, "--beta", 0.1)
     assert made.code == 0, made.err

@@ -314,6 +314,7 @@ def _show(
             ("promise", made.promise),
             ("certificate", str(made.certificate)),
             *errors_in_words(made.forecast, made.schema)[:1],
+            *([] if made.proofs is None else [("oracle", made.proofs)]),
             ("account", account),
             ("digest", read_manifest(out)["digest"]),
         ],

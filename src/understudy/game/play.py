@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from understudy.players.base import DataPlayer, Model, Problem, QueryPlayer
 from understudy.privacy.curator import Curator
 
-__all__ = ["Progress", "play", "silent"]
+__all__ = ["Progress", "last_state", "play", "remarks", "silent"]
 
 Progress = Callable[[str, int, int], None]
 """progress(stage, done, total): released facts only."""
@@ -33,10 +33,31 @@ def play(
     Only the query player meets the curator; what it returns is released. The number of rounds is
     public and fixed, so nothing here depends on private data except through charged answers.
     """
+    return data.finish(problem, last_state(problem, query, data, curator, rng, progress))
+
+
+def last_state(
+    problem: Problem,
+    query: QueryPlayer,
+    data: DataPlayer[Any],
+    curator: Curator,
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> Any:
+    """The data player's state after the last round of `play`."""
     state = data.start(problem)
     for round in range(query.rounds):
         progress("playing", round, query.rounds)
         answers = query.play(problem, curator, data.view(problem, state), round)
         state = data.respond(problem, state, answers, rng)
     progress("playing", query.rounds, query.rounds)
-    return data.finish(problem, state)
+    return state
+
+
+def remarks(data: DataPlayer[Any], state: Any) -> Mapping[str, Any]:
+    """What a data player has to say of a game, for the record; most have nothing (no `remarks`).
+
+    It speaks of released answers and public randomness, as all that a data player does.
+    """
+    own = getattr(data, "remarks", None)
+    return {} if own is None else dict(own(state))

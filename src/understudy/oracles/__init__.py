@@ -8,12 +8,14 @@ from understudy.oracles.base import (
     Literal,
     Noise,
     Oracle,
+    Proofs,
     Records,
+    best,
     objective,
 )
 from understudy.oracles.split import Split, split
 
 __all__ = [
-    "Annealed", "History", "Law", "LazyNoise", "Literal", "Noise", "Oracle", "Records", "Split",
-    "objective", "split",
+    "Annealed", "History", "Law", "LazyNoise", "Literal", "Noise", "Oracle", "Proofs", "Records",
+    "Split", "best", "objective", "split",
 ]  # fmt: skip

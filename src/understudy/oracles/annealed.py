@@ -76,7 +76,7 @@ class Annealed:
                 raise InputError(f"{len(guesses)} warm records for {rows} perturbations")
         parts: list[NDArray[np.int64]] = []
         for begin, drawn in self._drawn(noise, rows, atoms, rng):
-            codes, _ = self._search(atoms, drawn.values, guesses, begin, rng)
+            codes, _ = self.search_atoms(atoms, drawn.values, guesses, begin, rng)
             parts.append(drawn.unfold(codes))
         return np.concatenate(parts)
 
@@ -101,10 +101,10 @@ class Annealed:
         gaps: list[NDArray[np.float64]] = []
         for begin, drawn in self._drawn(noise, noise.rows, atoms, rng):
             values = drawn.values
-            codes, worth = self._search(atoms, values, guesses, begin, rng)
+            codes, worth = self.search_atoms(atoms, values, guesses, begin, rng)
             free.append(drawn.unfold(codes))
             inside = atoms.fold(into(query, free[-1]))
-            forced, heavy = few._search(bound, values, inside, 0, rng)
+            forced, heavy = few.search_atoms(bound, values, inside, 0, rng)
             held.append(drawn.unfold(forced))
             bonus = (large - small) * (query.evaluate(held[-1]) - query.constant)
             gaps.append(worth - (heavy - bonus))
@@ -121,7 +121,7 @@ class Annealed:
             part = noise.part(end - begin) if isinstance(noise, LazyNoise) else noise[begin:end]
             yield begin, draws(part, atoms, rng)
 
-    def _search(
+    def search_atoms(
         self,
         atoms: Atoms,
         noise: NDArray[np.float64],
@@ -129,7 +129,10 @@ class Annealed:
         begin: int,
         rng: np.random.Generator,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Codes of atoms for the perturbations that belong to warm[begin:], and their worth."""
+        """Codes of atoms for the perturbations that belong to warm[begin:], and their worth.
+
+        `warm` holds codes of atoms too, or no row at all.
+        """
         from understudy.oracles import _kernel
 
         problem = _kernel.problem(atoms)

@@ -16,19 +16,20 @@ import importlib
 import itertools
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError, WorkError
+from understudy.oracles.annealed import Annealed
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.base import History, Noise, Records, objective
 from understudy.oracles.history import check_records, offsets
 from understudy.oracles.noise import draws
 
-__all__ = ["Exact", "Solved", "brute_force"]
+__all__ = ["Exact", "Solved", "brute_force", "require_solver"]
 
 _LARGEST = 2**53  # of an objective in grid steps
 _UNIVERSE = 2**20
@@ -51,13 +52,15 @@ class Solved:
 class Exact:
     """CP-SAT, at most `seconds` for each perturbation; the best record found if time runs out.
 
-    `grid` is the step to which weights and noise are rounded. Without `workers` > 1 a search that ends
-    in time gives the same record every time.
+    The search begins with what `first` finds, and is never worse than that. `grid` is the step to which
+    weights and noise are rounded. Without `workers` > 1 a search that ends in time gives the same
+    record every time.
     """
 
     seconds: float = 10.0
     grid: float = 1e-6
     workers: int = 1
+    first: Annealed = field(default_factory=Annealed)
 
     def __post_init__(self) -> None:
         if not (self.seconds > 0 and math.isfinite(self.grid) and self.grid > 0):
@@ -89,11 +92,12 @@ class Exact:
         atoms = Atoms.of_history(history)
         drawn = draws(noise, atoms, rng)
         values = drawn.values
-        guesses = _best_alone(atoms, values)
+        known = np.empty((0, len(history.shape)), np.int64)
         if warm is not None:
-            guesses = atoms.fold(check_records(warm, history.shape))
-            if len(guesses) != len(values):
-                raise InputError(f"{len(guesses)} warm records for {len(values)} perturbations")
+            known = atoms.fold(check_records(warm, history.shape))
+            if len(known) != len(values):
+                raise InputError(f"{len(known)} warm records for {len(values)} perturbations")
+        guesses, _ = self.first.search_atoms(atoms, values, known, 0, rng)
         weights = self._on_grid(atoms.terms.weights, "weights")
         scores = self._on_grid(values, "noise")
         most = int(np.abs(weights).sum()) + len(atoms.shape) * int(np.abs(scores).max(initial=0))
@@ -200,14 +204,6 @@ def brute_force(
     return universe[best]
 
 
-def _best_alone(atoms: Atoms, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The record that is best for the noise alone."""
-    return np.stack(
-        [values[:, begin:end].argmax(axis=1) for begin, end in itertools.pairwise(atoms.start)],
-        axis=1,
-    )
-
-
 def _worth(
     atoms: Atoms, values: NDArray[np.float64], codes: NDArray[np.int64]
 ) -> NDArray[np.float64]:
@@ -217,6 +213,15 @@ def _worth(
         atoms.shape_of_atoms, terms.columns, terms.low, terms.high, terms.negated, terms.weights
     )
     return objective(history, values, codes)
+
+
+def require_solver() -> None:
+    """Refuse before anything is planned.
+
+    Raises:
+        WorkError: OR-Tools is not installed, or cannot be loaded here.
+    """
+    _cp_model()
 
 
 def _cp_model() -> Any:

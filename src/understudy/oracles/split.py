@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
-from understudy.oracles.base import Oracle, objective
+from understudy.oracles.base import Oracle, best, objective
 from understudy.oracles.history import History, Records
 from understudy.oracles.noise import LazyNoise
 
@@ -26,12 +26,14 @@ _ROUNDING = 1e-6
 class Split:
     """Per perturbation: the best record, the best record that satisfies the query, and the gap.
 
-    The gap is infinite where the oracle found no record that satisfies the query.
+    The gap is infinite where the oracle found no record that satisfies the query. `late` says that
+    an oracle that proves its records ran out of time for one.
     """
 
     free: NDArray[np.int64]
     held: NDArray[np.int64]
     gap: NDArray[np.float64]
+    late: bool = False
 
     @classmethod
     def of(
@@ -40,11 +42,12 @@ class Split:
         free: NDArray[np.int64],
         held: NDArray[np.int64],
         gap: NDArray[np.float64],
+        late: bool = False,
     ) -> Split:
         """Differences that are rounding are no gap, and a record that fails the query has none."""
         gap = np.where(gap < _ROUNDING, 0.0, gap)
         gap[query.evaluate(held) < 0.5] = np.inf
-        return cls(free, held, gap)
+        return cls(free, held, gap, late)
 
     def weight(self, share: float) -> float:
         """The least weight with which a `share` of the perturbations satisfies the query."""
@@ -73,10 +76,11 @@ def split(
         return own(history, query, noise, warm=warm, rng=rng)
     drawn = noise.draw(history.shape, rng)
     _, large = weights(history, query, float(np.abs(drawn).max()))
-    free = oracle.solve(history, drawn, warm=warm, rng=rng)
-    held = oracle.solve(history.plus(query, large), drawn, warm=into(query, free), rng=rng)
+    free, late = best(oracle, history, drawn, warm=warm, rng=rng)
+    heavy = history.plus(query, large)
+    held, later = best(oracle, heavy, drawn, warm=into(query, free), rng=rng)
     gap = objective(history, drawn, free) - objective(history, drawn, held)
-    return Split.of(query, free, held, gap)
+    return Split.of(query, free, held, gap, late or later)
 
 
 def weights(history: History, query: History, noise: float) -> tuple[float, float]:

@@ -158,6 +158,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         "key": release.facts["key"],
         "certificate": {**release.certificate.to_json(), "words": str(release.certificate)},
         "theorem": None if release.theorem is None else asdict(release.theorem),
+        "remarks": dict(release.remarks),
         "forecast": None if release.forecast is None else release.forecast.to_json(),
         "ledger": {
             "reservation": release.facts["reservation"],
@@ -222,6 +223,7 @@ def load(path: Path) -> Release:
             private=manifest["private"],
             theorem=None if manifest["theorem"] is None else Theorem(**manifest["theorem"]),
             forecast=_forecast(manifest, workload),
+            remarks=manifest.get("remarks", {}),
             facts={
                 "key": manifest["key"],
                 "understudy": manifest["understudy"],

@@ -22,7 +22,7 @@ import numpy as np
 
 from understudy._version import __version__
 from understudy.errors import InputError
-from understudy.game import Progress, play, silent
+from understudy.game import Progress, last_state, remarks, silent
 from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method
 from understudy.game.methods import method as named_method
@@ -355,7 +355,9 @@ def _draw(
     measured = curator.rows(certificates.ROWS) if design.rows is None else None
     estimate = max(1, design.rows or measured or 1)
     query, data = prepared.method.players(design, plan)
-    model = play(design.problem(estimate), query, data, curator, rng, progress)
+    problem = design.problem(estimate)
+    state = last_state(problem, query, data, curator, rng, progress)
+    model = data.finish(problem, state)
     size = rows if rows is not None else estimate
     progress("sampling", 0, 1)
     codes = model.sample(size, rng)
@@ -391,6 +393,7 @@ def _draw(
         theorem=prepared.method.theorem(design, plan, estimate, prepared.beta),
         forecast=_forecast(prepared, measured, model),
         facts={"key": str(key), "understudy": __version__, "reservation": reservation.id},
+        remarks=remarks(data, state),
         native=source.native,
         _frame=source.frame,
     )

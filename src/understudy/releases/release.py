@@ -60,6 +60,8 @@ class Release:
     private: bool
     theorem: Theorem | None
     facts: Mapping[str, Any]
+    remarks: Mapping[str, Any] = field(default_factory=dict)
+    """What the data player says of the game, such as rounds in which its oracle ran out of time."""
     native: str = "arrow"
     forecast: Errors | None = None
     """What the method expects of every marginal, from released numbers; the certificate binds."""
@@ -130,8 +132,20 @@ class Release:
 
         return load(Path(path))
 
+    @property
+    def proofs(self) -> str | None:
+        """In how many rounds an oracle that proves its records ran out of time; None for others."""
+        late = self.remarks.get("oracle_rounds_without_proof")
+        if late is None:
+            return None
+        told = f"{late} of {self.remarks['oracle_rounds']} rounds ended without a proof"
+        if late:
+            told += ": time was up, and the best records found were played; privacy is untouched"
+        return told
+
     def __repr__(self) -> str:
+        proofs = "" if self.proofs is None else f"; oracle: {self.proofs}"
         return (
             f"<Release of {self.rows.num_rows:,} rows × {self.rows.num_columns} columns by "
-            f"{self.method.get('name')}: {self.promise}; {self.certificate}>"
+            f"{self.method.get('name')}: {self.promise}; {self.certificate}{proofs}>"
         )

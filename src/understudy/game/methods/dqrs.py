@@ -14,7 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.game.methods.base import Design, Forecast
-from understudy.game.methods.dualquery import assumed, check_sizes, sizes
+from understudy.game.methods.dualquery import assumed, check_sizes, responding, sizes
+from understudy.game.methods.oracle import check_oracle, seconds_of_search
 from understudy.players.data import BestResponse
 from understudy.players.query import QueryWeights, Recycling
 from understudy.privacy.cost import Charge, Plan, Selection
@@ -24,12 +25,17 @@ __all__ = ["DQRS"]
 
 @dataclass(frozen=True, slots=True)
 class DQRS:
-    """`rounds` (T) and `samples` (s) are public rules where they are None."""
+    """`rounds` (T) and `samples` (s) are public rules where they are None.
+
+    `oracle` may be "exact", with `seconds` for a search.
+    """
 
     rounds: int | None = None
     samples: int | None = None
     records: int = 2
     keep: float = 2 / 3
+    oracle: str = "annealed"
+    seconds: float = 1.0
     name: str = "dqrs"
 
     max_cells = 2**62
@@ -37,6 +43,7 @@ class DQRS:
     def check(self, design: Design) -> None:
         """Serves every table and marginals of any size."""
         check_sizes(self.name, self.rounds, self.samples, self.records, self.keep)
+        check_oracle(self.name, self.oracle, self.seconds)
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """For every round from the second on: coins where they pay, and new draws."""
@@ -45,7 +52,9 @@ class DQRS:
 
     def players(self, design: Design, plan: Plan) -> tuple[Recycling, BestResponse]:
         """Recycled weights over queries against best responses."""
-        return Recycling.of(plan), BestResponse(_samples(plan), self.records, keep=self.keep)
+        return Recycling.of(plan), responding(
+            _samples(plan), self.records, self.keep, self.oracle, self.seconds
+        )
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Counting the workload and drawing dominate."""
@@ -63,9 +72,10 @@ class DQRS:
             f"queries, {len(player.tosses)} of them partly recycled",
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * occupied,
             1.0
-            + 4e-4 * drawn
+            + 3e-4 * drawn
             + 2e-4 * len(player.tosses) * samples
-            + 1e-8 * rows * len(design.cliques),
+            + 1e-8 * rows * len(design.cliques)
+            + player.rounds * self.records * seconds_of_search(self.oracle, self.seconds),
         )
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Theorem
+from understudy.game.methods.oracle import check_oracle, exact, seconds_of_search
 from understudy.oracles import Annealed, Law
 from understudy.players.data import PerturbedLeader
 from understudy.players.query import CellPicker, QueryPicker
@@ -27,12 +28,12 @@ from understudy.queries import separator
 __all__ = ["FEM", "SepFEM"]
 
 _ASSUMED_ROWS = 10_000
-_MAX_RECORDS = 50_000_000
+_MOST_CODES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class FEM:
-    """`rounds = None` takes the public rule."""
+    """`rounds = None` takes the public rule. `oracle` may be "exact", with `seconds` for a search."""
 
     rounds: int | None = None
     samples: int = 300
@@ -42,6 +43,8 @@ class FEM:
     starts: int = 3
     blocks: int = 32
     law: str = "exponential"
+    oracle: str = "annealed"
+    seconds: float = 1.0
     name: str = "fem"
 
     max_cells = 2**62
@@ -61,11 +64,12 @@ class FEM:
             raise InputError(f"method = {self.name}: decay = {self.decay} must be at least 0")
         if self.law not in set(Law):
             raise InputError(f"method = {self.name}: law = {self.law!r} is not one of {list(Law)}")
-        records = self.samples * (self.rounds or 1000) * len(design.shape)
-        if records > _MAX_RECORDS * 20:
+        check_oracle(self.name, self.oracle, self.seconds)
+        codes = self.samples * (self.rounds or 1000) * len(design.shape)
+        if codes > _MOST_CODES:
             raise InputError(
                 f"method = {self.name}: samples = {self.samples} records a round would need "
-                f"{records / 1e9:.1f} GB; use fewer samples or rounds"
+                f"{codes / 1e9:.1f} GB; use fewer samples or rounds"
             )
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
@@ -89,6 +93,7 @@ class FEM:
     ) -> tuple[CellPicker | QueryPicker, PerturbedLeader]:
         """The cell picker, or for other classes the query picker, against the perturbed leader."""
         T = plan[CellPicker.PICK].times
+        annealed = Annealed(starts=self.starts, blocks=self.blocks)
         leader = PerturbedLeader(
             T,
             self.samples,
@@ -96,7 +101,7 @@ class FEM:
             self.step,
             self.decay,
             self.keep,
-            Annealed(starts=self.starts, blocks=self.blocks),
+            exact(self.seconds, annealed) if self.oracle == "exact" else annealed,
         )
         if design.families:
             return QueryPicker.over(T, design.families, design.shape), leader
@@ -121,7 +126,8 @@ class FEM:
             + 4.0 * T * self.samples * len(design.shape)
             + 100.0 * listed,
             2.0
-            + T * (4e-3 + 4e-7 * listed + self.samples * (4e-6 + 1.5e-8 * T * order) * self.starts),
+            + T * (4e-3 + 4e-7 * listed + self.samples * (4e-6 + 1.5e-8 * T * order) * self.starts)
+            + 2 * T * self.samples * seconds_of_search(self.oracle, self.seconds),
         )
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem:

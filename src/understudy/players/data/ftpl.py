@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkError
 from understudy.models import Empirical
-from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, split
+from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, Proofs, split
 from understudy.players.base import Answer, MeasuredCell, PickedQuery, Problem
 
 __all__ = ["PerturbedLeader"]
@@ -44,6 +44,7 @@ class Leader:
     records: Records
     kept: tuple[Records, ...]
     round: int
+    proofs: Proofs = field(default_factory=Proofs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +90,26 @@ class PerturbedLeader:
         noise = LazyNoise(self.law, self._scales(problem), self.samples)
         order = max(len(clique) for clique in problem.cliques)
         step = max(self.step, (1 + played * order / len(problem.shape)) ** -self.decay)
-        history, records = state.history, state.records
+        history, records, late = state.history, state.records, False
         for answer in answers:
             query = _query(problem.shape, answer)
             if not query.terms:
                 continue
             pair = split(self.oracle, history, query, noise, warm=records, rng=rng)
+            late |= pair.late
             share = float((pair.gap <= 0).mean())
             weight = pair.weight(min(share + step, (1 + share) / 2))
             history, records = history.plus(query, weight), pair.at(weight)
-        return Leader(history, records, self._kept(state.kept, records, played), played)
+        kept = self._kept(state.kept, records, played)
+        return Leader(history, records, kept, played, state.proofs.after(late))
 
     def finish(self, problem: Problem, state: Leader) -> Empirical:
         """All records of the kept rounds, equally weighted."""
         return Empirical.of(problem.shape, np.concatenate(state.kept or (state.records,)))
+
+    def remarks(self, state: Leader) -> dict[str, int]:
+        """How often an oracle that proves its records ran out of time."""
+        return state.proofs.remarks(self.oracle)
 
     def _kept(self, kept: tuple[Records, ...], records: Records, round: int) -> tuple[Records, ...]:
         first = math.floor(self.rounds * (1 - self.keep))

@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models import Decomposable, Empirical
-from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle
+from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs, best
 from understudy.players.base import Answer, Cell, Clique, MeasuredCell, Model, Problem
 
-__all__ = ["BestResponse", "Responses", "uniform_queries"]
+__all__ = ["ANNEALED", "BestResponse", "Responses", "uniform_queries"]
 
-_ORACLE = Annealed(starts=8, blocks=24)
+ANNEALED = Annealed(starts=8, blocks=24)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,7 @@ class Responses:
     """The last round's queries first."""
     each: int = 1
     """Records a round."""
+    proofs: Proofs = field(default_factory=Proofs)
 
     @property
     def codes(self) -> tuple[NDArray[np.int64], ...]:
@@ -68,14 +69,17 @@ class Responses:
 class BestResponse:
     """`samples` is s; a round adds `records` records; the last `keep` of all rounds are released.
 
-    Ties are broken by the queries of `recall` earlier rounds.
+    Ties are broken by the queries of `recall` earlier rounds. What they leave open the default oracle
+    draws by itself; for one that always finds the same record, `ties` is the size of the perturbation
+    that does, in parts of the least weight of a query: far below 1.
     """
 
     samples: int
     records: int = 1
     recall: int = 3
     keep: float = 2 / 3
-    oracle: Oracle = field(default=_ORACLE)
+    oracle: Oracle = field(default=ANNEALED)
+    ties: float = 0.0
 
     def start(self, problem: Problem) -> Responses:
         """No records."""
@@ -104,10 +108,15 @@ class BestResponse:
         weights = np.full(len(sample) + len(earlier), 1.0 / len(sample))
         weights[len(sample) :] *= 0.5 / max(1, len(earlier))
         history = _sum(problem.shape, (*sample, *earlier), weights)
-        same = LazyNoise(Law.EXPONENTIAL, 0.0, self.records)
-        best = self.oracle.solve(history, same, rng=rng)
+        same = LazyNoise(Law.EXPONENTIAL, self.ties * float(weights.min()), self.records)
+        found, late = best(self.oracle, history, same, rng=rng)
         latest = (sample, *state.latest)[: max(1, self.recall)]
-        return Responses(state.shape, np.vstack([state.records, best]), latest, self.records)
+        records = np.vstack([state.records, found])
+        return Responses(state.shape, records, latest, self.records, state.proofs.after(late))
+
+    def remarks(self, state: Responses) -> dict[str, int]:
+        """How often an oracle that proves its records ran out of time."""
+        return state.proofs.remarks(self.oracle)
 
     def finish(self, problem: Problem, state: Responses) -> Model:
         """The records of the last rounds, equally weighted."""

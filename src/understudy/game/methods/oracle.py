@@ -1,0 +1,52 @@
+"""Which oracle the data player asks: a public choice that methods share.
+
+`annealed` (the default) is a local search without promises; `exact` is CP-SAT, which proves its records
+within a time limit. It begins where `annealed` ends; a search that runs out of time returns the best
+record it found, and the round goes on with it: everything here is post-processing of released queries,
+so privacy is untouched. The release counts the rounds in which that happened. A time limit makes
+records depend on the machine: with it the same key need not give the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+
+from understudy.errors import InputError
+from understudy.oracles import Annealed
+from understudy.oracles.exact import Exact, require_solver
+
+__all__ = ["ORACLES", "check_oracle", "exact", "seconds_of_search"]
+
+ORACLES = ("annealed", "exact")
+# What a search by CP-SAT takes that is not cut short, on tables of tens of columns.
+_USUAL_SECONDS = 0.05
+
+
+def check_oracle(method: str, oracle: str, seconds: float) -> None:
+    """Refuse an oracle that is not known, not installed, or has no time, before anything is planned.
+
+    Raises:
+        InputError: The choice makes no sense.
+        WorkError: The solver is not installed.
+    """
+    if oracle not in ORACLES:
+        raise InputError(
+            f"method = {method}: oracle = {oracle!r} is not known; choose {' or '.join(ORACLES)}"
+        )
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise InputError(
+            f"method = {method}: seconds = {seconds} must be a number above 0: the time limit of one "
+            f"search by oracle = exact"
+        )
+    if oracle == "exact":
+        require_solver()
+
+
+def exact(seconds: float, first: Annealed) -> Exact:
+    """CP-SAT with a grid fine enough for the weights of these games."""
+    return Exact(seconds, grid=1e-7, first=first)
+
+
+def seconds_of_search(oracle: str, seconds: float) -> float:
+    """About what one search adds to a forecast; 0 where the method reckons with `annealed` itself."""
+    return min(seconds, _USUAL_SECONDS) if oracle == "exact" else 0.0
