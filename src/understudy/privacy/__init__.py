@@ -5,7 +5,7 @@ durable charge. It knows nothing of schemas, queries or methods.
 """
 
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
+from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Plan, Selection, Zcdp
 from understudy.privacy.curator import Cell, Curator, ExactCounts
 from understudy.privacy.ledger import Ledger, Reservation
 from understudy.privacy.noise import Noise, OpenDPNoise, SeededNoise
@@ -23,6 +23,7 @@ __all__ = [
     "Ledger",
     "Noise",
     "OpenDPNoise",
+    "Perturbation",
     "Plan",
     "Relation",
     "Reservation",

@@ -24,7 +24,7 @@ from typing import Literal
 
 from understudy.errors import InputError, PrivacyError
 from understudy.privacy.budget import Budget, round_up
-from understudy.privacy.cost import Event, Gaussian, Laplace, Plan, Selection, Zcdp
+from understudy.privacy.cost import Event, Gaussian, Laplace, Perturbation, Plan, Selection, Zcdp
 
 __all__ = [
     "Spent",
@@ -66,6 +66,9 @@ def pure(event: Event) -> Fraction | None:
             return Fraction(l1) / Fraction(scale)
         case Selection(scale, sensitivity, k):
             return k * 2 * Fraction(sensitivity) / Fraction(scale)
+        case Perturbation(scale, l1, jacobian, output_scale, output_l1):
+            noise = Fraction(l1) / Fraction(scale) + Fraction(output_l1) / Fraction(output_scale)
+            return noise + Fraction(math.log1p(jacobian) * (1 + 1e-15))
         case _:
             return None
 
@@ -74,14 +77,15 @@ def rho(event: Event) -> Fraction:
     """The zCDP parameter ρ of an event; never below the true one.
 
     Gaussian changes·step²/(2σ²); Selection k·ε0²/8 with ε0 = 2Δ/scale (bounded range; Cesar-Rogers
-    2021); Laplace ε·tanh(ε/2), valid for every pure ε mechanism; an allowance is its own ρ.
+    2021); Laplace and objective perturbation ε·tanh(ε/2), valid for every pure ε mechanism; an
+    allowance is its own ρ.
     """
     match event:
         case Gaussian(sigma, step, changes):
             return Fraction(changes * step * step) / (2 * Fraction(sigma) ** 2)
         case Selection(scale, sensitivity, k):
             return k * (2 * Fraction(sensitivity) / Fraction(scale)) ** 2 / 8
-        case Laplace():
+        case Laplace() | Perturbation():
             eps = pure(event)
             assert eps is not None
             bound = eps * Fraction(math.tanh(float(eps) / 2) * (1 + 1e-15))

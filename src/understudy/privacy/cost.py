@@ -17,7 +17,10 @@ from typing import Any
 from understudy.errors import PrivacyError
 from understudy.privacy.budget import round_down
 
-__all__ = ["Charge", "Event", "Gaussian", "Laplace", "Plan", "Selection", "Zcdp", "event_from_json"]
+__all__ = [
+    "Charge", "Event", "Gaussian", "Laplace", "Perturbation", "Plan", "Selection", "Zcdp",
+    "event_from_json",
+]  # fmt: skip
 
 
 def _positive(event: str, name: str, value: float) -> None:
@@ -120,6 +123,34 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
+class Perturbation:
+    """Objective perturbation on integers: a noisy linear term, a curvature, and noise on the minimum.
+
+    A neighbour moves the gradient by `l1` on the lattice of the linear term, the determinant of the
+    Hessian by a factor of at most 1 + `jacobian`, and what was computed by `output_l1` on the grid of
+    what is released. Pure ε = l1/scale + ln(1 + jacobian) + output_l1/output_scale; no bounded range.
+    See `understudy.privacy.objective`.
+    """
+
+    scale: float
+    l1: int
+    jacobian: float
+    output_scale: float
+    output_l1: int
+
+    def __post_init__(self) -> None:
+        _positive("Perturbation", "scale", self.scale)
+        _count("Perturbation", "l1", self.l1)
+        _positive("Perturbation", "jacobian", self.jacobian)
+        _positive("Perturbation", "output_scale", self.output_scale)
+        _count("Perturbation", "output_l1", self.output_l1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        return {"kind": "perturbation", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
 class Zcdp:
     """An allowance of ρ from which events are drawn adaptively through the zCDP filter."""
 
@@ -135,11 +166,12 @@ class Zcdp:
         return {"kind": "zcdp", **asdict(self)}
 
 
-Event = Gaussian | Laplace | Selection | Zcdp
+Event = Gaussian | Laplace | Perturbation | Selection | Zcdp
 
 _KINDS: dict[str, type[Event]] = {
     "gaussian": Gaussian,
     "laplace": Laplace,
+    "perturbation": Perturbation,
     "selection": Selection,
     "zcdp": Zcdp,
 }

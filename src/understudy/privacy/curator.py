@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from understudy.errors import PrivacyError, UnderstudyError
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, Touched, pick
 from understudy.privacy.coins import covered, halves
-from understudy.privacy.cost import Event, Gaussian, Laplace, Plan, Selection, Zcdp
+from understudy.privacy.cost import Event, Gaussian, Laplace, Perturbation, Plan, Selection, Zcdp
 from understudy.privacy.merged import Merged
 from understudy.privacy.noise import Noise
+from understudy.privacy.objective import Looks, covers, perturbed
 from understudy.privacy.products import Products
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive, reveal
@@ -46,7 +47,7 @@ Clique = tuple[int, ...]
 Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
 Table = NDArray[np.float64]
-E = TypeVar("E", Gaussian, Laplace, Selection)
+E = TypeVar("E", Gaussian, Laplace, Perturbation, Selection)
 T = TypeVar("T")
 
 GRID = 16
@@ -452,6 +453,53 @@ class Curator:
         return tuple(
             self._guarded(lambda two=two: self._noise.top_k(two, drawn.scale, 1)) == (0,)
             for two in pairs
+        )
+
+    def critic(
+        self,
+        purpose: str,
+        cliques: Sequence[Clique],
+        records: Sequence[NDArray[np.integer[Any]]],
+        weight: float,
+    ) -> tuple[Table, ...]:
+        """A logistic critic that tells the rows from public `records` of a total `weight`.
+
+        Its weights, one table per clique: positive where the table has rows and the records have
+        none. Objective perturbation; guarantee and proof are in `understudy.privacy.objective`.
+        """
+        self._check_cliques(cliques)
+        codes = self._check_records(records)
+        if not (math.isfinite(weight) and weight > 0):
+            raise PrivacyError(f"weight = {weight} must be a finite number above 0")
+        looks = Looks(self.shape, tuple(cliques))
+        domain = self._shape(looks.columns)
+        if math.prod(domain) > 2**62:
+            raise PrivacyError(
+                f"a critic of {len(looks.columns)} columns together has too many cells"
+            )
+        drawn = self._draw(
+            purpose,
+            Perturbation,
+            None,
+            lambda e: covers(e, looks, self.relation),
+            f"a critic of {len(cliques)} tables with {looks.size} cells",
+        )
+        ((cells, counts),) = reveal(self._counts.sparse([looks.columns]))
+        public = np.ravel_multi_index(tuple(codes[i] for i in looks.columns), domain)
+        kept, times = np.unique(public, return_counts=True)
+        shares = np.asarray(times * (weight / public.size), np.float64)
+        theta = self._guarded(
+            lambda: perturbed(
+                looks,
+                (np.unravel_index(cells, domain), counts),
+                (np.unravel_index(kept, domain), shares),
+                drawn,
+                self._noise,
+            )
+        )
+        parts = np.split(theta, np.cumsum(looks.sizes)[:-1])
+        return tuple(
+            part.reshape(self._shape(clique)) for part, clique in zip(parts, cliques, strict=True)
         )
 
     def worst_query_error(
