@@ -1,0 +1,243 @@
+"""Critics: functions of a record that tell a table from the records of a generator.
+
+A critic is D(x) = ⟨θ, ψ(x)⟩ with a public feature map ψ. Two maps:
+
+    Cells    ψ_{c,a}(x) = 1[x agrees with a on the columns c]: the monomials of the one-hot code
+    Waves    ψ(x) = (cos⟨ω_k, x⟩, sin⟨ω_k, x⟩)/√P over the one-hot code: random Fourier features of a
+             Gaussian kernel (Rahimi and Recht 2007)
+
+All that a critic needs to know of the table is the mean m of ψ over its rows, or a noisy m̃ of it. The
+objective is the set Θ that critics come from, and max over Θ of ⟨θ, m̃ − ψ̄⟩ is a distance
+(`Objective`); `best_response` is its maximiser, exact. The weighted all-subsets kernel
+k_w(x, z) = Π_i (1 + w·x_i·z_i) has the monomials scaled by w^{|A|/2} as its features, so its MMD is a
+weighted sum of squares over cells of all orders and needs no kernel matrix of private rows.
+
+Everything here is a function of public and of released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+__all__ = [
+    "Cells",
+    "Objective",
+    "Waves",
+    "all_subsets",
+    "best_response",
+    "mmd_squared",
+    "rectified",
+    "reject",
+    "smooth",
+]
+
+Clique = tuple[int, ...]
+Reals = NDArray[np.float64]
+# A Gram matrix of all columns serves every pair at once, unless most of it would be thrown away.
+_WASTE = 8
+
+
+class Objective(StrEnum):
+    """Which critics there are, and so which distance between tables they measure."""
+
+    TV = "tv"
+    """‖θ‖_∞ ≤ 1 on the cells of every table: 2·TV, summed over the tables."""
+    MMD = "mmd"
+    """The unit ball of the weighted all-subsets kernel, cut off at the measured tables."""
+    MAX = "max"
+    """‖θ‖₁ ≤ 1: the worst cell."""
+    WASSERSTEIN = "wasserstein"
+    """Clipped weights |θ| ≤ 1, found by gradient ascent: Lipschitz critics on ordered columns."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of the tables of `cliques`, side by side; hashable, for jitted functions."""
+
+    shape: tuple[int, ...]
+    cliques: tuple[Clique, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Cells of every table."""
+        return tuple(math.prod(self.shape[i] for i in clique) for clique in self.cliques)
+
+    @property
+    def size(self) -> int:
+        """K, the number of features."""
+        return sum(self.sizes)
+
+    def spread(self, values: Sequence[float]) -> Reals:
+        """One value per table, repeated for its cells."""
+        return np.repeat(np.asarray(values, np.float64), self.sizes)
+
+    def flat(self, tables: Sequence[NDArray[Any]]) -> Reals:
+        """Tables, in the order of `cliques`, as one vector."""
+        return np.concatenate([np.asarray(t, np.float64).reshape(-1) for t in tables])
+
+    def tables(self, flat: NDArray[Any]) -> list[Reals]:
+        """The reverse of `flat`."""
+        parts = np.split(np.asarray(flat, np.float64), np.cumsum(self.sizes)[:-1])
+        shapes = [tuple(self.shape[i] for i in clique) for clique in self.cliques]
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def moments(self, heads: Array) -> Array:
+        """ψ̄ (K,) of a mixture of products: `heads` (B, S) has a distribution per row and column.
+
+        Exact, also for one-hot rows: a cell is a product of coordinates of different columns.
+        """
+        batch = heads.shape[0]
+        parts: list[Array] = [jnp.zeros(0)] * len(self.cliques)
+        pairs = [i for i, clique in enumerate(self.cliques) if len(clique) == 2]
+        if self._gram:
+            gram = heads.T @ heads / batch
+            for i in pairs:
+                a, b = (self._slice(column) for column in self.cliques[i])
+                parts[i] = gram[a, b].reshape(-1)
+        for i, clique in enumerate(self.cliques):
+            if len(clique) == 1:
+                parts[i] = heads[:, self._slice(clique[0])].mean(axis=0)
+            elif len(clique) > 2 or not self._gram:
+                first, *between, last = (heads[:, self._slice(column)] for column in clique)
+                for each in between:
+                    first = (first[:, :, None] * each[:, None, :]).reshape(batch, -1)
+                parts[i] = (first.T @ last / batch).reshape(-1)
+        return jnp.concatenate(parts)
+
+    def scores(self, theta: NDArray[Any], codes: NDArray[np.integer[Any]]) -> Reals:
+        """D(x) = ⟨θ, ψ(x)⟩ of hard records (N, d)."""
+        total = np.zeros(len(codes))
+        for clique, table in zip(self.cliques, self.tables(theta), strict=True):
+            total += table[tuple(codes[:, i] for i in clique)]
+        return total
+
+    @cached_property
+    def _offsets(self) -> tuple[int, ...]:
+        return tuple(int(x) for x in np.cumsum([0, *self.shape]))
+
+    @cached_property
+    def _gram(self) -> bool:
+        cells = sum(s for s, c in zip(self.sizes, self.cliques, strict=True) if len(c) == 2)
+        return sum(self.shape) ** 2 <= _WASTE * cells
+
+    def _slice(self, column: int) -> slice:
+        return slice(self._offsets[column], self._offsets[column + 1])
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """P frequencies over the one-hot code (S, P); 2P features of norm 1 altogether."""
+
+    frequencies: Reals
+
+    @property
+    def size(self) -> int:
+        """2P."""
+        return 2 * self.frequencies.shape[1]
+
+    def features(self, rows: Array) -> Array:
+        """ψ of one-hot or relaxed rows (B, S). Not multilinear: a mixture of products is not enough."""
+        angles = rows @ jnp.asarray(self.frequencies, rows.dtype)
+        waves = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=-1)
+        return waves / math.sqrt(self.frequencies.shape[1])
+
+    def moments(self, rows: Array) -> Array:
+        """Their mean."""
+        return self.features(rows).mean(axis=0)
+
+
+def best_response(
+    objective: Objective,
+    difference: Array,
+    noise: Array,
+    weights: Array,
+    before: Array,
+) -> Array:
+    """The critic that tells m̃ from ψ̄ best, for difference = m̃ − ψ̄.
+
+    `noise` is the standard deviation of m̃ per feature, `weights` scale features (w^{|A|} for the
+    all-subsets kernel, times the workload's), `before` is the critic of the round before, which only
+    gradient ascent starts from.
+
+    TV       θ = clip(d/2σ, ±1): sign(d), softened where the difference is within the noise, which is
+             the maximiser of ⟨θ, d⟩ − σ‖θ‖² over the ball
+    MMD      θ = W d/‖W^{1/2} d‖
+    MAX      θ = ±e_j at the largest |d_j|
+    WASSERSTEIN  θ = clip(θ_before + d/σ, ±1)
+    """
+    match objective:
+        case Objective.TV:
+            return weights * jnp.clip(difference / (2 * noise), -1, 1)
+        case Objective.MMD:
+            scaled = weights * difference
+            return scaled / jnp.maximum(jnp.sqrt((scaled * difference).sum()), 1e-12)
+        case Objective.MAX:
+            at = jnp.argmax(jnp.abs(difference))
+            return jnp.zeros_like(difference).at[at].set(jnp.sign(difference[at]))
+        case _:
+            return jnp.clip(before + difference / noise, -1, 1)
+
+
+def rectified(rows: Array, literals: Array, signs: Array) -> Array:
+    """Σ_q s_q·ReLU(Σ_{i∈A_q} x_i + 1 − |A_q|): a network of one layer, (B,) for rows (B, S).
+
+    `literals` (Q, S) is 0/1, a row per conjunction A_q. On one-hot rows a unit *is* the conjunction;
+    its bias 1 − |A| may be as low as 1 − d, and the sign s_q = ±1 closes the class under negation. On
+    relaxed rows it is not, which is why hard records are judged.
+    """
+    inside = rows @ literals.T + 1 - literals.sum(axis=-1)
+    return jax.nn.relu(inside) @ signs
+
+
+def smooth(rows: Array, literals: Array, signs: Array, *, kappa: float) -> Array:
+    """`rectified` with softplus(κz)/κ for ReLU: within ln2/κ of every unit and κ/4-smooth in z."""
+    inside = rows @ literals.T + 1 - literals.sum(axis=-1)
+    return jax.nn.softplus(kappa * inside) / kappa @ signs
+
+
+def all_subsets(x: Array, z: Array, weight: float, degree: int | None = None) -> Array:
+    """k_w(x, z) = Π_i (1 + w·x_i·z_i) between rows (n, S) and (m, S) of zeros and ones.
+
+    With `degree`, only subsets of up to so many coordinates: Σ_{j≤k} C(⟨x, z⟩, j)·w^j.
+    """
+    common = x @ z.T
+    if degree is None:
+        return (1 + weight) ** common
+    total = jnp.zeros_like(common)
+    for j in range(degree + 1):
+        binomial = jnp.ones_like(common)
+        for i in range(j):
+            binomial = binomial * (common - i) / (i + 1)
+        total = total + weight**j * binomial
+    return total
+
+
+def mmd_squared(x: Array, y: Array, weight: float, degree: int | None = None) -> Array:
+    """‖φ̄(x) − φ̄(y)‖² in the space of the all-subsets kernel; biased, so it is a true norm.
+
+    Equals Σ_A w^{|A|}(m_A(x) − m_A(y))² over all subsets A. A conjunction of k literals has norm
+    w^{−k/2}, so no conjunction of up to k literals is off by more than w^{−k/2}·MMD.
+    """
+    parts = ((x, x, 1.0), (y, y, 1.0), (x, y, -2.0))
+    return sum((s * all_subsets(a, b, weight, degree).mean() for a, b, s in parts), jnp.zeros(()))
+
+
+def reject(scores: Reals, tilt: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which records of a pool are kept: with probability exp(λ·(D̄(x) − max D̄)).
+
+    One step of exponentiated gradient on the pool, p'(x) ∝ p(x)·e^{λ·D̄(x)}. Post-processing; that it
+    helps is not proved, which is why the certificate comes afterwards. λ = 0 keeps all.
+    """
+    chances = np.exp(tilt * (scores - scores.max()))
+    return rng.random(scores.size) < chances

@@ -1,0 +1,194 @@
+"""Training a generator on released tables.
+
+What is minimised is the data player's loss over all tables j that were released,
+
+    Σ_j Σ_cells (m − y)²/(2e) + m·ln(m/b) − m + b,
+
+m the mixture's own table, y what was measured, b what independent columns would give and e the *ease*
+of a cell, its noise variance over the variance it is believed to have around b (`understudy.models.
+fitting`), all of them shares: a table is believed as far as it shows something beyond noise, and pulled
+towards independence as far as it does not. Columns are held to their estimates by Σ (m − y)²/y.
+
+Adam, with a rate that rises for a twentieth of the steps and falls along a cosine; the latents are
+trained with the weights (a fixed batch of them *is* the mixture). Steps run in compiled stretches; after
+each the loss, a function of released numbers, is looked at: where it is no number, training ends with the
+last stretch that was good. Deterministic given its arguments on one kind of device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from numpy.typing import NDArray
+
+from understudy.nets.generator import Generator, Params
+from understudy.nets.tables import Layout, Table
+
+__all__ = ["Effort", "Evidence", "Mixture", "Trained", "start", "train"]
+
+Float = NDArray[np.float64]
+Report = Callable[[int, int, float], None]
+"""report(step, steps, loss)."""
+
+_STRETCH = 50
+_COLUMNS = 10.0
+"""Weight of the columns, which are known best."""
+_LEAST = 1e-4
+"""Shares below this are held no closer than this one."""
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Evidence:
+    """A released table in shares: what was seen, what independence expects, and the ease of a cell."""
+
+    table: Table
+    values: Float
+    expected: Float
+    ease: Float
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long to train. `rate` is the highest learning rate."""
+
+    steps: int = 1000
+    rate: float = 0.02
+    memory: float = math.inf
+    """Refuse nothing, but take the batch in slices that keep within about so many bytes."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Mixture:
+    """A generator with trained parameters and latents: one product distribution per latent."""
+
+    generator: Generator
+    params: Params
+    latents: Array
+
+    def heads(self) -> list[Float]:
+        """One (B, size) array of probabilities per column, each row summing to one."""
+        flat = _heads(self.generator, self.params, self.latents)
+        parts = [np.asarray(part, np.float64) for part in self.generator.split(flat)]
+        return [part / part.sum(axis=1, keepdims=True) for part in parts]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Trained:
+    """What training ended with; `diverged` says that it ended early, with the last good state."""
+
+    mixture: Mixture
+    loss: float
+    steps: int
+    diverged: bool = False
+
+
+def start(
+    generator: Generator, batch: int, key: int, shares: Sequence[Float] | None = None
+) -> Mixture:
+    """Fresh parameters and latents from an integer key; heads about at `shares`."""
+    weights, noise = jax.random.split(jax.random.key(key % 2**32))
+    return Mixture(generator, generator.init(weights, shares), generator.latents(noise, batch))
+
+
+def train(
+    mixture: Mixture,
+    columns: Sequence[Float],
+    evidence: Sequence[Evidence],
+    effort: Effort,
+    report: Report | None = None,
+) -> Trained:
+    """Fit the mixture to released tables; `columns` are the estimated shares of every column."""
+    layout = Layout(mixture.generator.shape, tuple(e.table for e in evidence), _entries(effort))
+    targets = tuple(
+        tuple(jnp.asarray(matrix) for matrix in layout.arrange(values))
+        for values in (
+            [e.values for e in evidence],
+            [np.maximum(e.expected, _TINY) for e in evidence],
+            [np.maximum(e.ease, _TINY) for e in evidence],
+        )
+    )
+    flat = jnp.asarray(np.concatenate(columns), jnp.float32)
+    stretches = max(1, round(effort.steps / _STRETCH))
+    rate = optax.warmup_cosine_decay_schedule(
+        0.0, effort.rate, max(1, stretches * _STRETCH // 20), stretches * _STRETCH,
+        effort.rate / 100,
+    )  # fmt: skip
+    optimiser = optax.adam(rate, b2=0.99)
+    state: Any = {"params": mixture.params, "latents": mixture.latents}
+    moments = optimiser.init(state)
+    run = jax.jit(partial(_stretch, mixture.generator, layout, optimiser))
+    good, last = state, math.nan
+    for k in range(stretches):
+        state, moments, losses = run(state, moments, targets, flat)
+        seen = float(jnp.mean(losses))
+        if not math.isfinite(seen) or not _finite(state):
+            kept = Mixture(mixture.generator, good["params"], good["latents"])
+            return Trained(kept, last, k * _STRETCH, diverged=True)
+        good, last = state, seen
+        if report is not None:
+            report((k + 1) * _STRETCH, stretches * _STRETCH, last)
+    return Trained(
+        Mixture(mixture.generator, good["params"], good["latents"]), last, stretches * _STRETCH
+    )
+
+
+def _loss(
+    generator: Generator, layout: Layout, state: Any, targets: Any, columns: Array
+) -> Array:  # fmt: skip
+    flat = generator.probabilities(state["params"], state["latents"])
+    total = _COLUMNS * ((flat.mean(axis=0) - columns) ** 2 / (columns + _LEAST)).sum()
+    tables = layout.marginals(generator.split(flat)) if layout.tables else []
+    for m, y, b, e in zip(tables, *targets, strict=True):
+        total += ((m - y) ** 2 / (2 * e) + m * jnp.log(jnp.maximum(m, _TINY) / b) - m + b).sum()
+    return total
+
+
+def _stretch(
+    generator: Generator,
+    layout: Layout,
+    optimiser: optax.GradientTransformation,
+    state: Any,
+    moments: Any,
+    targets: Any,
+    columns: Array,
+) -> tuple[Any, Any, Array]:
+    """`_STRETCH` steps, compiled once."""
+
+    def step(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], Array]:
+        held, kept = carry
+        loss = partial(_loss, generator, layout)
+        value, gradient = jax.value_and_grad(loss)(held, targets, columns)
+        updates, kept = optimiser.update(gradient, kept)
+        return (optax.apply_updates(held, updates), kept), value
+
+    (state, moments), losses = jax.lax.scan(step, (state, moments), None, length=_STRETCH)
+    return state, moments, losses
+
+
+@partial(jax.jit, static_argnums=0)
+def _heads(generator: Generator, params: Params, latents: Array) -> Array:
+    return generator.probabilities(params, latents)
+
+
+@jax.jit
+def _all_finite(state: Any) -> Array:
+    return jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves(state)]).all()
+
+
+def _finite(state: Any) -> bool:
+    return bool(_all_finite(state))
+
+
+def _entries(effort: Effort) -> int:
+    """A quarter of the memory for one array of batch × lead; its gradient and copies are as large."""
+    return int(min(effort.memory / 4, 8e8) / 4)
