@@ -30,6 +30,8 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from understudy.nets.tables import Layout, Table
+
 __all__ = [
     "Cells",
     "Objective",
@@ -44,8 +46,6 @@ __all__ = [
 
 Clique = tuple[int, ...]
 Reals = NDArray[np.float64]
-# A Gram matrix of all columns serves every pair at once, unless most of it would be thrown away.
-_WASTE = 8
 
 
 class Objective(StrEnum):
@@ -68,52 +68,40 @@ class Cells:
     shape: tuple[int, ...]
     cliques: tuple[Clique, ...]
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Cells of every table."""
-        return tuple(math.prod(self.shape[i] for i in clique) for clique in self.cliques)
+    @cached_property
+    def layout(self) -> Layout:
+        """Where every table lies among the features: their order is that of the layout."""
+        return Layout(self.shape, tuple(Table(clique) for clique in self.cliques))
 
     @property
     def size(self) -> int:
         """K, the number of features."""
-        return sum(self.sizes)
+        return self.layout.cells
 
     def spread(self, values: Sequence[float]) -> Reals:
         """One value per table, repeated for its cells."""
-        return np.repeat(np.asarray(values, np.float64), self.sizes)
+        return self.flat([z + value for z, value in zip(self._zeros, values, strict=True)])
 
     def flat(self, tables: Sequence[NDArray[Any]]) -> Reals:
         """Tables, in the order of `cliques`, as one vector."""
-        return np.concatenate([np.asarray(t, np.float64).reshape(-1) for t in tables])
+        matrices = self.layout.arrange([np.asarray(table, np.float64) for table in tables])
+        return np.concatenate([matrix.reshape(-1) for matrix in matrices]).astype(np.float64)
 
     def tables(self, flat: NDArray[Any]) -> list[Reals]:
         """The reverse of `flat`."""
-        parts = np.split(np.asarray(flat, np.float64), np.cumsum(self.sizes)[:-1])
-        shapes = [tuple(self.shape[i] for i in clique) for clique in self.cliques]
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        like = self.layout.arrange(self._zeros)
+        parts = np.split(np.asarray(flat), np.cumsum([m.size for m in like])[:-1])
+        pairs = zip(parts, like, strict=True)
+        return self.layout.restore([jnp.asarray(p.reshape(m.shape)) for p, m in pairs])
 
     def moments(self, heads: Array) -> Array:
         """ψ̄ (K,) of a mixture of products: `heads` (B, S) has a distribution per row and column.
 
         Exact, also for one-hot rows: a cell is a product of coordinates of different columns.
         """
-        batch = heads.shape[0]
-        parts: list[Array] = [jnp.zeros(0)] * len(self.cliques)
-        pairs = [i for i, clique in enumerate(self.cliques) if len(clique) == 2]
-        if self._gram:
-            gram = heads.T @ heads / batch
-            for i in pairs:
-                a, b = (self._slice(column) for column in self.cliques[i])
-                parts[i] = gram[a, b].reshape(-1)
-        for i, clique in enumerate(self.cliques):
-            if len(clique) == 1:
-                parts[i] = heads[:, self._slice(clique[0])].mean(axis=0)
-            elif len(clique) > 2 or not self._gram:
-                first, *between, last = (heads[:, self._slice(column)] for column in clique)
-                for each in between:
-                    first = (first[:, :, None] * each[:, None, :]).reshape(batch, -1)
-                parts[i] = (first.T @ last / batch).reshape(-1)
-        return jnp.concatenate(parts)
+        ends = np.cumsum(self.shape)[:-1].tolist()
+        matrices = self.layout.marginals(jnp.split(heads, ends, axis=1))
+        return jnp.concatenate([matrix.reshape(-1) for matrix in matrices])
 
     def scores(self, theta: NDArray[Any], codes: NDArray[np.integer[Any]]) -> Reals:
         """D(x) = ⟨θ, ψ(x)⟩ of hard records (N, d)."""
@@ -122,17 +110,9 @@ class Cells:
             total += table[tuple(codes[:, i] for i in clique)]
         return total
 
-    @cached_property
-    def _offsets(self) -> tuple[int, ...]:
-        return tuple(int(x) for x in np.cumsum([0, *self.shape]))
-
-    @cached_property
-    def _gram(self) -> bool:
-        cells = sum(s for s, c in zip(self.sizes, self.cliques, strict=True) if len(c) == 2)
-        return sum(self.shape) ** 2 <= _WASTE * cells
-
-    def _slice(self, column: int) -> slice:
-        return slice(self._offsets[column], self._offsets[column + 1])
+    @property
+    def _zeros(self) -> list[Reals]:
+        return [np.zeros(tuple(self.shape[i] for i in clique)) for clique in self.cliques]
 
 
 @dataclass(frozen=True, eq=False)

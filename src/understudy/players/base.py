@@ -19,8 +19,8 @@ from understudy.privacy.curator import Cell, Curator
 from understudy.queries import Family, Query
 
 __all__ = [
-    "Answer", "Clique", "DataPlayer", "Measured", "MeasuredCell", "Model", "PickedQuery",
-    "Problem", "QueryPlayer", "View",
+    "Answer", "Clique", "DataPlayer", "LinearCritic", "Measured", "MeasuredCell", "Model",
+    "PickedQuery", "Problem", "QueryPlayer", "View",
 ]  # fmt: skip
 
 Clique = tuple[int, ...]
@@ -61,7 +61,15 @@ class PickedQuery:
     sign: int
 
 
-Answer = Measured | MeasuredCell | PickedQuery
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearCritic:
+    """A released critic D(x) = Σ_c table_c[x_c]: high where the data player has too few records."""
+
+    cliques: tuple[Clique, ...]
+    tables: tuple[Table, ...]
+
+
+Answer = Measured | MeasuredCell | PickedQuery | LinearCritic
 
 
 class View(Protocol):

@@ -4,6 +4,7 @@ from understudy.players.data.adaptive import Adaptive, AdaptiveEntropy
 from understudy.players.data.ftpl import PerturbedLeader
 from understudy.players.data.maxent import MaximumEntropy
 from understudy.players.data.multiplicative import MultiplicativeWeights
+from understudy.players.data.netleader import NetLeader
 from understudy.players.data.particles import Particles
 from understudy.players.data.reconstruction import Reconstruction
 from understudy.players.data.response import BestResponse
@@ -11,5 +12,6 @@ from understudy.players.data.softmax import SoftmaxResponse
 
 __all__ = [
     "Adaptive", "AdaptiveEntropy", "BestResponse", "MaximumEntropy", "MultiplicativeWeights",
+    "NetLeader",
     "Particles", "PerturbedLeader", "Reconstruction", "SoftmaxResponse",
 ]  # fmt: skip

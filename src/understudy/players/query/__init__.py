@@ -6,14 +6,17 @@ from understudy.players.query.classes import QueryPicker
 from understudy.players.query.exponential import ExponentialMechanism
 from understudy.players.query.fixed import FixedMarginals
 from understudy.players.query.levels import Level, MarginalLevels
+from understudy.players.query.logistic import LogisticCritics
 from understudy.players.query.recycling import Recycling
 from understudy.players.query.survey import Slot, Survey, Tier
 from understudy.players.query.tree import SpanningTree
+from understudy.players.query.turns import InTurn
 from understudy.players.query.vertex import NoisyVertex
 from understudy.players.query.weights import QueryWeights
 
 __all__ = [
-    "AdaptiveRounds", "CellPicker", "ExponentialMechanism", "FixedMarginals", "Level", "MarginalLevels",
-    "NoisyVertex", "QueryPicker", "QueryWeights", "Recycling", "Slot", "SpanningTree",
+    "AdaptiveRounds", "CellPicker", "ExponentialMechanism", "FixedMarginals", "InTurn", "Level",
+    "LogisticCritics",
+    "MarginalLevels", "NoisyVertex", "QueryPicker", "QueryWeights", "Recycling", "Slot", "SpanningTree",
     "Survey", "Tier",
 ]  # fmt: skip

@@ -1,0 +1,31 @@
+"""Query players one after the other: an opening, then the game."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from understudy.players.base import Answer, Problem, QueryPlayer, View
+from understudy.privacy.curator import Curator
+
+__all__ = ["InTurn"]
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """Plays all rounds of `first`, then all of `then`, which counts its own from 0."""
+
+    first: QueryPlayer
+    then: QueryPlayer
+
+    @property
+    def rounds(self) -> int:
+        """Of both together."""
+        return self.first.rounds + self.then.rounds
+
+    def play(
+        self, problem: Problem, curator: Curator, view: View, round: int
+    ) -> tuple[Answer, ...]:
+        """See `QueryPlayer.play`."""
+        if round < self.first.rounds:
+            return self.first.play(problem, curator, view, round)
+        return self.then.play(problem, curator, view, round - self.first.rounds)
