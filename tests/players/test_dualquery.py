@@ -239,14 +239,14 @@ def test_more_answers_than_samples_are_cut_at_random():
     assert len(kept) > len(QUERIES) / 2
 
 
-def test_the_last_two_thirds_are_released():
+def test_the_records_of_all_rounds_are_released():
     data, rng = BestResponse(samples=2, records=3), np.random.default_rng(0)
     state = data.start(PROBLEM)
     for _ in range(7):
         state = data.respond(PROBLEM, state, (), rng)
     model = data.finish(PROBLEM, state)
-    assert model.size == 3 * 5  # ⌈2/3 of 7⌉ rounds
-    assert np.array_equal(np.stack(model.codes, axis=1), state.records[-15:])
+    assert model.size == 3 * 7
+    assert np.array_equal(np.stack(model.codes, axis=1), state.records)
 
 
 def test_the_players_keep_their_contracts():
@@ -282,7 +282,6 @@ def test_rules_are_public_and_bounded():
         ({"samples": 0}, "samples = 0"),
         ({"samples": 10**9}, "holds them in memory"),
         ({"records": 0}, "records = 0"),
-        ({"keep": 0.0}, "keep = 0"),
     ],
 )
 def test_sizes_that_make_no_game_are_refused(settings, message):

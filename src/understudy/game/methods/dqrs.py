@@ -8,7 +8,6 @@ Where n is private, 10 000 rows are assumed to choose s~_t; costs do not depend 
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
@@ -33,7 +32,6 @@ class DQRS:
     rounds: int | None = None
     samples: int | None = None
     records: int = 2
-    keep: float = 2 / 3
     oracle: str = "annealed"
     seconds: float = 1.0
     name: str = "dqrs"
@@ -42,7 +40,7 @@ class DQRS:
 
     def check(self, design: Design) -> None:
         """Serves every table and marginals of any size."""
-        check_sizes(self.name, self.rounds, self.samples, self.records, self.keep)
+        check_sizes(self.name, self.rounds, self.samples, self.records)
         check_oracle(self.name, self.oracle, self.seconds)
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
@@ -53,7 +51,7 @@ class DQRS:
     def players(self, design: Design, plan: Plan) -> tuple[Recycling, BestResponse]:
         """Recycled weights over queries against best responses."""
         return Recycling.of(plan), responding(
-            _samples(plan), self.records, self.keep, self.oracle, self.seconds
+            _samples(plan), self.records, self.oracle, self.seconds
         )
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
@@ -64,7 +62,7 @@ class DQRS:
             event = plan[QueryWeights.purpose(t)].event
             assert isinstance(event, Selection)
             drawn += event.k
-        kept = math.ceil(self.keep * player.rounds) * self.records
+        kept = player.rounds * self.records
         occupied = min(float(rows), 1e5) * len(design.cliques)
         return Forecast(
             {},

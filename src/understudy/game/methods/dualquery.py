@@ -46,7 +46,6 @@ class DualQuery:
     rounds: int | None = None
     samples: int | None = None
     records: int = 2
-    keep: float = 2 / 3
     oracle: str = "annealed"
     seconds: float = 1.0
     name: str = "dualquery"
@@ -55,7 +54,7 @@ class DualQuery:
 
     def check(self, design: Design) -> None:
         """Serves every table and marginals of any size."""
-        check_sizes(self.name, self.rounds, self.samples, self.records, self.keep)
+        check_sizes(self.name, self.rounds, self.samples, self.records)
         check_oracle(self.name, self.oracle, self.seconds)
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
@@ -66,18 +65,16 @@ class DualQuery:
     def players(self, design: Design, plan: Plan) -> tuple[QueryWeights, BestResponse]:
         """Weights over queries against best responses."""
         rounds, samples, _ = QueryWeights.read(plan)
-        return QueryWeights(rounds), responding(
-            samples, self.records, self.keep, self.oracle, self.seconds
-        )
+        return QueryWeights(rounds), responding(samples, self.records, self.oracle, self.seconds)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Counting the workload and drawing dominate."""
         rounds, samples, _ = QueryWeights.read(plan)
-        kept = math.ceil(self.keep * rounds) * self.records
         occupied = min(float(rows), 1e5) * len(design.cliques)
         return Forecast(
             {},
-            f"nothing is measured; {kept} records answer {rounds} rounds of {samples} queries",
+            f"nothing is measured; {rounds * self.records} records answer {rounds} rounds of "
+            f"{samples} queries",
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * occupied,
             1.0
             + 3e-4 * rounds * samples
@@ -98,7 +95,7 @@ class DualQuery:
             beta,
             "η + ln|Q|/(ηT) + 2·√(ln(2|X|T/β)/(2s)): regret of the weights plus twice the sampling "
             "error (Hoeffding, union over |X| records and T rounds); it takes an exact oracle for "
-            "granted and speaks of the average over all rounds, of which the last are released",
+            "granted",
         )
 
     def describe(self) -> dict[str, Any]:
@@ -106,11 +103,9 @@ class DualQuery:
         return asdict(self)
 
 
-def responding(
-    samples: int, records: int, keep: float, oracle: str, seconds: float
-) -> BestResponse:
+def responding(samples: int, records: int, oracle: str, seconds: float) -> BestResponse:
     """Best responses by the oracle that was chosen; one that proves its records needs ties broken."""
-    own = BestResponse(samples, records, keep=keep)
+    own = BestResponse(samples, records)
     if oracle == "annealed":
         return own
     return replace(own, oracle=exact(seconds, ANNEALED), ties=_TIES)
@@ -133,9 +128,7 @@ def sizes(
     return rounds, samples
 
 
-def check_sizes(
-    name: str, rounds: int | None, samples: int | None, records: int, keep: float
-) -> None:
+def check_sizes(name: str, rounds: int | None, samples: int | None, records: int) -> None:
     """Refuse numbers that make no game or do not fit in memory, before anything is planned."""
     if rounds is not None and not 2 <= rounds <= _LIMIT_ROUNDS:
         raise InputError(
@@ -151,5 +144,3 @@ def check_sizes(
         raise InputError(
             f"method = {name}: records = {records} must be between 1 and {_LIMIT_RECORDS}"
         )
-    if not 0 < keep <= 1:
-        raise InputError(f"method = {name}: keep = {keep} must be above 0 and at most 1")

@@ -9,7 +9,8 @@ mixture of them is a best response. Which ones are taken matters in practice: fi
 most queries of the rounds just before (in all they weigh half of one query of S_t, so they decide
 between equals only); what is left open is drawn uniformly, and a round mixes a few searches.
 
-The result is the uniform distribution over the records of the last rounds. In a round without answers,
+The result is the uniform distribution over the records of all rounds, the average that the weights
+steer: without the first rounds the others are off by what they made up for. In a round without answers,
 the first above all, S_t is `samples` draws from the uniform law over all cells and complements: public
 randomness, no look at the data. Answers beyond `samples` are cut to a random subset of that size.
 """
@@ -67,7 +68,7 @@ class Responses:
 
 @dataclass(frozen=True, slots=True)
 class BestResponse:
-    """`samples` is s; a round adds `records` records; the last `keep` of all rounds are released.
+    """`samples` is s; a round adds `records` records, and all of them are the result.
 
     Ties are broken by the queries of `recall` earlier rounds. What they leave open the default oracle
     draws by itself; for one that always finds the same record, `ties` is the size of the perturbation
@@ -77,7 +78,6 @@ class BestResponse:
     samples: int
     records: int = 1
     recall: int = 3
-    keep: float = 2 / 3
     oracle: Oracle = field(default=ANNEALED)
     ties: float = 0.0
 
@@ -119,10 +119,8 @@ class BestResponse:
         return state.proofs.remarks(self.oracle)
 
     def finish(self, problem: Problem, state: Responses) -> Model:
-        """The records of the last rounds, equally weighted."""
-        rounds = len(state.records) // self.records
-        kept = self.records * math.ceil(self.keep * rounds)
-        return state.model(state.records[len(state.records) - kept :])
+        """The records of all rounds, equally weighted."""
+        return state.model(state.records)
 
 
 def _sum(
