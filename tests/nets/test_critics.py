@@ -1,0 +1,259 @@
+"""Critics: features against brute force, best responses, units that are conjunctions, kernels."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from understudy.nets.critics import (
+    Cells,
+    Objective,
+    Waves,
+    all_subsets,
+    best_response,
+    mmd_squared,
+    rectified,
+    reject,
+    smooth,
+)
+from understudy.nets.generator import one_hot
+
+CUBE = np.array(list(itertools.product((0.0, 1.0), repeat=6)))
+SHAPE = (3, 2, 4)
+CLIQUES = ((2,), (0, 1), (0, 1, 2), (1, 2))
+
+
+def drawn(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.integers(0, size, rows) for size in SHAPE], axis=1)
+
+
+def shares(codes, clique):
+    table = np.zeros(tuple(SHAPE[i] for i in clique))
+    for row in codes:
+        table[tuple(row[i] for i in clique)] += 1 / len(codes)
+    return table
+
+
+# --- feature maps -------------------------------------------------------------------------------
+
+
+def test_moments_of_records_are_their_tables():
+    cells, codes = Cells(SHAPE, CLIQUES), drawn(40)
+    found = cells.tables(cells.moments(one_hot(SHAPE, jnp.asarray(codes))))
+    for clique, table in zip(CLIQUES, found, strict=True):
+        np.testing.assert_allclose(table, shares(codes, clique), atol=1e-6)
+    assert cells.size == 4 + 6 + 24 + 8
+
+
+def test_moments_of_products_are_exact_expectations():
+    rng = np.random.default_rng(0)
+    heads = [rng.dirichlet(np.ones(size), 5) for size in SHAPE]
+    cells = Cells(SHAPE, ((0, 1, 2),))
+    (table,) = cells.tables(cells.moments(jnp.asarray(np.concatenate(heads, axis=1))))
+    np.testing.assert_allclose(table, np.einsum("ba,bc,bd->acd", *heads) / 5, atol=1e-6)
+
+
+def test_vectors_and_tables_are_the_same_thing():
+    cells = Cells(SHAPE, CLIQUES)
+    tables = [np.random.default_rng(1).random(tuple(SHAPE[i] for i in c)) for c in CLIQUES]
+    for table, again in zip(tables, cells.tables(cells.flat(tables)), strict=True):
+        np.testing.assert_allclose(again, table, atol=1e-6)
+    assert [set(t.ravel()) for t in cells.tables(cells.spread([1, 2, 3, 4]))] == [
+        {1},
+        {2},
+        {3},
+        {4},
+    ]
+
+
+def test_scores_are_sums_of_the_cells_a_record_lies_in():
+    cells, codes = Cells(SHAPE, CLIQUES), drawn(30)
+    theta = np.random.default_rng(2).standard_normal(cells.size)
+    tables = cells.tables(theta)
+    expected = [
+        sum(t[tuple(row[i] for i in c)] for c, t in zip(CLIQUES, tables, strict=True))
+        for row in codes
+    ]
+    np.testing.assert_allclose(cells.scores(theta, codes), expected, atol=1e-5)
+
+
+def test_waves_have_norm_one_and_the_gaussian_kernel():
+    rng = np.random.default_rng(0)
+    waves = Waves(rng.standard_normal((sum(SHAPE), 4_000)))
+    rows = one_hot(SHAPE, jnp.asarray(drawn(20)))
+    psi = np.asarray(waves.features(rows))
+    np.testing.assert_allclose((psi**2).sum(axis=1), 1.0, rtol=1e-4)
+    apart = ((np.asarray(rows)[:, None] - np.asarray(rows)[None]) ** 2).sum(-1)
+    np.testing.assert_allclose(psi @ psi.T, np.exp(-apart / 2), atol=0.08)
+
+
+# --- best responses -----------------------------------------------------------------------------
+
+# JAX may not start while tests are collected: some of them fork.
+DIFFERENCE = np.array([0.3, -0.5, 0.01, 0.0], np.float32)
+ZEROS, ONES = np.zeros(4, np.float32), np.ones(4, np.float32)
+
+
+def answer(objective, before=ZEROS, noise=0.02 * ONES, weights=ONES):
+    given = (jnp.asarray(each) for each in (DIFFERENCE, noise, weights, before))
+    return np.asarray(best_response(objective, *given))
+
+
+def test_the_worst_cell_is_a_signed_unit_vector():
+    assert answer(Objective.MAX).tolist() == [0, -1, 0, 0]
+
+
+def test_total_variation_is_its_sup_norm_ball_softened_within_the_noise():
+    np.testing.assert_allclose(answer(Objective.TV), [1, -1, 0.25, 0])
+    exact = answer(Objective.TV, noise=1e-6 * ONES)
+    assert exact.tolist() == [1, -1, 1, 0]
+    assert float(exact @ DIFFERENCE) == pytest.approx(float(np.abs(DIFFERENCE).sum()))
+    # It maximises ⟨θ, d⟩ − σ‖θ‖² over the ball.
+    rng = np.random.default_rng(0)
+    value = [t @ DIFFERENCE - 0.02 * t @ t for t in rng.uniform(-1, 1, (2_000, 4))]
+    best = answer(Objective.TV)
+    assert best @ DIFFERENCE - 0.02 * best @ best >= max(value)
+
+
+def test_the_kernel_ball_gives_the_kernel_distance():
+    weights = np.array([1.0, 0.25, 0.25, 1.0])
+    theta = answer(Objective.MMD, weights=weights)
+    distance = math.sqrt(float((weights * DIFFERENCE**2).sum()))
+    assert float(theta @ DIFFERENCE) == pytest.approx(distance, rel=1e-5)
+    assert (theta**2 / weights).sum() == pytest.approx(1.0, rel=1e-5)
+
+
+def test_clipped_weights_climb_and_stay_in_the_box():
+    first = answer(Objective.WASSERSTEIN, before=np.array([0.0, 0.9, -0.2, 0.4]))
+    np.testing.assert_allclose(first, [1, -1, 0.3, 0.4], rtol=1e-5)
+
+
+# --- one layer of units -------------------------------------------------------------------------
+
+
+def test_a_rectified_unit_is_a_conjunction_on_hard_rows_and_not_on_soft_ones():
+    chosen = CUBE[1:]  # every conjunction of up to six literals
+    inside = CUBE[:, None] >= chosen[None]
+    conjunctions = inside.all(axis=-1)
+    for sign in (1.0, -1.0):
+        units = jax.vmap(
+            lambda literal, sign=sign: rectified(
+                jnp.asarray(CUBE), literal[None], sign * jnp.ones(1)
+            )
+        )(jnp.asarray(chosen))
+        assert (sign * conjunctions == np.asarray(units).T).all()
+    together = rectified(jnp.asarray(CUBE), jnp.asarray(chosen), jnp.ones(len(chosen)))
+    assert (np.asarray(together) == conjunctions.sum(axis=1)).all()
+    soft = rectified(jnp.full((1, 6), 0.5), jnp.ones((1, 6)), jnp.ones(1))
+    assert float(soft[0]) == 0.0 != 0.5**6
+
+
+@pytest.mark.parametrize("kappa", [1.0, 10.0])
+def test_a_smooth_unit_is_within_its_bound(kappa):
+    rows = jnp.asarray(np.random.default_rng(0).random((200, 4)))
+    literals = jnp.asarray([[1.0, 1, 0, 0], [0, 1, 1, 1]])
+    signs = jnp.asarray([1.0, -1.0])
+    for q in range(2):
+        pair = literals[q : q + 1], signs[q : q + 1]
+        apart = jnp.abs(smooth(rows, *pair, kappa=kappa) - rectified(rows, *pair))
+        assert float(apart.max()) <= math.log(2) / kappa + 1e-6
+    at_kink = smooth(jnp.zeros((1, 4)), jnp.asarray([[1.0, 0, 0, 0]]), jnp.ones(1), kappa=kappa)
+    assert float(at_kink[0]) == pytest.approx(math.log(2) / kappa)
+    curve = jax.vmap(jax.grad(jax.grad(lambda x: jax.nn.softplus(kappa * x) / kappa)))
+    assert float(curve(jnp.linspace(-2, 2, 41)).max()) <= kappa / 4 + 1e-6
+
+
+def test_the_payoff_of_a_softplus_critic_is_not_convex():
+    """V(θ) = softplus(θ) − softplus(2θ): one row 1, one record 2; the curvature changes sign."""
+
+    def payoff(theta):
+        return jax.nn.softplus(theta) - jax.nn.softplus(2 * theta)
+
+    def curvature(theta, h=1e-2):
+        x = np.array([theta - h, theta, theta + h])
+        y = np.logaddexp(0, x) - np.logaddexp(0, 2 * x)
+        return (y[0] - 2 * y[1] + y[2]) / h**2
+
+    assert curvature(0.0) == pytest.approx(-0.75, abs=1e-3)
+    assert curvature(2.0) == pytest.approx(0.034, abs=1e-3)
+    second = jax.grad(jax.grad(payoff))
+    assert [float(second(0.0)), float(second(2.0))] == pytest.approx([-0.75, 0.034], abs=1e-3)
+
+
+# --- the all-subsets kernel ---------------------------------------------------------------------
+
+
+def features(rows, weight, degree=6):
+    """φ_A = w^{|A|/2}·Π_{i∈A} x_i for every subset."""
+    subsets = [
+        A for size in range(degree + 1) for A in itertools.combinations(range(rows.shape[1]), size)
+    ]
+    return np.stack([weight ** (len(A) / 2) * rows[:, A].prod(axis=1) for A in subsets], axis=1)
+
+
+@pytest.mark.parametrize(("weight", "degree"), [(1.0, None), (1 / 6, None), (0.3, 2), (1.0, 3)])
+def test_the_kernel_is_the_product_of_its_features(weight, degree):
+    phi = features(CUBE, weight, 6 if degree is None else degree)
+    kernel = all_subsets(jnp.asarray(CUBE), jnp.asarray(CUBE), weight, degree)
+    np.testing.assert_allclose(kernel, phi @ phi.T, rtol=1e-5)
+
+
+def test_the_distance_is_a_weighted_sum_over_conjunctions():
+    rng = np.random.default_rng(0)
+    x, y = CUBE[rng.integers(0, 64, 12)], CUBE[rng.integers(0, 64, 9)]
+    weight = 1 / 6
+    apart = features(x, weight).mean(axis=0) - features(y, weight).mean(axis=0)
+    found = float(mmd_squared(jnp.asarray(x), jnp.asarray(y), weight))
+    assert found == pytest.approx(float((apart**2).sum()), rel=1e-4)
+    # No conjunction of k literals is off by more than w^{−k/2}·MMD.
+    for size in range(1, 4):
+        for A in itertools.combinations(range(6), size):
+            off = abs(x[:, A].prod(axis=1).mean() - y[:, A].prod(axis=1).mean())
+            assert off <= weight ** (-size / 2) * math.sqrt(found) + 1e-6
+
+
+def test_the_distance_moves_no_more_than_its_sensitivity():
+    """All pairs of tables of two rows on {0,1}³ that differ in one."""
+    cube = np.array(list(itertools.product((0.0, 1.0), repeat=3)))
+    weight = 1 / 3
+    phi = features(cube, weight, 3)
+    kappa = (1 + weight) ** 3
+    fixed = phi[[1, 6, 7]].mean(axis=0)
+
+    def distance(rows):
+        return np.linalg.norm(phi[list(rows)].mean(axis=0) - fixed)
+
+    moves = [
+        abs(distance((a, b)) - distance((a, c)))
+        for a in range(8)
+        for b in range(8)
+        for c in range(8)
+    ]
+    assert 0 < max(moves) <= math.sqrt(2 * kappa) / 2
+    assert kappa <= math.e
+
+
+# --- rejection ----------------------------------------------------------------------------------
+
+
+def test_no_tilt_keeps_everything():
+    scores = np.random.default_rng(0).standard_normal(500)
+    assert reject(scores, 0.0, np.random.default_rng(1)).all()
+
+
+def test_accepted_records_follow_the_tilted_law():
+    law, value, tilt = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.9, -0.4]), 1.5
+    rng = np.random.default_rng(0)
+    pool = rng.choice(3, 60_000, p=law)
+    kept = reject(value[pool], tilt, rng)
+    rate = (law * np.exp(tilt * (value - value.max()))).sum()
+    assert kept.mean() == pytest.approx(rate, abs=4 * math.sqrt(rate / 60_000))
+    tilted = law * np.exp(tilt * value)
+    seen = np.bincount(pool[kept], minlength=3)
+    assert stats.chisquare(seen, kept.sum() * tilted / tilted.sum()).pvalue > 1e-3
+    assert stats.chisquare(seen, kept.sum() * law).pvalue < 1e-6
