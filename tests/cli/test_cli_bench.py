@@ -11,7 +11,7 @@ import pytest
 from cli_cases import run
 
 from understudy import demo
-from understudy.bench import Bench, Results, generated, load
+from understudy.bench import Bench, LeftOut, Results, generated, load
 from understudy.bench.game import sizes
 from understudy.queries import counts, resolve
 from understudy.schema import Integer, Schema
@@ -95,6 +95,58 @@ def test_methods_that_cannot_serve_are_left_out_with_the_reason(tmp_path):
     assert done.code == 0
     assert "auto is left out" in done.err
     assert "8,000,000,000 cells" in done.err
+    body = json.loads((tmp_path / "g" / "results.json").read_text())
+    [left] = body["left_out"]
+    assert (left["panel"], left["method"]) == ("LOANS 3-way", "auto")
+    assert "8,000,000,000 cells" in left["why"]
+    assert Results(tmp_path / "g" / "results.json").left_out == [LeftOut(**left)]
+
+
+def test_what_ran_after_all_is_not_left_out(small):
+    folder, _ = small
+    results = Results(folder / "results.json")
+    [one, *_] = results.runs
+    results.leave_out(LeftOut(one["panel"], one["method"], one["workload"], "no memory"))
+    assert results.left_out == []
+    results.leave_out(LeftOut(one["panel"], "hdmm", one["workload"], "no memory"))
+    assert [left.method for left in results.left_out] == ["hdmm"]
+
+
+def test_tables_are_written_from_the_runs(small):
+    folder, _ = small
+    told = (folder / "results.md").read_text()
+    rows = {
+        (cells[1], cells[2]): cells
+        for line in told.splitlines()
+        if line.startswith("| ") and len(cells := [cell.strip() for cell in line.split("|")]) > 5
+    }
+    for point in json.loads((folder / "results.json").read_text())["points"]:
+        # A table is named in its first row alone.
+        first = point["method"] == "fem"
+        cells = rows[point["panel"] if first else "", f"`{point['method']}`"]
+        column = cells[3] if point["epsilon"] == "0.5" else cells[4]
+        assert float(column) == pytest.approx(point["mean"], abs=6e-4)
+        assert cells[5] == "1"
+    assert "where 5 % are expected" in told
+
+
+def test_the_tables_and_the_picture_say_what_is_missing_and_where_one_run_must_do(small):
+    from understudy.bench import figure_one
+    from understudy.bench.figure import draw
+    from understudy.bench.game_tables import markdown
+
+    folder, _ = small
+    results = Results(folder / "results.json")
+    results.runs = [*results.runs, {**results.runs[0], "run": 1, "max": 0.5}]
+    why = "method = hdmm measures every cell, 9e+07 of them; use method = fem"
+    results.leave_out(LeftOut("SURVEY 3-way", "hdmm", "marginals:3:64@0", why))
+    assert "| `hdmm` | SURVEY 3-way | measures every cell, 9e+07 of them |" in markdown(results)
+    (folder / "again").mkdir()
+    panels = figure_one([generated(600)], [3], ["0.5", "1"])
+    picture, _ = draw(panels, results, folder / "again")
+    svg = picture.read_text()
+    assert "SURVEY, 64 3-way marginals, no hdmm: measures every cell, 9e+07 of them." in svg
+    assert "Means of 2 runs, bars from the least to the largest; hollow: one run." in svg
 
 
 @pytest.mark.parametrize(
@@ -201,4 +253,4 @@ def test_equal_runs_whose_mean_rounds_are_drawn(small, tmp_path):
     (point,) = results.points()
     assert point.mean != point.max
     panels = figure_one([generated(600)], [3], ["0.5", "1"])
-    assert len(draw(panels, results.points(), tmp_path)) == 2
+    assert len(draw(panels, results, tmp_path)) == 2

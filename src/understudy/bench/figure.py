@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from understudy.bench import published
-from understudy.bench.game import Panel, Point
+from understudy.bench.game import Panel, Point, Results
+from understudy.bench.game_tables import reason
 from understudy.errors import InputError
 
 __all__ = ["FAINT", "STYLE", "draw", "require_matplotlib"]
@@ -24,6 +25,8 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "auto": ("#009E73", "*"),
 }
 _PUBLISHED = "#1A1A1A"
+# Points at the same place on the axis stand side by side, so that bars do not hide each other.
+_ASIDE = 1.012
 _INK, FAINT = "#333333", "#DDDDDD"
 STYLE: Any = {
     "font.family": "sans-serif",
@@ -54,17 +57,20 @@ def require_matplotlib() -> None:
         ) from None
 
 
-def draw(panels: Sequence[Panel], points: Sequence[Point], folder: Path) -> list[Path]:
+def draw(panels: Sequence[Panel], results: Results, folder: Path) -> list[Path]:
     """Write figure.svg and figure.png; panels without a point are left out."""
     import matplotlib
     from matplotlib.figure import Figure
 
+    points = results.points()
     rows = _grid(panels, points)
     if not rows:
         return []
     width = max(len(row) for row in rows)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(3.0 * width + 0.4, 2.75 * len(rows) + 0.9), layout="constrained")
+        notes = _notes(panels, results)
+        height = 2.75 * len(rows) + 0.7 + 0.16 * len(notes)
+        figure = Figure(figsize=(3.0 * width + 0.4, height), layout="constrained")
         axes = figure.subplots(len(rows), width, squeeze=False)
         handles: dict[str, Any] = {}
         for place, row in zip(axes, rows, strict=True):
@@ -75,10 +81,35 @@ def draw(panels: Sequence[Panel], points: Sequence[Point], folder: Path) -> list
                 spot.set_axis_off()
             place[0].set_ylabel("worst error over all cells")
         _legend(figure, handles)
+        figure.supxlabel("\n".join(notes), x=0.005, ha="left", fontsize=7.5, linespacing=1.35)
         written = [folder / "figure.svg", folder / "figure.png"]
         figure.savefig(written[0], metadata={"Date": None})
         figure.savefig(written[1], dpi=160)
     return written
+
+
+def _notes(panels: Sequence[Panel], results: Results) -> list[str]:
+    """What a reader of the picture alone must know: runs, and which methods are missing, and why."""
+    names = {panel.name: panel.title for panel in panels}
+    points = [point for point in results.points() if point.panel in names]
+    most = max(point.runs for point in points)
+    notes: list[str] = []
+    if most > 1:
+        notes.append(f"Means of {most} runs, bars from the least to the largest; hollow: one run.")
+    first: dict[tuple[str, str], str] = {}
+    for one in results.left_out:
+        if one.panel in names:
+            first.setdefault((one.panel, one.method), reason(one))
+    return notes + [
+        f"{names[panel]}, no {_name(method)}: {why}." for (panel, method), why in first.items()
+    ]
+
+
+def _name(method: str) -> str:
+    """How a method is called in the picture."""
+    from understudy.game.methods import method as named
+
+    return f"default ({named('auto').name})" if method == "auto" else method
 
 
 def _level(spots: Sequence[Any]) -> None:
@@ -108,16 +139,17 @@ def _panel(spot: Any, panel: Panel, points: Sequence[Point]) -> dict[str, Any]:
         shown = [epsilon for epsilon in panel.epsilons if epsilon in known]
         (line,) = spot.plot(
             [float(e) for e in shown], [known[e] for e in shown],
-            color=_PUBLISHED, linestyle=(0, (4, 2)), linewidth=1.2, marker="o", markersize=4,
-            markerfacecolor="white", zorder=2,
+            color=_PUBLISHED, linestyle=(0, (4, 2)), linewidth=1.2, marker="x", markersize=4,
+            zorder=2,
         )  # fmt: skip
         handles[published.FEM_NAME] = line
-    for method, (colour, marker) in _LOOKS.items():
+    shown = [method for method in _LOOKS if any(point.method == method for point in points)]
+    for place, method in enumerate(shown):
+        colour, marker = _LOOKS[method]
         mine = [point for point in points if point.method == method]
-        if not mine:
-            continue
         mine.sort(key=lambda point: point.marginals if growing else float(point.epsilon))
-        x = [point.marginals if growing else float(point.epsilon) for point in mine]
+        aside = _ASIDE ** (place - (len(shown) - 1) / 2)
+        x = [aside * (point.marginals if growing else float(point.epsilon)) for point in mine]
         y = [point.mean for point in mine]
         below = [max(0.0, point.mean - point.min) for point in mine]  # equal runs round
         above = [max(0.0, point.max - point.mean) for point in mine]
@@ -125,6 +157,11 @@ def _panel(spot: Any, panel: Panel, points: Sequence[Point]) -> dict[str, Any]:
             x, y, yerr=[below, above], color=colour, marker=marker, markersize=4.5,
             markeredgecolor="white", markeredgewidth=0.4, linewidth=1.4, elinewidth=0.9,
             capsize=1.8, zorder=3,
+        )  # fmt: skip
+        alone = [at for at, point in enumerate(mine) if point.runs == 1]
+        spot.plot(
+            [x[at] for at in alone], [y[at] for at in alone], linestyle="", marker=marker,
+            markersize=4.5, color=colour, markerfacecolor="white", markeredgewidth=1.1, zorder=4,
         )  # fmt: skip
     _dress(spot, panel, growing, [point.marginals for point in points])
     return handles
@@ -164,11 +201,9 @@ def _apart(ticks: Sequence[float]) -> list[float]:
 
 
 def _legend(figure: Any, handles: dict[str, Any]) -> None:
-    from understudy.game.methods import method
-
     order = [published.FEM_NAME, *_LOOKS]
     names = [name for name in order if name in handles]
-    words = [f"default ({method('auto').name})" if name == "auto" else name for name in names]
+    words = [_name(name) for name in names]
     figure.legend(
         [handles[name] for name in names], words, loc="outside upper left", ncols=len(names),
         frameon=False, handlelength=1.8, columnspacing=1.6,

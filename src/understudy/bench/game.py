@@ -25,7 +25,10 @@ from understudy.bench.tables import Bench, generated
 from understudy.errors import InputError, UnderstudyError
 from understudy.releases import prepare, release
 
-__all__ = ["Panel", "Results", "Task", "figure_one", "figure_two", "run", "sizes", "tasks"]
+__all__ = [
+    "LeftOut", "Panel", "Point", "Results", "Task", "figure_one", "figure_two", "run", "sizes",
+    "tasks",
+]  # fmt: skip
 
 LARGE = ("fem", "sepfem", "dualquery", "dqrs", "hdmm", "auto")
 """Methods that serve tables of any width."""
@@ -69,6 +72,24 @@ class Task:
 
     def __str__(self) -> str:
         return f"{self.panel.name}, {self.workload}, {self.method}, ε = {self.epsilon}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A method that cannot serve a workload, and what it said."""
+
+    panel: str
+    method: str
+    workload: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.panel}, {self.workload}: {self.method} is left out: {self.why}"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What a run of it would be called."""
+        return self.panel, self.method, self.workload
 
 
 def figure_one(
@@ -129,7 +150,7 @@ def tasks(
     panels: Sequence[Panel],
     runs: int,
     methods: Sequence[str] | None,
-    skipped: Callable[[str], None],
+    skipped: Callable[[LeftOut], None],
 ) -> Iterator[Task]:
     """Every run, first runs first, so that a figure is whole early; `skipped` hears what cannot be.
 
@@ -152,15 +173,13 @@ def tasks(
                 try:
                     prepared = _prepare(panel, method, workload, panel.epsilons[0])
                 except UnderstudyError as error:
-                    skipped(f"{panel.name}, {workload}: {method} is left out: {error}")
+                    skipped(LeftOut(panel.name, method, workload, str(error)))
                 else:
                     forecast = prepared.forecast(panel.bench.rows)
                     if forecast.memory_bytes > (have := _memory()):
-                        skipped(
-                            f"{panel.name}, {workload}: {method} is left out: it needs about "
-                            f"{forecast.memory_bytes / 1e9:.0f} GB of memory, this machine has "
-                            f"{have / 1e9:.0f} GB"
-                        )
+                        needed = forecast.memory_bytes / 1e9
+                        why = f"it needs {needed:.0f} GB of memory, of {have / 1e9:.0f} GB here"
+                        skipped(LeftOut(panel.name, method, workload, why))
                     else:
                         able.append((panel, method, workload, forecast.seconds))
     for number in range(runs):
@@ -279,11 +298,15 @@ class Results:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.runs: list[dict[str, Any]] = []
+        self._left_out: dict[tuple[str, str, str], LeftOut] = {}
         if path.exists():
             try:
-                self.runs = list(json.loads(path.read_text(encoding="utf-8"))["runs"])
+                body = json.loads(path.read_text(encoding="utf-8"))
+                self.runs = list(body["runs"])
                 for one in self.runs:
                     _key(one)
+                for one in body.get("left_out", []):
+                    self.leave_out(LeftOut(**one))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(
                     f"{path} does not hold results of this command ({type(error).__name__}); "
@@ -299,6 +322,16 @@ class Results:
         self.runs.append(one)
         self.save()
 
+    def leave_out(self, one: LeftOut) -> None:
+        """Note what cannot be run."""
+        self._left_out[one.key] = one
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        """What cannot be run, unless it has been after all."""
+        ran = {_key(one)[:3] for one in self.runs}
+        return [one for key, one in self._left_out.items() if key not in ran]
+
     def save(self) -> None:
         """Replace the file at once, so that it is never half written."""
         body = {
@@ -308,6 +341,7 @@ class Results:
                 for (t, k), errors in published.FEM.items()
             ],
             "points": [asdict(point) for point in self.points()],
+            "left_out": [asdict(one) for one in self.left_out],
             "runs": self.runs,
         }
         keep(self.path, body)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["EPSILONS", "FEM", "FEM_NAME", "fem"]
+__all__ = ["EPSILONS", "FEM", "FEM_NAME", "RUNS", "fem"]
 
 EPSILONS: tuple[str, ...] = ("0.1", "0.15", "0.2", "0.25", "0.5", "1")
 
 FEM_NAME = "FEM as published"
+
+RUNS = 5
+"""Of every value below."""
 
 FEM: Mapping[tuple[str, int], tuple[float, ...]] = {
     ("ADULT", 3): (0.172, 0.133, 0.113, 0.106, 0.078, 0.076),

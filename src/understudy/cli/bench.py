@@ -13,7 +13,7 @@ from understudy.cli import peers, shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
-    from understudy.bench import Bench, Panel, Results, Task
+    from understudy.bench import Bench, LeftOut, Panel, Results, Task
 
 __all__ = ["Progress", "app", "listed", "split"]
 
@@ -36,7 +36,7 @@ def game(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Where results.json and the figure go; runs in it are kept.",
+            help="Where results.json, results.md and the figure go; runs in it are kept.",
         ),
     ],
     adult: Annotated[
@@ -91,6 +91,7 @@ def game(
     """
     from understudy.bench import Results, figure_one, figure_two, tasks
     from understudy.bench.figure import draw, require_matplotlib
+    from understudy.bench.game_tables import markdown
 
     if figure not in ("1", "2", "both"):
         raise InputError(f"figure = {figure!r} must be 1, 2 or both")
@@ -107,7 +108,12 @@ def game(
     if figure in ("2", "both"):
         panels += figure_two(benches, most)
     results = Results(out / "results.json")
-    planned = list(tasks(panels, runs, split(methods) if methods else None, shell.note))
+
+    def skipped(one: LeftOut) -> None:
+        shell.note(str(one))
+        results.leave_out(one)
+
+    planned = list(tasks(panels, runs, split(methods) if methods else None, skipped))
     try:
         _run(planned, results)
     except KeyboardInterrupt as stop:
@@ -117,9 +123,10 @@ def game(
         raise
     results.save()
     _show(results, panels)
-    for path in draw(panels, results.points(), out):
+    text = results.path.with_suffix(".md")
+    text.write_text(markdown(results), encoding="utf-8")
+    for path in (*draw(panels, results, out), text, results.path):
         shell.out().print(f"wrote {path}", soft_wrap=True)
-    shell.out().print(f"wrote {results.path}", soft_wrap=True)
 
 
 @app.command("rounds")
