@@ -1,0 +1,66 @@
+"""What (ε, δ)-differential privacy leaves to any attack, whatever it knows.
+
+For one record and a prior of one half; under `replace` also on average over the records of a random
+half of 2N rows, since exchanging a member for a non-member is one step. All formulas follow from
+TPR ≤ e^ε·FPR + δ and its mirror image 1 − FPR ≤ e^ε·(1 − TPR) + δ.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import InputError
+
+__all__ = ["accuracy", "advantage", "posterior", "tpr"]
+
+
+def accuracy(epsilon: float, delta: float) -> float:
+    """The largest accuracy: (e^ε + δ)/(1 + e^ε)."""
+    _check(epsilon, delta)
+    shrunk = math.exp(-epsilon)
+    return (1 + delta * shrunk) / (1 + shrunk)
+
+
+def advantage(epsilon: float, delta: float) -> float:
+    """The largest TPR − FPR: (e^ε − 1 + 2δ)/(e^ε + 1)."""
+    return 2 * accuracy(epsilon, delta) - 1
+
+
+@overload
+def tpr(fpr: float, epsilon: float, delta: float) -> float: ...
+@overload
+def tpr(fpr: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[np.float64]: ...
+def tpr(
+    fpr: float | NDArray[np.float64], epsilon: float, delta: float
+) -> float | NDArray[np.float64]:
+    """The largest TPR at a given FPR: min(1, e^ε·FPR + δ, 1 − e^−ε·(1 − FPR − δ))."""
+    _check(epsilon, delta)
+    at = np.asarray(fpr, dtype=float)
+    rising = math.exp(min(epsilon, 700.0)) * at + delta
+    flat = 1 - math.exp(-epsilon) * (1 - at - delta)
+    found = np.minimum(1.0, np.minimum(rising, flat))
+    return float(found) if np.ndim(fpr) == 0 else found
+
+
+def posterior(prior: float, epsilon: float) -> tuple[float, float]:
+    """Between which values pure ε keeps P(member | output): tighter than prior·e^±ε.
+
+    π/(π + (1 − π)e^ε) ≤ P(member | output) ≤ π·e^ε/(1 + π(e^ε − 1)).
+    """
+    _check(epsilon, 0.0)
+    if not 0 < prior < 1:
+        raise InputError(f"prior = {prior} must be above 0 and below 1")
+    odds = prior / (1 - prior)
+    low, high = odds * math.exp(-epsilon), odds * math.exp(min(epsilon, 700.0))
+    return low / (1 + low), high / (1 + high)
+
+
+def _check(epsilon: float, delta: float) -> None:
+    if not epsilon >= 0:
+        raise InputError(f"epsilon = {epsilon} must be at least 0")
+    if not 0 <= delta < 1:
+        raise InputError(f"delta = {delta} must be at least 0 and below 1")
