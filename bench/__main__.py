@@ -11,6 +11,7 @@ BENCHMARKS = {
     "rules": "the public rules of `fem` on generated tables, each constant moved by itself",
     "wide": "the default on 100 columns × 100 000 rows and on 10 × 10: CPU seconds, memory, error",
     "monotone": "the default over seven ε on four tables: does the error fall at every step?",
+    "profile": "where the default's time goes, against bare NumPy loops",
     "methods": "every method on the demo survey: error, certificate, CPU seconds, memory",
 }
 
