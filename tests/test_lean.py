@@ -11,6 +11,7 @@ from understudy.game.methods import METHODS
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 REFERENCE = {"aim", "mst"}
+NETS = {"querygan"}
 # Stands in for an environment without them: nobody finds these packages.
 WITHOUT = """
 import sys
@@ -74,6 +75,12 @@ def test_methods_without_the_extras(method, tmp_path):
         assert said == [
             f"method = {method} needs mbi and JAX, which are not installed: "
             f"pip install 'understudy[reference]'"
+        ]
+        assert float(spent) == 0
+    elif method in NETS:
+        assert said == [
+            f"method = {method} needs JAX and optax, which are not installed: "
+            f"pip install 'understudy[nets]'"
         ]
         assert float(spent) == 0
     else:

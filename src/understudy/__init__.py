@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         FrankWolfe,
         GaussianMarginals,
         Independent,
+        QueryGAN,
         SepFEM,
         Synthesizer,
     )
@@ -59,6 +60,7 @@ __all__ = [
     "GaussianMarginals",
     "Independent",
     "Ledger",
+    "QueryGAN",
     "Relation",
     "Release",
     "Schema",
@@ -93,6 +95,7 @@ _HOME = {
     "Certificate": "understudy.releases",
     "Independent": "understudy.releases.synthesizer",
     "Ledger": "understudy.privacy",
+    "QueryGAN": "understudy.releases.synthesizer",
     "Relation": "understudy.privacy",
     "Release": "understudy.releases",
     "Schema": "understudy.schema",

@@ -110,9 +110,10 @@ def event_for(
 ) -> Perturbation:
     """The least noise that costs at most a pure ε."""
     output = _OUTPUT * epsilon
-    half = float(epsilon - output) / 2
+    # More than a factor of 2 between determinants buys nothing that noise would not buy better.
+    half = min(float(epsilon - output) / 2, math.log(2))
     moved = _moved(looks, relation, precision)
-    jacobian = min(1.0, math.expm1(half) * (1 - 1e-12))
+    jacobian = math.expm1(half) * (1 - 1e-12)
     left = epsilon - output - Fraction(math.log1p(jacobian) * (1 + 1e-14))
     beyond = _beyond(looks, _ridge(looks, jacobian), precision)
     return Perturbation(

@@ -24,7 +24,7 @@ from understudy._version import __version__
 from understudy.errors import InputError
 from understudy.game import Progress, last_state, remarks, silent
 from understudy.game.forecast import Errors
-from understudy.game.methods import Design, Forecast, Method
+from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
 from understudy.game.methods.base import largest_marginal, require_classes
 from understudy.players.base import Model
@@ -390,13 +390,21 @@ def _draw(
         entries=tuple(reservation.entries()),
         method=prepared.method.describe(),
         private=private,
-        theorem=prepared.method.theorem(design, plan, estimate, prepared.beta),
+        theorem=_theorem(prepared, estimate, model, size),
         forecast=_forecast(prepared, measured, model),
         facts={"key": str(key), "understudy": __version__, "reservation": reservation.id},
         remarks=remarks(data, state),
         native=source.native,
         _frame=source.frame,
     )
+
+
+def _theorem(prepared: Prepared, rows: int, model: Model, size: int) -> Theorem | None:
+    """What the method proved before the run, or of its own released numbers after it."""
+    method, design, plan, beta = prepared.method, prepared.design, prepared.plan, prepared.beta
+    judged = getattr(method, "judged", None)
+    after = None if judged is None else judged(design, plan, rows, beta, model, size)
+    return after or method.theorem(design, plan, rows, beta)
 
 
 def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors | None:

@@ -13,7 +13,7 @@ from understudy.schema import Schema
 
 __all__ = [
     "AIM", "DQRS", "FEM", "HDMM", "MST", "MWEM", "DualQuery", "FrankWolfe", "GaussianMarginals",
-    "Independent", "SepFEM", "Synthesizer",
+    "Independent", "QueryGAN", "SepFEM", "Synthesizer",
 ]  # fmt: skip
 
 _COMMON: dict[str, Any] = {
@@ -153,6 +153,12 @@ class HDMM(Synthesizer):
     """Marginals measured with an optimised strategy, then reconstructed."""
 
     method = "hdmm"
+
+
+class QueryGAN(Synthesizer):
+    """Private critics against a generator network; needs the extra `nets`."""
+
+    method = "querygan"
 
 
 class SepFEM(Synthesizer):

@@ -18,6 +18,7 @@ from understudy.game.methods.independent import Independent
 from understudy.game.methods.maxent import MaxEnt
 from understudy.game.methods.mst import MST
 from understudy.game.methods.mwem import MWEM
+from understudy.game.methods.querygan import QueryGAN
 
 __all__ = [
     "AIM",
@@ -35,6 +36,7 @@ __all__ = [
     "Independent",
     "MaxEnt",
     "Method",
+    "QueryGAN",
     "SepFEM",
     "Theorem",
     "method",
@@ -52,6 +54,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "maxent": MaxEnt,
     "mst": MST,
     "mwem": MWEM,
+    "querygan": QueryGAN,
     "sepfem": SepFEM,
 }
 _AUTO = "maxent"

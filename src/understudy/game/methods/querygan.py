@@ -24,11 +24,12 @@ from itertools import combinations
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Theorem
 from understudy.game.methods.dualquery import assumed, sizes
 from understudy.nets import require_nets
-from understudy.players.base import Clique, QueryPlayer
+from understudy.players.base import Clique, Model, QueryPlayer
 from understudy.players.data import NetLeader
+from understudy.players.data.netleader import Judged
 from understudy.players.query import (
     CellPicker,
     FixedMarginals,
@@ -273,7 +274,37 @@ class QueryGAN:
         )
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None before the run: a network has no regret bound."""
+        """None before the run: a network has no regret bound. See `judged`."""
+
+    def judged(
+        self, design: Design, plan: Plan, rows: int, beta: float, model: Model, size: int
+    ) -> Theorem | None:
+        """What was proved after the run, for critics of noisy means and a public n; otherwise None.
+
+        The critics' payoff against m̃ is known, and m̃ is off by at most its noise, so over the K
+        cells of the measured tables, with probability 1 − β,
+
+            error ≤ max_j (|m̃ − q(D̄)|_j + σ_j·√(2·ln(4K/β))/n) + √(ln(4K/β)/(2N))
+
+        for N rows drawn from D̄. It speaks of the cells that critics look at, not of the workload.
+        """
+        if not isinstance(model, Judged) or not model.gaps or design.rows is None:
+            return None
+        ones = tuple((i,) for i in range(len(design.shape)))
+        tables = self._tables(design)
+        sigmas = [_sigma(plan, COLUMNS)] * len(ones) + [_sigma(plan, TABLES)] * len(tables)
+        cells = sum(_size(clique, design.shape) for clique in (*ones, *tables))
+        log = math.log(4 * cells / beta)
+        noise = math.sqrt(2 * log) / max(rows, 1)
+        worst = max(gap + s * noise for gap, s in zip(model.gaps, sigmas, strict=True))
+        return Theorem(
+            min(1.0, worst + math.sqrt(log / (2 * size))),
+            beta,
+            f"max |m̃ − q(D̄)| + σ·√(2·ln(4K/β))/n + √(ln(4K/β)/(2N)) over the K = {cells} cells that "
+            f"critics look at (tables of up to {self.degree} columns): the critics' payoff against "
+            f"the noisy means, their noise, and the sampling of N rows; the certificate speaks of "
+            f"the workload",
+        )
 
     def describe(self) -> dict[str, Any]:
         """Name and parameters."""

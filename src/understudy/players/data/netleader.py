@@ -29,7 +29,7 @@ from understudy.players.base import Answer, Clique, LinearCritic, MeasuredCell, 
 if TYPE_CHECKING:
     from understudy.nets.leader import Past, Player, Trained
 
-__all__ = ["NetLeader"]
+__all__ = ["Judged", "NetLeader"]
 
 Records = NDArray[np.integer[Any]]
 # Of the rate, what is left in the last round.
@@ -48,6 +48,17 @@ class Played:
     past: Past | None = None
     literals: tuple[tuple[int, ...], ...] = ()
     cliques: tuple[Clique, ...] = ()
+    tables: tuple[Measured, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Judged(Empirical):
+    """Records, and how far the noisy tables that critics were made of are from them.
+
+    `gaps` holds, for each table, max over its cells of |m̃ − share of the records|; released numbers.
+    """
+
+    gaps: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +127,12 @@ class NetLeader:
             scores = self._scores(problem, state, pool)
             accepted = critics.reject(scores, self.tilt, np.random.default_rng(len(pool)))
             pool = pool[accepted]
-        return Empirical.of(problem.shape, pool)
+        model = Empirical.of(problem.shape, pool)
+        apart = [
+            np.abs(table.values / max(problem.rows, 1) - model.marginal(table.clique)).max()
+            for table in state.tables
+        ]
+        return Judged(model.shape, model.codes, tuple(float(gap) for gap in apart))
 
     # -- the three kinds of answers --------------------------------------------------------------
 
@@ -166,7 +182,7 @@ class NetLeader:
         )  # fmt: skip
         return replace(
             state, trained=trained, past=past, kept=tuple(kept), round=self.rounds,
-            records=kept[-1], cliques=cells.cliques,
+            records=kept[-1], cliques=cells.cliques, tables=tables,
         )  # fmt: skip
 
     def _answered(
