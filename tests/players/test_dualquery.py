@@ -264,8 +264,8 @@ def test_rules_are_public_and_bounded():
             root = math.sqrt(expected * math.sqrt(2 * rho))
             plan = Plan(DualQuery().charges(design, rho))
             rounds, samples, _ = QueryWeights.read(plan)
-            assert rounds == round(1.8 * root)
-            assert samples == max(5, round(root / 8))
+            assert rounds == round(1.5 * root)
+            assert samples == max(5, round(root / 10))
     for rho in (Fraction(1, 10**15), Fraction(10**6)):
         design = tiny_design((2, 3), rows=10**9)
         rounds, samples, _ = QueryWeights.read(Plan(DualQuery().charges(design, rho)))

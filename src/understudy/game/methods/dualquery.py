@@ -5,7 +5,7 @@ the data player answers each sample with the records that satisfy most of it, fo
 table over the universe and none over a marginal is ever made. See `understudy.players.query.weights`
 for the cost and `understudy.players.data.response` for the records.
 
-T and s are public rules: T = 1.8·√κ and s = max(5, √κ/8) with κ = n√(2ρ), where n is declared; 10 000
+T and s are public rules: T = 1.5·√κ and s = max(5, √κ/10) with κ = n√(2ρ), where n is declared; 10 000
 rows are assumed where it is not. η follows from the budget: all of ρ is used.
 """
 
@@ -122,9 +122,9 @@ def sizes(
     """(T, s): as given, or by the public rule."""
     root = math.sqrt(assumed(design) * math.sqrt(2 * float(rho)))
     if rounds is None:
-        rounds = min(_MOST_ROUNDS, max(2, round(1.8 * root)))
+        rounds = min(_MOST_ROUNDS, max(2, round(1.5 * root)))
     if samples is None:
-        samples = min(_MOST_SAMPLES, max(5, round(root / 8)))
+        samples = min(_MOST_SAMPLES, max(5, round(root / 10)))
     return rounds, samples
 
 
