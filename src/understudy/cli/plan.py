@@ -229,7 +229,7 @@ def noise_in_rows(charge: Charge) -> float | None:
 
 def _buys(charge: Charge) -> str:
     """What a charge is for, in words."""
-    from understudy.privacy.cost import Gaussian, Selection
+    from understudy.privacy.cost import Gaussian, Perturbation, Selection
     from understudy.releases import certificate
 
     known = {
@@ -244,6 +244,8 @@ def _buys(charge: Charge) -> str:
             return "counts with noise, for the model"
         case Selection():
             return "choosing what to measure"
+        case Perturbation():
+            return "a critic that tells rows from records, with noise"
         case _:
             return ""
 

@@ -1,0 +1,245 @@
+"""Generator networks measured: error against ε and against rounds, for every oracle of critics.
+
+A *system* is a method with settings: `querygan` with each of its oracles, and `gem` where it is there.
+A run is a whole release, certificate and all, with δ = 1/n² and n public; CPU seconds are those of
+`release`, compilation by JAX included. Runs take no seed, are never thrown away, and what is in the
+results file is not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from understudy._version import __version__
+from understudy.bench.figure import FAINT, STYLE
+from understudy.bench.game import delta
+from understudy.bench.keeping import keep
+from understudy.bench.tables import Bench
+from understudy.errors import InputError
+from understudy.game.methods import METHODS
+from understudy.game.methods.querygan import ORACLES
+from understudy.releases import release
+
+__all__ = ["AXES", "Nets", "Task", "draw", "run", "systems", "tasks"]
+
+AXES = {"epsilon": "ε", "rounds": "rounds of the game"}
+"""What runs along x."""
+_COLOURS = ("#009E73", "#0072B2", "#D55E00", "#E69F00", "#CC79A7")
+_MARKERS = ("*", "o", "s", "^", "D")
+
+
+def systems(names: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:
+    """Settings by name: "querygan:moments" and so on, and "gem" where it is registered.
+
+    Raises:
+        InputError: A name is not one of them.
+    """
+    known: dict[str, dict[str, Any]] = {
+        f"querygan:{oracle}": {"oracle": oracle} for oracle in ORACLES
+    }
+    if "gem" in METHODS:
+        known["gem"] = {}
+    odd = [name for name in names or () if name not in known]
+    if odd:
+        raise InputError(f"systems = {', '.join(odd)}: choose from {', '.join(known)}")
+    return {name: known[name] for name in names or known}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """One run that is to be done. `rounds = None` is the method's own rule."""
+
+    bench: Bench = field(repr=False)
+    workload: str
+    system: str
+    settings: dict[str, Any]
+    axis: str
+    epsilon: str
+    rounds: int | None
+    number: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells runs apart in the results."""
+        rows = self.bench.rows
+        return self.bench.name, rows, self.system, self.axis, self.epsilon, self.rounds, self.number
+
+    def __str__(self) -> str:
+        rounds = "" if self.rounds is None else f", {self.rounds} rounds"
+        return f"{self.bench.name}, {self.system}, ε = {self.epsilon}{rounds}"
+
+
+def tasks(
+    bench: Bench,
+    workload: str,
+    chosen: dict[str, dict[str, Any]],
+    epsilons: Sequence[str],
+    rounds: Sequence[int],
+    at: str,
+    runs: int,
+) -> Iterator[Task]:
+    """Every run, first runs first: each system at every ε, and at ε = `at` for all `rounds`."""
+    for number in range(runs):
+        for system, settings in chosen.items():
+            for epsilon in epsilons:
+                yield Task(bench, workload, system, settings, "epsilon", epsilon, None, number)
+            # The rounds of gem are another thing: each measures anew.
+            if system.startswith("querygan"):
+                for T in rounds:
+                    yield Task(bench, workload, system, settings, "rounds", at, T, number)
+
+
+def run(task: Task) -> dict[str, Any]:
+    """One release, its true errors and what it cost."""
+    bench = task.bench
+    settings = task.settings if task.rounds is None else {**task.settings, "rounds": task.rounds}
+    begun, wall = time.process_time(), time.monotonic()
+    made = release(
+        bench.table,
+        bench.schema,
+        epsilon=task.epsilon,
+        delta=delta(bench.rows),
+        workload=task.workload,
+        method=task.system.partition(":")[0],
+        parameters=settings,
+        rows_public=bench.rows,
+    )
+    cpu = time.process_time() - begun
+    worst, variation = bench.errors(made.rows, made.workload.cliques)
+    return {
+        "table": bench.name,
+        "rows": bench.rows,
+        "workload": task.workload,
+        "system": task.system,
+        "axis": task.axis,
+        "epsilon": task.epsilon,
+        "rounds": task.rounds,
+        "run": task.number,
+        "delta": float(delta(bench.rows)),
+        "max": worst,
+        "mean_total_variation": variation,
+        "certificate": made.certificate.bound,
+        "proved": None if made.theorem is None else made.theorem.bound,
+        "cpu": cpu,
+        "wall": time.monotonic() - wall,
+        "settings": made.method,
+        "understudy": __version__,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """All runs of one point."""
+
+    system: str
+    axis: str
+    epsilon: str
+    rounds: int | None
+    runs: int
+    tv: float
+    max: float
+    certificate: float
+    cpu: float
+
+    @property
+    def x(self) -> float:
+        """Where it stands."""
+        return float(self.epsilon) if self.axis == "epsilon" else float(self.rounds or 0)
+
+
+class Nets:
+    """The runs in a JSON file; every run is on disk before the next begins."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.runs: list[dict[str, Any]] = []
+        if path.exists():
+            try:
+                self.runs = list(json.loads(path.read_text(encoding="utf-8"))["runs"])
+                for one in self.runs:
+                    _key(one)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise InputError(
+                    f"{path} does not hold results of this command ({type(error).__name__}); "
+                    f"give another --out, or remove it"
+                ) from None
+
+    def __contains__(self, task: Task) -> bool:
+        return any(_key(one) == task.key for one in self.runs)
+
+    def add(self, one: dict[str, Any]) -> None:
+        """Keep a run."""
+        self.runs.append(one)
+        self.save()
+
+    def save(self) -> None:
+        """Replace the file at once, so that it is never half written."""
+        keep(self.path, {"what": "understudy bench querygan", "runs": self.runs})
+
+    def points(self) -> list[Point]:
+        """Runs put together, along every axis in order."""
+        together: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for one in self.runs:
+            together.setdefault(_key(one)[2:-1], []).append(one)
+        found = [_point(group) for group in together.values()]
+        order = list(dict.fromkeys(point.system for point in found))
+        return sorted(found, key=lambda p: (p.axis, order.index(p.system), p.x))
+
+
+def _key(one: dict[str, Any]) -> tuple[Any, ...]:
+    names = ("table", "rows", "system", "axis", "epsilon", "rounds", "run")
+    return tuple(one[name] for name in names)
+
+
+def _point(group: Sequence[dict[str, Any]]) -> Point:
+    def mean(name: str) -> float:
+        return sum(one[name] for one in group) / len(group)
+
+    first = group[0]
+    return Point(
+        first["system"], first["axis"], first["epsilon"], first["rounds"], len(group),
+        mean("mean_total_variation"), mean("max"), mean("certificate"), mean("cpu"),
+    )  # fmt: skip
+
+
+def draw(points: Iterable[Point], title: str, folder: Path) -> list[Path]:
+    """Write querygan.svg and querygan.png: mean total variation along each axis that has points."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    shown = list(points)
+    axes = [axis for axis in AXES if any(point.axis == axis for point in shown)]
+    if not axes:
+        return []
+    names = list(dict.fromkeys(point.system for point in shown))
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(3.4 * len(axes) + 0.4, 3.3), layout="constrained")
+        spots = figure.subplots(1, len(axes), squeeze=False)[0]
+        for spot, axis in zip(spots, axes, strict=True):
+            for at, name in enumerate(names):
+                line = [p for p in shown if p.axis == axis and p.system == name]
+                spot.plot(
+                    [p.x for p in line], [p.tv for p in line], label=name, linewidth=1.2,
+                    color=_COLOURS[at % len(_COLOURS)], marker=_MARKERS[at % len(_MARKERS)],
+                    markersize=5, markeredgecolor="white", markeredgewidth=0.4,
+                )  # fmt: skip
+            spot.set_xscale("log")
+            spot.set_ylim(bottom=0)
+            spot.set_xlabel(AXES[axis])
+            spot.grid(color=FAINT, linewidth=0.6)
+            for side in ("top", "right"):
+                spot.spines[side].set_visible(False)
+        spots[0].set_ylabel("mean total variation")
+        spots[0].set_title(title, fontsize=9, loc="left")
+        figure.legend(
+            *spots[0].get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False
+        )
+        written = [folder / "querygan.svg", folder / "querygan.png"]
+        figure.savefig(written[0], metadata={"Date": None})
+        figure.savefig(written[1], dpi=160)
+    return written

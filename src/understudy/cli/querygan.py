@@ -1,0 +1,146 @@
+"""`understudy bench querygan`: generator networks, their critics and what they cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli import shell, words
+from understudy.errors import InputError
+
+if TYPE_CHECKING:
+    from understudy.bench import Bench
+    from understudy.bench.querygan import Nets, Point, Task
+
+__all__ = ["querygan"]
+
+_DATA = "Table (integers from 0 in a CSV file, and a JSON file of sizes)"
+
+
+@shell.guarded
+def querygan(
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Where querygan.json and the figure go; runs are kept."
+        ),
+    ],
+    adult: Annotated[
+        Path | None, typer.Option("--adult", metavar="CSV", rich_help_panel=_DATA)
+    ] = None,
+    adult_domain: Annotated[
+        Path | None, typer.Option("--adult-domain", metavar="JSON", rich_help_panel=_DATA)
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="Use the generated survey instead.", rich_help_panel=_DATA),
+    ] = False,
+    rows: Annotated[
+        int,
+        typer.Option("--rows", metavar="N", min=10, help="Of the survey.", rich_help_panel=_DATA),
+    ] = 50_000,
+    workload: Annotated[
+        str, typer.Option("--workload", metavar="W", help="What must come out well.")
+    ] = "marginals:3:64@0",
+    systems: Annotated[
+        str | None,
+        typer.Option("--systems", metavar="S,…", help="querygan:ORACLE and gem; all by default."),
+    ] = None,
+    epsilons: Annotated[
+        str, typer.Option("--epsilons", metavar="ε,…", help="For error against ε.")
+    ] = "0.1,0.3,1,3,10",
+    rounds: Annotated[
+        str, typer.Option("--rounds", metavar="T,…", help="For error against rounds.")
+    ] = "10,30,100,300",
+    at: Annotated[str, typer.Option("--at", metavar="ε", help="Of error against rounds.")] = "1",
+    runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, help="Of every point.")] = 3,
+) -> None:
+    """Draw the error of querygan, with each oracle, and of gem against ε and against rounds.
+
+    The errors shown are exact, so they are not private: for public tables only. Interrupt it at any
+    time; the same command goes on where it stopped.
+
+    \b
+    [bold]Example[/bold]
+      understudy bench querygan --adult adult.csv --adult-domain adult-domain.json --out nets
+      understudy bench querygan --demo --rows 5000 --workload marginals:2 --runs 1 --out nets
+    """
+    from understudy.bench import querygan as bench
+    from understudy.bench.figure import require_matplotlib
+    from understudy.cli.bench import listed, split
+    from understudy.nets import require_nets
+
+    require_matplotlib()
+    require_nets("querygan")
+    listed(epsilons, "epsilons", float)
+    listed(at, "at", float)
+    chosen = bench.systems(split(systems) if systems else None)
+    table = _table(adult, adult_domain, demo, rows)
+    results = bench.Nets(out / "querygan.json")
+    numbers = listed(rounds, "rounds", int) if split(rounds) else []
+    planned = list(bench.tasks(table, workload, chosen, split(epsilons), numbers, at, runs))
+    try:
+        _run(planned, results)
+    except KeyboardInterrupt as stop:
+        stop.add_note(
+            f"{results.path} has {len(results.runs):,} of the runs; the same command goes on there."
+        )
+        raise
+    results.save()
+    _show(results.points())
+    for path in (*bench.draw(results.points(), f"{table.name}, {workload}", out), results.path):
+        shell.out().print(f"wrote {path}", soft_wrap=True)
+
+
+def _table(adult: Path | None, domain: Path | None, demo: bool, rows: int) -> Bench:
+    """ADULT, or the survey if that was asked for."""
+    from understudy.bench import generated, load
+    from understudy.bench.tables import WHERE
+
+    given = load("ADULT", adult, domain)
+    if given is not None:
+        return given
+    if demo:
+        return generated(rows)
+    raise InputError(
+        f"there is no table: give --adult and --adult-domain, or --demo for the generated survey. "
+        f"{WHERE['ADULT']}"
+    )
+
+
+def _run(planned: Sequence[Task], results: Nets) -> None:
+    """Do what is not done yet, and say how it goes."""
+    from understudy.bench.querygan import run
+    from understudy.cli.bench import Progress
+
+    left = [task for task in planned if task not in results]
+    if len(left) < len(planned):
+        shell.note(f"{len(planned) - len(left):,} runs are there already, {len(left):,} are left")
+    took: dict[str, float] = {}
+    with Progress(len(left)) as progress:
+        for position, task in enumerate(left):
+            expected = sum(took.get(each.system, 60.0) for each in left[position:])
+            progress.show(position, str(task), expected)
+            begun = time.monotonic()
+            made = run(task)
+            with shell.undisturbed():
+                results.add(made)
+            took[task.system] = time.monotonic() - begun
+
+
+def _show(points: Sequence[Point]) -> None:
+    """The figure as a table."""
+    console = shell.out()
+    headings = ("ε", "rounds", "mean TV", "max", "certificate", "CPU s", "runs")
+    table = words.table("system", *headings, right=headings)
+    for point in points:
+        table.add_row(
+            point.system, point.epsilon, "by rule" if point.rounds is None else str(point.rounds),
+            f"{point.tv:.4f}", f"{point.max:.4f}", f"{point.certificate:.4f}", f"{point.cpu:.1f}",
+            str(point.runs),
+        )  # fmt: skip
+    console.print(table)

@@ -1,0 +1,97 @@
+"""`understudy bench querygan`: a small figure, kept runs, and what is refused."""
+
+import json
+
+import pytest
+from cli_cases import run
+
+from understudy.bench.querygan import Nets, systems, tasks
+from understudy.bench.tables import generated
+
+
+def _bench(folder, *more):
+    return (
+        "bench", "querygan", "--demo", "--rows", 200, "--workload", "marginals:2:3@0", "--out",
+        folder, "--systems", "querygan:exponential", "--epsilons", "1", "--rounds", "2", "--runs",
+        1, *more,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_figure_every_run_beside_it_and_nothing_run_twice(tmp_path):
+    done = run(*_bench(tmp_path))
+    assert done.code == 0, done.err
+    body = json.loads((tmp_path / "querygan.json").read_text())
+    assert [(one["axis"], one["rounds"]) for one in body["runs"]] == [
+        ("epsilon", None),
+        ("rounds", 2),
+    ]
+    for one in body["runs"]:
+        assert 0 < one["mean_total_variation"] <= 1
+        assert 0 < one["max"] <= 1
+        assert one["certificate"] > 0
+        assert one["cpu"] > 0
+        assert one["settings"]["oracle"] == "exponential"
+    assert (tmp_path / "querygan.svg").stat().st_size > 1_000
+    assert "querygan:exponential" in done.out
+    again = run(*_bench(tmp_path))
+    assert "2 runs are there already, 0 are left" in again.err
+    assert json.loads((tmp_path / "querygan.json").read_text()) == body
+
+
+def test_every_oracle_is_a_system_and_rounds_are_an_axis_of_their_own():
+    known = systems()
+    oracles = [name for name in known if name.startswith("querygan:")]
+    assert oracles == [f"querygan:{o}" for o in ("moments", "exponential", "weights", "logistic")]
+    planned = list(
+        tasks(generated(50), "marginals:2", {"querygan:moments": {}}, ["0.1", "1"], [5, 9], "1", 2)
+    )
+    assert len({task.key for task in planned}) == len(planned) == 8
+    along = [(task.axis, task.epsilon, task.rounds) for task in planned[:4]]
+    assert along == [
+        ("epsilon", "0.1", None), ("epsilon", "1", None), ("rounds", "1", 5), ("rounds", "1", 9),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--systems", "querygan:odo"), "systems = querygan:odo: choose from querygan:moments"),
+        (("--epsilons", "0"), "epsilons = '0'"),
+        (("--rounds", "many"), "rounds = 'many'"),
+        (("--adult", "a.csv"), "--adult and --adult-domain go together"),
+    ],
+)
+def test_wrong_use_is_said_before_anything_runs(change, message, tmp_path):
+    done = run(*_bench(tmp_path, *change))
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_table_it_says_where_to_get_one(tmp_path):
+    done = run("bench", "querygan", "--out", tmp_path)
+    assert done.code == 2
+    said = " ".join(done.err.split())
+    assert "--adult" in said
+    assert "archive.ics.uci.edu" in said
+
+
+def test_another_file_is_not_overwritten(tmp_path):
+    path = tmp_path / "querygan.json"
+    path.write_text('{"runs": [1]}')
+    done = run(*_bench(tmp_path))
+    assert done.code == 2
+    assert path.read_text() == '{"runs": [1]}'
+
+
+def test_points_put_runs_together(tmp_path):
+    results = Nets(tmp_path / "querygan.json")
+    base = {
+        "table": "T", "rows": 9, "system": "gem", "axis": "epsilon", "epsilon": "1", "rounds": None,
+        "max": 0.2, "certificate": 0.3, "cpu": 2.0,
+    }  # fmt: skip
+    for number, tv in enumerate((0.1, 0.3)):
+        results.add({**base, "run": number, "mean_total_variation": tv})
+    (point,) = Nets(results.path).points()
+    assert (point.runs, point.tv, point.x) == (2, pytest.approx(0.2), 1.0)
