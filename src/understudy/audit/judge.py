@@ -1,0 +1,302 @@
+"""From the scores of many runs to attacks' ROC curves and one lower bound on ε.
+
+Runs are independent; in each, every canary is in or out by a fair coin. They are divided once, before
+any is looked at, into three parts:
+
+    fit      attacks learn what they learn (shadow networks, LiRA's laws, discriminants)
+    choose   the attack with its threshold, or its number of guesses, is picked
+    judge    what was picked is counted; nothing else is read from these runs
+
+so that the bound is a confidence bound for one test fixed in advance. With one canary the bound is
+that of many runs (Clopper-Pearson); with several it is that of one run on all canaries of all runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.audit import bounds, rules
+from understudy.audit.roc import Interval, Roc, mean_interval, roc
+from understudy.errors import InputError
+
+__all__ = [
+    "LEVELS",
+    "Attack",
+    "Claim",
+    "Parts",
+    "Verdict",
+    "largest_bound",
+    "measure",
+    "require_power",
+    "verdict",
+]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+LEVELS = (0.001, 0.01)
+"""False-positive rates at which TPR is reported."""
+_SIDES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""Shares of all coins that are guessed "in", and "out"."""
+_LEAST_RUNS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is to be refuted: (ε, δ), at confidence 1 − β. ε is None where nothing is claimed."""
+
+    epsilon: float | None
+    delta: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None and not (0 < self.epsilon < math.inf):
+            raise InputError(
+                f"epsilon = {self.epsilon}: a claim is above 0 and finite; ε = 0 would mean an "
+                f"output that does not depend on the rows at all, and no ε means no claim"
+            )
+        if not 0 <= self.delta < 1:
+            raise InputError(f"delta = {self.delta} must be at least 0 and below 1")
+        if not 0 < self.beta <= 0.5:
+            raise InputError(f"beta = {self.beta} must be above 0 and at most 0.5; 0.05 is usual")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Which runs serve what."""
+
+    fit: slice
+    choose: slice
+    judge: slice
+
+    @classmethod
+    def of(cls, runs: int) -> Parts:
+        """A third to learn from, a sixth to choose by, half to judge."""
+        if runs < _LEAST_RUNS:
+            raise InputError(
+                f"runs = {runs}: an audit needs at least {_LEAST_RUNS} runs, a third to learn from, "
+                f"a sixth to choose by and half to judge"
+            )
+        first = max(2, runs // 3)
+        second = first + max(1, runs // 6)
+        return cls(slice(0, first), slice(first, second), slice(second, runs))
+
+    def judged(self) -> int:
+        """The number of runs that count."""
+        return self.judge.stop - self.judge.start
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attack:
+    """How one attack did on the judged runs."""
+
+    name: str
+    curve: Roc
+    accuracy: Interval
+    """Of the rank rule, one value per run."""
+
+    @property
+    def tpr_at(self) -> dict[float, float]:
+        """TPR at the low FPRs where an attack is worth something."""
+        return {level: self.curve.tpr_at(level) for level in LEVELS}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The one test, and what it showed."""
+
+    claim: Claim
+    how: str
+    attack: str
+    evidence: Mapping[str, int]
+    bound: float
+    """No (ε, δ)-DP mechanism with ε below this gives such evidence, but with probability β."""
+    largest: float
+    """What the same number of runs would have shown had every guess been right."""
+    others: Mapping[str, float]
+    """Further readings of the same evidence, each under an assumption of its own."""
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim cannot be kept."""
+        return self.claim.epsilon is not None and self.bound > self.claim.epsilon
+
+    @property
+    def words(self) -> str:
+        """One sentence."""
+        sure = f"{100 * (1 - self.claim.beta):g} % confidence"
+        if self.claim.epsilon is None:
+            return f"ε is at least {self.bound:.3g} ({sure}); nothing was claimed"
+        if self.refuted:
+            return (
+                f"the claim of ε = {self.claim.epsilon:g} is refuted: "
+                f"ε is at least {self.bound:.3g} ({sure})"
+            )
+        return (
+            f"the claim of ε = {self.claim.epsilon:g} is not refuted: the attacks show ε ≥ "
+            f"{self.bound:.3g} ({sure}) and could have shown {self.largest:.3g}. An audit can "
+            f"refute a claim, never prove it"
+        )
+
+
+def largest_bound(runs: int, canaries: int, claim: Claim) -> float:
+    """The largest ε that an audit of this size can show."""
+    judged = Parts.of(runs).judged()
+    if canaries == 1:
+        return bounds.largest_many_runs_bound(
+            with_canary=max(1, judged // 2), without_canary=max(1, judged - judged // 2),
+            delta=claim.delta, beta=claim.beta,
+        )  # fmt: skip
+    coins = judged * canaries
+    return bounds.largest_one_run_bound(
+        canaries=coins, guesses=coins, delta=claim.delta, beta=claim.beta
+    )
+
+
+def require_power(runs: int, canaries: int, claim: Claim) -> None:
+    """Refuse, before anything is trained, an audit that could not refute the claim whatever came.
+
+    Raises:
+        InputError: With the largest ε that could have been shown, and the runs that are needed.
+    """
+    if claim.epsilon is None:
+        return
+    if runs < _LEAST_RUNS:
+        Parts.of(runs)
+    found = largest_bound(runs, canaries, claim)
+    if found > claim.epsilon:
+        return
+    enough = runs
+    while enough < 1 << 24 and largest_bound(enough, canaries, claim) <= claim.epsilon:
+        enough = enough + max(1, enough // 20)
+    remedy = (
+        f"give at least {enough} runs" if enough < 1 << 24 else "claim a smaller ε, or a smaller δ"
+    )
+    many = "1 canary" if canaries == 1 else f"{canaries} canaries"
+    raise InputError(
+        f"runs = {runs} with {many} are too few to say anything: even if every guess were right, "
+        f"they could show no more than ε = {found:.3g} at confidence {1 - claim.beta:g}, and "
+        f"ε = {claim.epsilon:g} is claimed; {remedy}"
+    )
+
+
+def measure(name: str, scores: Floats, inside: Bools, rng: np.random.Generator) -> Attack:
+    """The curve over all judged coins, and the rank rule's accuracy run by run."""
+    mixed = [k for k in range(len(inside)) if inside[k].any() and not inside[k].all()]
+    if mixed:
+        right = [rules.rank_rule(scores[k], inside[k], rng).accuracy for k in mixed]
+    else:  # one canary: a run has a member or another, so runs are ranked, all at once
+        right = [rules.rank_rule(np.ravel(scores), np.ravel(inside), rng).accuracy]
+    return Attack(name, roc(scores, inside), mean_interval(right))
+
+
+def verdict(
+    scores: Mapping[str, Floats],
+    inside: Bools,
+    parts: Parts,
+    claim: Claim,
+    rng: np.random.Generator,
+) -> Verdict:
+    """Choose on the choosing runs, count on the judged ones.
+
+    `scores` holds runs × canaries for every attack, already fitted on the fitting runs.
+    """
+    if inside.shape[1] == 1:
+        flat = {name: found[:, 0] for name, found in scores.items()}
+        return _many_runs(flat, inside[:, 0], parts, claim)
+    return _one_run(scores, inside, parts, claim, rng)
+
+
+def _many_runs(scores: Mapping[str, Floats], inside: Bools, parts: Parts, claim: Claim) -> Verdict:
+    judged = inside[parts.judge]
+    with_, without = int(judged.sum()), int((~judged).sum())
+    if not with_ or not without:
+        raise InputError("the coins put the canary into all judged runs or none; give more runs")
+    best: tuple[float, str, float] = (-1.0, "", math.inf)
+    for name, found in scores.items():
+        seen, bits = found[parts.choose], inside[parts.choose]
+        for threshold in np.unique(seen):
+            called = seen >= threshold
+            hits = _expected(int((called & bits).sum()), int(bits.sum()), with_)
+            alarms = _expected(int((called & ~bits).sum()), int((~bits).sum()), without)
+            value = bounds.many_runs_lower_bound(
+                hits=hits, with_canary=with_, alarms=alarms, without_canary=without,
+                delta=claim.delta, beta=claim.beta,
+            )  # fmt: skip
+            best = max(best, (value, name, float(threshold)))
+    _, name, threshold = best
+    called = scores[name][parts.judge] >= threshold
+    evidence = {
+        "hits": int((called & judged).sum()), "with_canary": with_,
+        "alarms": int((called & ~judged).sum()), "without_canary": without,
+    }  # fmt: skip
+    risk: dict[str, Any] = {"delta": claim.delta, "beta": claim.beta}
+    others = {"credible": bounds.credible_lower_bound(**evidence, **risk)}
+    if claim.delta > 0:
+        others["gaussian"] = bounds.gaussian_lower_bound(**evidence, **risk)
+    return Verdict(
+        claim,
+        "many runs, one canary",
+        name,
+        evidence,
+        bounds.many_runs_lower_bound(**evidence, **risk),
+        bounds.largest_many_runs_bound(with_canary=with_, without_canary=without, **risk),
+        others,
+    )
+
+
+def _one_run(
+    scores: Mapping[str, Floats],
+    inside: Bools,
+    parts: Parts,
+    claim: Claim,
+    rng: np.random.Generator,
+) -> Verdict:
+    coins = inside[parts.judge].size
+    best: tuple[float, str, int, int] = (-1.0, next(iter(scores)), 0, 0)
+    for name, found in scores.items():
+        seen, bits = np.ravel(found[parts.choose]), np.ravel(inside[parts.choose])
+        order = np.lexsort((rng.random(len(seen)), seen))
+        ascending = bits[order]
+        for up in _SIDES:
+            for down in _SIDES:
+                ins, outs = round(up * len(seen)), round(down * len(seen))
+                if not 0 < ins + outs <= len(seen):
+                    continue
+                right = int(ascending[len(seen) - ins :].sum()) + int((~ascending[:outs]).sum())
+                ups, downs = round(up * coins), round(down * coins)
+                if not 0 < ups + downs <= coins:
+                    continue
+                value = bounds.one_run_lower_bound(
+                    canaries=coins, guesses=ups + downs,
+                    correct=_expected(right, ins + outs, ups + downs),
+                    delta=claim.delta, beta=claim.beta,
+                )  # fmt: skip
+                best = max(best, (value, name, ups, downs))
+    _, name, ups, downs = best
+    seen, bits = np.ravel(scores[name][parts.judge]), np.ravel(inside[parts.judge])
+    ascending = bits[np.lexsort((rng.random(len(seen)), seen))]
+    correct = int(ascending[coins - ups :].sum()) + int((~ascending[:downs]).sum())
+    evidence = {"canaries": coins, "guesses": ups + downs, "correct": correct}
+    return Verdict(
+        claim,
+        f"one run, {inside.shape[1]} canaries in each of {parts.judged()} runs",
+        name,
+        evidence,
+        bounds.one_run_lower_bound(**evidence, delta=claim.delta, beta=claim.beta),
+        bounds.largest_one_run_bound(
+            canaries=coins, guesses=ups + downs, delta=claim.delta, beta=claim.beta
+        ),
+        {},
+    )
+
+
+def _expected(seen: int, of: int, among: int) -> int:
+    """What a rate seen in a few would come to among more, a little towards one half."""
+    return min(among, round((seen + 0.5) / (of + 1) * among))

@@ -1,0 +1,85 @@
+"""How well scores tell members from others: the ROC curve and the numbers read from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from understudy.errors import InputError
+
+__all__ = ["Interval", "Roc", "mean_interval", "roc"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Roc:
+    """The curve from (0, 0) to (1, 1), one point per distinct score, so ties are drawn straight."""
+
+    fpr: Floats
+    tpr: Floats
+
+    @property
+    def auc(self) -> float:
+        """P(member's score > other's) + ½P(equal)."""
+        return float(np.trapezoid(self.tpr, self.fpr))
+
+    @property
+    def advantage(self) -> float:
+        """The largest TPR − FPR. Chosen after the fact, so it is no bound on anything."""
+        return float(np.max(self.tpr - self.fpr))
+
+    def tpr_at(self, fpr: float) -> float:
+        """TPR of the best threshold whose FPR is at most this."""
+        return float(self.tpr[np.searchsorted(self.fpr, fpr, side="right") - 1])
+
+
+def roc(scores: Floats, members: NDArray[np.bool_]) -> Roc:
+    """The curve of "member iff score ≥ threshold" over all thresholds.
+
+    Raises:
+        InputError: There are no members, no others, or a score is not a number.
+    """
+    scores, members = np.ravel(scores), np.ravel(members)
+    inside, outside = int(members.sum()), int((~members).sum())
+    if not inside or not outside:
+        raise InputError(
+            f"a ROC curve needs both kinds of rows: {inside} members, {outside} others"
+        )
+    if np.isnan(scores).any():
+        raise InputError("a score is not a number; the model's predictions are not finite")
+    order = np.argsort(-scores, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
+    hits = np.cumsum(members[order])[ends]
+    alarms = ends + 1 - hits
+    return Roc(np.append(0.0, alarms / outside), np.append(0.0, hits / inside))
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean over independent trainings, between `low` and `high` at the confidence asked for."""
+
+    mean: float
+    low: float
+    high: float
+    runs: int
+
+
+def mean_interval(values: Sequence[float] | Floats, confidence: float = 0.95) -> Interval:
+    """Student's interval for a mean of independent runs.
+
+    Rows of one run share a model, so intervals count runs and never rows.
+    """
+    found = np.asarray(values, dtype=float)
+    mean = float(found.mean())
+    if len(found) < 2:
+        return Interval(mean, -math.inf, math.inf, len(found))
+    half = float(
+        stats.t.ppf(0.5 + confidence / 2, len(found) - 1) * found.std(ddof=1) / len(found) ** 0.5
+    )
+    return Interval(mean, mean - half, mean + half, len(found))
