@@ -91,11 +91,13 @@ def draw(panels: Sequence[Panel], results: Results, folder: Path) -> list[Path]:
 def _notes(panels: Sequence[Panel], results: Results) -> list[str]:
     """What a reader of the picture alone must know: runs, and which methods are missing, and why."""
     names = {panel.name: panel.title for panel in panels}
-    points = [point for point in results.points() if point.panel in names]
-    most = max(point.runs for point in points)
+    runs = {point.runs for point in results.points() if point.panel in names}
     notes: list[str] = []
-    if most > 1:
-        notes.append(f"Means of {most} runs, bars from the least to the largest; hollow: one run.")
+    if several := sorted(runs - {1}):
+        means = (
+            f"Means of {' or '.join(map(str, several))} runs, bars from the least to the largest"
+        )
+        notes.append(f"{means}; hollow: one run." if 1 in runs else f"{means}.")
     first: dict[tuple[str, str], str] = {}
     for one in results.left_out:
         if one.panel in names:
