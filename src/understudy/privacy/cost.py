@@ -18,8 +18,8 @@ from understudy.errors import PrivacyError
 from understudy.privacy.budget import round_down
 
 __all__ = [
-    "Charge", "Event", "Gaussian", "Laplace", "Perturbation", "Plan", "Selection", "Zcdp",
-    "event_from_json",
+    "Charge", "Event", "Gaussian", "Laplace", "Perturbation", "Plan", "SampledGaussian",
+    "SampledSelection", "Selection", "Zcdp", "event_from_json",
 ]  # fmt: skip
 
 
@@ -150,6 +150,64 @@ class Perturbation:
         return {"kind": "perturbation", **asdict(self)}
 
 
+def _rate(event: str, value: float) -> None:
+    """A rate is a multiple of 2^−32, so that it can be drawn exactly."""
+    _positive(event, "rate", value)
+    if value > 1 or value * 2.0**32 != int(value * 2.0**32):
+        raise PrivacyError(f"{event}: rate = {value!r} must be a multiple of 2^-32, at most 1")
+
+
+@dataclass(frozen=True, slots=True)
+class SampledGaussian:
+    """A sum over a Poisson sample of rows, with discrete Gaussian noise on every coordinate.
+
+    Every row is taken by itself with probability `rate`; a row adds an integer vector of
+    `coordinates` entries and L2 norm at most `l2`. `sides` is 1 where a neighbour adds or removes a
+    row, 2 where it replaces one. σ is in the same units as `l2`. See `accounting` for its cost.
+    """
+
+    sigma: float
+    l2: int
+    coordinates: int
+    rate: float = 1.0
+    sides: int = 1
+
+    def __post_init__(self) -> None:
+        _positive("SampledGaussian", "sigma", self.sigma)
+        _count("SampledGaussian", "l2", self.l2)
+        _count("SampledGaussian", "coordinates", self.coordinates)
+        _rate("SampledGaussian", self.rate)
+        if self.sides not in (1, 2):
+            raise PrivacyError(f"SampledGaussian: sides = {self.sides!r} must be 1 or 2")
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        return {"kind": "sampled gaussian", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class SampledSelection:
+    """One pick by Gumbel noise on integer scores of a Poisson sample of rows.
+
+    Every row is taken by itself with probability q = `rate`; a neighbour moves a sample's scores by
+    at most `sensitivity`. With ε0 = 2·sensitivity/scale the pick is pure ε = ln(1 + q(e^ε0 − 1))
+    (Balle-Barthe-Gaboardi 2018); the bounded range of the exponential mechanism is lost.
+    """
+
+    scale: float
+    sensitivity: int
+    rate: float
+
+    def __post_init__(self) -> None:
+        _positive("SampledSelection", "scale", self.scale)
+        _count("SampledSelection", "sensitivity", self.sensitivity)
+        _rate("SampledSelection", self.rate)
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        return {"kind": "sampled selection", **asdict(self)}
+
+
 @dataclass(frozen=True, slots=True)
 class Zcdp:
     """An allowance of ρ from which events are drawn adaptively through the zCDP filter."""
@@ -166,12 +224,14 @@ class Zcdp:
         return {"kind": "zcdp", **asdict(self)}
 
 
-Event = Gaussian | Laplace | Perturbation | Selection | Zcdp
+Event = Gaussian | Laplace | Perturbation | SampledGaussian | SampledSelection | Selection | Zcdp
 
 _KINDS: dict[str, type[Event]] = {
     "gaussian": Gaussian,
     "laplace": Laplace,
     "perturbation": Perturbation,
+    "sampled gaussian": SampledGaussian,
+    "sampled selection": SampledSelection,
     "selection": Selection,
     "zcdp": Zcdp,
 }
