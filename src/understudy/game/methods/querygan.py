@@ -80,7 +80,7 @@ class QueryGAN:
     keep: float = 0.25
     records: int = 100_000
     width: int = 256
-    cells: int = 500
+    cells: int = 300
     limit: int = 4_000_000
     name: str = "querygan"
 
@@ -222,7 +222,7 @@ class QueryGAN:
     def _anchor(self) -> float:
         if self.anchor is not None:
             return self.anchor
-        return 0.0 if self._play == "last" else 40.0
+        return 0.0 if self._play == "last" else 200.0
 
     def _kernel(self, design: Design) -> float:
         if self.objective != "mmd":
