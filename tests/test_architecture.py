@@ -18,8 +18,8 @@ SRC = Path(understudy.__file__).parent
 
 # A room imports only from itself and from rooms before it.
 ORDER = (
-    "_version", "errors", "privacy", "schema", "demo", "queries", "source", "oracles", "nets",
-    "models", "players", "game", "learn", "releases", "audit", "bench", "report", "cli", "web",
+    "_version", "errors", "figures", "privacy", "schema", "demo", "queries", "source", "oracles",
+    "nets", "models", "players", "game", "learn", "releases", "audit", "bench", "report", "cli", "web",
     "__main__", "testing",
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 from understudy.bench import published
 from understudy.bench.game import Panel, Point, Results
 from understudy.bench.game_tables import reason
-from understudy.errors import InputError
+from understudy.figures import FAINT, STYLE, require_matplotlib, save
 
 __all__ = ["FAINT", "STYLE", "draw", "require_matplotlib"]
 
@@ -27,34 +27,6 @@ _LOOKS: dict[str, tuple[str, str]] = {
 _PUBLISHED = "#1A1A1A"
 # Points at the same place on the axis stand side by side, so that bars do not hide each other.
 _ASIDE = 1.012
-_INK, FAINT = "#333333", "#DDDDDD"
-STYLE: Any = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial", "sans-serif"],
-    "font.size": 8.5,
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
-    "axes.titlecolor": "#000000",
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "text.color": _INK,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "understudy",
-}
-
-
-def require_matplotlib() -> None:
-    """Refuse before anything is run.
-
-    Raises:
-        InputError: matplotlib is not installed.
-    """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise InputError(
-            "drawing needs matplotlib, which is not installed: pip install 'understudy[figures]'"
-        ) from None
 
 
 def draw(panels: Sequence[Panel], results: Results, folder: Path) -> list[Path]:
@@ -82,10 +54,7 @@ def draw(panels: Sequence[Panel], results: Results, folder: Path) -> list[Path]:
             place[0].set_ylabel("worst error over all cells")
         _legend(figure, handles)
         figure.supxlabel("\n".join(notes), x=0.005, ha="left", fontsize=7.5, linespacing=1.35)
-        written = [folder / "figure.svg", folder / "figure.png"]
-        figure.savefig(written[0], metadata={"Date": None})
-        figure.savefig(written[1], dpi=160)
-    return written
+        return save(figure, folder)
 
 
 def _notes(panels: Sequence[Panel], results: Results) -> list[str]:

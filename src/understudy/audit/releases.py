@@ -1,0 +1,301 @@
+"""The audit of a synthesis: whole releases of tables with and without planted records.
+
+No protected row is read. The background is a table that may be known (rows that the custodian names,
+or the synthetic rows of a release), the canaries are planted records, and everything that a release
+shows is looked at: rows, model, certificate, number of rows. Under `add-remove` a canary is in or out;
+under `replace` it takes the place of a fixed other record, so that the number of rows never moves.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.audit import discriminant, judge
+from understudy.audit import rows as scores
+from understudy.audit.report import Audit
+from understudy.audit.runs import Progress, Runs, collect, fingerprint
+from understudy.errors import InputError
+from understudy.game.methods import METHODS
+from understudy.players.base import Clique, Model
+from understudy.privacy.relation import Relation
+from understudy.releases import Release, prepare, release
+from understudy.schema import Schema
+
+__all__ = [
+    "Pipeline",
+    "Planted",
+    "Releasing",
+    "Seen",
+    "audit_release",
+    "outliers",
+    "releasing_like",
+]
+
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_TRIED = 20
+"""Records drawn for each that is planted; the farthest from the background are taken."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """All that came out of one release."""
+
+    rows: Codes
+    model: Model | None
+    sides: Floats
+    """Side outputs: numbers that stand in the release beside its rows."""
+
+
+class Pipeline(Protocol):
+    """From a table, as codes, to everything that is published about it."""
+
+    def describe(self) -> dict[str, Any]:
+        """What it is, in JSON."""
+        ...
+
+    def __call__(self, table: Codes) -> Seen:
+        """Publish."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Releasing:
+    """`understudy.release` with fixed public choices."""
+
+    schema: Schema
+    choices: Mapping[str, Any]
+    """Of `prepare`: epsilon, delta, workload, method, parameters, neighbours, rows_public, …"""
+
+    def describe(self) -> dict[str, Any]:
+        """The schema's digest and every choice."""
+        chosen = prepare(self.schema, **self.choices)
+        return {
+            "release": "understudy",
+            "schema": self.schema.digest(),
+            "method": chosen.method.describe(),
+            "workload": chosen.workload.to_json(self.schema),
+            "budget": chosen.budget.to_json(),
+            "relation": str(chosen.design.relation),
+            "rows_public": chosen.design.rows,
+            "plan": chosen.plan.to_json(),
+        }
+
+    def __call__(self, table: Codes) -> Seen:
+        """Release, and take everything down."""
+        columns = [np.ascontiguousarray(column) for column in table.T]
+        private = self.schema.decode(columns, np.random.default_rng(0))  # any value of each cell
+        made = release(private, self.schema, **self.choices)
+        stated = made.certificate
+        sides = [made.rows.num_rows, made.rows_estimate, stated.worst, stated.rows_measured or 0]
+        sides += stated.variations_measured or ()
+        return Seen(encoded(self.schema, made.rows), made.model, np.array(sides, dtype=float))
+
+
+def encoded(schema: Schema, table: Any) -> Codes:
+    """Rows as codes, one column for each modelled one."""
+    return np.column_stack([np.asarray(c, dtype=np.int64) for c in schema.encode(table)])
+
+
+def releasing_like(made: Release) -> Releasing:
+    """The pipeline that a release came from, as far as its own bundle tells."""
+    name = str(made.method["name"])
+    accepted = inspect.signature(METHODS[name]).parameters if name in METHODS else {}
+    if not accepted:
+        raise InputError(
+            f"the release was made by method = {name}, which this understudy does not have; "
+            f"it has {', '.join(METHODS)}"
+        )
+    return Releasing(
+        made.schema,
+        {
+            "epsilon": made.budget.epsilon,
+            "delta": made.budget.delta,
+            "workload": made.workload,
+            "method": name,
+            "parameters": {k: v for k, v in made.method.items() if k in accepted and k != "name"},
+            "neighbours": made.relation,
+            "rows_public": made.rows_public,
+            "beta": made.certificate.beta,
+            "variations": made.certificate.variations_measured is not None,
+        },
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Planted:
+    """One design: a pipeline, a background and canaries. A run flips the coins and releases."""
+
+    pipeline: Pipeline
+    shape: tuple[int, ...]
+    ordered: tuple[bool, ...]
+    cliques: tuple[Clique, ...]
+    background: Codes
+    canaries: Codes
+    instead: Codes | None
+    """Under `replace`, the record in the place of each canary that is out."""
+    key: int
+
+    def describe(self) -> dict[str, Any]:
+        """The pipeline, the rows by their digest, and the key of the coins."""
+        instead = self.canaries[:0] if self.instead is None else self.instead
+        return {
+            "pipeline": self.pipeline.describe(),
+            "rows": fingerprint(self.background, self.canaries, instead),
+            "cliques": [list(clique) for clique in self.cliques],
+            "key": self.key,
+        }
+
+    def run(self, number: int) -> dict[str, NDArray[Any]]:
+        """Flip, release, score every canary."""
+        rng = np.random.default_rng([self.key, number])
+        inside = rng.random(len(self.canaries)) < 0.5
+        records = [self.background, self.canaries[inside]]
+        if self.instead is not None:
+            records.append(self.instead[~inside])
+        seen = self.pipeline(rng.permutation(np.vstack(records)))
+        found: dict[str, NDArray[Any]] = {"inside": inside}
+        found["score distance"] = scores.distance(
+            self.canaries, seen.rows, self.shape, self.ordered
+        )
+        found["score density"] = scores.density(
+            self.canaries, seen.rows, self.background, self.shape
+        )
+        if seen.model is not None:
+            found["score likelihood"] = scores.likelihood(self.canaries, seen.model, self.cliques)
+        found["features"] = self._features(seen)
+        return found
+
+    def _features(self, seen: Seen) -> Floats:
+        """For every canary: rows in its cell of each marginal, drawn and modelled; side outputs."""
+        columns: list[Floats] = []
+        for clique in self.cliques:
+            same = np.ones((len(self.canaries), len(seen.rows)), dtype=bool)
+            for c in clique:
+                same &= self.canaries[:, c, None] == seen.rows[None, :, c]
+            columns.append(same.sum(axis=1).astype(float))
+            if seen.model is not None:
+                table = seen.model.marginal(clique)
+                columns.append(len(seen.rows) * table[tuple(self.canaries[:, c] for c in clique)])
+        sides = np.broadcast_to(seen.sides, (len(self.canaries), len(seen.sides)))
+        return np.column_stack([*columns, sides])
+
+
+def outliers(
+    background: Codes, shape: tuple[int, ...], ordered: tuple[bool, ...], count: int, key: int
+) -> Codes:
+    """Legal records far from every row of the background, which any leak shows first.
+
+    Raises:
+        InputError: More are asked for than the background has rows, or the domain has records.
+    """
+    if count < 1:
+        raise InputError(f"canaries = {count} must be at least 1")
+    if count > len(background):
+        raise InputError(
+            f"canaries = {count} are more than the rows to hide them in, {len(background)}; give "
+            f"at most {len(background)}, or more rows"
+        )
+    rng = np.random.default_rng([key, 1 << 32])
+    drawn = np.column_stack([rng.integers(0, size, _TRIED * count) for size in shape])
+    drawn = rng.permutation(np.unique(drawn, axis=0))
+    if len(drawn) < count:
+        raise InputError(
+            f"canaries = {count}: only {len(drawn)} different records were found in the domain; "
+            f"give fewer"
+        )
+    far = np.argsort(scores.distance(drawn, background, shape, ordered), kind="stable")
+    return drawn[far[:count]]
+
+
+def plant(
+    pipeline: Releasing, background: Codes, *, canaries: int | Codes, key: int
+) -> Planted:  # fmt: skip
+    """Canaries for a release pipeline: so many outliers, or these records."""
+    chosen = prepare(pipeline.schema, **pipeline.choices)
+    shape = chosen.design.shape
+    ordered = tuple(column.ordered for column in pipeline.schema.modelled)
+    if len(background) == 0:
+        raise InputError("the background has no rows; give a table with rows that may be known")
+    if isinstance(canaries, int):
+        canaries = outliers(background, shape, ordered, canaries, key)
+    elif len(canaries) > len(background):
+        raise InputError(
+            f"canaries = {len(canaries)} are more than the rows to hide them in, {len(background)}"
+        )
+    instead = None
+    if chosen.design.relation is Relation.REPLACE:
+        rng = np.random.default_rng([key, 1 << 33])
+        instead = background[rng.integers(0, len(background), len(canaries))]
+        background = background[: max(0, len(background) - len(canaries))]
+        if len(background) == 0:
+            raise InputError(
+                f"canaries = {len(canaries)} replace all rows; give fewer, or more rows"
+            )
+    return Planted(
+        pipeline, shape, ordered, chosen.workload.cliques, background, canaries, instead, key
+    )  # fmt: skip
+
+
+def audit_release(
+    design: Planted,
+    claim: judge.Claim,
+    *,
+    runs: int,
+    folder: Path,
+    workers: int = 1,
+    progress: Progress = lambda done, total: None,
+    rows_used: str = "planted records in a table that may be known",
+) -> Audit:
+    """Release again and again with the coins of `design`, attack, and judge the claim.
+
+    Nothing is charged: no protected row is read. Runs are kept in `folder`; the same call goes on
+    where one was stopped.
+
+    Raises:
+        InputError: The audit could show nothing, whatever came out.
+    """
+    judge.require_power(runs, len(design.canaries), claim)
+    parts = judge.Parts.of(runs)
+    kept = Runs(folder, design.describe())
+    collect(design, kept, runs, workers, progress)
+    found = kept.read(runs)
+    inside = found["inside"]
+    attacks: dict[str, Floats] = {
+        name.removeprefix("score "): found[name] for name in found if name.startswith("score ")
+    }
+    attacks["shadow release"] = _shadow_release(found["features"], inside, parts)
+    rng = np.random.default_rng([design.key, 1 << 34])
+    return Audit(
+        what="release",
+        design=design.describe(),
+        rows_used=rows_used,
+        runs=runs,
+        canaries=len(design.canaries),
+        attacks=tuple(
+            judge.measure(name, each[parts.judge], inside[parts.judge], rng)
+            for name, each in attacks.items()
+        ),
+        verdict=judge.verdict(attacks, inside, parts, claim, rng),
+    )
+
+
+def _shadow_release(features: Floats, inside: NDArray[np.bool_], parts: judge.Parts) -> Floats:
+    """Scores of a discriminant per canary, learnt on the fitting runs: what a release with it looks
+    like, and what one without. A canary that was always in, or never, is scored 0."""
+    found = np.zeros(inside.shape)
+    for canary in range(inside.shape[1]):
+        learnt = inside[parts.fit, canary]
+        if min(int(learnt.sum()), int((~learnt).sum())) < 2:
+            continue
+        made = discriminant.fit(features[parts.fit, canary], learnt)
+        found[:, canary] = made.score(features[:, canary])
+    return found
