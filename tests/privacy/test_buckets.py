@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, layout, pick
-from understudy.privacy.cost import Charge, Plan, Selection
+from understudy.privacy.cost import Charge, Laplace, Plan, Selection
 from understudy.privacy.curator import Curator
 from understudy.privacy.noise import OpenDPNoise
 from understudy.privacy.relation import Relation
@@ -311,7 +311,22 @@ def test_worst_error_of_rows_equals_the_dense_one():
             [math.prod(SHAPE[i] for i in c) for c in CLIQUES],
             _tables(list(zip(*real, strict=True))),
         )
-        assert occupied.worst(occupied.numbers(packed(records)), n) == worst
+        cells = packed(records)
+        assert occupied.worst(occupied.numbers(cells), n) == worst
+        parts = [occupied.worst(occupied.numbers(cells[:, [j]], j), n, j) for j in range(2)]
+        assert max(parts) == worst
+
+
+@pytest.mark.parametrize("held", [1, 40, 10**6])
+def test_the_worst_error_of_rows_does_not_depend_on_how_much_is_held_at_once(held, monkeypatch):
+    from understudy.privacy import curator as module
+
+    monkeypatch.setattr(module, "_CHUNK_CELLS", held)
+    real, records = random_rows(30, 1), random_rows(25, 2)
+    charges = Charges(Laplace(1.0, l1=100))
+    curator = Curator(Rows(real), charges, Relation.ADD_REMOVE, StillNoise(), 30)
+    worst = max(abs(s) for s in dense_scores(real, records, 30).values())
+    assert curator.worst_error_of_rows("pick", CLIQUES, records) == math.ceil(100 * worst - 1e-9)
 
 
 def test_marginals_far_beyond_memory():

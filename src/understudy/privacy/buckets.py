@@ -142,9 +142,9 @@ class Occupied:
             self.counts[self._order], return_index=True, return_counts=True
         )
 
-    def numbers(self, packed: Integers) -> Integers:
-        """Packed cells, one column per marginal, in the common numbering."""
-        return packed + self._starts
+    def numbers(self, packed: Integers, first: int = 0) -> Integers:
+        """Packed cells, one column per marginal from `first` on, in the common numbering."""
+        return packed + self._starts[first : first + packed.shape[1]]
 
     def at(self, cells: Integers) -> Integers:
         """Exact counts of cells."""
@@ -219,13 +219,18 @@ class Occupied:
         marginal = int(np.searchsorted(self._starts, cell, side="right")) - 1
         return marginal, cell - self.offsets[marginal]
 
-    def worst(self, records: Integers, n: int) -> int:
-        """max over all cells of |M·c − n·ĉ|, M the number of records."""
-        size = records.shape[0]
+    def worst(self, records: Integers, n: int, first: int = 0) -> int:
+        """max over the cells of some marginals of |M·c − n·ĉ|, M the number of records.
+
+        `records` holds numbers, one column for each marginal from `first` on.
+        """
+        size, end = records.shape[0], first + records.shape[1]
+        ends = np.array([self.offsets[first], self.offsets[end]])
+        own = slice(*np.searchsorted(self.keys, ends).tolist())
         touched, often = np.unique(records.reshape(-1), return_counts=True)
         counts = self.at(touched)
         worst = int(np.abs(size * counts - n * often).max(initial=0))
-        rest = self.counts[~np.isin(self.keys, touched, assume_unique=True)]
+        rest = self.counts[own][~np.isin(self.keys[own], touched, assume_unique=True)]
         return max(worst, size * int(rest.max(initial=0)))
 
 

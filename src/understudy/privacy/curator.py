@@ -60,7 +60,7 @@ VARIATION_GRID = 2
 """Sums of absolute errors are multiples of half a row: coarse enough to be accounted exactly."""
 
 _CACHE_CELLS = 32_000_000
-# Exact cells beyond the cache that are held at once.
+# Exact cells beyond the cache, or cells of records, that are held at once.
 _CHUNK_CELLS = 8_000_000
 # Rows that a reference may speak of: far above any table, far below what int64 holds on the grid.
 _LARGEST = 2.0**50
@@ -532,7 +532,11 @@ class Curator:
         codes = self._check_records(records)
         drawn = self._draw(purpose, Laplace, None, lambda e: True, "the worst error")
         occupied = self._occupied(cliques)
-        worst = occupied.worst(occupied.numbers(self._packed(cliques, codes)), self._n())
+        worst, n = 0, self._n()
+        step = max(1, _CHUNK_CELLS // codes.shape[1])
+        for first in range(0, len(cliques), step):
+            packed = self._packed(cliques[first : first + step], codes)
+            worst = max(worst, occupied.worst(occupied.numbers(packed, first), n, first))
         exact = np.array([-(-drawn.l1 * worst // codes.shape[1])], dtype=np.int64)
         return int(self._guarded(lambda: self._noise.laplace(exact, drawn.scale))[0])
 
