@@ -301,8 +301,9 @@ def test_the_public_names_are_pinned_and_resolve():
 
 
 PUBLIC = [
-    "AIM", "DQRS", "DualQuery", "FEM", "FrankWolfe", "GaussianMarginals", "HDMM", "SepFEM",
+    "AIM", "DQRS", "DualQuery", "FEM", "FrankWolfe", "GEM", "GaussianMarginals", "HDMM", "SepFEM",
     "METHODS", "MST", "MWEM", "Answer", "Budget", "Certificate", "Independent", "Ledger",
-    "QueryGAN", "Relation", "Release", "Schema", "Synthesizer", "Workload", "__version__", "epsilon_for", "errors",
+    "QueryGAN", "Relation", "Release", "Schema", "Synthesizer", "Workload", "__version__",
+    "epsilon_for", "errors",
     "marginals", "prepare", "read", "release", "verify", "workload",
 ]  # fmt: skip

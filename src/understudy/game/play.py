@@ -45,6 +45,8 @@ def last_state(
     progress: Progress = silent,
 ) -> Any:
     """The data player's state after the last round of `play`."""
+    watched = getattr(data, "watched", None)  # players that take long may say how far they are
+    data = data if watched is None or progress is silent else watched(progress)
     state = data.start(problem)
     for round in range(query.rounds):
         progress("playing", round, query.rounds)

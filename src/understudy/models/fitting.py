@@ -20,7 +20,7 @@ records, which hold all. Deterministic given `rng`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,10 +34,12 @@ from understudy.models.measured import Measured
 from understudy.models.merging import Labels, frequent, merge
 from understudy.models.weighted import Weighted
 
-__all__ = ["Effort", "Fitted", "fit", "independent"]
+__all__ = ["Belief", "Effort", "Fitted", "beliefs", "fit", "independent"]
 
 Clique = tuple[int, ...]
 Table = NDArray[np.float64]
+Prior = Callable[[Clique], Table]
+"""A table of counts that is expected before anything is measured, beyond independence."""
 
 # Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
 _FLOOR = 5.0
@@ -77,6 +79,17 @@ class Fitted:
         for i in clique:
             table = np.multiply.outer(table, self.one_ways[i] / self.one_ways[i].sum())
         return table
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What a measured table says, in counts: values y, what was expected of it, the ease of a cell."""
+
+    clique: Clique
+    labels: tuple[Labels, ...] | None
+    values: Table
+    expected: Table
+    ease: Table
 
 
 @dataclass(eq=False)
@@ -119,6 +132,30 @@ def independent(shape: tuple[int, ...], measured: Sequence[Measured], rows: floa
     """The fit of one-way tables alone: independent columns."""
     estimates, deviations = _one_ways(shape, measured, rows)
     return Fitted(None, estimates, deviations)
+
+
+def beliefs(
+    shape: tuple[int, ...],
+    measured: Sequence[Measured],
+    rows: float,
+    prior: Prior | None = None,
+) -> tuple[tuple[Table, ...], tuple[Belief, ...]]:
+    """(counts of every column, what the larger tables say), for models that fit them otherwise.
+
+    `prior` takes the place of independence as what is expected where noise hides the table. Tables of
+    three and more columns are believed whole, what their pairs say included.
+    """
+    rows = max(float(rows), 1.0)
+    estimates, _ = _one_ways(shape, measured, rows)
+    found: list[Belief] = []
+    for block in _blocks(shape, measured, estimates, rows, prior, whole_larger=True)[0]:
+        expected = _expected(block.clique, estimates, rows, prior)
+        if block.labels is not None:
+            expected = merge(expected, block.labels)
+        found.append(
+            Belief(block.clique, block.labels, block.y, expected.reshape(-1), block.ease)
+        )  # fmt: skip
+    return estimates, tuple(found)
 
 
 def fit(
@@ -189,8 +226,26 @@ def _one_ways(
     return tuple(estimates), tuple(deviations)
 
 
+def _expected(
+    clique: Clique, estimates: Sequence[Table], rows: float, prior: Prior | None = None
+) -> Table:
+    """Counts of a table before it was measured: independent columns, or those of a prior."""
+    if prior is not None:
+        return prior(clique)
+    expected = np.ones(())
+    for i in clique:
+        expected = np.multiply.outer(expected, estimates[i])
+    return expected / rows ** (len(clique) - 1)
+
+
 def _blocks(
-    shape: tuple[int, ...], measured: Sequence[Measured], estimates: Sequence[Table], rows: float
+    shape: tuple[int, ...],
+    measured: Sequence[Measured],
+    estimates: Sequence[Table],
+    rows: float,
+    prior: Prior | None = None,
+    *,
+    whole_larger: bool = False,
 ) -> tuple[list[_Block], dict[Clique, float]]:
     """The blocks of the fit, and how much dependence (nats) each clique shows."""
     whole: dict[Clique, list[Measured]] = {}
@@ -201,10 +256,7 @@ def _blocks(
     blocks: list[_Block] = []
     gains: dict[Clique, float] = {}
     for clique in dict.fromkeys([*whole, *merged]):
-        expected = np.ones(())
-        for i in clique:
-            expected = np.multiply.outer(expected, estimates[i])
-        expected = expected / rows ** (len(clique) - 1)
+        expected = _expected(clique, estimates, rows, prior)
         views: list[tuple[tuple[Labels, ...] | None, Table, float]] = []
         if clique in whole:
             weights = np.array([m.sigma**-2 for m in whole[clique]])
@@ -213,7 +265,8 @@ def _blocks(
         views += [(m.labels, m.values.astype(float), m.sigma) for m in merged.get(clique, [])]
         gain = 0.0
         for labels, values, sigma in views:
-            block, found = _view(clique, labels, values, expected, sigma, rows)
+            apart = len(clique) <= 2 or not whole_larger
+            block, found = _view(clique, labels, values, expected, sigma, rows, apart)
             blocks.append(block)
             gain = max(gain, found)
             if labels is None and len(clique) == 2:
@@ -232,10 +285,13 @@ def _view(
     expected: Table,
     sigma: float,
     rows: float,
+    apart: bool = True,
 ) -> tuple[_Block, float]:
+    """`apart`: what the table says beyond its margins alone, for they are held elsewhere."""
     base = expected if labels is None else merge(expected, labels)
-    residual = _interaction(values - base)
-    free = math.prod(size - 1 for size in base.shape)
+    off = values - base
+    residual = _interaction(off) if apart else off - off.mean()
+    free = math.prod(size - 1 for size in base.shape) if apart else base.size - 1
     noise = np.full(base.size, sigma * sigma * max(free, 1) / base.size)
     believed = max(
         min(sigma, rows / base.size) / _FLOOR,

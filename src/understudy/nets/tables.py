@@ -102,6 +102,18 @@ class Layout:
         object.__setattr__(self, "_merges", merges)
         object.__setattr__(self, "_last", tuple(lasts))
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Layout) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        """Two layouts are one where they compute the same: what is compiled for one serves both."""
+        merges = tuple((block, labels.tobytes()) for block, labels in self._merges.items())
+        groups = tuple((g.lead, g.lasts, g.tables) for g in self._groups)
+        return self.shape, self.entries, merges, groups
+
     @property
     def cells(self) -> int:
         """Cells of all tables."""

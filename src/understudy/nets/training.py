@@ -2,17 +2,19 @@
 
 What is minimised is the data player's loss over all tables j that were released,
 
-    Σ_j Σ_cells (m − y)²/(2e) + m·ln(m/b) − m + b,
+    Σ_j Σ_cells [(m − y)²/(2e) + λ(m·ln(m/b) − m + b)]  +  λ·(1/B) Σ_b Σ_i KL(p_i^b ‖ q_i),
 
-m the mixture's own table, y what was measured, b what independent columns would give and e the *ease*
-of a cell, its noise variance over the variance it is believed to have around b (`understudy.models.
-fitting`), all of them shares: a table is believed as far as it shows something beyond noise, and pulled
-towards independence as far as it does not. Columns are held to their estimates by Σ (m − y)²/y.
+m the mixture's own table, y what was measured, b what was expected of it and e the *ease* of a cell,
+its noise variance over the variance it is believed to have around b (`understudy.models.fitting`), all
+of them shares. A table is believed as far as it shows something beyond noise. The last term, q_i the
+columns, is at least the relative entropy of the mixture to independent columns (convexity): it keeps
+products wide, so that long training makes up no dependence that nobody measured. Columns are held to
+their estimates by Σ (m − y)²/y.
 
 Adam, with a rate that rises for a twentieth of the steps and falls along a cosine; the latents are
-trained with the weights (a fixed batch of them *is* the mixture). Steps run in compiled stretches; after
-each the loss, a function of released numbers, is looked at: where it is no number, training ends with the
-last stretch that was good. Deterministic given its arguments on one kind of device.
+trained with the weights (a fixed batch of them *is* the mixture). Steps run in compiled stretches;
+after each the loss, a function of released numbers, is looked at: where it is no number, training ends
+with the last stretch that was good. Deterministic given its arguments on one kind of device.
 """
 
 from __future__ import annotations
@@ -42,9 +44,12 @@ Report = Callable[[int, int, float], None]
 _STRETCH = 50
 _COLUMNS = 10.0
 """Weight of the columns, which are known best."""
+_SPREAD = _TABLES = 0.3
+"""Weights of the two ways in which the mixture is pulled towards independence."""
 _LEAST = 1e-4
 """Shares below this are held no closer than this one."""
 _TINY = 1e-9
+_ADAM = optax.scale_by_adam(b2=0.99)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -119,17 +124,14 @@ def train(
     )
     flat = jnp.asarray(np.concatenate(columns), jnp.float32)
     stretches = max(1, round(effort.steps / _STRETCH))
-    rate = optax.warmup_cosine_decay_schedule(
-        0.0, effort.rate, max(1, stretches * _STRETCH // 20), stretches * _STRETCH,
-        effort.rate / 100,
-    )  # fmt: skip
-    optimiser = optax.adam(rate, b2=0.99)
     state: Any = {"params": mixture.params, "latents": mixture.latents}
-    moments = optimiser.init(state)
-    run = jax.jit(partial(_stretch, mixture.generator, layout, optimiser))
+    moments = _ADAM.init(state)
+    run = partial(_stretch, mixture.generator, layout)
+    plan = jnp.asarray([effort.rate, stretches * _STRETCH], jnp.float32)
     good, last = state, math.nan
     for k in range(stretches):
-        state, moments, losses = run(state, moments, targets, flat)
+        first = jnp.int32(k * _STRETCH)
+        state, moments, losses = run(state, moments, targets, flat, first, plan)
         seen = float(jnp.mean(losses))
         if not math.isfinite(seen) or not _finite(state):
             kept = Mixture(mixture.generator, good["params"], good["latents"])
@@ -148,31 +150,46 @@ def _loss(
     flat = generator.probabilities(state["params"], state["latents"])
     total = _COLUMNS * ((flat.mean(axis=0) - columns) ** 2 / (columns + _LEAST)).sum()
     tables = layout.marginals(generator.split(flat)) if layout.tables else []
+    far = flat * jnp.log(jnp.maximum(flat, _TINY) / jnp.maximum(columns, _TINY))
+    total += _SPREAD * far.sum() / flat.shape[0]
     for m, y, b, e in zip(tables, *targets, strict=True):
-        total += ((m - y) ** 2 / (2 * e) + m * jnp.log(jnp.maximum(m, _TINY) / b) - m + b).sum()
+        away = m * jnp.log(jnp.maximum(m, _TINY) / b) - m + b
+        total += ((m - y) ** 2 / (2 * e) + _TABLES * away).sum()
     return total
 
 
+@partial(jax.jit, static_argnums=(0, 1))
 def _stretch(
     generator: Generator,
     layout: Layout,
-    optimiser: optax.GradientTransformation,
     state: Any,
     moments: Any,
     targets: Any,
     columns: Array,
+    first: Array,
+    plan: Array,
 ) -> tuple[Any, Any, Array]:
-    """`_STRETCH` steps, compiled once."""
+    """`_STRETCH` steps from step `first` on, of a `plan` (rate, steps); compiled once per layout."""
 
-    def step(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], Array]:
+    def step(carry: tuple[Any, Any], number: Array) -> tuple[tuple[Any, Any], Array]:
         held, kept = carry
         loss = partial(_loss, generator, layout)
         value, gradient = jax.value_and_grad(loss)(held, targets, columns)
-        updates, kept = optimiser.update(gradient, kept)
-        return (optax.apply_updates(held, updates), kept), value
+        updates, kept = _ADAM.update(gradient, kept)
+        rate = _rate(number, plan)
+        return (jax.tree.map(lambda x, u: x - rate * u, held, updates), kept), value
 
-    (state, moments), losses = jax.lax.scan(step, (state, moments), None, length=_STRETCH)
+    numbers = first + jnp.arange(_STRETCH)
+    (state, moments), losses = jax.lax.scan(step, (state, moments), numbers)
     return state, moments, losses
+
+
+def _rate(number: Array, plan: Array) -> Array:
+    """Rising for a twentieth of the steps, then falling along a cosine to a hundredth."""
+    rate, steps = plan
+    rise = steps / 20
+    share = jnp.clip((number - rise) / (steps - rise), 0.0, 1.0)
+    return rate * jnp.minimum((number + 1) / rise, 0.505 + 0.495 * jnp.cos(jnp.pi * share))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -12,7 +12,7 @@ from understudy.releases.release import Release
 from understudy.schema import Schema
 
 __all__ = [
-    "AIM", "DQRS", "FEM", "HDMM", "MST", "MWEM", "DualQuery", "FrankWolfe", "GaussianMarginals",
+    "AIM", "DQRS", "FEM", "GEM", "HDMM", "MST", "MWEM", "DualQuery", "FrankWolfe", "GaussianMarginals",
     "Independent", "QueryGAN", "SepFEM", "Synthesizer",
 ]  # fmt: skip
 
@@ -105,6 +105,12 @@ class AIM(Synthesizer):
     """Adaptive rounds under a maximum-entropy model, on mbi."""
 
     method = "aim"
+
+
+class GEM(Synthesizer):
+    """A generator network against selected and measured marginals."""
+
+    method = "gem"
 
 
 class GaussianMarginals(Synthesizer):

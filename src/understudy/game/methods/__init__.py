@@ -13,6 +13,7 @@ from understudy.game.methods.dualquery import DualQuery
 from understudy.game.methods.fem import FEM, SepFEM
 from understudy.game.methods.frankwolfe import FrankWolfe
 from understudy.game.methods.gaussian import GaussianMarginals
+from understudy.game.methods.gem import GEM
 from understudy.game.methods.hdmm import HDMM
 from understudy.game.methods.independent import Independent
 from understudy.game.methods.maxent import MaxEnt
@@ -24,6 +25,7 @@ __all__ = [
     "AIM",
     "DQRS",
     "FEM",
+    "GEM",
     "HDMM",
     "METHODS",
     "MST",
@@ -49,6 +51,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "fem": FEM,
     "frankwolfe": FrankWolfe,
     "gaussian": GaussianMarginals,
+    "gem": GEM,
     "hdmm": HDMM,
     "independent": Independent,
     "maxent": MaxEnt,

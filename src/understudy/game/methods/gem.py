@@ -1,0 +1,243 @@
+"""`gem`: a generator network against the exponential mechanism with measurements.
+
+After Liu, Vietri and Wu, "Iterative Methods for Private Synthetic Data" (2021). Columns and pairs are
+measured first, all of them; then rounds select the marginals that are farthest off and measure those.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import InputError
+from understudy.game.methods.base import Design, Forecast
+from understudy.nets import require_nets
+from understudy.players.base import Clique
+from understudy.players.data.generator import GeneratorPlayer
+from understudy.players.query.selected import WorstAgain
+from understudy.players.query.survey import Survey, Tier
+from understudy.privacy.budget import split
+from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
+from understudy.privacy.curator import GRID
+
+__all__ = ["GEM"]
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+# Shares of ρ; see docs/methods/gem.md.
+_PAIRS, _SELECT, _AGAIN = 0.45, 0.05, 0.40
+_LEARNABLE = 2.0
+_ROWS = 20_000
+_LARGEST = 2_000_000
+"""Cells of a marginal that may be selected: more are never measured whole."""
+_PENALTY = 0.5
+_ONE_WAY = "columns"
+
+
+@dataclass(frozen=True)
+class GEM:
+    """Public settings. `rounds` of `picks` selections; a network of `blocks` × `width`.
+
+    `batch` latents make the mixture; `steps` at `rate` are taken in the last round, half as many in
+    those before; `megabytes` is what training may hold.
+    """
+
+    rounds: int = 1
+    picks: int = 30
+    batch: int = 1000
+    width: int = 128
+    blocks: int = 1
+    latent: int = 64
+    steps: int = 1000
+    rate: float = 0.03
+    megabytes: float = 4000.0
+    public: tuple[Codes, ...] | None = field(default=None, repr=False)
+    name: str = "gem"
+
+    def warm(self, codes: tuple[Codes, ...]) -> GEM:
+        """The same, starting from rows that anybody may know."""
+        return replace(self, public=codes)
+
+    def check(self, design: Design) -> None:
+        """Settings in range, the libraries there, and the network and its tables within memory."""
+        for name, low, high in (
+            ("rounds", 0, 100), ("picks", 1, 1000), ("batch", 1, 10**6), ("width", 1, 10**5),
+            ("blocks", 0, 100), ("latent", 1, 10**5), ("steps", 1, 10**7),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if not isinstance(value, int) or not low <= value <= high:
+                raise InputError(
+                    f"method = gem: {name} = {value} must be a whole number from {low:,} to {high:,}"
+                )
+        if not 0 < self.rate < math.inf or not 0 < self.megabytes < math.inf:
+            raise InputError(
+                f"method = gem: rate = {self.rate} and megabytes = {self.megabytes} must be above 0"
+            )
+        require_nets(self.name)
+        self._check_memory(design)
+
+    def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
+        """Columns, pairs, and the rounds; all fixed in advance."""
+        relation, closure = design.relation, _pairs(design)
+        part = self._split(design, rho, closure)
+        columns = Gaussian.within(
+            part["one"], changes=relation.marginal_l2_squared(len(design.shape))
+        )
+        charges = [Charge(_ONE_WAY, columns)]
+        if not closure:
+            return tuple(charges)
+        pairs = Gaussian.within(part["pairs"], changes=relation.marginal_l2_squared(len(closure)))
+        charges.append(Charge(Survey.PAIRS, pairs))
+        picks = self._picks(design)
+        if picks:
+            selection = Selection.within(
+                part["select"] / self.rounds, sensitivity=GRID * relation.marginal_l1(), k=picks
+            )
+            again = Gaussian.within(
+                part["again"] / self.rounds, changes=relation.marginal_l2_squared(picks)
+            )
+            charges.append(Charge(WorstAgain.SELECT, selection, self.rounds))
+            charges.append(Charge(WorstAgain.AGAIN, again, self.rounds))
+        return tuple(charges)
+
+    def players(self, design: Design, plan: Plan) -> tuple[WorstAgain, GeneratorPlayer]:
+        """The selection against the network."""
+        closure, picks = _pairs(design), self._picks(design)
+        tier = Tier(_ONE_WAY, _sigma(plan, _ONE_WAY), tuple(range(len(design.shape))))
+        weights = (1.0,) * len(design.shape)
+        first = Survey(
+            (tier,), closure, _sigma(plan, Survey.PAIRS) if closure else 1.0,
+            (), 1.0, (), 1.0, 0, 1.0, weights, again=0,
+        )  # fmt: skip
+        query = WorstAgain(
+            first,
+            _candidates(design) if picks else (),
+            _sigma(plan, WorstAgain.AGAIN) if picks else 1.0,
+            picks,
+            self.rounds,
+            _PENALTY,
+        )
+        data = GeneratorPlayer(
+            query.rounds, self.batch, self.latent, self.width, self.blocks, self.steps, self.rate,
+            self.megabytes * 5e5, self.public,
+        )  # fmt: skip
+        return query, data
+
+    def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
+        """Training dominates, and compiling it."""
+        noise = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
+        closure, picks = _pairs(design), self._picks(design)
+        more = f"; the worst {self.rounds} × {picks} marginals again" if picks else ""
+        steps = self.steps * (1 + 0.5 * self.rounds * bool(picks))
+        work = self.batch * (2.0 * self._weights(design) + 20.0 * sum(design.shape))
+        work += 2.0 * self.batch * sum(_cells(design, pair) for pair in closure)
+        return Forecast(
+            noise,
+            f"all {len(design.shape)} columns and {len(closure)} pairs are measured{more}; other "
+            f"tables are model",
+            8e8 + 40.0 * rows * len(design.shape) + self._bytes(design),
+            20.0 + 10.0 * (self.rounds + 1) + 3 * steps * work / 4e10,
+        )
+
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
+        """None: how far a trained network is from the data is not known beforehand."""
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters; of public rows their number and a digest."""
+        described = {
+            name: getattr(self, name) for name in self.__dataclass_fields__ if name != "public"
+        }
+        if self.public is not None:
+            digest = hashlib.sha256()
+            for column in self.public:
+                digest.update(np.ascontiguousarray(column, np.int64).tobytes())
+            described["public"] = {"rows": int(self.public[0].size), "digest": digest.hexdigest()}
+        return described
+
+    def _picks(self, design: Design) -> int:
+        return min(self.picks, len(_candidates(design))) if self.rounds else 0
+
+    def _split(
+        self, design: Design, rho: Fraction, closure: tuple[Clique, ...]
+    ) -> dict[str, Fraction]:
+        if not closure:
+            return {"one": rho}
+        rows = design.rows or _ROWS
+        cells = sum(_cells(design, pair) for pair in closure) / len(closure)
+        sigma = math.sqrt(
+            design.relation.marginal_l2_squared(len(closure)) / (2 * _PAIRS * float(rho))
+        )
+        pairs = max(1e-6, round(_PAIRS * min(1.0, _LEARNABLE * rows / (cells * sigma)), 6))
+        if not self._picks(design):
+            return split(rho, {"one": 1 - pairs, "pairs": pairs})
+        one = 1 - pairs - _SELECT - _AGAIN
+        return split(rho, {"one": one, "pairs": pairs, "select": _SELECT, "again": _AGAIN})
+
+    def _weights(self, design: Design) -> float:
+        """Numbers to train: the network, and the latents with it."""
+        inner = 2.0 * self.width * self.width
+        return (
+            self.latent * self.width + self.blocks * inner + self.width * sum(design.shape)
+        )  # fmt: skip
+
+    def _bytes(self, design: Design) -> float:
+        """What training holds: Adam's copies, activations, heads, tables, and one slice of a lead."""
+        heads = sum(design.shape)
+        activations = self.batch * (8.0 * heads + 6.0 * self.width * (self.blocks + 1))
+        tables = sum(_cells(design, pair) for pair in _pairs(design))
+        selected = sorted((_cells(design, c) for c in _candidates(design)), reverse=True)
+        tables += sum(selected[: self.rounds * self.picks])
+        lead = max((_lead(design, c) for c in (*_pairs(design), *_candidates(design))), default=1)
+        sliced = min(3.0 * self.batch * lead, self.megabytes * 1e6 / 8)
+        return 4.0 * (
+            4 * self._weights(design) + 4 * self.batch * self.latent + activations
+            + 10.0 * tables + sliced
+        )  # fmt: skip
+
+    def _check_memory(self, design: Design) -> None:
+        need = self._bytes(design)
+        if need <= self.megabytes * 1e6:
+            return
+        widest = max(range(len(design.shape)), key=lambda i: design.shape[i])
+        raise InputError(
+            f"method = gem: training would hold about {need / 1e6:,.0f} MB, above megabytes = "
+            f"{self.megabytes:,.0f}: batch = {self.batch:,} × {sum(design.shape):,} values of all "
+            f"columns, width = {self.width:,}, "
+            f"{sum(_cells(design, p) for p in _pairs(design)):,} cells of pairs; lower batch or "
+            f"width, give column {design.column(widest)} ({design.shape[widest]:,} values) fewer "
+            f"values, take a smaller workload, or raise megabytes"
+        )
+
+
+def _cells(design: Design, clique: Clique) -> int:
+    return math.prod(design.shape[i] for i in clique)
+
+
+def _lead(design: Design, clique: Clique) -> int:
+    return _cells(design, clique) // max(design.shape[i] for i in clique)
+
+
+def _pairs(design: Design) -> tuple[Clique, ...]:
+    """Pairs inside marginals of the workload."""
+    found = {pair for clique in design.cliques for pair in combinations(clique, 2)}
+    return tuple(sorted(found))
+
+
+def _candidates(design: Design) -> tuple[Clique, ...]:
+    """Pairs and the workload's larger marginals, as far as they can be measured whole."""
+    larger = {clique for clique in design.cliques if len(clique) > 2}
+    fit = [c for c in (*_pairs(design), *sorted(larger)) if _cells(design, c) <= _LARGEST]
+    return tuple(fit)
+
+
+def _sigma(plan: Plan, purpose: str) -> float:
+    event = plan[purpose].event
+    assert isinstance(event, Gaussian)
+    return event.sigma

@@ -1,0 +1,256 @@
+"""A data player that is a generator network: a mixture of products, trained on what was released.
+
+Liu, Vietri and Wu (2021) call it GEM. The network itself lives in `understudy.nets`, which is loaded
+when the first round has to be answered; its rows are listed once and for all when the game is over, so
+that a release can be sampled and loaded without it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.models import Measured, Weighted
+from understudy.models._kernels import balance
+from understudy.models.fitting import Belief, beliefs, independent
+from understudy.players.base import Answer, Clique, Problem
+
+if TYPE_CHECKING:
+    from understudy.nets.training import Mixture
+
+__all__ = ["GeneratorPlayer", "Products", "listed"]
+
+Table = NDArray[np.float64]
+Codes = NDArray[np.unsignedinteger[Any]]
+Progress = Callable[[str, int, int], None]
+
+_LEAST, _MOST, _PER_ROW = 20_000, 400_000, 8
+"""Records of the final model: so many for a row, within bounds."""
+_MIX = 0.05
+"""Share of independence in other priors: their empty cells are not certain."""
+_FIRST = 0.7
+"""Share of the steps that a round takes while others are to come."""
+_SLICE = 30_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """A mixture of product distributions, equally weighted: heads[i] is (B, shape[i])."""
+
+    heads: tuple[Table, ...]
+    deviations: tuple[float, ...] = ()
+    diverged: bool = False
+    """Training ended early; who asks questions should ask no more."""
+
+    def marginal(self, clique: Clique) -> Table:
+        """The exact average over the mixture, in slices of it."""
+        sizes = [self.heads[i].shape[1] for i in clique]
+        if not clique:
+            return np.ones(())
+        last = max(range(len(sizes)), key=lambda k: (sizes[k], k))
+        lead = [k for k in range(len(sizes)) if k != last]
+        cells = math.prod(sizes[k] for k in lead)
+        batch = self.heads[0].shape[0]
+        step = max(1, _SLICE // cells)
+        total = np.zeros((cells, sizes[last]))
+        for at in range(0, batch, step):
+            outer = np.ones((min(step, batch - at), 1))
+            for k in lead:
+                head = self.heads[clique[k]][at : at + step]
+                outer = (outer[:, :, None] * head[:, None, :]).reshape(outer.shape[0], -1)
+            total += outer.T @ self.heads[clique[last]][at : at + step]
+        table = np.moveaxis(total.reshape(*(sizes[k] for k in lead), sizes[last]), -1, last)
+        return table / table.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything released so far, and the network that was fitted to it."""
+
+    measured: tuple[Measured, ...] = ()
+    mixture: Mixture | None = None
+    expected: Mapping[Clique, Table] = field(default_factory=dict)
+    """Shares that the network gave larger tables before they were measured."""
+    round: int = 0
+    diverged: bool = False
+
+
+@dataclass(frozen=True)
+class GeneratorPlayer:
+    """Trains `batch` latents and a network of `blocks` × `width` on all released tables.
+
+    `rounds` is how many rounds the game has; the last one trains longest. `public`, one code array per
+    column, are rows that anybody may know: training starts there, and where noise hides a table, their
+    table is believed instead of independence.
+    """
+
+    rounds: int
+    batch: int = 1000
+    latent: int = 64
+    width: int = 128
+    blocks: int = 1
+    steps: int = 1000
+    rate: float = 0.03
+    memory: float = 2e9
+    public: tuple[Codes, ...] | None = field(default=None, repr=False)
+    progress: Progress | None = field(default=None, repr=False, compare=False)
+
+    def watched(self, progress: Progress) -> GeneratorPlayer:
+        """The same player, saying how its training goes: steps and the loss on released tables."""
+        return replace(self, progress=progress)
+
+    def start(self, problem: Problem) -> State:
+        """Nothing measured and nothing trained."""
+        return State()
+
+    def view(self, problem: Problem, state: State) -> Any:
+        """The mixture; independent columns before there is one."""
+        if state.mixture is None:
+            return independent(problem.shape, state.measured, problem.rows)
+        return Products(tuple(state.mixture.heads()), diverged=state.diverged)
+
+    def respond(
+        self,
+        problem: Problem,
+        state: State,
+        answers: tuple[Answer, ...],
+        rng: np.random.Generator,
+    ) -> State:
+        """Train on everything released so far, from where the last round ended."""
+        fresh = tuple(answer for answer in answers if isinstance(answer, Measured))
+        key = int(rng.integers(2**31))
+        measured, number = state.measured + fresh, state.round + 1
+        if state.diverged or not fresh:
+            return replace(state, measured=measured, round=number)
+        alone = all(len(m.clique) < 2 for m in measured)
+        if alone and number < self.rounds:
+            return replace(state, measured=measured, round=number)
+        view, known = self.view(problem, state), dict(state.expected)
+        for m in fresh:
+            if len(m.clique) > 2 and m.clique not in known:
+                known[m.clique] = view.marginal(m.clique)
+        told = replace(state, measured=measured, round=number, expected=known)
+        return self._train(problem, told, key)
+
+    def finish(self, problem: Problem, state: State) -> Weighted:
+        """Records drawn from the mixture with low discrepancy, equally weighted."""
+        mixture = state.mixture
+        if mixture is None:  # nothing was released, or nothing could be trained
+            return self.finish(problem, self._train(problem, replace(state, diverged=True), 0))
+        wanted = min(_MOST, max(_LEAST, _PER_ROW * problem.rows))
+        each = max(1, round(wanted / self.batch))
+        # A fixed key: which records stand for the mixture is of no consequence, but repeatable.
+        codes = listed(mixture.heads(), each, np.random.default_rng(len(state.measured)))
+        weights = np.full(codes[0].size, 1.0 / codes[0].size, np.float32)
+        return Weighted(problem.shape, codes, weights, problem.cliques)
+
+    def _train(self, problem: Problem, state: State, key: int) -> State:
+        from understudy.nets.generator import Generator
+        from understudy.nets.training import Effort, start, train
+
+        rows = float(max(problem.rows, 1))
+        prior = self._prior(problem, state)
+        columns, found = beliefs(problem.shape, state.measured, rows, prior)
+        shares = [column / column.sum() for column in columns]
+        mixture = state.mixture
+        if mixture is None:
+            net = Generator(problem.shape, self.latent, self.width, self.blocks)
+            mixture = start(net, self.batch, key, shares)
+            if self.public is not None:
+                told = self._told(problem, found, shares)
+                effort = Effort(self._steps(False), self.rate, self.memory)
+                mixture = train(mixture, shares, told, effort, self._report("public rows")).mixture
+        if state.diverged:
+            return replace(state, mixture=mixture)
+        last = state.round >= self.rounds
+        evidence = [_evidence(belief, rows) for belief in found]
+        effort = Effort(self._steps(last), self.rate, self.memory)
+        done = train(mixture, shares, evidence, effort, self._report(f"round {state.round}"))
+        if done.diverged:
+            warnings.warn(
+                f"training diverged in round {state.round} after {done.steps} steps with rate = "
+                f"{self.rate}: the last good state is kept, and nothing more is asked of the "
+                f"data; a lower rate may help",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return replace(state, mixture=done.mixture, diverged=done.diverged)
+
+    def _steps(self, last: bool) -> int:
+        return self.steps if last else max(1, round(_FIRST * self.steps))
+
+    def _report(self, what: str) -> Callable[[int, int, float], None] | None:
+        progress = self.progress
+        if progress is None:
+            return None
+        return lambda step, steps, loss: progress(
+            f"training on {what}, loss {loss:.4g}", step, steps
+        )  # fmt: skip
+
+    def _prior(self, problem: Problem, state: State) -> Callable[[Clique], Table]:
+        """Counts expected before a measurement: of the network so far, public rows, independence."""
+        rows = float(max(problem.rows, 1))
+        ones = independent(problem.shape, state.measured, rows)
+        known = None
+        if self.public is not None:
+            weights = np.ones(self.public[0].size, np.float32)
+            known = Weighted(problem.shape, self.public, weights)
+
+        def expected(clique: Clique) -> Table:
+            flat = rows * ones.marginal(clique)
+            if clique in state.expected:
+                return (1 - _MIX) * rows * state.expected[clique] + _MIX * flat
+            if known is None:
+                return flat
+            table = (1 - _MIX) * rows * known.marginal(clique) + _MIX * flat
+            if len(clique) == 2:
+                balance(table, flat.sum(axis=1), flat.sum(axis=0), 20)
+            return table
+
+        return expected
+
+    def _told(self, problem: Problem, found: tuple[Belief, ...], shares: list[Table]) -> list[Any]:
+        """The public rows' tables where something will be measured, as if they had been."""
+        rows = float(max(problem.rows, 1))
+        scale = 1.0 / rows
+        return [
+            _evidence(replace(b, values=b.expected, ease=np.full(b.expected.size, scale)), rows)
+            for b in found
+        ]
+
+
+def _evidence(belief: Belief, rows: float) -> Any:
+    from understudy.nets.tables import Table as Which
+    from understudy.nets.training import Evidence
+
+    return Evidence(
+        Which(belief.clique, belief.labels),
+        belief.values / rows,
+        belief.expected / rows,
+        np.asarray(belief.ease) / rows,
+    )
+
+
+def listed(heads: list[Table], each: int, rng: np.random.Generator) -> tuple[Codes, ...]:
+    """`each` records for every product of a mixture, one array of codes per column.
+
+    Systematic: in every product a value of probability p is taken ⌊p·each⌋ or ⌈p·each⌉ times, in an
+    order of its own for every column, so columns are independent within a product as they should be.
+    """
+    batch = heads[0].shape[0]
+    columns: list[Codes] = []
+    for head in heads:
+        points = (np.arange(each)[None, :] + rng.random((batch, 1))) / each
+        ends = np.cumsum(head, axis=1)
+        codes = np.empty((batch, each), np.min_scalar_type(head.shape[1]))
+        for b in range(batch):
+            codes[b] = np.searchsorted(ends[b], points[b] * ends[b, -1], side="right")
+        np.minimum(codes, head.shape[1] - 1, out=codes)
+        columns.append(rng.permuted(codes, axis=1).reshape(-1))
+    return tuple(columns)
