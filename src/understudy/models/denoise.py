@@ -4,7 +4,8 @@ Empirical Bayes: counts of one column are taken for draws from an unknown law, w
 by maximum likelihood (Kiefer-Wolfowitz 1956, by EM on a grid); the answer is the posterior mean. The
 law is sought once for the counts themselves and, for columns whose neighbouring values resemble each
 other, for their deviations from a leave-one-out average of the neighbours; the likelihoods of the
-answers decide between them, so whether a column is ordered need not be said.
+answers, tempered because laws fitted to the same answers flatter themselves, weigh them, so whether a
+column is ordered need not be said.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _BANDWIDTHS = (1, 2, 4, 8, 16)
 # Below this many values the noise says more about a value than the other values do.
 _FEW = 20
 _FAR = 7.0
+# Exponent of the likelihoods: errors on LOANS are flat from 0.05 to 0.3 and 2 % larger at 1.
+_TRUST = 0.2
 # Noise above this share of all rows.
 _DROWNED = 0.03
 
@@ -53,7 +56,7 @@ def one_way(values: Table, sigma: float, rows: float) -> Table:
             base = np.where(np.abs(mean) > 3 * sigma, centre, y)
         means.append(np.maximum(centre + mean, 0.0))
         evidence.append(log_likelihood)
-    weight = np.exp(np.array(evidence) - max(evidence))
+    weight = np.exp(_TRUST * (np.array(evidence) - max(evidence)))
     average = np.tensordot(weight / weight.sum(), np.array(means), 1)
     return _positive(rows * simplex(average, rows), rows)
 

@@ -37,7 +37,7 @@ _SPARSE, _DENSE = 0.8, 0.3
 """A measurement with noise σ mends what is beyond 0.8σ, the mean of |N(0, σ²)|, on a table of which
 little can be seen; beyond 0.3σ where the fit can pool many visible cells."""
 _AGAIN = 0.5
-"""The k-th quantum on one table is worth 0.5/k^1.5 of the first."""
+"""The k-th quantum on one table of several columns is worth 0.5/k^1.5 of the first."""
 _ONE_WAY = 0.5
 _CLEAR = 4.0
 """Tables of three and more columns count where their excess is clear of its noise, in deviations,"""
@@ -147,8 +147,8 @@ class Survey:
             value = slot.weight * float(worth[number])
             if value > chosen.get(slot.clique, (0.0, -1))[0]:
                 chosen[slot.clique] = (value, number)
-        options: list[tuple[float, Clique, tuple[Labels, ...] | None]] = [
-            (value, clique, tables[number][1]) for clique, (value, number) in chosen.items()
+        options = [
+            _Option(clique, tables[number][1], value) for clique, (value, number) in chosen.items()
         ]
         if last and self.higher:
             found, seen = self._excesses(
@@ -161,7 +161,7 @@ class Survey:
                 # What its pairs are off by will be mended by measuring them.
                 beyond = float(value) - sum(off.get(p, 0.0) for p in combinations(slot.clique, 2))
                 if beyond > max(_CLEAR * self.sigma_higher, _MATTERS * problem.rows):
-                    options.append((slot.weight * beyond, slot.clique, labels))
+                    options.append(_Option(slot.clique, labels, slot.weight * beyond))
         options += self._column_options(problem, view, shares)
         return self._spend(curator, options)
 
@@ -198,25 +198,23 @@ class Survey:
 
     def _column_options(
         self, problem: Problem, view: View, shares: Sequence[Table]
-    ) -> list[tuple[float, Clique, None]]:
-        """What a quantum on a column promises: its error is about 0.8σ on every value it can see."""
+    ) -> list[_Option]:
+        """Columns: their error is about 0.8σ on every value that can be seen."""
         known: Sequence[float] = getattr(view, "deviations", ())
-        options: list[tuple[float, Clique, None]] = []
+        options: list[_Option] = []
         for i, sigma in enumerate(known):
-            seen = float(np.minimum(1.0, problem.rows * shares[i] / sigma).sum())
-            after = (sigma**-2 + self.sigma_again**-2) ** -0.5
-            options.append(
-                (_ONE_WAY * self.columns[i] * _SPARSE * seen * (sigma - after), (i,), None)
-            )
+            worth: list[float] = []
+            for given in range(self.quanta):
+                before = (sigma**-2 + given * self.sigma_again**-2) ** -0.5
+                after = (sigma**-2 + (given + 1) * self.sigma_again**-2) ** -0.5
+                seen = float(np.minimum(1.0, problem.rows * shares[i] / before).sum())
+                worth.append(_ONE_WAY * _SPARSE * self.columns[i] * seen * (before - after))
+            options.append(_Option((i,), None, worth[0], tuple(worth[1:])))
         return options
 
-    def _spend(
-        self,
-        curator: Curator,
-        options: Sequence[tuple[float, Clique, tuple[Labels, ...] | None]],
-    ) -> tuple[Answer, ...]:
+    def _spend(self, curator: Curator, options: Sequence[_Option]) -> tuple[Answer, ...]:
         """All quanta, each where it promises most after those before it."""
-        queue = [(-value, number, 0) for number, (value, _, _) in enumerate(options)]
+        queue = [(-option.worth(0), number, 0) for number, option in enumerate(options)]
         heapq.heapify(queue)
         times: dict[int, int] = {}
         for _ in range(self.quanta):
@@ -224,10 +222,29 @@ class Survey:
                 break
             _, number, given = queue[0]
             times[number] = given + 1
-            value = options[number][0] * _AGAIN / (given + 2) ** 1.5
-            heapq.heapreplace(queue, (-value, number, given + 1))
-        asked = [(options[n][1], options[n][2], count) for n, count in sorted(times.items())]
+            heapq.heapreplace(queue, (-options[number].worth(given + 1), number, given + 1))
+        asked = [
+            (options[n].clique, options[n].labels, count) for n, count in sorted(times.items())
+        ]
         return _measured(curator, self.AGAIN, asked, self.sigma_again) if asked else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A table that quanta may be spent on: what the first promises and, where known, the others."""
+
+    clique: Clique
+    labels: tuple[Labels, ...] | None
+    first: float
+    others: tuple[float, ...] | None = None
+
+    def worth(self, given: int) -> float:
+        """What one more quantum promises after so many."""
+        if given == 0:
+            return self.first
+        if self.others is None:
+            return self.first * _AGAIN / (given + 1) ** 1.5
+        return self.others[given - 1] if given <= len(self.others) else 0.0
 
 
 def _measured(
