@@ -96,6 +96,23 @@ def release(
             rich_help_panel=_OUTPUT,
         ),
     ] = None,
+    public: Annotated[
+        str | None,
+        typer.Option(
+            "--public", metavar="DATA",
+            help="Public rows in the same schema, for methods that start from such (gem).",
+            rich_help_panel="Method",
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint", metavar="DIR",
+            help="Keep what is released on the way here; the same command goes on after a crash "
+            "without spending again.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
 ) -> None:  # fmt: skip
     """Release a private, certified stand-in for a table.
 
@@ -127,6 +144,8 @@ def release(
         "variations": variations,
         "rows": rows,
         "key": key,
+        "public": public,
+        "checkpoint": checkpoint,
     }
     if epsilon is None or target_error is not None:
         prepared = _found(loaded, ledger, dataset, target_error, target_of, choices)
@@ -182,7 +201,10 @@ def make(
             if account is not None:
                 _publish(account, made, out)
         except BaseException as error:
-            error.add_note(_aftermath(error, account, dataset, out))
+            if choices.get("checkpoint") is not None:
+                error.add_note(f"The same command goes on from {choices['checkpoint']}.")
+            else:
+                error.add_note(_aftermath(error, account, dataset, out))
             raise
         return made
 
@@ -198,7 +220,8 @@ def _found(
     """The plan with the ε that a target error needs; public facts alone, and nothing is spent."""
     from understudy.releases import prepare
 
-    wanted = {name: value for name, value in choices.items() if name != "key"}
+    without = ("key", "public", "checkpoint")
+    wanted = {name: value for name, value in choices.items() if name not in without}
     if ledger is not None and dataset is not None:
         with _watched(ledger, dataset) as account:
             known = account.dataset(dataset)

@@ -403,6 +403,30 @@ class Ledger:
             entry = self._append(name, "reserve", body)
         return Reservation(self, dataset, identity, budget, plan, entry.seq, private_noise)
 
+    def resume(self, name: str, reservation: str, budget: Budget, plan: Plan) -> Reservation:
+        """The reservation of a release that was killed, to go on with. Reserves nothing again.
+
+        Raises:
+            LedgerError: It is settled, or was made for another budget or plan.
+        """
+        dataset = self.dataset(name)
+        found = [
+            entry
+            for entry in self.entries(name)
+            if entry.kind == "reserve"
+            and entry.body is not None
+            and entry.body["reservation"] == reservation
+        ]
+        if not found or found[0].body is None:
+            raise LedgerError(f"release {reservation} is not in dataset {name!r} of {self.path}")
+        body = found[0].body
+        if self._bodies(name, "settle", reservation):
+            raise LedgerError(f"release {reservation} is settled; it cannot go on, start anew")
+        if body["budget"] != budget.to_json() or body["plan"] != plan.to_json():
+            raise LedgerError(f"release {reservation} was planned otherwise; it cannot go on")
+        private = body["noise"] == "opendp"
+        return Reservation(self, dataset, reservation, budget, plan, found[0].seq, private)
+
     def require_room(self, name: str, budget: Budget, plan: Plan) -> None:
         """Raise `BudgetExhausted` if a release could not be reserved now. Spends nothing."""
         self._require_room(self.dataset(name), budget, plan)

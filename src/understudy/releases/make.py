@@ -2,7 +2,8 @@
 
 The order is the promise. Everything that can be wrong with the input is found before the ledger is
 touched; the whole plan is in the ledger before a private row is counted; every draw is charged before
-it is made; an exception or Ctrl-C settles the account and leaves nothing behind.
+it is made; an exception or Ctrl-C settles the account and leaves nothing behind, or, with a checkpoint,
+leaves what was released, to go on from.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact, exact, split
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.curator import Curator
+from understudy.privacy.journal import Journal
 from understudy.privacy.ledger import Ledger, Reservation
 from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
@@ -39,6 +41,7 @@ from understudy.queries import Workload, WorkloadLike, resolve
 from understudy.releases import certificate as certificates
 from understudy.releases import targets
 from understudy.releases.release import Release
+from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.source import Source, read
 
@@ -258,6 +261,8 @@ def release(
     certificate_share: Exact = "0.02",
     variations: bool = False,
     key: int | None = None,
+    public: Any = None,
+    checkpoint: str | Path | None = None,
     progress: Progress = silent,
     noise: Noise | None = None,
     before_spending: Callable[[Prepared], None] | None = None,
@@ -283,9 +288,14 @@ def release(
                  the release keeps an account of its own
     variations   also certify the total variation of every marginal, for answers with error bars
     key          makes the public randomness (sampling) repeatable; privacy noise takes no seed
+    public       rows that anybody may know, in the same schema, for methods that start from such
+    checkpoint   a folder for what is released on the way: the same call with the same folder goes on
+                 after a crash, without spending again
     """
     if not isinstance(schema, Schema):
         schema = Schema.load(schema)
+    if public is not None:
+        method, parameters = warmed(method, parameters, public, schema), None
     if rows is not None and rows < 1:
         raise InputError(f"rows = {rows} must be at least 1")
     if (ledger is None) != (dataset is None):
@@ -313,30 +323,47 @@ def release(
             certificate_share=certificate_share,
             variations=variations,
         )
-        if account is not None and dataset is not None:
+        journal = Journal(Path(checkpoint)) if checkpoint is not None else None
+        facts = _facts(prepared)
+        if journal is not None and journal.header is not None:
+            journal.require_same(facts)
+        elif account is not None and dataset is not None:
             # Refuse what cannot be paid before the table is read; reserving checks again.
             account.require_room(dataset, prepared.budget, prepared.plan)
         if before_spending is not None:
             before_spending(prepared)
         noise = noise if noise is not None else OpenDPNoise()
         key = secrets.randbits(63) if key is None else key
+        if journal is not None and journal.header is not None:
+            key = int(journal.header["key"])
         progress("reading", 0, 1)
         bound = source.bind(schema)
         progress("reading", 1, 1)
         if account is None or dataset is None:
-            account, dataset = _one_off(stack, prepared), _ONE_OFF
-        reservation = stack.enter_context(
-            account.reserve(
+            account, dataset = _one_off(stack, prepared, journal), _ONE_OFF
+        if journal is not None and journal.header is not None:
+            resumed = journal.header["reservation"]
+            reservation = account.resume(dataset, resumed, prepared.budget, prepared.plan)
+        else:
+            reservation = account.reserve(
                 dataset,
                 prepared.budget,
                 prepared.plan,
                 relation=prepared.design.relation,
                 private_noise=noise.private,
-                facts=_facts(prepared),
+                facts=facts,
             )
-        )
+            if journal is not None:
+                journal.begin(reservation.id, key, facts)
+        if journal is None:
+            stack.enter_context(reservation)  # settles, whatever happens
         curator = Curator(bound, reservation, prepared.design.relation, noise, prepared.design.rows)
-        return _draw(prepared, source, curator, reservation, rows, key, noise.private, progress)
+        if journal is not None:
+            curator = journal.around(curator, reservation)
+        made = _draw(prepared, source, curator, reservation, rows, key, noise.private, progress)
+        if journal is not None:
+            journal.close()
+        return made
 
 
 def _draw(
@@ -474,11 +501,21 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def _one_off(stack: ExitStack, prepared: Prepared) -> Ledger:
-    """A ledger of the release's own, on disk while it runs; its entries end up in the bundle."""
-    folder = Path(tempfile.mkdtemp(prefix="understudy-"))
-    stack.callback(shutil.rmtree, folder, ignore_errors=True)
-    own = stack.enter_context(Ledger(folder / "ledger.db"))
+def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> Ledger:
+    """A ledger of the release's own, on disk while it runs; its entries end up in the bundle.
+
+    With a journal it lies beside it, and is there again when the release goes on.
+    """
+    if journal is not None:
+        journal.forget_ledger()
+        stack.callback(journal.forget_ledger)
+        own = stack.enter_context(Ledger(journal.ledger))
+        if own.datasets():
+            return own
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="understudy-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        own = stack.enter_context(Ledger(folder / "ledger.db"))
     own.open_dataset(
         _ONE_OFF, prepared.budget, prepared.design.relation, rows_public=prepared.design.rows
     )

@@ -1,0 +1,171 @@
+"""A killed release goes on from what it had released, without spending again."""
+
+import json
+
+import numpy as np
+import pytest
+
+import understudy as us
+from understudy.errors import InputError, LedgerError
+from understudy.game.methods import Independent, MaxEnt
+from understudy.privacy.curator import Curator
+from understudy.privacy.ledger import Ledger
+
+from .conftest import people
+
+
+class Killed(BaseException):
+    pass
+
+
+def dying(monkeypatch, name, after):
+    """The curator's method `name` dies once `after` calls of it have been answered."""
+    calls = []
+    whole = getattr(Curator, name)
+
+    def ask(self, *args, **named):
+        if len(calls) >= after:
+            raise Killed
+        calls.append(name)
+        return whole(self, *args, **named)
+
+    monkeypatch.setattr(Curator, name, ask)
+    return calls
+
+
+def make(schema, tmp_path, **more):
+    return us.release(
+        people(300), schema, epsilon=1, workload="marginals:2", method="maxent",
+        parameters={"records": 2000}, ledger=tmp_path / "l.db", dataset="t",
+        checkpoint=tmp_path / "c", **more,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger(tmp_path / "l.db") as opened:
+        opened.open_dataset("t", us.Budget.of(1, "1e-8"))
+    return tmp_path / "l.db"
+
+
+def charges(path):
+    with Ledger(path) as ledger:
+        ledger.verify("t")
+        entries = ledger.entries("t")
+    return [e.body["purpose"] for e in entries if e.kind == "charge"]
+
+
+def test_a_killed_release_goes_on_and_charges_every_draw_once(
+    schema, tmp_path, ledger, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        told = dying(patch, "measure", 1)
+        with pytest.raises(Killed):
+            make(schema, tmp_path)
+    assert told == ["measure"]
+    before = charges(ledger)
+    lines = (tmp_path / "c" / "journal.jsonl").read_text().splitlines()
+    assert len(lines) == 1 + len(before) > 2
+    made = make(schema, tmp_path)
+    after = charges(ledger)
+    assert after[: len(before)] == before
+    assert sorted(after) == sorted(c.purpose for c in made.plan for _ in range(c.times))
+    us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()
+    assert not (tmp_path / "c" / "journal.jsonl").exists()
+    with Ledger(ledger) as opened:
+        assert opened.spent("t").remaining_epsilon == 0
+
+
+def test_recorded_answers_are_used_as_they_were(schema, tmp_path, ledger, monkeypatch):
+    seen = []
+    whole = MaxEnt.players
+
+    def players(self, design, plan):
+        query, data = whole(self, design, plan)
+        respond = type(data).respond
+
+        class Watched(type(data)):
+            def respond(self, problem, state, answers, rng):
+                seen.append([np.asarray(a.values) for a in answers])
+                return respond(self, problem, state, answers, rng)
+
+        return query, Watched(data.records)
+
+    monkeypatch.setattr(MaxEnt, "players", players)
+    with monkeypatch.context() as patch:
+        dying(patch, "excesses", 0)
+        with pytest.raises(Killed):
+            make(schema, tmp_path)
+    first = list(seen)
+    seen.clear()
+    make(schema, tmp_path)
+    assert len(seen) > len(first) > 1
+    for told, again in zip(first, seen, strict=False):
+        for a, b in zip(told, again, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_release_with_an_account_of_its_own_goes_on_too(schema, tmp_path, monkeypatch):
+    def one():
+        return us.release(
+            people(300), schema, epsilon=1, method=Independent(), workload="marginals:1",
+            checkpoint=tmp_path / "c",
+        )  # fmt: skip
+
+    with monkeypatch.context() as patch:
+        dying(patch, "worst_error", 0)
+        with pytest.raises(Killed):
+            one()
+    assert (tmp_path / "c" / "ledger.db").exists()
+    us.verify(one().save(tmp_path / "out")).require()
+    assert list((tmp_path / "c").iterdir()) == []
+    us.verify(one().save(tmp_path / "another")).require()  # the folder can be used again
+
+
+def test_another_release_is_refused(schema, tmp_path, ledger, monkeypatch):
+    with monkeypatch.context() as patch:
+        dying(patch, "measure", 1)
+        with pytest.raises(Killed):
+            make(schema, tmp_path)
+    spent = charges(ledger)
+    with pytest.raises(InputError, match=r"checkpoint = .* is of another release: rows_public"):
+        make(schema, tmp_path, rows_public=300)
+    assert charges(ledger) == spent
+
+
+def test_a_draw_whose_answer_was_lost_is_not_drawn_again(schema, tmp_path, ledger, monkeypatch):
+    with monkeypatch.context() as patch:
+        dying(patch, "excesses", 0)
+        with pytest.raises(Killed):
+            make(schema, tmp_path)
+    path = tmp_path / "c" / "journal.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]) + lines[-1][:20])  # torn while it was written
+    before = charges(ledger)
+    with pytest.raises(LedgerError, match=r"an answer was lost.*understudy ledger settle"):
+        make(schema, tmp_path)
+    assert charges(ledger) == before
+
+
+def test_a_settled_release_does_not_go_on(schema, tmp_path, ledger, monkeypatch):
+    with monkeypatch.context() as patch:
+        dying(patch, "measure", 1)
+        with pytest.raises(Killed):
+            make(schema, tmp_path)
+    header = json.loads((tmp_path / "c" / "journal.jsonl").read_text().splitlines()[0])
+    with Ledger(ledger) as opened:
+        opened.settle(header["reservation"])
+    with pytest.raises(LedgerError, match="is settled; it cannot go on"):
+        make(schema, tmp_path)
+
+
+def test_other_questions_than_those_answered_are_noticed(schema, tmp_path, ledger, monkeypatch):
+    with monkeypatch.context() as patch:
+        dying(patch, "excesses", 0)
+        with pytest.raises(Killed):
+            make(schema, tmp_path)
+    path = tmp_path / "c" / "journal.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], *reversed(lines[1:])]))
+    with pytest.raises(LedgerError, match="is not the one that was answered"):
+        make(schema, tmp_path)
