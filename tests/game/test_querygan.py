@@ -64,6 +64,15 @@ def test_moments_are_all_pairs_inside_the_workload():
     assert query.then.cliques[-1] == (0, 1, 2)
 
 
+@pytest.mark.parametrize(("rho", "rounds"), [("1e-9", 1000), ("0.002", 1207), ("50", 2000)])
+def test_free_rounds_grow_with_what_the_means_are_worth(rho, rounds):
+    design = tiny_design((3, 2, 2), rows=50_000)
+    _, leader = QueryGAN().players(design, Plan(QueryGAN().charges(design, Fraction(rho))))
+    assert leader.rounds == rounds
+    given = QueryGAN(rounds=7)
+    assert given.players(design, Plan(given.charges(design, Fraction(rho))))[1].rounds == 7
+
+
 def test_noise_of_the_moments_is_exactly_calibrated():
     design = tiny_design((3, 2, 2), rows=100)
     columns, tables = (charge.event for charge in QueryGAN().charges(design, Fraction(1)))

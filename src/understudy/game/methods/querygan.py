@@ -184,7 +184,7 @@ class QueryGAN:
         features: tuple[Clique, ...] = ()
         match self.oracle:
             case "moments":
-                T = self.rounds or _FREE
+                T = self.rounds or _free(design, plan)
                 oracle = FixedMarginals(self._tables(design), _sigma(plan, TABLES), TABLES)
             case "exponential":
                 T = plan[CellPicker.PICK].times
@@ -311,8 +311,16 @@ class QueryGAN:
         return asdict(self)
 
 
-# Rounds of the critic that costs nothing.
-_FREE = 1000
+def _free(design: Design, plan: Plan) -> int:
+    """Rounds of the critic that costs nothing: 1000·√(κ/2000), between 1000 and 2000.
+
+    κ = n·√(2ρ). The longer the play, the closer the generator comes to the noisy means; where they are
+    mostly noise it should not.
+    """
+    event = plan[TABLES].event
+    assert isinstance(event, Gaussian)
+    kappa = assumed(design) * math.sqrt(event.changes) / event.sigma
+    return round(1000 * min(2.0, max(1.0, math.sqrt(kappa / 2000))))
 
 
 def _purposes(groups: tuple[tuple[Clique, ...], ...]) -> frozenset[str]:
