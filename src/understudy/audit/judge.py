@@ -33,6 +33,7 @@ __all__ = [
     "Verdict",
     "largest_bound",
     "measure",
+    "oriented",
     "require_power",
     "verdict",
 ]
@@ -45,6 +46,8 @@ LEVELS = (0.001, 0.01)
 _SIDES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Shares of all coins that are guessed "in", and "out"."""
 _LEAST_RUNS = 6
+_WRONG = 0.45
+"""An AUC below this on the fitting runs turns a rule round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,19 @@ def require_power(runs: int, canaries: int, claim: Claim) -> None:
         f"they could show no more than ε = {found:.3g} at confidence {1 - claim.beta:g}, and "
         f"ε = {claim.epsilon:g} is claimed; {remedy}"
     )
+
+
+def oriented(scores: Mapping[str, Floats], inside: Bools, parts: Parts) -> dict[str, Floats]:
+    """Attacks whose rule is upside down on the fitting runs are flipped, and say so.
+
+    A guess that is wrong more often than right is no privacy: its opposite is an attack.
+    """
+    found: dict[str, Floats] = {}
+    for name, each in scores.items():
+        learnt = inside[parts.fit]
+        wrong = learnt.any() and not learnt.all() and roc(each[parts.fit], learnt).auc < _WRONG
+        found[f"{name}, flipped" if wrong else name] = -each if wrong else each
+    return found
 
 
 def measure(name: str, scores: Floats, inside: Bools, rng: np.random.Generator) -> Attack:

@@ -273,6 +273,7 @@ def audit_release(
         name.removeprefix("score "): found[name] for name in found if name.startswith("score ")
     }
     attacks["shadow release"] = _shadow_release(found["features"], inside, parts)
+    attacks = judge.oriented(attacks, inside, parts)
     rng = np.random.default_rng([design.key, 1 << 34])
     return Audit(
         what="release",

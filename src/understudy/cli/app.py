@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from understudy._version import __version__
 from understudy.cli import (
     answer,
+    audit,
     bench,
     demo,
     ledger,
@@ -65,8 +66,8 @@ app = typer.Typer(
 
 _MAKE, _USE = "Make a release", "Use a release"
 _ORDER = (
-    "schema", "plan", "release", "methods", "verify", "sample", "answer", "ledger", "demo",
-    "bench",
+    "schema", "plan", "release", "methods", "verify", "sample", "answer", "audit", "ledger",
+    "demo", "bench",
 )  # fmt: skip
 _KEEP, _TRY = "Keep account", "Try it"
 
@@ -77,6 +78,7 @@ app.command("methods", rich_help_panel=_MAKE)(methods.methods)
 app.command("verify", rich_help_panel=_USE)(verify.verify)
 app.command("sample", rich_help_panel=_USE)(sample.sample)
 app.command("answer", rich_help_panel=_USE)(answer.answer)
+app.add_typer(audit.app, name="audit", rich_help_panel=_USE)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_KEEP)
 app.command("demo", rich_help_panel=_TRY)(demo.demo)
 app.add_typer(bench.app, name="bench", rich_help_panel=_TRY)
