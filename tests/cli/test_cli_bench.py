@@ -254,3 +254,18 @@ def test_equal_runs_whose_mean_rounds_are_drawn(small, tmp_path):
     assert point.mean != point.max
     panels = figure_one([generated(600)], [3], ["0.5", "1"])
     assert len(draw(panels, results, tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("ticks", "kept"),
+    [
+        ((0.1, 0.15, 0.2, 0.25, 0.5, 1.0), [0.1, 0.15, 0.25, 0.5, 1.0]),
+        ((64, 128, 256, 286), [64, 128, 286]),
+        ((64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 17296), [64, 256, 1024, 4096, 17296]),
+        ((1.0,), [1.0]),
+    ],
+)
+def test_labels_of_an_axis_do_not_run_into_each_other(ticks, kept):
+    from understudy.bench.figure import _apart
+
+    assert _apart(ticks) == kept

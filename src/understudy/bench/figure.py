@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -124,15 +125,16 @@ def _panel(spot: Any, panel: Panel, points: Sequence[Point]) -> dict[str, Any]:
         y = [point.mean for point in mine]
         below = [max(0.0, point.mean - point.min) for point in mine]  # equal runs round
         above = [max(0.0, point.max - point.mean) for point in mine]
+        size = 7.5 if marker == "*" else 4.5  # a star fills less than its size
         handles[method] = spot.errorbar(
-            x, y, yerr=[below, above], color=colour, marker=marker, markersize=4.5,
+            x, y, yerr=[below, above], color=colour, marker=marker, markersize=size,
             markeredgecolor="white", markeredgewidth=0.4, linewidth=1.4, elinewidth=0.9,
             capsize=1.8, zorder=3,
         )  # fmt: skip
         alone = [at for at, point in enumerate(mine) if point.runs == 1]
         spot.plot(
             [x[at] for at in alone], [y[at] for at in alone], linestyle="", marker=marker,
-            markersize=4.5, color=colour, markerfacecolor="white", markeredgewidth=1.1, zorder=4,
+            markersize=size, color=colour, markerfacecolor="white", markeredgewidth=1.1, zorder=4,
         )  # fmt: skip
     _dress(spot, panel, growing, [point.marginals for point in points])
     return handles
@@ -164,9 +166,10 @@ def _dress(spot: Any, panel: Panel, growing: bool, marginals: Sequence[int]) -> 
 
 def _apart(ticks: Sequence[float]) -> list[float]:
     """Ticks whose labels do not run into each other on a logarithmic axis."""
+    least = 0.15 * math.log(max(ticks) / min(ticks))
     kept: list[float] = []
-    for tick in reversed(ticks):
-        if not kept or kept[-1] / tick > 1.3:
+    for tick in sorted(ticks, reverse=True):
+        if not kept or math.log(kept[-1] / tick) > least:
             kept.append(tick)
     return kept[::-1]
 
