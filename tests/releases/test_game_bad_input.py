@@ -9,7 +9,6 @@ import pytest
 
 import understudy as us
 from understudy.errors import InputError, WorkError
-from understudy.game.methods import METHODS
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.queries import classes
@@ -101,9 +100,3 @@ def test_an_oracle_that_is_not_installed(method, refused, monkeypatch):
     asked = {"method": method, "parameters": {"oracle": "exact"}}
     said = refused(table_of((2, 3), 10), schema_of(2, 3), kind=WorkError, **asked)
     assert "understudy[exact]" in said
-
-
-def test_every_method_that_asks_an_oracle_lets_it_be_chosen():
-    assert {name for name, made in METHODS.items() if hasattr(made(), "oracle")} == {
-        "dqrs", "dualquery", "fem", "sepfem",
-    }  # fmt: skip
