@@ -19,12 +19,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from understudy.errors import InputError
 from understudy.learn.frank_wolfe import frank_wolfe
-from understudy.learn.linear import LinearClassifier, LinearModel, LinearRegressor, positive
-from understudy.learn.plans import Facts, descent_plan, picks_plan
-from understudy.learn.rules import Rule, rule_for
+from understudy.learn.linear import LinearClassifier, LinearModel, LinearRegressor
+from understudy.learn.plans import Facts, descent_plan, picks_plan, require_signal
+from understudy.learn.rules import Rule, radius_for, rule_for
 from understudy.learn.sgd import stochastic_descent
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact
@@ -33,7 +34,6 @@ from understudy.privacy.cost import Plan
 from understudy.privacy.descent import Descent, Examples
 from understudy.privacy.features import Box
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.losses import Loss
 from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
 
@@ -60,9 +60,6 @@ class _Private(LinearModel):
     spent_: accounting.Spent
     entries_: tuple[Entry, ...]
 
-    def _problem(self, y: NDArray[Any]) -> tuple[Loss, NDArray[np.float64]]:
-        raise NotImplementedError
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from private rows. Charges (ε, δ); what is wrong is said before anything is charged.
 
@@ -71,21 +68,21 @@ class _Private(LinearModel):
             BudgetExhausted: The ledger's dataset has not enough left.
         """
         relation = self._relation()
+        radius = radius_for(self.solver, self.radius, classes=is_classifier(self))
         if (self.ledger is None) != (self.dataset is None):
             raise InputError("ledger and dataset go together: give both, or neither")
         rows, given = self._rows(X, y)
         box = Box.of(self.bounds, rows.shape[1], intercept=self.fit_intercept)
-        loss, targets = self._problem(given)
+        loss, targets = self._problem(given, radius)
         n = self._public_rows(relation, len(rows))
-        facts = Facts(
-            n, box.width, loss, positive("radius", self.radius), relation, self._budget(n)
-        )
+        facts = Facts(n, box.width, loss, radius, relation, self._budget(n))
         rule = rule_for(facts, self.solver, self.steps, self.rate, self.clip)
         plan = (
             picks_plan(facts, rule.steps, rule.rate)
             if self.solver == "frank-wolfe"
             else descent_plan(facts, rule.steps, rule.rate, rule.clip)
         )
+        require_signal(facts, plan)
         with ExitStack() as stack:
             account, dataset = self._account(stack, facts)
             noise = self._noise()
@@ -108,6 +105,11 @@ class _Private(LinearModel):
         self.spent_ = accounting.epsilon(plan, facts.budget.delta)
         self.n_iter_ = rule.steps
         return self._set(box, weights)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True  # privacy noise takes no seed
+        return tags
 
     def _learn(self, descent: Descent, facts: Facts, rule: Rule) -> NDArray[np.float64]:
         if self.solver == "frank-wolfe":
@@ -189,7 +191,7 @@ class PrivateLasso(LinearRegressor, _Private):
         *,
         bounds: Any = None,
         target_bounds: Any = None,
-        radius: float = 2.0,
+        radius: float | None = None,
         solver: str = "sgd",
         delta: Exact | None = None,
         steps: int | None = None,
@@ -233,7 +235,7 @@ class PrivateLogisticRegression(LinearClassifier, _Private):
         *,
         bounds: Any = None,
         classes: Any = None,
-        radius: float = 100.0,
+        radius: float | None = None,
         solver: str = "sgd",
         delta: Exact | None = None,
         steps: int | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from understudy.errors import InputError
 from understudy.privacy.features import Box
 from understudy.privacy.losses import Logistic, Loss, Softmax, Squared
 
-__all__ = ["IN_Y", "LinearClassifier", "LinearModel", "LinearRegressor", "positive"]
+__all__ = ["IN_Y", "LinearClassifier", "LinearModel", "LinearRegressor"]
 
 IN_Y = "in y"
 """Declares that the set of labels that occur is public knowledge."""
@@ -24,21 +23,17 @@ IN_Y = "in y"
 Reals = NDArray[np.float64]
 
 
-def positive(name: str, value: Any) -> float:
-    """A finite number above 0, or an error that says so."""
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not number or isinstance(value, bool) or not (math.isfinite(value) and value > 0):
-        raise InputError(f"{name} = {value!r} must be a finite number above 0")
-    return float(value)
-
-
 class LinearModel(BaseEstimator):
     """A linear model of features in a public box, with ‖weights‖₁ ≤ radius after scaling."""
 
     bounds: Any
-    radius: float
+    radius: float | None
     fit_intercept: bool
     weights_: Reals
+
+    def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Reals]:
+        """The loss and the targets in its units."""
+        raise NotImplementedError
 
     def _rows(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows of finite numbers, and targets. What cannot be used is refused as a whole."""
@@ -86,15 +81,19 @@ class LinearRegressor(RegressorMixin, LinearModel):
         low, high = float(box.low[0]), float(box.high[0])
         return (low + high) / 2, (high - low) / 2
 
-    def _problem(self, y: NDArray[Any]) -> tuple[Loss, Reals]:
-        """The loss, and targets scaled and clipped to [−1, 1]."""
+    def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Reals]:
+        """The loss, and targets scaled and clipped to [−1, 1].
+
+        Residuals are held within ±2: beyond that a score lies outside the target bounds by more than
+        their width, and predictions are clipped to them anyway.
+        """
         middle, half = self._target()
         try:
             numbers = np.asarray(y, np.float64)
         except (TypeError, ValueError):
             raise InputError("y must hold numbers") from None
         targets = np.clip((numbers - middle) / half, -1.0, 1.0)
-        return Squared(min(2.0, 1.0 + positive("radius", self.radius))), targets
+        return Squared(min(2.0, 1.0 + radius)), targets
 
     def predict(self, X: Any) -> Reals:
         """Predicted targets, in their own units, inside the target bounds."""
@@ -134,7 +133,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
             )
         return labels
 
-    def _problem(self, y: NDArray[Any]) -> tuple[Loss, Reals]:
+    def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Reals]:
         """The loss, and the number of every row's class."""
         self.classes_ = self._declared(y)
         try:

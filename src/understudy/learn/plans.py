@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.errors import InputError
+from understudy.errors import InputError, PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Plan, SampledGaussian, SampledSelection, Selection
@@ -18,12 +18,12 @@ from understudy.privacy.descent import UNIT, l2_units
 from understudy.privacy.losses import Loss
 from understudy.privacy.relation import Relation
 
-__all__ = ["GRADIENT", "PICK", "Facts", "descent_plan", "on_words", "picks_plan"]
+__all__ = ["GRADIENT", "PICK", "Facts", "descent_plan", "on_words", "picks_plan", "require_signal"]
 
 PICK = "pick a vertex"
 GRADIENT = "noisy gradient"
 
-_BISECTIONS = 12
+_TRIALS, _CLOSE = 16, 0.999
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +87,66 @@ def descent_plan(facts: Facts, steps: int, rate: float, clip: float) -> Plan:
         event = SampledGaussian(multiplier * l2, l2, facts.coordinates, rate, sides)
         return Plan((Charge(GRADIENT, event, steps),))
 
-    def fits(multiplier: float) -> bool:
-        spent = accounting.epsilon(build(multiplier), facts.budget.delta)
-        return spent.epsilon <= facts.budget.epsilon
+    target = float(facts.budget.epsilon)
 
-    # Without sampling this is the right one but for the gap between zCDP and PLD; samples need less.
+    def cost(multiplier: float) -> float:
+        return accounting.epsilon(build(multiplier), facts.budget.delta).epsilon
+
+    # What all rows would need; samples need less.
     high = sides * math.sqrt(steps / (2 * float(accounting.rho_for(facts.budget)))) * (1 + 1e-9)
-    if not (math.isfinite(high) and high > 0 and fits(high)):
+    if not math.isfinite(high):
         raise InputError(
-            f"epsilon = {float(facts.budget.epsilon):g} is too small for {steps} steps; take fewer "
-            f"steps or a larger epsilon"
+            f"epsilon = {target:g} is too small for {steps} steps; take fewer or a larger epsilon"
         )
-    low = 0.0
-    guess = high * max(rate, 1e-3) ** 0.5
-    for _ in range(_BISECTIONS):
-        if fits(guess):
+    low, guess = 0.0, high * max(rate, math.sqrt(rate) / 2)
+    known: dict[float, float] = {}
+    for _ in range(_TRIALS):
+        spent = known[guess] = cost(guess)
+        if spent <= facts.budget.epsilon:
             high = guess
+            if spent >= _CLOSE * target:
+                break
         else:
             low = guess
-        if high < low * 1.001:
-            break
-        guess = math.sqrt(low * high) if low else high / 2
+        guess = _between(low, high, guess, known, target)
+    if cost(high) > facts.budget.epsilon:
+        raise PrivacyError(f"the plan costs ε = {cost(high)}, above the budget {facts.budget}")
     return build(high)
+
+
+def _between(
+    low: float, high: float, last: float, known: dict[float, float], target: float
+) -> float:
+    """The next noise to try: ε falls about as a power of the noise, which two trials tell."""
+    aim = math.log(target * (1 + _CLOSE) / 2)
+    aimed = 0.0
+    if low in known and high in known and known[high] > 0:
+        x0, x1 = math.log(low), math.log(high)
+        y0, y1 = math.log(known[low]), math.log(known[high])
+        aimed = math.exp(x0 + (aim - y0) / (y1 - y0) * (x1 - x0)) if y1 < y0 else 0.0
+    elif known[last] > 0:
+        aimed = last * known[last] / math.exp(aim)
+    return aimed if low < aimed < high else (low + high) / 2
+
+
+def require_signal(facts: Facts, plan: Plan) -> None:
+    """Refuse a plan that would release noise alone.
+
+    A draw sees q·n rows, each of which moves it by at most one (L0, or the norm C): noise as large as
+    all of them together hides everything.
+
+    Raises:
+        InputError: The noise of a draw is not below q·n rows.
+    """
+    event = plan.charges[0].event
+    if isinstance(event, SampledGaussian):
+        noise, rate = event.sigma / event.l2, event.rate
+    else:
+        assert isinstance(event, Selection | SampledSelection)
+        noise, rate = event.scale / UNIT, getattr(event, "rate", 1.0)
+    if noise >= rate * facts.rows:
+        raise InputError(
+            f"n = {facts.rows} rows are too few at epsilon = {float(facts.budget.epsilon):g}: the "
+            f"noise of a draw is as large as {noise:.3g} rows, and it sees {rate * facts.rows:.3g}; "
+            f"take fewer steps, a larger epsilon, or more rows"
+        )

@@ -62,6 +62,8 @@ _PLD_RESOLUTION = 1e-4
 # The table of losses grows with the noise; beyond this a plan would take seconds to account for, and
 # zCDP, which is a few per cent looser, takes over.
 _PLD_MAX_SIGMA = 20_000.0
+# Beyond this e^ε has no meaning left, and the library overflows.
+_PLD_MAX_INTERVAL = 1.0
 # Below this the noise on integers is too far from rounded noise to be accounted for as such.
 _ROUNDED_MIN_SIGMA = 16.0
 # So it does with many different events; those plans are mostly selections, for which zCDP is better.
@@ -312,7 +314,7 @@ def _pld_epsilon(
     apart = 0.0  # total variation between the noise that is drawn and the one accounted for
     for event, times in grouped:
         if isinstance(event, SampledGaussian):
-            if event.sigma < _ROUNDED_MIN_SIGMA:
+            if event.sigma < _ROUNDED_MIN_SIGMA or interval > _PLD_MAX_INTERVAL:
                 return None
             pair = pld.from_gaussian_mechanism(
                 event.sigma,

@@ -1,0 +1,118 @@
+"""Losses against finite differences, boxes against their definition, and rows that stand alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from understudy.errors import InputError
+from understudy.learn.ball import project
+from understudy.privacy.features import GRID, Box
+from understudy.privacy.losses import Logistic, Softmax, Squared
+
+LOSSES = [Squared(2.0), Logistic(), Softmax(3)]
+
+
+def targets_of(loss, rng, n):
+    if isinstance(loss, Squared):
+        return rng.uniform(-1, 1, n)
+    return rng.integers(loss.outputs + 1, size=n).astype(float)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_residuals_are_the_derivative(loss):
+    rng = np.random.default_rng(0)
+    z, y, h = rng.normal(0, 2, (50, loss.outputs)), targets_of(loss, rng, 50), 1e-6
+    for k in range(loss.outputs):
+        moved = np.zeros(loss.outputs)
+        moved[k] = h
+        slope = (loss.values(z + moved, y) - loss.values(z - moved, y)) / (2 * h)
+        np.testing.assert_allclose(loss.residuals(z, y)[:, k], slope, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_no_residual_passes_the_bound_and_some_reach_it(loss):
+    rng = np.random.default_rng(1)
+    z, y = rng.normal(0, 30, (5000, loss.outputs)), targets_of(loss, rng, 5000)
+    largest = np.abs(loss.residuals(z, y)).max()
+    assert 0.99 * loss.bound < largest <= loss.bound
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_curvature_stays_below_its_bound(loss):
+    rng = np.random.default_rng(2)
+    z, y, h = rng.normal(0, 2, (2000, loss.outputs)), targets_of(loss, rng, 2000), 1e-4
+    step = rng.normal(size=z.shape)
+    step /= np.linalg.norm(step, axis=1, keepdims=True)
+    change = (loss.residuals(z + h * step, y) - loss.residuals(z - h * step, y)) / (2 * h)
+    assert (change * step).sum(axis=1).max() <= loss.smooth + 1e-6
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_a_rows_residual_does_not_depend_on_other_rows(loss):
+    """To the last bit, whatever the number of rows: the sensitivity rests on it."""
+    rng = np.random.default_rng(3)
+    z, y = rng.normal(0, 3, (257, loss.outputs)), targets_of(loss, rng, 257)
+    whole = loss.residuals(z, y)
+    for size in (1, 2, 3, 5, 8, 17, 64, 200):
+        for start in (0, 1, 7, 50):
+            part = slice(start, start + size)
+            assert np.array_equal(loss.residuals(z[part].copy(), y[part].copy()), whole[part])
+
+
+def test_a_box_scales_to_the_unit_cube_and_keeps_zero():
+    box = Box.of(([0, -2, 10, -9], [1, 6, 20, -1]), 4)
+    np.testing.assert_array_equal(box.anchor, [0, 0, 10, -1])
+    np.testing.assert_array_equal(box.scale, [1, 6, 10, 8])
+    rows = np.array([[0, 0, 10, -1.0], [1, 6, 20, -9], [9, -99, 15, 99]])
+    expected = [[1, 0, 0, 0, 0], [1, 1, 1, 1, -1], [1, 1, -1 / 3, 0.5, 0]]
+    np.testing.assert_allclose(box.scaled(rows), expected)
+    np.testing.assert_array_equal(box.on_grid(rows), np.rint(GRID * np.array(expected)))
+
+
+def test_weights_go_back_to_the_features_own_units():
+    rng = np.random.default_rng(4)
+    box = Box.of(([0, -2, 10], [1, 6, 20]), 3)
+    weights, rows = rng.normal(size=(2, 4)), rng.uniform([0, -2, 10], [1, 6, 20], (20, 3))
+    coefficients, intercepts = box.unscaled(weights)
+    np.testing.assert_allclose(
+        rows @ coefficients.T + intercepts, box.scaled(rows) @ weights.T, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        (None, "bounds are missing"),
+        ((1, 0), "column 0: low = 1 is not below high = 0"),
+        (([0, 3], [1, 3]), "column 1: low = 3 is not below high = 3"),
+        ((0, float("nan")), "high of column 0 is not finite"),
+        ((0, float("inf")), "high of column 0 is not finite"),
+        (([0, 0, 0], 1), r"low has shape \(3,\)"),
+        ((0, 1, 2), "must be a pair"),
+        (("a", 1), "not a number"),
+        (5, "must be a pair"),
+    ],
+)
+def test_bounds_that_cannot_be(bounds, said):
+    with pytest.raises(InputError, match=said):
+        Box.of(bounds, 2)
+
+
+def test_projection_is_nearest_and_idempotent():
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        v, radius = rng.normal(0, 2, (2, 4)), rng.uniform(0.1, 5)
+        p = project(v, radius)
+        assert np.abs(p).sum() <= radius * (1 + 1e-12)
+        np.testing.assert_allclose(project(p, radius), p, atol=1e-12)
+        # Nearest: ⟨v − p, s − p⟩ ≤ 0 for every vertex s.
+        g = v - p
+        assert radius * np.abs(g).max() - (g * p).sum() <= 1e-9
+        # In a metric: ⟨d·(v − p), s − p⟩ ≤ 0.
+        d = rng.uniform(0.1, 5, v.shape)
+        q = project(v, radius, d)
+        assert np.abs(q).sum() <= radius * (1 + 1e-12)
+        assert radius * np.abs(d * (v - q)).max() - (d * (v - q) * q).sum() <= 1e-9
+    inside = np.array([[0.2, -0.1]])
+    assert project(inside, 1.0) is inside

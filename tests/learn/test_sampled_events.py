@@ -1,0 +1,133 @@
+"""Events over Poisson samples: what they cost."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from understudy.errors import PrivacyError
+from understudy.learn.plans import Facts, descent_plan, on_words, picks_plan
+from understudy.privacy import accounting
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import (
+    Charge,
+    Plan,
+    SampledGaussian,
+    SampledSelection,
+    Selection,
+    event_from_json,
+)
+from understudy.privacy.losses import Logistic
+from understudy.privacy.relation import Relation
+
+L2 = 2**30
+
+
+def by_library(sigma, rate, steps, delta, relation="ADD_OR_REMOVE_ONE"):
+    import dp_accounting
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    pair = pld.from_gaussian_mechanism(
+        sigma, sampling_prob=rate, value_discretization_interval=1e-4,
+        neighboring_relation=getattr(dp_accounting.NeighboringRelation, relation),
+    )  # fmt: skip
+    return pair.self_compose(steps).get_epsilon_for_delta(delta)
+
+
+def test_the_published_value():
+    """Rate 0.01, σ = 4, 10⁴ steps, δ = 10⁻⁵: 0.947 by PLD."""
+    rate = on_words(0.01)
+    plan = Plan((Charge("g", SampledGaussian(4.0 * L2, L2, 100, rate), 10_000),))
+    spent = accounting.epsilon(plan, 1e-5)
+    assert spent.by == "pld"
+    assert spent.epsilon == pytest.approx(0.947, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps"), [(30.0, 1.0, 50), (5.0, 0.0625, 400), (1.5, 0.015625, 500)]
+)
+@pytest.mark.parametrize("sides", [1, 2])
+def test_accounting_is_that_of_the_library(sigma, rate, steps, sides):
+    plan = Plan((Charge("g", SampledGaussian(sigma * L2, L2, 50, rate, sides), steps),))
+    relation = "ADD_OR_REMOVE_ONE" if sides == 1 else "REPLACE_ONE"
+    expected = by_library(sigma, rate, steps, 1e-8, relation)
+    assert accounting.epsilon(plan, 1e-8).epsilon == pytest.approx(expected, rel=2e-3)
+
+
+def test_without_sampling_it_is_the_gaussian_mechanism():
+    """Δ/σ = μ over T steps is one Gaussian mechanism with μ√T."""
+    plan = Plan((Charge("g", SampledGaussian(10.0 * L2, L2, 5), 25),))
+    epsilon, mu = accounting.epsilon(plan, 1e-6).epsilon, 0.5
+    delta = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+    assert delta == pytest.approx(1e-6, rel=0.01)
+
+
+@pytest.mark.parametrize("sigma", [16.0, 20.5, 64.0, 300.0])
+def test_discrete_noise_is_as_close_to_rounded_noise_as_stated(sigma):
+    z = np.arange(-int(12 * sigma), int(12 * sigma) + 1)
+    discrete = np.exp(-(z**2) / (2 * sigma**2))
+    discrete /= discrete.sum()
+    rounded = norm.cdf((z + 0.5) / sigma) - norm.cdf((z - 0.5) / sigma)
+    apart = np.abs(discrete - rounded).sum() / 2
+    assert 0.6 / (40 * sigma**2) < apart <= 1 / (40 * sigma**2)
+
+
+def test_coarse_noise_pays_for_the_difference_from_its_delta():
+    fine = Plan((Charge("g", SampledGaussian(4.0 * L2, L2, 10, 0.5), 10),))
+    coarse = Plan((Charge("g", SampledGaussian(4.0 * 50, 50, 10, 0.5), 10),))
+    assert accounting.epsilon(coarse, 1e-2).epsilon > accounting.epsilon(fine, 1e-2).epsilon * 1.01
+    # Where δ cannot pay, zCDP of all rows is what is left.
+    assert accounting.epsilon(coarse, 1e-6).by == "zcdp"
+
+
+def test_a_sampled_pick_is_amplified():
+    event = SampledSelection(2.0 * L2, L2, 0.25)
+    assert float(accounting.pure(event)) == pytest.approx(math.log1p(0.25 * math.expm1(1)))
+    eps = float(accounting.pure(event))
+    assert float(accounting.rho(event)) == pytest.approx(
+        min(eps * math.tanh(eps / 2), eps**2 / 2, 1 / 8)
+    )
+    # Never above the pick over all rows, never below what pure ε of a huge ε0 must be.
+    assert accounting.rho(SampledSelection(2.0 * L2, L2, 1.0)) == accounting.rho(
+        Selection(2.0 * L2, L2)
+    )
+    assert accounting.pure(SampledSelection(1.0, 1000, 0.5)) == 2000
+
+
+def test_events_are_read_back():
+    for event in (SampledGaussian(5.5, 3, 7, 0.5, 2), SampledSelection(5.5, 3, 0.25)):
+        assert event_from_json(event.to_json()) == event
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SampledGaussian(0.0, 1, 1),
+        lambda: SampledGaussian(1.0, 0, 1),
+        lambda: SampledGaussian(1.0, 1, 0),
+        lambda: SampledGaussian(1.0, 1, 1, 0.0),
+        lambda: SampledGaussian(1.0, 1, 1, 1.5),
+        lambda: SampledGaussian(1.0, 1, 1, 1 / 3),
+        lambda: SampledGaussian(1.0, 1, 1, 1.0, 3),
+        lambda: SampledSelection(1.0, 1, 1 / 3),
+        lambda: SampledSelection(-1.0, 1, 0.5),
+    ],
+)
+def test_events_that_cannot_be(make):
+    with pytest.raises(PrivacyError):
+        make()
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("rate", [1.0, 0.125])
+def test_plans_use_the_budget_and_stay_within_it(relation, rate):
+    facts = Facts(5000, 20, Logistic(), 10.0, relation, Budget.of(1, "1e-7"))
+    for plan, least in (
+        (picks_plan(facts, 40, rate), 0.94),
+        (descent_plan(facts, 40, rate, 1.0), 0.99),
+    ):
+        assert least < accounting.epsilon(plan, Fraction(1, 10**7)).epsilon <= 1

@@ -1,0 +1,140 @@
+"""The solvers without noise: closed forms, textbook recursions, the theory's rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from understudy.learn.ball import project
+from understudy.learn.frank_wolfe import frank_wolfe
+from understudy.learn.plans import GRADIENT, PICK
+from understudy.learn.sgd import stochastic_descent
+from understudy.learn.twins import minimise
+from understudy.privacy.cost import Charge, Plan, SampledGaussian, Selection
+from understudy.privacy.descent import UNIT, Descent, Examples, l2_units
+from understudy.privacy.features import Box
+from understudy.privacy.losses import Logistic, Softmax, Squared
+from understudy.privacy.noise import SeededNoise
+from understudy.privacy.relation import Relation
+from understudy.testing import StillNoise, StrictCharges
+
+
+def descent_of(rows, targets, loss, event, purpose, steps, noise=None):
+    box = Box.of((-1, 1), rows.shape[1], intercept=False)
+    plan = Plan((Charge(purpose, event, steps),))
+    return Descent(
+        Examples.seal(rows, targets, box), loss, box.width, StrictCharges(plan),
+        Relation.ADD_REMOVE, noise or StillNoise(),
+    )  # fmt: skip
+
+
+def picker(rows, targets, loss, steps, noise=None):
+    return descent_of(rows, targets, loss, Selection(1.0, UNIT), PICK, steps, noise)
+
+
+def table(seed, n=400, width=6, loss=None):
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-1, 1, (n, width))
+    w = rng.normal(0, 2, (loss.outputs, width))
+    scores = rows @ w.T
+    if isinstance(loss, Squared):
+        return rows, np.clip(scores[:, 0] / 10 + rng.normal(0, 0.1, n), -1, 1)
+    whole = np.concatenate([scores, np.zeros((n, 1))], axis=1) + rng.gumbel(
+        size=(n, loss.outputs + 1)
+    )
+    if loss.outputs == 1:
+        return rows, (whole[:, 0] > whole[:, 1]).astype(float)
+    return rows, whole.argmax(axis=1).astype(float)
+
+
+def plain_frank_wolfe(rows, targets, loss, radius, steps):
+    w = np.zeros((loss.outputs, rows.shape[1]))
+    for t in range(steps):
+        gradient = loss.residuals(rows @ w.T, targets).T @ rows
+        k, j = np.unravel_index(np.abs(gradient).argmax(), w.shape)
+        vertex = np.zeros_like(w)
+        vertex[k, j] = -radius * np.sign(gradient[k, j])
+        w = w + 2 / (t + 2) * (vertex - w)
+    return w
+
+
+@pytest.mark.parametrize("loss", [Squared(2.0), Logistic(), Softmax(2)], ids=str)
+def test_without_noise_it_is_frank_wolfe(loss):
+    rows, targets = table(0, loss=loss)
+    found = frank_wolfe(picker(rows, targets, loss, 12), 3.0, 12)
+    np.testing.assert_allclose(found, plain_frank_wolfe(rows, targets, loss, 3.0, 12), atol=1e-9)
+
+
+def test_iterates_stay_in_the_ball_whatever_the_noise():
+    rows, targets = table(1, loss=Logistic())
+    for steps in (1, 2, 17):
+        for average in (False, True):
+            descent = picker(rows, targets, Logistic(), steps, SeededNoise(steps))
+            found = frank_wolfe(descent, 3.0, steps, average=average)
+            assert np.abs(found).sum() <= 3.0 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", [Squared(2.0), Logistic()], ids=str)
+def test_the_gap_falls_as_the_theory_says(loss):
+    """F(w_T) − F* ≤ 2·L1·diam²/(T + 2), diam = 2r."""
+    rows, targets = table(2, loss=loss)
+    radius = 1.5
+
+    def value(w):
+        return loss.values(rows @ w.T, targets).mean()
+
+    best = value(minimise(rows, targets, loss, radius, gap=1e-9))
+    for steps in (1, 5, 25, 100):
+        reached = value(frank_wolfe(picker(rows, targets, loss, steps), radius, steps))
+        assert -1e-6 < reached - best <= 2 * loss.smooth * (2 * radius) ** 2 / (steps + 2)
+
+
+def test_least_squares_in_closed_form():
+    """Orthogonal rows: the minimum over the ball is the projection of the free one."""
+    rows = np.concatenate([np.eye(4)] * 50)
+    targets = np.concatenate([[0.8, -0.5, 0.2, 0.05]] * 50)
+    free = np.array([[0.8, -0.5, 0.2, 0.05]])
+    for radius in (0.5, 1.0, 5.0):
+        expected = project(free, radius)
+        np.testing.assert_allclose(
+            minimise(rows, targets, Squared(2.0), radius, gap=1e-10), expected, atol=1e-4
+        )
+        if radius < 5:
+            found = frank_wolfe(picker(rows, targets, Squared(2.0), 2000), radius, 2000)
+            np.testing.assert_allclose(found, expected, atol=0.02)
+        gradients = descent_of(
+            rows, targets, Squared(2.0), SampledGaussian(1.0, l2_units(3.0, Squared(2.0)), 4),
+            GRADIENT, 600,
+        )  # fmt: skip
+        found = stochastic_descent(gradients, len(rows), radius, 600)
+        np.testing.assert_allclose(found, expected, atol=0.01)
+
+
+def test_without_noise_it_is_projected_descent_with_adapted_steps():
+    loss, steps, radius = Logistic(), 30, 2.0
+    rows, targets = table(3, loss=loss)
+    event = SampledGaussian(1.0, l2_units(10.0, loss), rows.shape[1])
+    found = stochastic_descent(
+        descent_of(rows, targets, loss, event, GRADIENT, steps), len(rows), radius, steps
+    )
+    w, kept = np.zeros((1, rows.shape[1])), []
+    m, v = np.zeros_like(w), np.zeros_like(w)
+    for t in range(steps):
+        g = loss.residuals(rows @ w.T, targets).T @ rows / len(rows)
+        m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g**2
+        step = 0.1 * (1 - t / steps) * (m / (1 - 0.9 ** (t + 1)))
+        size = np.sqrt(v / (1 - 0.99 ** (t + 1)))
+        w = project(w - step / size, radius, size)
+        kept.append(w)
+    np.testing.assert_allclose(found, np.mean(kept[15:], axis=0), atol=2e-3)
+
+
+@pytest.mark.parametrize("loss", [Squared(2.0), Logistic(), Softmax(2)], ids=str)
+def test_descent_without_noise_comes_close_to_the_minimum(loss):
+    rows, targets = table(4, loss=loss)
+    event = SampledGaussian(1.0, l2_units(20.0, loss), rows.shape[1] * loss.outputs)
+    descent = descent_of(rows, targets, loss, event, GRADIENT, 400)
+    found = stochastic_descent(descent, len(rows), 8.0, 400)
+    best = minimise(rows, targets, loss, 8.0, gap=1e-8)
+    values = [loss.values(rows @ w.T, targets).mean() for w in (found, best)]
+    assert values[0] - values[1] < 2e-3
