@@ -44,8 +44,8 @@ Report = Callable[[int, int, float], None]
 _STRETCH = 50
 _COLUMNS = 10.0
 """Weight of the columns, which are known best."""
-_SPREAD = _TABLES = 0.3
-"""Weights of the two ways in which the mixture is pulled towards independence."""
+_TABLES = 0.3
+"""Weight of what was expected of a table."""
 _LEAST = 1e-4
 """Shares below this are held no closer than this one."""
 _TINY = 1e-9
@@ -68,6 +68,8 @@ class Effort:
 
     steps: int = 1000
     rate: float = 0.02
+    spread: float = 0.3
+    """Weight of the pull towards independent columns."""
     memory: float = math.inf
     """Refuse nothing, but take the batch in slices that keep within about so many bytes."""
 
@@ -127,7 +129,7 @@ def train(
     state: Any = {"params": mixture.params, "latents": mixture.latents}
     moments = _ADAM.init(state)
     run = partial(_stretch, mixture.generator, layout)
-    plan = jnp.asarray([effort.rate, stretches * _STRETCH], jnp.float32)
+    plan = jnp.asarray([effort.rate, stretches * _STRETCH, effort.spread], jnp.float32)
     good, last = state, math.nan
     for k in range(stretches):
         first = jnp.int32(k * _STRETCH)
@@ -145,13 +147,13 @@ def train(
 
 
 def _loss(
-    generator: Generator, layout: Layout, state: Any, targets: Any, columns: Array
+    generator: Generator, layout: Layout, state: Any, targets: Any, columns: Array, spread: Array
 ) -> Array:  # fmt: skip
     flat = generator.probabilities(state["params"], state["latents"])
     total = _COLUMNS * ((flat.mean(axis=0) - columns) ** 2 / (columns + _LEAST)).sum()
     tables = layout.marginals(generator.split(flat)) if layout.tables else []
     far = flat * jnp.log(jnp.maximum(flat, _TINY) / jnp.maximum(columns, _TINY))
-    total += _SPREAD * far.sum() / flat.shape[0]
+    total += spread * far.sum() / flat.shape[0]
     for m, y, b, e in zip(tables, *targets, strict=True):
         away = m * jnp.log(jnp.maximum(m, _TINY) / b) - m + b
         total += ((m - y) ** 2 / (2 * e) + _TABLES * away).sum()
@@ -169,12 +171,12 @@ def _stretch(
     first: Array,
     plan: Array,
 ) -> tuple[Any, Any, Array]:
-    """`_STRETCH` steps from step `first` on, of a `plan` (rate, steps); compiled once per layout."""
+    """`_STRETCH` steps from `first` on, by a `plan` (rate, steps, spread); compiled once per layout."""
 
     def step(carry: tuple[Any, Any], number: Array) -> tuple[tuple[Any, Any], Array]:
         held, kept = carry
         loss = partial(_loss, generator, layout)
-        value, gradient = jax.value_and_grad(loss)(held, targets, columns)
+        value, gradient = jax.value_and_grad(loss)(held, targets, columns, plan[2])
         updates, kept = _ADAM.update(gradient, kept)
         rate = _rate(number, plan)
         return (jax.tree.map(lambda x, u: x - rate * u, held, updates), kept), value
@@ -186,7 +188,7 @@ def _stretch(
 
 def _rate(number: Array, plan: Array) -> Array:
     """Rising for a twentieth of the steps, then falling along a cosine to a hundredth."""
-    rate, steps = plan
+    rate, steps = plan[0], plan[1]
     rise = steps / 20
     share = jnp.clip((number - rise) / (steps - rise), 0.0, 1.0)
     return rate * jnp.minimum((number + 1) / rise, 0.505 + 0.495 * jnp.cos(jnp.pi * share))

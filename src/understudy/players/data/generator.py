@@ -22,7 +22,7 @@ from understudy.models.fitting import Belief, beliefs, independent
 from understudy.players.base import Answer, Clique, Problem
 
 if TYPE_CHECKING:
-    from understudy.nets.training import Mixture
+    from understudy.nets.training import Effort, Mixture
 
 __all__ = ["GeneratorPlayer", "Products", "listed"]
 
@@ -36,6 +36,8 @@ _MIX = 0.05
 """Share of independence in other priors: their empty cells are not certain."""
 _FIRST = 0.7
 """Share of the steps that a round takes while others are to come."""
+_SPREAD = 0.3
+"""Weight of the pull towards independent columns."""
 _SLICE = 30_000_000
 
 
@@ -152,7 +154,7 @@ class GeneratorPlayer:
 
     def _train(self, problem: Problem, state: State, key: int) -> State:
         from understudy.nets.generator import Generator
-        from understudy.nets.training import Effort, start, train
+        from understudy.nets.training import start, train
 
         rows = float(max(problem.rows, 1))
         prior = self._prior(problem, state)
@@ -164,13 +166,13 @@ class GeneratorPlayer:
             mixture = start(net, self.batch, key, shares)
             if self.public is not None:
                 told = self._told(problem, found, shares)
-                effort = Effort(self._steps(False), self.rate, self.memory)
+                effort = self._effort(last=False)
                 mixture = train(mixture, shares, told, effort, self._report("public rows")).mixture
         if state.diverged:
             return replace(state, mixture=mixture)
         last = state.round >= self.rounds
         evidence = [_evidence(belief, rows) for belief in found]
-        effort = Effort(self._steps(last), self.rate, self.memory)
+        effort = self._effort(last)
         done = train(mixture, shares, evidence, effort, self._report(f"round {state.round}"))
         if done.diverged:
             warnings.warn(
@@ -182,8 +184,14 @@ class GeneratorPlayer:
             )
         return replace(state, mixture=done.mixture, diverged=done.diverged)
 
-    def _steps(self, last: bool) -> int:
-        return self.steps if last else max(1, round(_FIRST * self.steps))
+    def _effort(self, last: bool) -> Effort:
+        from understudy.nets.training import Effort
+
+        steps = self.steps if last else max(1, round(_FIRST * self.steps))
+        spread = (
+            _SPREAD if self.public is None else _SPREAD / 10
+        )  # public rows are expected instead
+        return Effort(steps, self.rate, spread, self.memory)
 
     def _report(self, what: str) -> Callable[[int, int, float], None] | None:
         progress = self.progress

@@ -1,0 +1,163 @@
+"""GEM: released tables alone train the network, and divergence ends the game in good order."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from understudy.errors import InputError
+from understudy.game import play
+from understudy.game.methods import GEM
+from understudy.players.base import Measured, Problem
+from understudy.players.data.generator import GeneratorPlayer, Products, listed
+from understudy.privacy import accounting
+from understudy.privacy.cost import Plan
+from understudy.privacy.curator import Curator
+from understudy.privacy.noise import SeededNoise
+from understudy.queries import counts
+from understudy.testing import tiny_design
+from understudy.testing.stand_ins import StrictCharges, TinyCounts
+
+SMALL = {"batch": 16, "width": 8, "latent": 4, "steps": 50, "picks": 2}
+SHAPE = (3, 4, 2)
+PROBLEM = Problem(SHAPE, ((0, 1), (1, 2), (0, 1, 2)), (1.0,) * 3, 5_000)
+
+
+def rows_of(n, seed):
+    """Three columns that depend on one another, the third on both others together."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 3, n)
+    b = np.where(rng.random(n) < 0.7, a, rng.integers(0, 4, n))
+    c = np.where(rng.random(n) < 0.8, (a + b) % 2, rng.integers(0, 2, n))
+    return [a, b, c]
+
+
+def answers(n=5_000, sigma=10.0, columns=10.0, cliques=((0, 1), (1, 2), (0, 2), (0, 1, 2))):
+    rng = np.random.default_rng(1)
+    tables = counts(rows_of(n, 0), SHAPE, [(0,), (1,), (2,), *cliques])
+    found = [(0,), (1,), (2,), *cliques]
+    noise = [columns if len(clique) == 1 else sigma for clique in found]
+    return tuple(
+        Measured(c, t + np.rint(rng.normal(0, s, t.shape)).astype(np.int64), s)
+        for c, t, s in zip(found, tables, noise, strict=True)
+    )
+
+
+def test_the_network_learns_what_was_released():
+    player = GeneratorPlayer(1, batch=200, latent=16, width=32, steps=400)
+    state = player.respond(PROBLEM, player.start(PROBLEM), answers(), np.random.default_rng(0))
+    view = player.view(PROBLEM, state)
+    model = player.finish(PROBLEM, state)
+    (exact,) = counts(rows_of(5_000, 0), SHAPE, [(0, 1, 2)])
+    truth = exact / exact.sum()
+    apart = np.multiply.outer(
+        np.multiply.outer(truth.sum((1, 2)), truth.sum((0, 2))), truth.sum((0, 1))
+    )
+    far = np.abs(apart - truth).sum() / 2
+    assert far > 0.25
+    for made in (view, model):
+        assert np.abs(made.marginal((0, 1, 2)) - truth).sum() / 2 < far / 5
+    sampled = counts(model.sample(5_000, np.random.default_rng(2)), SHAPE, [(0, 1, 2)])[0] / 5_000
+    assert np.abs(sampled - truth).sum() / 2 < far / 5
+
+
+def test_marginals_of_a_mixture_are_exact_and_records_follow_it():
+    rng = np.random.default_rng(0)
+    heads = tuple(rng.dirichlet(np.ones(size), 6) for size in SHAPE)
+    view = Products(heads)
+    table = np.einsum("zi,zj,zk->ijk", *heads) / 6
+    np.testing.assert_allclose(view.marginal((0, 1, 2)), table, atol=1e-12)
+    np.testing.assert_allclose(view.marginal((0, 2)), table.sum(axis=1), atol=1e-12)
+    codes = listed(list(heads), 2_000, rng)
+    for i, head in enumerate(heads):  # systematic: every product is within one record of its shares
+        for b in range(6):
+            seen = np.bincount(codes[i][b * 2_000 : (b + 1) * 2_000], minlength=SHAPE[i])
+            assert np.abs(seen - 2_000 * head[b]).max() <= 1
+    (found,) = counts(list(codes), SHAPE, [(0, 1, 2)])
+    assert np.abs(found / found.sum() - table).sum() / 2 < 0.02
+
+
+def test_plans_cost_at_most_rho_with_and_without_rounds():
+    for rounds in (0, 1, 3):
+        made = GEM(rounds=rounds, picks=5)
+        design = tiny_design((2, 3, 2, 4), rows=1_000, order=3)
+        plan = Plan(made.charges(design, Fraction(1, 10)))
+        assert accounting.total_rho(plan) <= Fraction(1, 10)
+        query, _ = made.players(design, plan)
+        assert query.rounds == 2 + rounds
+
+
+def test_settings_out_of_range_name_themselves():
+    design = tiny_design((2, 3), rows=100)
+    for name, value in {"rounds": -1, "batch": 0, "steps": 0, "width": 1.5, "picks": 0}.items():
+        with pytest.raises(InputError, match=rf"method = gem: {name} = {value} must be"):
+            GEM(**{name: value}).check(design)
+    for name, value in {"rate": 0, "megabytes": -1}.items():
+        with pytest.raises(InputError, match=f"{name} = {value}"):
+            GEM(**{name: value}).check(design)
+
+
+def test_what_does_not_fit_memory_is_said_with_its_size_and_what_to_lower():
+    design = tiny_design((4_000, 3_000, 2), rows=10_000)
+    with pytest.raises(InputError) as refused:
+        GEM(batch=200_000).check(design)
+    said = str(refused.value)
+    assert "MB, above megabytes = 4,000" in said
+    assert "lower batch or width" in said
+    assert "at position 0 (4,000 values)" in said
+    GEM(batch=100).check(tiny_design((400, 300, 2), rows=10_000))
+
+
+def game(rate, progress=None):
+    design = tiny_design(SHAPE, rows=200, order=3)
+    made = GEM(**SMALL, rate=rate)
+    plan = Plan(made.charges(design, Fraction(1, 4)))
+    charges = StrictCharges(plan)
+    table = tuple(zip(*(c.tolist() for c in rows_of(200, 3)), strict=True))
+    curator = Curator(TinyCounts(SHAPE, table), charges, design.relation, SeededNoise(0), 200)
+    query, data = made.players(design, plan)
+    told = progress if progress is not None else (lambda *_: None)
+    model = play(design.problem(200), query, data, curator, np.random.default_rng(0), told)
+    return model, [purpose for purpose, _ in charges.charged]
+
+
+def test_divergence_keeps_the_last_good_state_and_asks_nothing_more():
+    with pytest.warns(RuntimeWarning, match="training diverged in round 2 after 0 steps with rate"):
+        model, charged = game(1e30)
+    assert charged == ["columns", "pairs"]
+    for clique in ((0,), (1,), (0, 1, 2)):
+        assert np.isfinite(model.marginal(clique)).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, charged = game(0.01)
+    assert charged == ["columns", "pairs", "select the worst", "measure the worst"]
+
+
+def test_progress_tells_rounds_and_the_loss_on_released_tables():
+    told = []
+    game(0.01, lambda *step: told.append(step))
+    trained = [step for step in told if step[0].startswith("training")]
+    assert {stage.split(",")[0] for stage, _, _ in trained} == {
+        "training on round 2", "training on round 3",
+    }  # fmt: skip
+    assert all("loss" in stage and done <= total for stage, done, total in trained)
+
+
+# --- public rows --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_public_rows_are_where_the_network_starts():
+    """With noise that hides everything, the public rows' dependence is what is believed."""
+    public = tuple(rows_of(4_000, 5))
+    hidden = answers(sigma=3_000.0, cliques=((0, 1), (1, 2), (0, 2)))
+    (exact,) = counts(rows_of(5_000, 0), SHAPE, [(0, 1)])
+    errors = []
+    for rows in (None, public):
+        player = GeneratorPlayer(1, batch=100, latent=8, width=16, steps=200, public=rows)
+        state = player.respond(PROBLEM, player.start(PROBLEM), hidden, np.random.default_rng(0))
+        table = player.view(PROBLEM, state).marginal((0, 1))
+        given = table / table.sum(axis=1, keepdims=True)
+        errors.append(np.abs(given - exact / exact.sum(axis=1, keepdims=True)).sum() / 6)
+    assert errors[1] < 0.6 * errors[0]

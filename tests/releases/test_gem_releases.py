@@ -1,0 +1,76 @@
+"""Releases by GEM: certified, loadable without networks, warm from public rows; refusals are free."""
+
+import json
+
+import pytest
+
+import understudy as us
+from understudy.errors import InputError
+from understudy.game.methods import GEM, Independent
+from understudy.releases.warm import warmed
+
+from .conftest import people
+
+SMALL = {"batch": 16, "width": 8, "latent": 4, "steps": 50, "picks": 2}
+
+
+def test_refusals_are_free(schema, tmp_path):
+    with us.Ledger(tmp_path / "l.db") as ledger:
+        ledger.open_dataset("t", us.Budget.of(1, "1e-8"))
+        for parameters in ({"megabytes": 0.001}, {"batch": 0}, {"nonsense": 1}):
+            with pytest.raises(InputError, match="gem"):
+                us.release(
+                    people(100), schema, epsilon=1, method="gem", parameters=parameters,
+                    ledger=ledger, dataset="t",
+                )  # fmt: skip
+        assert ledger.spent("t").epsilon == 0
+        assert [e.kind for e in ledger.entries("t")] == ["open"]
+
+
+def test_a_release_loads_and_samples_and_is_certified(schema, tmp_path):
+    made = us.GEM(epsilon=2, workload="marginals:2", **SMALL).fit(people(400), schema, key=1)
+    assert made.release.certificate.bound > 0
+    made.save(tmp_path / "r")
+    us.verify(tmp_path / "r").require()
+    assert us.GEM.load(tmp_path / "r").sample(50, key=1).num_rows == 50
+
+
+def test_public_rows_are_named_in_the_plan_by_number_and_digest(schema):
+    plain, warm, other = (
+        us.prepare(schema, epsilon=1, method=made).method.describe()
+        for made in (
+            GEM(),
+            warmed("gem", None, people(100), schema),
+            warmed("gem", {"steps": 1000}, people(100, key=1), schema),
+        )
+    )
+    assert "public" not in plain
+    assert json.loads(json.dumps(warm))["public"]["rows"] == 100
+    assert warm["public"]["digest"] != other["public"]["digest"]
+
+
+def test_a_public_table_of_another_schema_is_refused_for_free(schema, tmp_path):
+    good = people(50)
+    bad = {
+        r"public: .*lacks 'visits'.*must have the schema of the private one": good.drop(["visits"]),
+        r"public: column 'sex' has 50 values outside its domain": good.set_column(
+            good.schema.get_field_index("sex"), "sex", [["unknown"] * 50]
+        ),
+        r"public: column 'age' .*cannot be read as": good.set_column(
+            good.schema.get_field_index("age"), "age", [["old"] * 50]
+        ),
+        r"public: the table has no rows": good.slice(0, 0),
+    }
+    with us.Ledger(tmp_path / "l.db") as ledger:
+        ledger.open_dataset("t", us.Budget.of(1, "1e-8"))
+        for message, table in bad.items():
+            with pytest.raises(InputError, match=message):
+                us.release(
+                    good, schema, epsilon=1, method="gem", public=table, ledger=ledger, dataset="t"
+                )
+        with pytest.raises(InputError, match=r"public: method = independent .*use method = gem"):
+            us.release(
+                good, schema, epsilon=1, method=Independent(), public=good, ledger=ledger,
+                dataset="t",
+            )  # fmt: skip
+        assert [e.kind for e in ledger.entries("t")] == ["open"]
