@@ -40,6 +40,7 @@ ONLY = {
     "optax": ("nets",),
     "duckdb": ("source",),
     "ortools": ("oracles.exact",),
+    "sklearn": ("learn",),
 }
 
 PICKLES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
@@ -268,7 +269,7 @@ def test_the_checker_lets_good_sources_pass(module, source, package):
 
 HEAVY = (
     "opendp", "dp_accounting", "jax", "mbi", "duckdb", "pyarrow", "pandas", "polars", "scipy", "numba",
-    "ortools",
+    "ortools", "sklearn",
 )  # fmt: skip
 
 

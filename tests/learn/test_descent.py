@@ -134,6 +134,36 @@ def test_the_order_of_rows_does_not_matter():
     assert np.array_equal(one, two)
 
 
+@pytest.mark.parametrize("loss", [Squared(2.0), Logistic(), Softmax(3)], ids=str)
+def test_a_row_adds_the_same_integers_whatever_the_others_are(loss):
+    """Sums over a table are those without a row plus those of the row, to the unit."""
+    rng = np.random.default_rng(5)
+    rows, y = rng.uniform(-1, 1, (257, 9)), rng.integers(loss.outputs + 1, size=257)
+    width = 9 * loss.outputs
+    plans = (
+        gaussian_plan(width, clip=0.4, loss=loss),
+        Plan((Charge(PICK, Selection(1.0, UNIT)),)),
+    )
+    weights = Weights(rng.integers(-(2**30), 2**30, (loss.outputs, 9)), 2.0**-28)
+
+    def sums(part, plan):
+        noise = StillNoise()
+        descent = descent_of(rows[part], y[part], plan, loss=loss, noise=noise)
+        if GRADIENT in plan:
+            descent.gradient(GRADIENT, weights)
+        else:
+            descent.vertex(PICK, weights)
+        return noise.asked[0][1].reshape(-1)
+
+    everyone = np.arange(257)
+    for plan in plans:
+        for i in (0, 1, 100, 255, 256):
+            others = np.delete(everyone, i)
+            np.testing.assert_array_equal(
+                sums(everyone, plan), sums(others, plan) + sums(np.array([i]), plan)
+            )
+
+
 # --- exact privacy ------------------------------------------------------------------------------
 
 
