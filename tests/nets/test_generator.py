@@ -18,7 +18,7 @@ def made():
 
 def test_heads_are_distributions_in_column_order(made):
     generator, params = made
-    p = generator.probabilities(params, generator.latents(jax.random.key(1), 7))
+    p = jax.jit(generator.probabilities)(params, generator.latents(jax.random.key(1), 7))
     assert p.shape == (7, sum(SHAPE))
     assert p.dtype == jnp.float32
     assert [part.shape[-1] for part in generator.split(p)] == list(SHAPE)
@@ -41,8 +41,8 @@ def test_heads_start_at_given_shares(made):
 
 def test_codes_follow_the_heads(made):
     generator, params = made
-    z = jnp.repeat(generator.latents(jax.random.key(2), 1), 20_000, axis=0)
-    codes = generator.codes(params, z, jax.random.key(3))
+    z = jnp.tile(generator.latents(jax.random.key(2), 1), (20_000, 1))
+    codes = jax.jit(generator.codes)(params, z, jax.random.key(3))
     assert codes.dtype == jnp.int32
     seen = one_hot(SHAPE, codes).mean(axis=0)
     np.testing.assert_allclose(seen, generator.probabilities(params, z[:1])[0], atol=0.02)
@@ -51,9 +51,9 @@ def test_codes_follow_the_heads(made):
 def test_relaxed_records_become_hard_as_the_temperature_falls(made):
     generator, params = made
     z, key = generator.latents(jax.random.key(4), 200), jax.random.key(5)
-    hard = one_hot(SHAPE, generator.codes(params, z, key))
-    soft = generator.relaxed(params, z, key, temperature=1e-3)
-    warm = generator.relaxed(params, z, key, temperature=5.0)
+    hard = one_hot(SHAPE, jax.jit(generator.codes)(params, z, key))
+    relaxed = jax.jit(generator.relaxed)
+    soft, warm = (relaxed(params, z, key, temperature=t) for t in (1e-3, 5.0))
     assert jnp.abs(hard - soft).mean() < 0.01 < jnp.abs(hard - warm).mean()
     for part in generator.split(warm):
         np.testing.assert_allclose(part.sum(axis=-1), 1.0, rtol=1e-5)
@@ -71,4 +71,4 @@ def test_gradients_reach_every_parameter_through_both_readings(made):
         return (generator.relaxed(p, z, key, temperature=0.5).mean(axis=0) * target).sum()
 
     for loss in (exact, relaxed):
-        assert all(jnp.abs(g).sum() > 0 for g in jax.tree.leaves(jax.grad(loss)(params)))
+        assert all(jnp.abs(g).sum() > 0 for g in jax.tree.leaves(jax.jit(jax.grad(loss))(params)))
