@@ -122,7 +122,7 @@ def test_without_noise_it_is_projected_descent_with_adapted_steps():
     for t in range(steps):
         g = loss.residuals(rows @ w.T, targets).T @ rows / len(rows)
         m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g**2
-        step = 0.1 * (1 - t / steps) * (m / (1 - 0.9 ** (t + 1)))
+        step = 0.5 * radius / 40 * (1 - t / steps) * (m / (1 - 0.9 ** (t + 1)))
         size = np.sqrt(v / (1 - 0.99 ** (t + 1)))
         w = project(w - step / size, radius, size)
         kept.append(w)

@@ -6,7 +6,7 @@ on a real one), never from the rows of a fit.
 * `frank-wolfe`: the bound (2Δ/ε0)·ln K + 2·L1·diam²/(T+2) with ε0 = √(8ρ/T) is least at
   T = (8·r·L1·n·√(8ρ)/(c·L0·ln K))^{2/3}. Its curvature is that of the worst rows, far above what rows
   show: a tenth of those steps is taken. All rows at every step.
-* `sgd`: 400 steps on a tenth of the rows each, norm 1.
+* `sgd`: 400 steps on a tenth of the rows each, norm 2.
 * radius of the L1 ball: it bounds the bias of Frank-Wolfe's steps, which shorter ones keep small, and
   hardly binds the noisy gradients.
 """
@@ -28,7 +28,7 @@ __all__ = ["Rule", "positive", "radius_for", "rule_for"]
 _SOLVERS = ("frank-wolfe", "sgd")
 _MOST_STEPS = 100_000
 _FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 10, 2_000, 0.1
-_STEPS, _RATE, _CLIP = 400, 0.1, 1.0
+_STEPS, _RATE, _CLIP = 400, 0.1, 2.0
 _RADIUS = {
     ("frank-wolfe", "classes"): 30.0,
     ("frank-wolfe", "numbers"): 2.0,
