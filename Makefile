@@ -38,15 +38,15 @@ demo: $(VENV)/.base
 	@$(BIN)/understudy demo $(DEMO)
 
 test: $(VENV)/.dev
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff check src tests bench tools
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 test-all: lint
 	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench tools
+	$(BIN)/ruff format --check src tests bench tools
 	$(BIN)/pyright
 
 bench: $(VENV)/.dev

@@ -1,10 +1,13 @@
 """docs/bundle.md is enough to write a verifier: one written from it agrees with ours."""
 
+import ast
 import contextlib
 import json
 import math
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import NormalDist
@@ -15,7 +18,8 @@ import pyarrow.parquet
 import pytest
 
 import understudy
-from tests.docs import stranger
+from tests.tools import both
+from tools import verify_release as stranger
 from understudy import demo
 
 FEW = """
@@ -68,6 +72,7 @@ RELEASES: dict[str, dict[str, Any]] = {
         "variations": True,
         "delta": "1e-6",
     },
+    "the default": {"epsilon": "0.7", "parameters": {"records": 2000}},
     "mwem": {"method": "mwem", "parameters": {"rounds": 3}, "epsilon": "0.3"},
     "mwem, public, variations": {
         "method": "mwem",
@@ -417,3 +422,52 @@ def test_rows_that_are_not_legal(plain: Path, tmp_path: Path, how: str):
         "type": lambda: with_(count, [1] * rows, pa.int16()),
     }[how]()
     refused(replace_file(plain, tmp_path, "synthetic.parquet", parquet(wrong)), 9)
+
+
+# --- the program, and its promise to be on its own ----------------------------------------------
+
+
+PROGRAM = Path(stranger.__file__)
+
+
+def program(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-I", PROGRAM, *map(str, arguments)],
+        capture_output=True, text=True, check=False, encoding="utf-8",
+    )  # fmt: skip
+
+
+def test_the_program_says_what_it_found(plain: Path, tmp_path: Path):
+    fine = program(plain)
+    assert fine.returncode == 0
+    assert f"{plain}: holds" in fine.stdout
+    assert json.loads((plain / "release.json").read_bytes())["digest"] in fine.stdout
+    broken = copy(plain, tmp_path)
+    (broken / "schema.toml").write_bytes(b"")
+    both = program(plain, broken)
+    assert both.returncode == 1
+    assert f"{broken}: refused" in both.stdout
+    assert "check 3: schema.toml was changed" in both.stdout
+    assert program().returncode == 2
+
+
+def test_it_imports_nothing_of_understudy():
+    tree = ast.parse(PROGRAM.read_text(encoding="utf-8"))
+    found = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names] if isinstance(node, ast.Import)
+            else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        )
+    }  # fmt: skip
+    assert found - set(sys.stdlib_module_names) == {"numpy", "pyarrow"}
+
+
+def test_a_disagreement_would_be_noticed(plain: Path, tmp_path: Path, monkeypatch):
+    """The watch over all tests can fail."""
+    monkeypatch.setattr(stranger, "CHECKS", ())
+    broken = copy(plain, tmp_path)
+    (broken / "schema.toml").write_bytes(b"")
+    with pytest.raises(AssertionError, match="the verifiers disagree"):
+        both.require_agreement(broken)

@@ -1,8 +1,16 @@
-"""A second verifier, written from docs/bundle.md alone: it imports nothing of understudy.
+#!/usr/bin/env python3
+"""Check a release of understudy without understudy: a second verifier, written from docs/bundle.md.
 
-`verify(folder)` carries out checks 1 to 9 of that page and returns what is wrong, [] if nothing is.
-Privacy is recomputed by three accountants of its own: pure ε, zCDP, and the privacy loss
-distribution of the plan, convolved with NumPy's FFT.
+    python verify_release.py FOLDER [FOLDER ...]
+
+One file; it needs Python 3.11, NumPy and pyarrow, and imports nothing of understudy. `verify(folder)`
+carries out checks 1 to 9 of that page and returns what is wrong, [] if nothing is. Privacy is
+recomputed by three accountants of its own: pure ε, zCDP, and the privacy loss distribution of the
+plan, convolved with NumPy's FFT. As a program it prints what it found and exits with 1 if a release is
+refused.
+
+Whether a release is the one that its custodian published, no program can tell from the folder alone:
+compare the digest that is printed with the published one.
 """
 
 import datetime
@@ -10,10 +18,12 @@ import hashlib
 import io
 import json
 import math
+import sys
 import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
@@ -29,6 +39,7 @@ CLOSE = 1e-9  # floats are recomputed in other orders; nothing that matters is t
 BAD = (
     ArithmeticError,
     AttributeError,
+    EOFError,
     LookupError,
     OSError,
     TypeError,
@@ -233,9 +244,39 @@ def check_privacy(b: Bundle) -> Iterator[str]:
     if not (promised > 0 and 0 <= delta < 1):
         yield "the promise is none"
         return
+    if b.promise["words"] != in_words(b.promise):
+        yield f"the promise is {in_words(b.promise)!r}; it is stated otherwise"
     found = epsilon(b.plan, float(delta))
     if not found <= float(promised) * (1 + CLOSE):
         yield f"the plan costs ε = {found:.6g} at δ = {float(delta):g}, promised is {promised}"
+
+
+def in_words(promise: dict[str, Any]) -> str:
+    n = promise["rows_public"]
+    if promise["relation"] == "replace":
+        relation = f"one row replaced by another; the number of rows ({n}) is public"
+    elif n is None:
+        relation = "one row added or removed; the number of rows is private"
+    else:
+        relation = f"one row added or removed; shares are taken of the public number {n}, "
+        relation += "which does not move"
+    delta = float(exact(promise["delta"]))
+    told = decimal(exact(promise["epsilon"]))
+    return f"(ε = {told}, δ = {delta:g})-differential privacy per row ({relation})"
+
+
+def decimal(value: Fraction) -> str:
+    """The exact decimal, or p/q if there is none."""
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1:
+        return f"{value.numerator}/{value.denominator}"
+    context = Context(prec=10 + 2 * max(map(int.bit_length, value.as_integer_ratio())))
+    number = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
+    text = format(number, "f")
+    return text if len(text) <= 24 else str(number)
 
 
 def epsilon(plan: list[dict[str, Any]], delta: float) -> float:
@@ -576,12 +617,21 @@ def in_domain(value: Any, column: dict[str, Any], type_: pa.DataType) -> bool:
 def model_problems(b: Bundle) -> Iterator[str]:
     model = json.loads((b.folder / "model.json").read_bytes(), parse_constant=_no_constant)
     shape = [cells(column) for column in modelled(b)]
-    if model["kind"] not in ("decomposable", "empirical") or model["shape"] != shape:
+    kinds = ("decomposable", "empirical", "weighted")
+    if model["kind"] not in kinds or model["shape"] != shape:
         yield f"the model is {model['kind']!r} of shape {model['shape']}, the schema's is {shape}"
     with np.load(io.BytesIO((b.folder / "model.npz").read_bytes()), allow_pickle=False) as arrays:
-        if model["kind"] == "empirical":
-            if sorted(arrays) != sorted(f"column_{i}" for i in range(len(shape))):
+        if model["kind"] != "decomposable":
+            weighted = model["kind"] == "weighted"
+            wanted = [*(f"column_{i}" for i in range(len(shape))), *["weights"] * weighted]
+            if sorted(arrays) != sorted(wanted):
                 yield f"the model's columns are {sorted(arrays)}"
+            if weighted:
+                weights = arrays["weights"]
+                if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+                    yield "the model's weights are none"
+                if any(i not in range(len(shape)) for clique in model["cliques"] for i in clique):
+                    yield "a marginal of the model leaves its columns"
             if len({arrays[name].shape for name in arrays}) != 1:
                 yield "the model's columns differ in length"
             for i, size in enumerate(shape):
@@ -610,3 +660,33 @@ CHECKS: tuple[Callable[[Bundle], Iterator[str]], ...] = (
     check_certificate,
     check_rows,
 )
+
+
+def main(folders: list[str]) -> int:
+    """Verify every folder; 0 if all of them hold, 1 if one does not, 2 if none was named."""
+    if not folders:
+        print("usage: verify_release.py FOLDER [FOLDER ...]", file=sys.stderr)
+        return 2
+    code = 0
+    for folder in folders:
+        problems = verify(folder)
+        if problems:
+            code = 1
+            print(f"{folder}: refused")
+            for problem in problems:
+                print(f"  {problem}")
+        else:
+            bundle = Bundle(Path(folder))
+            found = epsilon(bundle.plan, float(exact(bundle.promise["delta"])))
+            print(f"{folder}: holds")
+            print(
+                f"  (ε, δ) = ({bundle.promise['epsilon']}, {bundle.promise['delta']}) promised, "
+                f"the plan costs ε = {found:.6g}"
+            )
+            print(f"  {bundle.certificate['words']}")
+            print(f"  digest {bundle.manifest['digest']}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,43 @@
+"""Both verifiers look at every release that a test saves or verifies, damaged or not, and agree."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from tools import verify_release as stranger
+from understudy.errors import BundleError
+from understudy.releases import bundle
+from understudy.releases import verify as ours
+
+_verify, _save = ours.verify, bundle.save
+
+
+def require_agreement(folder: Path) -> None:
+    """They accept both, or refuse both."""
+    problems = stranger.verify(folder)
+    try:
+        found = _verify(folder)
+        refusals = [f"{check.name}: {check.detail}" for check in found.checks if not check.passed]
+    except BundleError as error:
+        refusals = [str(error)]
+    assert bool(problems) == bool(refusals), (
+        f"the verifiers disagree on {folder}: ours says {refusals}, the other {problems}"
+    )
+
+
+def install() -> None:
+    """Before any test module is imported, so that all of them get the watched functions."""
+
+    @functools.wraps(_verify)
+    def verify(path: Any, **options: Any) -> Any:
+        if Path(path).is_dir():
+            require_agreement(Path(path))
+        return _verify(path, **options)
+
+    @functools.wraps(_save)
+    def save(release: Any, path: Path) -> Path:
+        saved = _save(release, path)
+        require_agreement(saved)
+        return saved
+
+    ours.verify, bundle.save = verify, save
