@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _MOST = 700.0  # e^ε must stay a float
-_QUADRATURE = 4000
+_QUADRATURE = 1000
 
 
 def many_runs_lower_bound(

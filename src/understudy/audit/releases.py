@@ -24,8 +24,11 @@ from understudy.audit.runs import Progress, Runs, collect, fingerprint
 from understudy.errors import InputError
 from understudy.game.methods import METHODS
 from understudy.players.base import Clique, Model
+from understudy.privacy.cost import Laplace
 from understudy.privacy.relation import Relation
+from understudy.queries import count
 from understudy.releases import Release, prepare, release
+from understudy.releases.certificate import WORST
 from understudy.schema import Schema
 
 __all__ = [
@@ -34,7 +37,10 @@ __all__ = [
     "Releasing",
     "Seen",
     "audit_release",
+    "encoded",
+    "judged",
     "outliers",
+    "plant",
     "releasing_like",
 ]
 
@@ -53,6 +59,8 @@ class Seen:
     model: Model | None
     sides: Floats
     """Side outputs: numbers that stand in the release beside its rows."""
+    worst: float | None = None
+    """The published worst error, in rows, before its margin."""
 
 
 class Pipeline(Protocol):
@@ -97,7 +105,14 @@ class Releasing:
         stated = made.certificate
         sides = [made.rows.num_rows, made.rows_estimate, stated.worst, stated.rows_measured or 0]
         sides += stated.variations_measured or ()
-        return Seen(encoded(self.schema, made.rows), made.model, np.array(sides, dtype=float))
+        charged = made.plan[WORST].event
+        assert isinstance(charged, Laplace)
+        return Seen(
+            encoded(self.schema, made.rows),
+            made.model,
+            np.array(sides, dtype=float),
+            stated.worst / charged.l1,
+        )
 
 
 def encoded(schema: Schema, table: Any) -> Codes:
@@ -171,6 +186,8 @@ class Planted:
         )
         if seen.model is not None:
             found["score likelihood"] = scores.likelihood(self.canaries, seen.model, self.cliques)
+        if seen.worst is not None:
+            found["score certificate"] = self._fits_with(seen.rows, seen.worst)
         found["features"] = self._features(seen)
         return found
 
@@ -187,6 +204,28 @@ class Planted:
                 columns.append(len(seen.rows) * table[tuple(self.canaries[:, c] for c in clique)])
         sides = np.broadcast_to(seen.sides, (len(self.canaries), len(seen.sides)))
         return np.column_stack([*columns, sides])
+
+    def _fits_with(self, rows: Codes, worst: float) -> Floats:
+        """(w − w₀)² − (w − w₁)²: whether the published worst error w is rather that of the background
+        with the canary, w₁, than that of the background alone, w₀."""
+        found = np.empty(len(self.canaries))
+        alone = self._worst(self.background, rows)
+        for at, canary in enumerate(self.canaries):
+            with_ = self._worst(np.vstack([self.background, canary]), rows)
+            found[at] = (worst - alone) ** 2 - (worst - with_) ** 2
+        return found
+
+    def _worst(self, table: Codes, rows: Codes) -> float:
+        share = len(table) / len(rows)
+        return max(
+            float(
+                np.abs(
+                    count(list(table.T), self.shape, clique)
+                    - share * count(list(rows.T), self.shape, clique)
+                ).max()
+            )
+            for clique in self.cliques
+        )
 
 
 def outliers(
@@ -264,11 +303,17 @@ def audit_release(
         InputError: The audit could show nothing, whatever came out.
     """
     judge.require_power(runs, len(design.canaries), claim)
-    parts = judge.Parts.of(runs)
     kept = Runs(folder, design.describe())
     collect(design, kept, runs, workers, progress)
-    found = kept.read(runs)
+    return judged(design, kept.read(runs), claim, rows_used)
+
+
+def judged(
+    design: Planted, found: Mapping[str, NDArray[Any]], claim: judge.Claim, rows_used: str
+) -> Audit:
+    """Attack runs that are done, stacked by name, and judge the claim."""
     inside = found["inside"]
+    parts = judge.Parts.of(len(inside))
     attacks: dict[str, Floats] = {
         name.removeprefix("score "): found[name] for name in found if name.startswith("score ")
     }
@@ -279,7 +324,7 @@ def audit_release(
         what="release",
         design=design.describe(),
         rows_used=rows_used,
-        runs=runs,
+        runs=len(inside),
         canaries=len(design.canaries),
         attacks=tuple(
             judge.measure(name, each[parts.judge], inside[parts.judge], rng)
