@@ -34,8 +34,9 @@ _LEAST, _MOST, _PER_ROW = 20_000, 400_000, 8
 """Records of the final model: so many for a row, within bounds."""
 _MIX = 0.05
 """Share of independence in other priors: their empty cells are not certain."""
-_FIRST = 0.7
-"""Share of the steps that a round takes while others are to come."""
+_LATER, _SLOWER = 0.7, 3.0
+"""A network that was trained before takes this share of the steps, at a rate so much lower: a high rate
+would throw it off what it knows."""
 _SPREAD = 0.3
 """Weight of the pull towards independent columns."""
 _SLICE = 30_000_000
@@ -87,9 +88,9 @@ class State:
 class GeneratorPlayer:
     """Trains `batch` latents and a network of `blocks` × `width` on all released tables.
 
-    `rounds` is how many rounds the game has; the last one trains longest. `public`, one code array per
-    column, are rows that anybody may know: training starts there, and where noise hides a table, their
-    table is believed instead of independence.
+    `rounds` is how many rounds the game has; the first training is the longest. `public`, one code
+    array per column, are rows that anybody may know: training starts there, and where noise hides a
+    table, their table is believed instead of independence.
     """
 
     rounds: int
@@ -97,7 +98,7 @@ class GeneratorPlayer:
     latent: int = 64
     width: int = 128
     blocks: int = 1
-    steps: int = 1000
+    steps: int = 1200
     rate: float = 0.03
     memory: float = 2e9
     public: tuple[Codes, ...] | None = field(default=None, repr=False)
@@ -160,19 +161,18 @@ class GeneratorPlayer:
         prior = self._prior(problem, state)
         columns, found = beliefs(problem.shape, state.measured, rows, prior)
         shares = [column / column.sum() for column in columns]
-        mixture = state.mixture
+        mixture, fresh = state.mixture, state.mixture is None and self.public is None
         if mixture is None:
             net = Generator(problem.shape, self.latent, self.width, self.blocks)
             mixture = start(net, self.batch, key, shares)
             if self.public is not None:
                 told = self._told(problem, found, shares)
-                effort = self._effort(last=False)
+                effort = self._effort(fresh=True)
                 mixture = train(mixture, shares, told, effort, self._report("public rows")).mixture
         if state.diverged:
             return replace(state, mixture=mixture)
-        last = state.round >= self.rounds
         evidence = [_evidence(belief, rows) for belief in found]
-        effort = self._effort(last)
+        effort = self._effort(fresh)
         done = train(mixture, shares, evidence, effort, self._report(f"round {state.round}"))
         if done.diverged:
             warnings.warn(
@@ -184,14 +184,14 @@ class GeneratorPlayer:
             )
         return replace(state, mixture=done.mixture, diverged=done.diverged)
 
-    def _effort(self, last: bool) -> Effort:
+    def _effort(self, fresh: bool) -> Effort:
         from understudy.nets.training import Effort
 
-        steps = self.steps if last else max(1, round(_FIRST * self.steps))
-        spread = (
-            _SPREAD if self.public is None else _SPREAD / 10
-        )  # public rows are expected instead
-        return Effort(steps, self.rate, spread, self.memory)
+        steps = self.steps if fresh else max(1, round(_LATER * self.steps))
+        rate = self.rate if fresh else self.rate / _SLOWER
+        # Public rows are expected instead of independent columns.
+        spread = _SPREAD if self.public is None else _SPREAD / 10
+        return Effort(steps, rate, spread, self.memory)
 
     def _report(self, what: str) -> Callable[[int, int, float], None] | None:
         progress = self.progress
