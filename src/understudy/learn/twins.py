@@ -50,7 +50,8 @@ def minimise(
     if np.abs(free).sum() <= radius:
         return free.reshape(shape)
     weights = ahead = project(free, radius)
-    smooth = loss.smooth * float(np.linalg.norm(features.T @ features / n, 2))
+    narrow = features if features.shape[1] <= n else features.T  # the same largest singular value
+    smooth = loss.smooth * float(np.linalg.norm(narrow.T @ narrow / n, 2))
     momentum, best = 1.0, np.inf
     for _ in range(_STEPS):
         _, slope = value_and_gradient(ahead)
