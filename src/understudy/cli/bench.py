@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli import peers, querygan, shell, words
+from understudy.cli import mia, peers, querygan, shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 
 app.command("peers")(peers.peers)
+app.command("mia")(mia.mia)
 app.command("querygan")(querygan.querygan)
 
 _DATA = "Tables (integers from 0 in a CSV file, and a JSON file of sizes)"
