@@ -98,6 +98,12 @@ def test_settings_out_of_range_name_themselves():
             GEM(**{name: value}).check(design)
 
 
+@pytest.mark.parametrize("public", ["rows.csv", (), (np.array([0, 9]), np.array([0, 1]))])
+def test_public_rows_are_a_table_not_a_setting(public):
+    with pytest.raises(InputError, match=r"public is no setting; give a table .* --public"):
+        GEM(public=public).check(tiny_design((2, 3), rows=100))
+
+
 def test_what_does_not_fit_memory_is_said_with_its_size_and_what_to_lower():
     design = tiny_design((4_000, 3_000, 2), rows=10_000)
     with pytest.raises(InputError) as refused:

@@ -40,7 +40,7 @@ def _purpose(make: Any) -> str:
 
 
 def _parameters(method: Any) -> str:
-    fields = [field for field in dataclasses.fields(method) if field.name != "name"]
+    fields = [field for field in dataclasses.fields(method) if field.name != "name" and field.repr]
     return ", ".join(f"{f.name}={_default(getattr(method, f.name))}" for f in fields) or "–"
 
 

@@ -80,6 +80,11 @@ class GEM:
             raise InputError(
                 f"method = gem: rate = {self.rate} and megabytes = {self.megabytes} must be above 0"
             )
+        if self.public is not None and not _fits(self.public, design.shape):
+            raise InputError(
+                "method = gem: public is no setting; give a table of the same schema by the option "
+                "--public (public= in Python)"
+            )
         require_nets(self.name)
         self._check_memory(design)
 
@@ -214,6 +219,18 @@ class GEM:
             f"width, give column {design.column(widest)} ({design.shape[widest]:,} values) fewer "
             f"values, take a smaller workload, or raise megabytes"
         )
+
+
+def _fits(public: Any, shape: tuple[int, ...]) -> bool:
+    """One array of codes inside the domain per column."""
+    return (
+        isinstance(public, tuple)
+        and len(public) == len(shape)
+        and all(
+            isinstance(codes, np.ndarray) and codes.size and 0 <= codes.min() <= codes.max() < size
+            for codes, size in zip(public, shape, strict=True)
+        )
+    )
 
 
 def _cells(design: Design, clique: Clique) -> int:
