@@ -11,8 +11,8 @@ from understudy.learn import (
     PrivateLogisticRegression,
 )
 
-BOX = {"bounds": (-10.0, 10.0)}
-PRIVATE = {**BOX, "epsilon": 1e6, "neighbours": "replace", "steps": 25, "rate": 1.0}
+BOX = {"bounds": (-4.0, 4.0)}
+PRIVATE = {**BOX, "epsilon": 1e3, "neighbours": "replace", "steps": 25, "rate": 1.0}
 
 
 # What these check is that two fits agree. Fits of one private table draw noise of their own each, and
@@ -30,17 +30,20 @@ def expected(estimator):
             "check_regressor_data_not_an_array": TWO_FITS,
             "check_regressors_int": TWO_FITS,
         }
+    else:
+        forbidden |= {"check_classifier_data_not_an_array": TWO_FITS}
     return forbidden
 
 
 @parametrize_with_checks(
     [
-        PrivateLasso(target_bounds=(-300, 300), **(PRIVATE | {"steps": 60})),
+        PrivateLasso(target_bounds=(-4, 4), **(PRIVATE | {"steps": 60})),
         PrivateLogisticRegression(classes="in y", **PRIVATE),
-        NonPrivateLasso(target_bounds=(-300, 300), **BOX),
+        NonPrivateLasso(target_bounds=(-4, 4), **BOX),
         NonPrivateLogisticRegression(classes="in y", **BOX),
     ],
     expected_failed_checks=expected,
+    xfail_strict=False,  # two noises may come close by chance
 )
 def test_checks(estimator, check):
     check(estimator)
