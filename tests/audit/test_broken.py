@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from tests.audit.mechanisms import MECHANISMS, Draw
 from tests.audit.tables import SCHEMA, Histogram, Leaking, lonely, planted
-
 from understudy.audit import judge
 from understudy.audit.releases import Releasing, audit_release, judged
 

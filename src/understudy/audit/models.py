@@ -135,14 +135,17 @@ def probabilities(model: Any, rows: Floats) -> Floats:
 
 
 def corners(known: Examples, count: int, key: int) -> Examples:
-    """Planted canaries: every feature at its least or largest known value, the label by lot."""
+    """Planted canaries, no two alike: every feature at its least or largest known value, and the
+    label by lot. Where there are fewer corners than canaries, the others lie anywhere in the box."""
     if count < 1:
         raise InputError(f"canaries = {count} must be at least 1")
     rng = np.random.default_rng([key, 1 << 32])
     low, high = known.features.min(axis=0), known.features.max(axis=0)
-    up = rng.random((count, known.features.shape[1])) < 0.5
+    up = rng.random((2 * count, len(low))) < 0.5
+    drawn = rng.permutation(np.unique(np.where(up, high, low), axis=0))[:count]
+    inner = rng.uniform(low, high, (count - len(drawn), len(low)))
     labels = rng.choice(np.unique(known.labels), count)
-    return Examples(np.where(up, high, low), labels.astype(np.int64), known.names)
+    return Examples(np.vstack([drawn, inner]), labels.astype(np.int64), known.names)
 
 
 def audit_model(

@@ -1,0 +1,48 @@
+"""Every method of the registry is attacked at a fixed budget; none may be refuted."""
+
+from typing import Any
+
+import pytest
+
+from tests.audit.tables import SCHEMA, background
+from understudy.audit import judge
+from understudy.audit.releases import Releasing, audit_release, plant
+from understudy.game.methods import METHODS
+
+# As little work as a method can do; it is the privacy that is looked at.
+SMALL: dict[str, dict[str, Any]] = {
+    "aim": {"rounds": 4, "iterations": 50},
+    "dqrs": {"rounds": 10, "samples": 20},
+    "dualquery": {"rounds": 10, "samples": 20},
+    "fem": {"rounds": 5, "samples": 20},
+    "frankwolfe": {"rounds": 10},
+    "gem": {"picks": 3, "steps": 10, "width": 8, "latent": 4, "batch": 50},
+    "maxent": {"records": 400},
+    "mst": {"iterations": 50},
+    "mwem": {"rounds": 3},
+    "querygan": {"rounds": 3, "steps": 5, "records": 200, "width": 8},
+    "sepfem": {"rounds": 5, "samples": 20},
+}
+RUNS, CANARIES, EPSILON, DELTA = 24, 12, 1.0, 1e-6
+BETA = 1e-3
+"""Per method, so that the suite calls a right method wrong less than once in seventy times."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_betrays_more_than_it_claims(method: str, relation: str, tmp_path):
+    choices: dict[str, Any] = {
+        "epsilon": "1", "delta": "1e-6", "workload": "marginals:2", "method": method,
+        "parameters": SMALL.get(method, {}), "neighbours": relation, "rows": 40,
+    }  # fmt: skip
+    if relation == "replace":
+        choices["rows_public"] = len(background())
+    design = plant(Releasing(SCHEMA, choices), background(), canaries=CANARIES, key=5)
+    claim = judge.Claim(EPSILON, DELTA, BETA)
+    assert judge.largest_bound(RUNS, CANARIES, claim) > 2 * EPSILON  # it could have been refuted
+    found = audit_release(design, claim, runs=RUNS, folder=tmp_path / "runs")
+    assert not found.refuted, found.verdict.words
+    assert {attack.name.removesuffix(", flipped") for attack in found.attacks} >= {
+        "distance", "density", "likelihood", "certificate", "shadow release",
+    }  # fmt: skip
