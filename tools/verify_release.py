@@ -503,6 +503,13 @@ def check_certificate(b: Bundle) -> Iterator[str]:
     words += f" ({100 * (1 - beta):g} % confidence)"
     if variations is not None:
         words += f"; total variation of every marginal ≤ {max(variations):.4f}"
+    beyond = stated.get("population")
+    if beyond is not None:
+        margin = math.sqrt(math.log(2 * count / beta) / (2 * n))
+        if not math.isclose(beyond, min(1.0, bound + margin), rel_tol=CLOSE):
+            yield f"the bound for the population is {min(1.0, bound + margin)}, stated is {beyond}"
+        words += "; against a population that the rows were drawn from independently"
+        words += f" ≤ {beyond:.4f} ({100 * (1 - 2 * beta):g} % confidence)"
     if stated["words"] != words:
         yield "its words say something else"
 
