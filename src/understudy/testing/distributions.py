@@ -14,6 +14,7 @@ from understudy.models import Measured
 from understudy.players.base import (
     Answer,
     Clique,
+    LinearCritic,
     MeasuredCell,
     Model,
     PickedQuery,
@@ -152,17 +153,31 @@ def fingerprint(value: Any) -> Any:
             return value
 
 
-def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
-    """A released table or a released cell of a legal clique."""
-    require(
-        isinstance(answer, (Measured, MeasuredCell, PickedQuery)),
-        f"answered with a {type(answer).__name__}; expected Measured, MeasuredCell or PickedQuery",
-    )
-    clique = answer.clique
+def _require_clique(clique: Clique, shape: tuple[int, ...]) -> None:
     require(
         list(clique) == sorted(set(clique)) and all(0 <= i < len(shape) for i in clique),
         f"answered for {clique}, which are not increasing positions below {len(shape)}",
     )
+
+
+def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
+    """A released table, a released cell, a query or a critic over legal cliques."""
+    require(
+        isinstance(answer, (Measured, MeasuredCell, PickedQuery, LinearCritic)),
+        f"answered with a {type(answer).__name__}; expected Measured, MeasuredCell, PickedQuery or "
+        f"LinearCritic",
+    )
+    if isinstance(answer, LinearCritic):
+        for clique, table in zip(answer.cliques, answer.tables, strict=True):
+            _require_clique(clique, shape)
+            sizes = tuple(shape[i] for i in clique)
+            require(
+                np.shape(table) == sizes and bool(np.isfinite(table).all()),
+                f"answered with a critic of {clique} that is not a finite table of shape {sizes}",
+            )
+        return
+    clique = answer.clique
+    _require_clique(clique, shape)
     sizes = tuple(shape[i] for i in clique)
     if isinstance(answer, Measured) and answer.labels is not None:
         sizes = Merged(clique, answer.labels).shape
