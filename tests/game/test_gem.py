@@ -88,6 +88,19 @@ def test_plans_cost_at_most_rho_with_and_without_rounds():
         assert query.rounds == 2 + rounds
 
 
+def test_marginals_that_would_show_noise_alone_are_never_selected():
+    shape = (100, 80, 90, 2)
+    for rows, rho, some in ((10**6, Fraction(1), True), (1_000, Fraction(1, 10**6), False)):
+        design = tiny_design(shape, rows=rows, order=3)
+        plan = Plan(GEM().charges(design, rho))
+        query, _ = GEM().players(design, plan)
+        cells = [np.prod([shape[i] for i in clique]) for clique in query.candidates]
+        assert bool(cells) == some
+        assert all(c <= min(250_000, 12 * rows / query.sigma) for c in cells)
+        assert query.rounds == 2 + some
+        assert accounting.total_rho(plan) <= rho
+
+
 def test_settings_out_of_range_name_themselves():
     design = tiny_design((2, 3), rows=100)
     for name, value in {"rounds": -1, "batch": 0, "steps": 0, "width": 1.5, "picks": 0}.items():

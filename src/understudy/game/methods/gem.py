@@ -35,8 +35,10 @@ Codes = NDArray[np.unsignedinteger[Any]]
 _PAIRS, _SELECT, _AGAIN = 0.45, 0.05, 0.40
 _LEARNABLE = 2.0
 _ROWS = 20_000
-_LARGEST = 2_000_000
-"""Cells of a marginal that may be selected: more are never measured whole."""
+_LARGEST = 250_000
+_WHOLE = 12.0
+"""A marginal may be selected if it has at most so many cells, and so many for every n/σ: beyond that a
+whole table shows noise alone, and takes the longest to train on."""
 _PENALTY = 0.5
 _ONE_WAY = "columns"
 
@@ -100,7 +102,7 @@ class GEM:
             return tuple(charges)
         pairs = Gaussian.within(part["pairs"], changes=relation.marginal_l2_squared(len(closure)))
         charges.append(Charge(Survey.PAIRS, pairs))
-        picks = self._picks(design)
+        picks = self._picks(design, rho)
         if picks:
             selection = Selection.within(
                 part["select"] / self.rounds, sensitivity=GRID * relation.marginal_l1(), k=picks
@@ -114,17 +116,18 @@ class GEM:
 
     def players(self, design: Design, plan: Plan) -> tuple[WorstAgain, GeneratorPlayer]:
         """The selection against the network."""
-        closure, picks = _pairs(design), self._picks(design)
+        closure, picks = _pairs(design), _planned_picks(plan)
         tier = Tier(_ONE_WAY, _sigma(plan, _ONE_WAY), tuple(range(len(design.shape))))
         weights = (1.0,) * len(design.shape)
         first = Survey(
             (tier,), closure, _sigma(plan, Survey.PAIRS) if closure else 1.0,
             (), 1.0, (), 1.0, 0, 1.0, weights, again=0,
         )  # fmt: skip
+        sigma = _sigma(plan, WorstAgain.AGAIN) if picks else math.inf
         query = WorstAgain(
             first,
-            _candidates(design) if picks else (),
-            _sigma(plan, WorstAgain.AGAIN) if picks else 1.0,
+            _candidates(design, sigma),
+            sigma,
             picks,
             self.rounds,
             _PENALTY,
@@ -138,7 +141,7 @@ class GEM:
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Training dominates, and compiling it."""
         noise = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
-        closure, picks = _pairs(design), self._picks(design)
+        closure, picks = _pairs(design), _planned_picks(plan)
         more = f"; the worst {self.rounds} × {picks} marginals again" if picks else ""
         steps = self.steps * (1 + 0.7 * self.rounds * bool(picks))
         work = self.batch * (2.0 * self._weights(design) + 20.0 * sum(design.shape))
@@ -166,8 +169,13 @@ class GEM:
             described["public"] = {"rows": int(self.public[0].size), "digest": digest.hexdigest()}
         return described
 
-    def _picks(self, design: Design) -> int:
-        return min(self.picks, len(_candidates(design))) if self.rounds else 0
+    def _picks(self, design: Design, rho: Fraction) -> int:
+        """How many of the candidates a round takes; fewer of them are measured with less noise."""
+        if not self.rounds:
+            return 0
+        changes = design.relation.marginal_l2_squared(self.picks)
+        sigma = math.sqrt(changes * self.rounds / (2 * _AGAIN * float(rho)))
+        return min(self.picks, len(_candidates(design, sigma)))
 
     def _split(
         self, design: Design, rho: Fraction, closure: tuple[Clique, ...]
@@ -180,7 +188,7 @@ class GEM:
             design.relation.marginal_l2_squared(len(closure)) / (2 * _PAIRS * float(rho))
         )
         pairs = max(1e-6, round(_PAIRS * min(1.0, _LEARNABLE * rows / (cells * sigma)), 6))
-        if not self._picks(design):
+        if not self._picks(design, rho):
             return split(rho, {"one": 1 - pairs, "pairs": pairs})
         one = 1 - pairs - _SELECT - _AGAIN
         return split(rho, {"one": one, "pairs": pairs, "select": _SELECT, "again": _AGAIN})
@@ -197,9 +205,10 @@ class GEM:
         heads = sum(design.shape)
         activations = self.batch * (8.0 * heads + 6.0 * self.width * (self.blocks + 1))
         tables = sum(_cells(design, pair) for pair in _pairs(design))
-        selected = sorted((_cells(design, c) for c in _candidates(design)), reverse=True)
+        candidates = _candidates(design, 0.0)
+        selected = sorted((_cells(design, c) for c in candidates), reverse=True)
         tables += sum(selected[: self.rounds * self.picks])
-        lead = max((_lead(design, c) for c in (*_pairs(design), *_candidates(design))), default=1)
+        lead = max((_lead(design, c) for c in (*_pairs(design), *candidates)), default=1)
         sliced = min(3.0 * self.batch * lead, self.megabytes * 1e6 / 8)
         return 4.0 * (
             4 * self._weights(design) + 4 * self.batch * self.latent + activations
@@ -247,11 +256,16 @@ def _pairs(design: Design) -> tuple[Clique, ...]:
     return tuple(sorted(found))
 
 
-def _candidates(design: Design) -> tuple[Clique, ...]:
-    """Pairs and the workload's larger marginals, as far as they can be measured whole."""
+def _candidates(design: Design, sigma: float) -> tuple[Clique, ...]:
+    """Pairs and the workload's larger marginals, as far as they can be seen whole."""
     larger = {clique for clique in design.cliques if len(clique) > 2}
-    fit = [c for c in (*_pairs(design), *sorted(larger)) if _cells(design, c) <= _LARGEST]
-    return tuple(fit)
+    most = _LARGEST if sigma == 0 else min(_LARGEST, _WHOLE * (design.rows or _ROWS) / sigma)
+    return tuple(c for c in (*_pairs(design), *sorted(larger)) if _cells(design, c) <= most)
+
+
+def _planned_picks(plan: Plan) -> int:
+    event = plan[WorstAgain.SELECT].event if WorstAgain.SELECT in plan else None
+    return event.k if isinstance(event, Selection) else 0
 
 
 def _sigma(plan: Plan, purpose: str) -> float:
