@@ -49,7 +49,8 @@ def draw(results: Results, folder: Path) -> list[Path]:
         least = min(point.trainings for point in points)
         figure.supxlabel(
             f"Rank rule over N members and N fresh rows, by loss (LASSO, overfitted) or entropy. "
-            f"Means of {least} or more trainings, bars: 95 % intervals. δ = N^−1.5, one row replaced.",
+            f"Means of {least} or more trainings, bars: 95 % intervals. "
+            "δ = $N^{-1.5}$, one row replaced.",
             x=0.005, ha="left", fontsize=7.5,
         )  # fmt: skip
         return save(figure, folder)
