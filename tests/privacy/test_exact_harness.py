@@ -386,7 +386,7 @@ def test_transcripts_refuse_laws_without_mass_and_endless_runs():
 
 
 def mwem_without_measurement(eps0, rounds, n):
-    """SPEC section 6, signed variant: universe {0, 1}, queries 1[x = 0], 1[x = 1]; transcripts."""
+    """MWEM, signed variant: universe {0, 1}, queries 1[x = 0], 1[x = 1]; transcripts."""
 
     def mechanism(data):
         exact = np.array(counts_of(data, (0, 1)), dtype=float)
