@@ -66,8 +66,10 @@ def test_a_pipeline_that_leaks_is_caught(leak: str, canaries: int):
 @pytest.mark.parametrize("leak", ["row", "certificate"])
 def test_a_release_that_leaks_is_caught(leak: str, tmp_path):
     """A real release with one row learnt by heart, or an exact error beside its certificate."""
-    choices = {"epsilon": "0.1", "delta": "1e-6", "method": "independent", "rows_public": 40}
+    choices = {
+        "epsilon": "0.1", "delta": "1e-6", "method": "independent", "rows_public": 40, "rows": 10,
+    }  # fmt: skip
     pipeline = Leaking(Releasing(SCHEMA, choices), leak)
     design = planted(pipeline, 1) if leak == "certificate" else lonely(pipeline)
-    found = audit_release(design, judge.Claim(0.1, 1e-6, 0.05), runs=48, folder=tmp_path / "runs")
+    found = audit_release(design, judge.Claim(0.1, 1e-6, 0.05), runs=120, folder=tmp_path / "runs")
     assert found.refuted, found.verdict.words

@@ -50,10 +50,8 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_release_is_attacked_from_its_own_bundle(made: Path, tmp_path: Path):
-    code, out, err = run(
-        "audit", "release", made, "--out", tmp_path / "a", "--runs", 9, "--canaries", 8,
-        "--workers", 1,
-    )  # fmt: skip
+    words = ("audit", "release", made, "--out", tmp_path / "a", "--runs", 9, "--canaries", 8)
+    code, out, err = run(*words, "--workers", 1, "--beta", 0.001)
     assert code == 0, err
     assert "The claim of ε = 1 is not refuted" in out
     assert "never prove" in out
@@ -65,9 +63,7 @@ def test_a_release_is_attacked_from_its_own_bundle(made: Path, tmp_path: Path):
         path.name for path in (tmp_path / "a").iterdir()
     }
     done = (tmp_path / "a" / "runs" / "00003.npz").stat().st_mtime_ns
-    assert (
-        run("audit", "release", made, "--out", tmp_path / "a", "--runs", 9, "--canaries", 8)[0] == 0
-    )
+    assert run(*words, "--beta", 0.001)[0] == 0
     assert (tmp_path / "a" / "runs" / "00003.npz").stat().st_mtime_ns == done
 
 
@@ -75,8 +71,8 @@ def test_records_that_the_custodian_names(made: Path, tmp_path: Path):
     named = tmp_path / "named.csv"
     csv.write_csv(pa.table({"a": [7, 8, 6, 8], "b": [8, 7, 8, 6], "c": [8, 8, 7, 5]}), named)
     code, _, err = run(
-        "audit", "release", made, "--out", tmp_path / "a", "--runs", 9, "--held-out", named,
-        "--workers", 1,
+        "audit", "release", made, "--out", tmp_path / "a", "--runs", 18, "--held-out", named,
+        "--workers", 1, "--beta", 0.001,
     )  # fmt: skip
     assert code == 0, err
     assert "4 records of named.csv, named as canaries" in err
