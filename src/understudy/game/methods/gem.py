@@ -40,6 +40,7 @@ _WHOLE = 12.0
 """A marginal may be selected if it has at most so many cells, and so many for every n/σ: beyond that a
 whole table shows noise alone, and takes the longest to train on."""
 _PENALTY = 0.5
+_BATCH, _FEWEST = 1000, 250
 _ONE_WAY = "columns"
 
 
@@ -47,13 +48,14 @@ _ONE_WAY = "columns"
 class GEM:
     """Public settings. `rounds` of `picks` selections; a network of `blocks` × `width`.
 
-    `batch` latents make the mixture; the first training takes `steps` at `rate`, every later round
+    `batch` latents make the mixture, by default 1000, or fewer, where all columns together have more
+    than 1000 values; the first training takes `steps` at `rate`, every later round
     0.7 of them at a third of it; `megabytes` is what training may hold.
     """
 
     rounds: int = 1
     picks: int = 30
-    batch: int = 1000
+    batch: int | None = None
     width: int = 128
     blocks: int = 1
     latent: int = 64
@@ -74,6 +76,8 @@ class GEM:
             ("blocks", 0, 100), ("latent", 1, 10**5), ("steps", 1, 10**7),
         ):  # fmt: skip
             value = getattr(self, name)
+            if name == "batch" and value is None:
+                continue
             if not isinstance(value, int) or not low <= value <= high:
                 raise InputError(
                     f"method = gem: {name} = {value} must be a whole number from {low:,} to {high:,}"
@@ -133,8 +137,8 @@ class GEM:
             _PENALTY,
         )
         data = GeneratorPlayer(
-            query.rounds, self.batch, self.latent, self.width, self.blocks, self.steps, self.rate,
-            self.megabytes * 5e5, self.public,
+            query.rounds, self._batch(design), self.latent, self.width, self.blocks, self.steps,
+            self.rate, self.megabytes * 5e5, self.public,
         )  # fmt: skip
         return query, data
 
@@ -144,8 +148,9 @@ class GEM:
         closure, picks = _pairs(design), _planned_picks(plan)
         more = f"; the worst {self.rounds} × {picks} marginals again" if picks else ""
         steps = self.steps * (1 + 0.7 * self.rounds * bool(picks))
-        work = self.batch * (2.0 * self._weights(design) + 20.0 * sum(design.shape))
-        work += 2.0 * self.batch * sum(_cells(design, pair) for pair in closure)
+        batch = self._batch(design)
+        work = batch * (2.0 * self._weights(design) + 20.0 * sum(design.shape))
+        work += 2.0 * batch * sum(_cells(design, pair) for pair in closure)
         return Forecast(
             noise,
             f"all {len(design.shape)} columns and {len(closure)} pairs are measured{more}; other "
@@ -168,6 +173,11 @@ class GEM:
                 digest.update(np.ascontiguousarray(column, np.int64).tobytes())
             described["public"] = {"rows": int(self.public[0].size), "digest": digest.hexdigest()}
         return described
+
+    def _batch(self, design: Design) -> int:
+        if self.batch is not None:
+            return self.batch
+        return max(_FEWEST, min(_BATCH, _BATCH * _BATCH // sum(design.shape)))
 
     def _picks(self, design: Design, rho: Fraction) -> int:
         """How many of the candidates a round takes; fewer of them are measured with less noise."""
@@ -202,16 +212,16 @@ class GEM:
 
     def _bytes(self, design: Design) -> float:
         """What training holds: Adam's copies, activations, heads, tables, and one slice of a lead."""
-        heads = sum(design.shape)
-        activations = self.batch * (8.0 * heads + 6.0 * self.width * (self.blocks + 1))
+        heads, batch = sum(design.shape), self._batch(design)
+        activations = batch * (8.0 * heads + 6.0 * self.width * (self.blocks + 1))
         tables = sum(_cells(design, pair) for pair in _pairs(design))
         candidates = _candidates(design, 0.0)
         selected = sorted((_cells(design, c) for c in candidates), reverse=True)
         tables += sum(selected[: self.rounds * self.picks])
         lead = max((_lead(design, c) for c in (*_pairs(design), *candidates)), default=1)
-        sliced = min(3.0 * self.batch * lead, self.megabytes * 1e6 / 8)
+        sliced = min(3.0 * batch * lead, self.megabytes * 1e6 / 8)
         return 4.0 * (
-            4 * self._weights(design) + 4 * self.batch * self.latent + activations
+            4 * self._weights(design) + 4 * batch * self.latent + activations
             + 10.0 * tables + sliced
         )  # fmt: skip
 
@@ -222,8 +232,8 @@ class GEM:
         widest = max(range(len(design.shape)), key=lambda i: design.shape[i])
         raise InputError(
             f"method = gem: training would hold about {need / 1e6:,.0f} MB, above megabytes = "
-            f"{self.megabytes:,.0f}: batch = {self.batch:,} × {sum(design.shape):,} values of all "
-            f"columns, width = {self.width:,}, "
+            f"{self.megabytes:,.0f}: batch = {self._batch(design):,} × {sum(design.shape):,} values "
+            f"of all columns, width = {self.width:,}, "
             f"{sum(_cells(design, p) for p in _pairs(design)):,} cells of pairs; lower batch or "
             f"width, give column {design.column(widest)} ({design.shape[widest]:,} values) fewer "
             f"values, take a smaller workload, or raise megabytes"
