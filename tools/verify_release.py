@@ -479,7 +479,7 @@ def check_certificate(b: Bundle) -> Iterator[str]:
         yield "the certificate was not drawn with discrete Laplace noise"
     a = math.exp(-1 / draw["scale"])
     t = max(0, math.ceil(math.log(left * (1 + a)) / math.log(a) - 1 - CLOSE))
-    bound = min(1.0, max(0.0, (stated["worst"] + t) / (draw["l1"] * n)))
+    bound = min(1.0, (max(stated["worst"], 0) + t) / (draw["l1"] * n))
     if not math.isclose(stated["bound"], bound, rel_tol=CLOSE):
         yield f"the bound is {bound}, stated is {stated['bound']}"
 
@@ -494,7 +494,7 @@ def check_certificate(b: Bundle) -> Iterator[str]:
             yield "the total variations were drawn with another sensitivity"
         level = (1 - left) ** (1 / many)
         margin = max(0, math.ceil(draw["sigma"] * NormalDist().inv_cdf(level)))
-        bounds = [min(1.0, max(0.0, (v + margin) / (4 * n))) for v in measured]
+        bounds = [min(1.0, (max(v, 0) + margin) / (4 * n)) for v in measured]
         if len(measured) != many or len(variations) != many:
             yield "not one total variation for every marginal"
         elif not np.allclose(variations, bounds, rtol=CLOSE, atol=0):

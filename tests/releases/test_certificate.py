@@ -58,12 +58,12 @@ def rows_of(table):
 def simulate(relation, rows_public, beta, variations, times=2000):
     """(certificates, true worst error, true TVs)."""
     charges = [
-        c.worst_charge(Fraction(1, 200)),
-        Charge(c.ROWS, Gaussian.within(Fraction(1, 200))),
+        c.worst_charge(Fraction(1, 2)),
+        Charge(c.ROWS, Gaussian.within(Fraction(1, 2))),
     ]
     if variations:
         charges.append(
-            c.variation_charge(Fraction(1, 200), relation, len(CLIQUES), rows_public is not None)
+            c.variation_charge(Fraction(1, 2), relation, len(CLIQUES), rows_public is not None)
         )
     plan = Plan(tuple(charges))
     curator = Curator(Counts(TRUE), Charges(plan), relation, SeededNoise(2), rows_public)
@@ -114,7 +114,7 @@ def test_all_statements_hold_together(rows_public):
 
 def test_half_the_margin_would_be_caught():
     found, worst, _ = simulate(Relation.REPLACE, int(TRUE.sum()), 0.05, variations=False)
-    plan = Plan((c.worst_charge(Fraction(1, 200)),))
+    plan = Plan((c.worst_charge(Fraction(1, 2)),))
     event = plan[c.WORST].event
     margin = c._laplace_margin(event.scale, 0.05)
     short = [u.bound - margin / 2 / (event.l1 * TRUE.sum()) for u in found]
@@ -158,7 +158,7 @@ def test_the_bound_grows_with_the_workload():
 
 
 def certified(population, rows_public=100, rows_measured=None):
-    plan = Plan((c.worst_charge(Fraction(1, 200)), Charge(c.ROWS, Gaussian(3.0))))
+    plan = Plan((c.worst_charge(Fraction(1, 2)), Charge(c.ROWS, Gaussian(3.0))))
     return c.Certificate.compute(
         plan,
         beta=0.05,

@@ -7,6 +7,9 @@ sensitivity L under both relations. With t the least integer such that a^{t+1}/(
 
     P( g > (R + t)/(L·n) ) ≤ P(Z ≤ −t−1) = a^{t+1}/(1+a) ≤ β.
 
+An error is never negative, so the bound is (max(R, 0) + t)/(L·n): it covers at least as often, and a
+certificate never claims less than its own noise can tell (no "≤ 0.0000" on an unlucky draw).
+
 Where n is private it is replaced in the denominator by n_low = ñ − ⌈σ·z⌉, ñ the privately measured
 number of rows, which is above n with probability at most β_n (the discrete Gaussian has lighter tails
 than the continuous one: P(Z ≥ m+1) ≤ P(N ≥ m), Canonne-Kamath-Steinke 2020). The two failures add.
@@ -167,7 +170,9 @@ class Certificate:
         n = _rows_bound(plan, rows_measured, rows_public, rows_beta)
         event = plan[WORST].event
         assert isinstance(event, Laplace)
-        bound = (worst + _laplace_margin(event.scale, worst_beta)) / (event.l1 * n)
+        bound = min(
+            1.0, (max(worst, 0) + _laplace_margin(event.scale, worst_beta)) / (event.l1 * n)
+        )
         variations = None
         if variations_measured is not None:
             noise = plan[VARIATION].event
@@ -175,10 +180,9 @@ class Certificate:
             count = len(variations_measured)
             margin = _gaussian_margin(noise.sigma, 1 - (1 - variation_beta) ** (1 / count))
             variations = tuple(
-                min(1.0, max(0.0, (v + margin) / (2 * VARIATION_GRID * n)))
+                min(1.0, (max(v, 0) + margin) / (2 * VARIATION_GRID * n))
                 for v in variations_measured
             )
-        bound = min(1.0, max(0.0, bound))
         beyond = min(1.0, bound + population_margin(cells, n, beta)) if population else None
         return cls(
             bound,
