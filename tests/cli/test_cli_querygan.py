@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_cases import run
 
-from understudy.bench.querygan import Nets, systems, tasks
+from understudy.bench.querygan import Nets, draw, systems, tasks
 from understudy.bench.tables import generated
 
 
@@ -75,6 +75,7 @@ def test_without_a_table_it_says_where_to_get_one(tmp_path):
     said = " ".join(done.err.split())
     assert "--adult" in said
     assert "archive.ics.uci.edu" in said
+    assert "--loans" in said
 
 
 def test_another_file_is_not_overwritten(tmp_path):
@@ -93,5 +94,11 @@ def test_points_put_runs_together(tmp_path):
     }  # fmt: skip
     for number, tv in enumerate((0.1, 0.3)):
         results.add({**base, "run": number, "mean_total_variation": tv})
-    (point,) = Nets(results.path).points()
-    assert (point.runs, point.tv, point.x) == (2, pytest.approx(0.2), 1.0)
+    results.add({**base, "table": "U", "run": 0, "mean_total_variation": 0.5})
+    first, other = Nets(results.path).points()
+    assert (first.runs, first.tv, first.x) == (2, pytest.approx(0.2), 1.0)
+    assert (other.table, other.runs, other.tv) == ("U", 1, 0.5)
+    written = draw([first, other], "marginals:2", tmp_path)
+    text = written[0].read_text()
+    assert "T, marginals:2" in text
+    assert "U, marginals:2" in text

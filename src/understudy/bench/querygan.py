@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from understudy._version import __version__
-from understudy.bench.figure import FAINT, STYLE
 from understudy.bench.game import delta
 from understudy.bench.keeping import keep
 from understudy.bench.tables import Bench
 from understudy.errors import InputError
+from understudy.figures import STYLE, plain, save
 from understudy.game.methods import METHODS
 from understudy.game.methods.querygan import ORACLES
 from understudy.releases import release
@@ -136,6 +136,7 @@ def run(task: Task) -> dict[str, Any]:
 class Point:
     """All runs of one point."""
 
+    table: str
     system: str
     axis: str
     epsilon: str
@@ -185,10 +186,13 @@ class Nets:
         """Runs put together, along every axis in order."""
         together: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for one in self.runs:
-            together.setdefault(_key(one)[2:-1], []).append(one)
+            together.setdefault(_key(one)[:-1], []).append(one)
         found = [_point(group) for group in together.values()]
+        tables = list(dict.fromkeys(point.table for point in found))
         order = list(dict.fromkeys(point.system for point in found))
-        return sorted(found, key=lambda p: (p.axis, order.index(p.system), p.x))
+        return sorted(
+            found, key=lambda p: (tables.index(p.table), p.axis, order.index(p.system), p.x)
+        )
 
 
 def _key(one: dict[str, Any]) -> tuple[Any, ...]:
@@ -202,44 +206,48 @@ def _point(group: Sequence[dict[str, Any]]) -> Point:
 
     first = group[0]
     return Point(
-        first["system"], first["axis"], first["epsilon"], first["rounds"], len(group),
+        first["table"], first["system"], first["axis"], first["epsilon"], first["rounds"], len(group),
         mean("mean_total_variation"), mean("max"), mean("certificate"), mean("cpu"),
     )  # fmt: skip
 
 
-def draw(points: Iterable[Point], title: str, folder: Path) -> list[Path]:
-    """Write querygan.svg and querygan.png: mean total variation along each axis that has points."""
+def draw(points: Iterable[Point], workload: str, folder: Path) -> list[Path]:
+    """Write querygan.svg and querygan.png: mean total variation, one set of axes per table and axis."""
     import matplotlib
     from matplotlib.figure import Figure
 
     shown = list(points)
-    axes = [axis for axis in AXES if any(point.axis == axis for point in shown)]
-    if not axes:
+    panels = [
+        (table, axis)
+        for table in dict.fromkeys(point.table for point in shown)
+        for axis in AXES
+        if any((point.table, point.axis) == (table, axis) for point in shown)
+    ]
+    if not panels:
         return []
     names = list(dict.fromkeys(point.system for point in shown))
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(3.4 * len(axes) + 0.4, 3.3), layout="constrained")
-        spots = figure.subplots(1, len(axes), squeeze=False)[0]
-        for spot, axis in zip(spots, axes, strict=True):
+        figure = Figure(figsize=(3.2 * len(panels) + 0.4, 3.2), layout="constrained")
+        spots = figure.subplots(1, len(panels), squeeze=False)[0]
+        handles: dict[str, Any] = {}
+        for spot, (table, axis) in zip(spots, panels, strict=True):
             for at, name in enumerate(names):
-                line = [p for p in shown if p.axis == axis and p.system == name]
-                spot.plot(
-                    [p.x for p in line], [p.tv for p in line], label=name, linewidth=1.2,
+                here = (table, axis, name)
+                line = [p for p in shown if (p.table, p.axis, p.system) == here]
+                if not line:
+                    continue
+                (handles[name],) = spot.plot(
+                    [p.x for p in line], [p.tv for p in line], linewidth=1.2,
                     color=_COLOURS[at % len(_COLOURS)], marker=_MARKERS[at % len(_MARKERS)],
-                    markersize=5, markeredgecolor="white", markeredgewidth=0.4,
+                    markersize=6, markeredgecolor="white", markeredgewidth=0.4,
                 )  # fmt: skip
             spot.set_xscale("log")
             spot.set_ylim(bottom=0)
             spot.set_xlabel(AXES[axis])
-            spot.grid(color=FAINT, linewidth=0.6)
-            for side in ("top", "right"):
-                spot.spines[side].set_visible(False)
+            spot.set_title(f"{table}, {workload}", fontsize=9, loc="left")
+            plain(spot)
         spots[0].set_ylabel("mean total variation")
-        spots[0].set_title(title, fontsize=9, loc="left")
         figure.legend(
-            *spots[0].get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False
+            list(handles.values()), list(handles), loc="outside upper left", ncols=5, frameon=False
         )
-        written = [folder / "querygan.svg", folder / "querygan.png"]
-        figure.savefig(written[0], metadata={"Date": None})
-        figure.savefig(written[1], dpi=160)
-    return written
+        return save(figure, folder, "querygan")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["querygan"]
 
-_DATA = "Table (integers from 0 in a CSV file, and a JSON file of sizes)"
+_DATA = "Tables (integers from 0 in a CSV file, and a JSON file of sizes)"
 
 
 @shell.guarded
@@ -35,9 +35,15 @@ def querygan(
     adult_domain: Annotated[
         Path | None, typer.Option("--adult-domain", metavar="JSON", rich_help_panel=_DATA)
     ] = None,
+    loans: Annotated[
+        Path | None, typer.Option("--loans", metavar="CSV", rich_help_panel=_DATA)
+    ] = None,
+    loans_domain: Annotated[
+        Path | None, typer.Option("--loans-domain", metavar="JSON", rich_help_panel=_DATA)
+    ] = None,
     demo: Annotated[
         bool,
-        typer.Option("--demo", help="Use the generated survey instead.", rich_help_panel=_DATA),
+        typer.Option("--demo", help="Use the generated survey, too.", rich_help_panel=_DATA),
     ] = False,
     rows: Annotated[
         int,
@@ -67,6 +73,8 @@ def querygan(
     \b
     [bold]Example[/bold]
       understudy bench querygan --adult adult.csv --adult-domain adult-domain.json --out nets
+      understudy bench querygan --loans loans.csv --loans-domain loans-domain.json \\
+        --systems gem,querygan:moments --rounds '' --runs 1 --out nets
       understudy bench querygan --demo --rows 5000 --workload marginals:2 --runs 1 --out nets
     """
     from understudy.bench import querygan as bench
@@ -79,10 +87,14 @@ def querygan(
     listed(epsilons, "epsilons", float)
     listed(at, "at", float)
     chosen = bench.systems(split(systems) if systems else None)
-    table = _table(adult, adult_domain, demo, rows)
+    tables = _tables(adult, adult_domain, loans, loans_domain, demo, rows)
     results = bench.Nets(out / "querygan.json")
     numbers = listed(rounds, "rounds", int) if split(rounds) else []
-    planned = list(bench.tasks(table, workload, chosen, split(epsilons), numbers, at, runs))
+    planned = [
+        task
+        for table in tables
+        for task in bench.tasks(table, workload, chosen, split(epsilons), numbers, at, runs)
+    ]
     try:
         _run(planned, results)
     except KeyboardInterrupt as stop:
@@ -92,24 +104,32 @@ def querygan(
         raise
     results.save()
     _show(results.points())
-    for path in (*bench.draw(results.points(), f"{table.name}, {workload}", out), results.path):
+    for path in (*bench.draw(results.points(), workload, out), results.path):
         shell.out().print(f"wrote {path}", soft_wrap=True)
 
 
-def _table(adult: Path | None, domain: Path | None, demo: bool, rows: int) -> Bench:
-    """ADULT, or the survey if that was asked for."""
+def _tables(
+    adult: Path | None,
+    adult_domain: Path | None,
+    loans: Path | None,
+    loans_domain: Path | None,
+    demo: bool,
+    rows: int,
+) -> list[Bench]:
+    """Those that were given, and the survey if that was asked for."""
     from understudy.bench import generated, load
     from understudy.bench.tables import WHERE
 
-    given = load("ADULT", adult, domain)
-    if given is not None:
-        return given
+    given = [load("ADULT", adult, adult_domain), load("LOANS", loans, loans_domain)]
+    found = [table for table in given if table is not None]
     if demo:
-        return generated(rows)
-    raise InputError(
-        f"there is no table: give --adult and --adult-domain, or --demo for the generated survey. "
-        f"{WHERE['ADULT']}"
-    )
+        found.append(generated(rows))
+    if not found:
+        raise InputError(
+            f"there is no table: give --adult and --adult-domain, --loans and --loans-domain, or "
+            f"--demo for the generated survey. {WHERE['ADULT']}. {WHERE['LOANS']}"
+        )
+    return found
 
 
 def _run(planned: Sequence[Task], results: Nets) -> None:
@@ -120,27 +140,29 @@ def _run(planned: Sequence[Task], results: Nets) -> None:
     left = [task for task in planned if task not in results]
     if len(left) < len(planned):
         shell.note(f"{len(planned) - len(left):,} runs are there already, {len(left):,} are left")
-    took: dict[str, float] = {}
+    took: dict[tuple[str, str], float] = {}
     with Progress(len(left)) as progress:
         for position, task in enumerate(left):
-            expected = sum(took.get(each.system, 60.0) for each in left[position:])
+            expected = sum(
+                took.get((each.bench.name, each.system), 60.0) for each in left[position:]
+            )
             progress.show(position, str(task), expected)
             begun = time.monotonic()
             made = run(task)
             with shell.undisturbed():
                 results.add(made)
-            took[task.system] = time.monotonic() - begun
+            took[task.bench.name, task.system] = time.monotonic() - begun
 
 
 def _show(points: Sequence[Point]) -> None:
     """The figure as a table."""
     console = shell.out()
     headings = ("ε", "rounds", "mean TV", "max", "certificate", "CPU s", "runs")
-    table = words.table("system", *headings, right=headings)
+    table = words.table("table", "system", *headings, right=headings)
     for point in points:
         table.add_row(
-            point.system, point.epsilon, "by rule" if point.rounds is None else str(point.rounds),
-            f"{point.tv:.4f}", f"{point.max:.4f}", f"{point.certificate:.4f}", f"{point.cpu:.1f}",
+            point.table, point.system, point.epsilon,
+            "by rule" if point.rounds is None else str(point.rounds), f"{point.tv:.4f}", f"{point.max:.4f}", f"{point.certificate:.4f}", f"{point.cpu:.1f}",
             str(point.runs),
         )  # fmt: skip
     console.print(table)
