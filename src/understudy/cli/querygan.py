@@ -162,7 +162,7 @@ def _show(points: Sequence[Point]) -> None:
     for point in points:
         table.add_row(
             point.table, point.system, point.epsilon,
-            "by rule" if point.rounds is None else str(point.rounds), f"{point.tv:.4f}", f"{point.max:.4f}", f"{point.certificate:.4f}", f"{point.cpu:.1f}",
-            str(point.runs),
+            "by rule" if point.rounds is None else str(point.rounds), f"{point.tv:.4f}",
+            f"{point.max:.4f}", f"{point.certificate:.4f}", f"{point.cpu:.1f}", str(point.runs),
         )  # fmt: skip
     console.print(table)
