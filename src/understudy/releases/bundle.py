@@ -40,6 +40,7 @@ from understudy.privacy.cost import Plan
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload
 from understudy.releases.certificate import Certificate
+from understudy.releases.measurements import Measurement
 from understudy.schema import Schema
 
 if TYPE_CHECKING:
@@ -160,6 +161,10 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         "theorem": None if release.theorem is None else asdict(release.theorem),
         "remarks": dict(release.remarks),
         "forecast": None if release.forecast is None else release.forecast.to_json(),
+        "measurements": [
+            made.to_json([column.name for column in release.schema.modelled])
+            for made in release.measurements
+        ],
         "ledger": {
             "reservation": release.facts["reservation"],
             "entries": [entry.to_json() for entry in release.entries],
@@ -224,6 +229,7 @@ def load(path: Path) -> Release:
             theorem=None if manifest["theorem"] is None else Theorem(**manifest["theorem"]),
             forecast=_forecast(manifest, workload),
             remarks=manifest.get("remarks", {}),
+            measurements=_measurements(manifest, schema),
             facts={
                 "key": manifest["key"],
                 "understudy": manifest["understudy"],
@@ -245,6 +251,12 @@ def _forecast(manifest: Mapping[str, Any], workload: Workload) -> Errors | None:
     """Absent from bundles of older versions."""
     stated = manifest.get("forecast")
     return None if stated is None else Errors.from_json(stated, workload.cliques)
+
+
+def _measurements(manifest: Mapping[str, Any], schema: Schema) -> tuple[Measurement, ...]:
+    """Absent from bundles of older versions."""
+    names = [column.name for column in schema.modelled]
+    return tuple(Measurement.from_json(body, names) for body in manifest.get("measurements", ()))
 
 
 def _certificate(manifest: Mapping[str, Any]) -> Certificate:

@@ -40,6 +40,7 @@ from understudy.privacy.relation import Relation
 from understudy.queries import Workload, WorkloadLike, resolve
 from understudy.releases import certificate as certificates
 from understudy.releases import targets
+from understudy.releases.measurements import Heard
 from understudy.releases.release import Release
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
@@ -383,7 +384,8 @@ def _draw(
     estimate = max(1, design.rows or measured or 1)
     query, data = prepared.method.players(design, plan)
     problem = design.problem(estimate)
-    state = last_state(problem, query, data, curator, rng, progress)
+    heard = Heard(query)
+    state = last_state(problem, heard, data, curator, rng, progress)
     model = data.finish(problem, state)
     size = rows if rows is not None else estimate
     progress("sampling", 0, 1)
@@ -421,6 +423,7 @@ def _draw(
         forecast=_forecast(prepared, measured, model),
         facts={"key": str(key), "understudy": __version__, "reservation": reservation.id},
         remarks=remarks(data, state),
+        measurements=heard.measurements,
         native=source.native,
         _frame=source.frame,
     )

@@ -21,6 +21,7 @@ from understudy.privacy.relation import Relation
 from understudy.queries import Workload
 from understudy.releases.answer import Answer, answer
 from understudy.releases.certificate import Certificate
+from understudy.releases.measurements import Measurement
 from understudy.schema import Schema
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Release:
     native: str = "arrow"
     forecast: Errors | None = None
     """What the method expects of every marginal, from released numbers; the certificate binds."""
+    measurements: tuple[Measurement, ...] = ()
+    """What was measured on the way; empty for older releases and for methods that measure no table."""
     _frame: Any = field(default=None, repr=False)
 
     @property

@@ -1,0 +1,68 @@
+"""What a release remembers of its measurements: what was charged, and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import understudy as us
+from understudy.privacy.noise import SeededNoise
+
+
+def release(table, schema, method, workload="marginals:2", **parameters):
+    return us.release(
+        table, schema, epsilon=1, workload=workload, method=method, parameters=parameters,
+        noise=SeededNoise(3), key=0,
+    )  # fmt: skip
+
+
+def test_columns_are_kept_with_the_noise_that_was_charged(table, schema):
+    made = release(table, schema, "independent")
+    assert [m.clique for m in made.measurements] == [(0,), (1,), (2,), (3,)]
+    codes = schema.encode(table)
+    sigmas = {c.event.sigma for c in made.plan if c.purpose not in ("certificate",)}
+    for m in made.measurements:
+        assert m.kind == "table"
+        assert m.sigma in sigmas
+        assert m.counts is not None
+        exact = np.bincount(codes[m.clique[0]], minlength=schema.shape[m.clique[0]])
+        off = np.asarray(m.counts) - exact
+        assert 0 < np.abs(off).max() < 6 * m.sigma  # the seeded draw: noisy, and within its band
+
+
+def test_larger_tables_are_named_without_their_counts(table, schema):
+    made = release(table, schema, "maxent", records=2000)
+    pairs = [m for m in made.measurements if len(m.clique) == 2]
+    assert {m.clique for m in pairs} == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
+    assert all(m.counts is None for m in pairs)
+
+
+@pytest.mark.parametrize(("method", "kind"), [("mwem", "cells"), ("fem", "queries")])
+def test_methods_that_measure_no_table_say_what_they_looked_at(table, schema, method, kind):
+    made = release(table, schema, method, "marginals:1")
+    assert {m.kind for m in made.measurements} == {kind}
+    assert all((m.sigma is None) == (kind == "queries") for m in made.measurements)
+    rounds = sum(m.times for m in made.measurements)
+    assert rounds > len(made.measurements)  # what is alike is counted, not listed
+
+
+def test_the_bundle_keeps_them(made, tmp_path):
+    folder = made.save(tmp_path / "r.release")
+    assert us.Release.load(folder).measurements == made.measurements
+    stated = json.loads((folder / "release.json").read_bytes())["measurements"]
+    assert stated[0]["columns"] == ["age"]
+    assert us.verify(folder).passed
+
+
+def test_a_bundle_without_them_is_an_older_one(made, tmp_path):
+    from understudy.releases.bundle import digest, manifest_bytes
+
+    folder = made.save(tmp_path / "r.release")
+    manifest = json.loads((folder / "release.json").read_bytes())
+    del manifest["measurements"]
+    manifest["digest"] = digest(manifest)
+    (folder / "release.json").write_bytes(manifest_bytes(manifest))
+    assert us.Release.load(folder).measurements == ()
+    assert us.verify(folder).passed
