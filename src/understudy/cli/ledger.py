@@ -196,38 +196,11 @@ def _existing(file: Path) -> Ledger:
 # What the entries say
 
 
-def _releases(ledger: Ledger, name: str) -> list[dict[str, Any]]:
-    """Every release of a dataset: its state, what it asked for, what it drew."""
-    found: dict[str, dict[str, Any]] = {}
-    for entry in ledger.entries(name):
-        body = entry.body
-        if body is None or "reservation" not in body:
-            continue
-        identity = body["reservation"]
-        if entry.kind == "reserve":
-            found[identity] = {
-                "release": identity,
-                "time": body["time"],
-                "state": "open",
-                "epsilon": body["budget"]["epsilon"],
-                "delta": body["budget"]["delta"],
-                "method": (body.get("facts") or {}).get("method", {}).get("name"),
-                "planned": sum(charge["times"] for charge in body["plan"]),
-                "charges": [],
-                "bundle": None,
-            }
-        elif identity in found and entry.kind == "charge":
-            found[identity]["charges"].append(body["purpose"])
-        elif identity in found and entry.kind == "settle":
-            found[identity]["state"] = body["outcome"]
-        elif identity in found and entry.kind == "publish":
-            found[identity]["bundle"] = body["bundle"]
-    return list(found.values())
-
-
 def _find(ledger: Ledger, reservation: str) -> tuple[str, str]:
+    from understudy.releases.outline import history
+
     for name in ledger.datasets():
-        for made in _releases(ledger, name):
+        for made in history(ledger, name):
             if made["release"] == reservation:
                 return name, made["state"]
     raise InputError(
@@ -248,6 +221,8 @@ class _View:
 
     @classmethod
     def of(cls, ledger: Ledger, name: str) -> _View:
+        from understudy.releases.outline import history
+
         broken = None
         try:
             ledger.verify(name)
@@ -255,7 +230,7 @@ class _View:
             broken = str(error)
         entries = len(ledger.entries(name))
         account = ledger.spent(name)
-        return cls(ledger.dataset(name), account, entries, broken, _releases(ledger, name))
+        return cls(ledger.dataset(name), account, entries, broken, history(ledger, name))
 
     def to_json(self) -> dict[str, Any]:
         account = self.account

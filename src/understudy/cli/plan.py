@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -13,15 +12,11 @@ from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from understudy.game.forecast import Errors
-    from understudy.privacy.cost import Charge
     from understudy.queries import Workload
     from understudy.releases import Prepared
     from understudy.schema import Schema
 
-__all__ = ["ASSUMED_ROWS", "errors_in_words", "found_in_words", "plan"]
-
-ASSUMED_ROWS = 10_000
-"""What a forecast assumes of a table whose number of rows is private."""
+__all__ = ["errors_in_words", "found_in_words", "plan"]
 
 _WORST_MARGINALS = 3
 
@@ -62,7 +57,7 @@ def plan(
     """
     if rows is not None and rows < 1:
         raise InputError(f"rows = {rows} must be at least 1")
-    from understudy.releases import prepare
+    from understudy.releases import outline, prepare
     from understudy.schema import Schema
 
     prepared = prepare(
@@ -81,7 +76,7 @@ def plan(
         variations=variations,
     )
     if as_json:
-        words.as_json(shell.out(), _to_json(prepared, rows))
+        words.as_json(shell.out(), outline.outline(prepared, rows))
     else:
         if target_error is not None:
             found = found_in_words(prepared, target_error, target_of)
@@ -100,12 +95,9 @@ def found_in_words(prepared: Prepared, target: float, of: options.Targets) -> st
     )
 
 
-def _assumed(prepared: Prepared, rows: int | None) -> int:
-    return rows or prepared.design.rows or ASSUMED_ROWS
-
-
 def _show(prepared: Prepared, rows: int | None) -> None:
     from understudy.privacy import accounting
+    from understudy.releases import outline
 
     console = shell.out()
     design, plan, workload = prepared.design, prepared.plan, prepared.workload
@@ -125,19 +117,19 @@ def _show(prepared: Prepared, rows: int | None) -> None:
     total = float(accounting.total_rho(plan))
     for charge in plan:
         share = float(accounting.rho(charge.event)) * charge.times / total
-        spread = noise_in_rows(charge)
+        spread = outline.noise_in_rows(charge)
         charges.add_row(
             charge.purpose,
             f"{charge.times:,}",
             "–" if spread is None else f"± {words.number(spread)}",
             words.percent(share),
-            _buys(charge),
+            outline.buys(charge),
         )
     console.print(charges)
     cost = prepared.cost()
     console.print(
         f"  All of it costs ε = {cost.epsilon:.6g} at δ = {cost.delta:g}, recomputed by "
-        f"{_ACCOUNTING[cost.by]}.",
+        f"{outline.ACCOUNTING[cost.by]}.",
         soft_wrap=True,
     )
     console.print(
@@ -154,15 +146,10 @@ def _workload_words(workload: Workload, shape: tuple[int, ...]) -> str:
     return f"{len(workload):,} families of {', '.join(workload.kinds)}, {number} queries"
 
 
-_ACCOUNTING = {
-    "pure": "adding up pure ε",
-    "zcdp": "zCDP with the tight conversion",
-    "pld": "privacy loss distributions (PLD)",
-}
-
-
 def _show_forecast(console: shell.Console, prepared: Prepared, rows: int | None) -> None:
-    size = _assumed(prepared, rows)
+    from understudy.releases import outline
+
+    size = outline.assumed_rows(prepared, rows)
     forecast = prepared.forecast(size)
     source = (
         "assumed" if rows is not None
@@ -206,94 +193,3 @@ def errors_in_words(errors: Errors | None, schema: Schema) -> list[tuple[str, st
         )
         lines.append(("worst expected", f"{shown} (total variation; all of them with --json)"))
     return lines
-
-
-def noise_in_rows(charge: Charge) -> float | None:
-    """The standard deviation of a charge's noise, in rows; None for an allowance."""
-    from understudy.privacy.cost import Gaussian, Laplace, Selection
-    from understudy.privacy.curator import GRID, VARIATION_GRID
-    from understudy.releases.certificate import VARIATION
-
-    match charge.event:
-        case Gaussian(sigma) if charge.purpose == VARIATION:
-            return sigma / (2 * VARIATION_GRID)
-        case Gaussian(sigma):
-            return sigma
-        case Laplace(scale, l1):
-            return math.sqrt(2) * scale / l1
-        case Selection(scale):
-            return math.pi / math.sqrt(6) * scale / GRID
-        case _:
-            return None
-
-
-def _buys(charge: Charge) -> str:
-    """What a charge is for, in words."""
-    from understudy.privacy.cost import Gaussian, Perturbation, Selection
-    from understudy.releases import certificate
-
-    known = {
-        certificate.ROWS: "how many rows there are",
-        certificate.WORST: "the bound on the worst error",
-        certificate.VARIATION: "a bound for every marginal",
-    }
-    match charge.event:
-        case _ if charge.purpose in known:
-            return known[charge.purpose]
-        case Gaussian():
-            return "counts with noise, for the model"
-        case Selection():
-            return "choosing what to measure"
-        case Perturbation():
-            return "a critic that tells rows from records, with noise"
-        case _:
-            return ""
-
-
-def _errors_json(errors: Errors | None, schema: Schema) -> dict[str, Any] | None:
-    if errors is None:
-        return None
-    names = [column.name for column in schema.modelled]
-    columns = [[names[i] for i in each.clique] for each in errors.marginals]
-    return {**errors.to_json(), "columns": columns, "noise": errors.noise}
-
-
-def _to_json(prepared: Prepared, rows: int | None) -> dict[str, Any]:
-    from understudy.privacy import accounting
-
-    design, cost = prepared.design, prepared.cost()
-    size = _assumed(prepared, rows)
-    forecast = prepared.forecast(size)
-    total = float(accounting.total_rho(prepared.plan))
-    return {
-        "budget": prepared.budget.to_json(),
-        "neighbours": str(design.relation),
-        "rows_public": design.rows,
-        "method": prepared.method.describe(),
-        "workload": {
-            "marginals": len(prepared.workload),
-            "cells": prepared.workload.cells(design.shape),
-            "kinds": list(prepared.workload.kinds),
-        },
-        "charges": [
-            {
-                **charge.to_json(),
-                "noise_rows": noise_in_rows(charge),
-                "share_of_rho": float(accounting.rho(charge.event)) * charge.times / total,
-                "buys": _buys(charge),
-            }
-            for charge in prepared.plan
-        ],
-        "cost": {"epsilon": cost.epsilon, "delta": cost.delta, "by": cost.by},
-        "forecast": {
-            "rows": size,
-            "rows_assumed": rows is not None or design.rows is None,
-            "noise_rows": forecast.noise,
-            "certificate_margin": prepared.margin(size),
-            "confidence": 1 - prepared.beta,
-            "measured": forecast.measured,
-            "memory_bytes": forecast.memory_bytes,
-            "seconds": forecast.seconds,
-            "errors": _errors_json(forecast.errors, prepared.schema),
-        },
-    }

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
-from understudy.cli.plan import ASSUMED_ROWS, errors_in_words, found_in_words
+from understudy.cli.plan import errors_in_words, found_in_words
 from understudy.cli.progress import Stages
 from understudy.errors import InputError, WorkError
 
@@ -165,6 +165,7 @@ def make(
 ) -> Release:
     """Release, save and publish to the ledger, with progress; says what a failure has cost."""
     from understudy.releases import release as work
+    from understudy.releases.outline import assumed_rows
     from understudy.source import read
 
     with ExitStack() as stack:
@@ -178,7 +179,7 @@ def make(
 
         def ready(prepared: Prepared) -> None:
             _require_space(prepared, out, choices["rows"])
-            size = choices["rows"] or prepared.design.rows or ASSUMED_ROWS
+            size = assumed_rows(prepared, choices["rows"])
             about = prepared.forecast(size).seconds
             stages.expect(
                 about,
@@ -264,7 +265,9 @@ def _watched(path: Path, dataset: str) -> Any:
 def _require_space(prepared: Prepared, out: Path, rows: int | None) -> None:
     """Room for the bundle, by public facts; found before spending."""
     shape = prepared.schema.shape
-    size = rows or prepared.design.rows or ASSUMED_ROWS
+    from understudy.releases.outline import assumed_rows
+
+    size = assumed_rows(prepared, rows)
     largest = sorted(shape)[-2:]
     pair = largest[0] * largest[-1]
     need = _HEADROOM + 8 * size * len(prepared.schema.written) + 8 * len(shape) * pair
@@ -322,6 +325,7 @@ def _show(
     made: Release, data: str, out: Path, ledger: Path | None, dataset: str | None
 ) -> None:  # fmt: skip
     from understudy.releases.bundle import read_manifest
+    from understudy.releases.outline import example
 
     console = shell.out()
     rows, columns = made.rows.num_rows, made.rows.num_columns
@@ -350,24 +354,3 @@ def _show(
         f'understudy answer {out} "{example(made.schema)}"',
     ):
         console.print(f"  {line}", soft_wrap=True)
-
-
-def example(schema: Schema) -> str:
-    """A question that fits the schema."""
-    from understudy.schema import Category, Integer
-
-    plain = [column for column in schema.modelled if column.name.isidentifier()]
-    parts: list[str] = []
-    for kind in (Integer, Category):
-        for column in plain:
-            if isinstance(column, Integer) and kind is Integer and column.lower is not None:
-                assert column.upper is not None
-                parts.append(f"{column.name} >= {(column.lower + column.upper + 1) // 2}")
-                break
-            if isinstance(column, Category) and kind is Category:
-                value = column.values[0]
-                if isinstance(value, str) and value.isprintable() and not set(value) & set("'\"`$"):
-                    parts.append(f"{column.name} = '{value}'")
-                    break
-    name = schema.modelled[0].name.replace('"', '""')
-    return " and ".join(parts) or f"`{name}` is not null"

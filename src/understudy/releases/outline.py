@@ -1,0 +1,174 @@
+"""A plan, an account and a question, as every shell shows them: public facts alone."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from understudy.game.forecast import Errors
+from understudy.privacy import accounting
+from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Selection
+from understudy.privacy.curator import GRID, VARIATION_GRID
+from understudy.releases import certificate
+from understudy.releases.make import Prepared
+from understudy.schema import Category, Integer, Schema
+
+if TYPE_CHECKING:
+    from understudy.privacy.ledger import Ledger
+
+__all__ = [
+    "ACCOUNTING",
+    "ASSUMED_ROWS",
+    "assumed_rows",
+    "buys",
+    "example",
+    "history",
+    "noise_in_rows",
+    "outline",
+]
+
+ASSUMED_ROWS = 10_000
+"""What a forecast assumes of a table whose number of rows is private."""
+
+ACCOUNTING = {
+    "pure": "adding up pure ε",
+    "zcdp": "zCDP with the tight conversion",
+    "pld": "privacy loss distributions (PLD)",
+}
+"""How a total was recomputed, in words."""
+
+
+def assumed_rows(prepared: Prepared, rows: int | None) -> int:
+    """How many rows a forecast speaks of: as assumed, as declared, or a guess."""
+    return rows or prepared.design.rows or ASSUMED_ROWS
+
+
+def noise_in_rows(charge: Charge) -> float | None:
+    """The standard deviation of a charge's noise, in rows; None for an allowance."""
+    match charge.event:
+        case Gaussian(sigma) if charge.purpose == certificate.VARIATION:
+            return sigma / (2 * VARIATION_GRID)
+        case Gaussian(sigma):
+            return sigma
+        case Laplace(scale, l1):
+            return math.sqrt(2) * scale / l1
+        case Selection(scale):
+            return math.pi / math.sqrt(6) * scale / GRID
+        case _:
+            return None
+
+
+def buys(charge: Charge) -> str:
+    """What a charge is for, in words."""
+    known = {
+        certificate.ROWS: "how many rows there are",
+        certificate.WORST: "the bound on the worst error",
+        certificate.VARIATION: "a bound for every marginal",
+    }
+    match charge.event:
+        case _ if charge.purpose in known:
+            return known[charge.purpose]
+        case Gaussian():
+            return "counts with noise, for the model"
+        case Selection():
+            return "choosing what to measure"
+        case Perturbation():
+            return "a critic that tells rows from records, with noise"
+        case _:
+            return ""
+
+
+def _errors_json(errors: Errors | None, schema: Schema) -> dict[str, Any] | None:
+    if errors is None:
+        return None
+    names = [column.name for column in schema.modelled]
+    columns = [[names[i] for i in each.clique] for each in errors.marginals]
+    return {**errors.to_json(), "columns": columns, "noise": errors.noise}
+
+
+def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
+    """The plan and what to expect of it for about `rows` rows, in JSON."""
+    design, cost = prepared.design, prepared.cost()
+    size = assumed_rows(prepared, rows)
+    forecast = prepared.forecast(size)
+    total = float(accounting.total_rho(prepared.plan))
+    return {
+        "budget": prepared.budget.to_json(),
+        "neighbours": str(design.relation),
+        "rows_public": design.rows,
+        "method": prepared.method.describe(),
+        "workload": {
+            "marginals": len(prepared.workload),
+            "cells": prepared.workload.cells(design.shape),
+            "kinds": list(prepared.workload.kinds),
+        },
+        "charges": [
+            {
+                **charge.to_json(),
+                "noise_rows": noise_in_rows(charge),
+                "share_of_rho": float(accounting.rho(charge.event)) * charge.times / total,
+                "buys": buys(charge),
+            }
+            for charge in prepared.plan
+        ],
+        "cost": {"epsilon": cost.epsilon, "delta": cost.delta, "by": cost.by},
+        "forecast": {
+            "rows": size,
+            "rows_assumed": rows is not None or design.rows is None,
+            "noise_rows": forecast.noise,
+            "certificate_margin": prepared.margin(size),
+            "confidence": 1 - prepared.beta,
+            "measured": forecast.measured,
+            "memory_bytes": forecast.memory_bytes,
+            "seconds": forecast.seconds,
+            "errors": _errors_json(forecast.errors, prepared.schema),
+        },
+    }
+
+
+def history(ledger: Ledger, name: str) -> list[dict[str, Any]]:
+    """Every release of a dataset: its state, what it asked for, what it drew."""
+    found: dict[str, dict[str, Any]] = {}
+    for entry in ledger.entries(name):
+        body = entry.body
+        if body is None or "reservation" not in body:
+            continue
+        identity = body["reservation"]
+        if entry.kind == "reserve":
+            found[identity] = {
+                "release": identity,
+                "time": body["time"],
+                "state": "open",
+                "epsilon": body["budget"]["epsilon"],
+                "delta": body["budget"]["delta"],
+                "method": (body.get("facts") or {}).get("method", {}).get("name"),
+                "planned": sum(charge["times"] for charge in body["plan"]),
+                "charges": [],
+                "bundle": None,
+            }
+        elif identity in found and entry.kind == "charge":
+            found[identity]["charges"].append(body["purpose"])
+        elif identity in found and entry.kind == "settle":
+            found[identity]["state"] = body["outcome"]
+        elif identity in found and entry.kind == "publish":
+            found[identity]["bundle"] = body["bundle"]
+    return list(found.values())
+
+
+def example(schema: Schema) -> str:
+    """A question that fits the schema."""
+    plain = [column for column in schema.modelled if column.name.isidentifier()]
+    parts: list[str] = []
+    for kind in (Integer, Category):
+        for column in plain:
+            if isinstance(column, Integer) and kind is Integer and column.lower is not None:
+                assert column.upper is not None
+                parts.append(f"{column.name} >= {(column.lower + column.upper + 1) // 2}")
+                break
+            if isinstance(column, Category) and kind is Category:
+                value = column.values[0]
+                if isinstance(value, str) and value.isprintable() and not set(value) & set("'\"`$"):
+                    parts.append(f"{column.name} = '{value}'")
+                    break
+    name = schema.modelled[0].name.replace('"', '""')
+    return " and ".join(parts) or f"`{name}` is not null"

@@ -1,0 +1,92 @@
+"""Numbers and domains as people read them, wherever they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from understudy.schema import Column
+
+__all__ = ["byte_size", "domain", "duration", "number", "percent"]
+
+_SHOWN = 6
+_WIDEST = 24
+
+
+def number(value: float | Fraction) -> str:
+    """A number with three digits that mean something."""
+    value = float(value)
+    if value and (abs(value) < 1e-3 or abs(value) >= 1e6):
+        return f"{value:.3g}"
+    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def percent(share: float) -> str:
+    """A share, with two digits that mean something."""
+    if share < 0.0001:
+        return f"{100 * share:.1g} %" if share else "0 %"
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
+
+
+def byte_size(size: float) -> str:
+    """Bytes, in decimal units."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or minutes, or hours."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def domain(column: Column) -> str:
+    """What a column may hold, in a few words."""
+    from understudy.schema import Modelled
+
+    nullable = isinstance(column, Modelled) and column.nullable
+    return _values(column) + (" or null" if nullable else "")
+
+
+def _values(column: Column) -> str:
+    from understudy.schema import Boolean, Category, Identifier, Incomplete, Text
+    from understudy.schema.columns.binned import Binned
+
+    if isinstance(column, Category):
+        count = len(column.values)
+        words = _listed([str(value) for value in column.values])
+        other = "" if column.other is None else " + OTHER"
+        return f"{count} {'value' if count == 1 else 'values'}{other}: {words}"
+    if isinstance(column, Boolean):
+        return "true, false"
+    if isinstance(column, Binned):
+        cells = "" if column.edges is None and column.bins is None else f" in {column.cells} bins"
+        return f"{_point(column.lower)} to {_point(column.upper)}{cells}"
+    if isinstance(column, Identifier):
+        return "left out" if column.dropped else f"written anew as {column.action}"
+    if isinstance(column, Incomplete):
+        return f"a {column.wanted}; to fill in: {', '.join(column.missing)}"
+    if isinstance(column, Text):
+        return "free text, which no release can hold"
+    return ""
+
+
+def _point(value: object) -> str:
+    if isinstance(value, (int, float)) and abs(value) >= 10_000:
+        return f"{value:,.12g}"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def _listed(values: Sequence[str]) -> str:
+    shown: list[str] = []
+    for value in values[:_SHOWN]:
+        if shown and sum(map(len, shown)) + len(value) > _WIDEST:
+            break
+        shown.append(value if len(value) <= _WIDEST else value[: _WIDEST - 1] + "…")
+    return ", ".join(shown) + (", …" if len(shown) < len(values) else "")
