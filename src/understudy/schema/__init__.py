@@ -2,7 +2,8 @@
 
 `Schema` is the whole; the column types are `Category`, `Boolean`, `Integer`, `Number`, `Date`,
 `Datetime`, `Identifier` and `Text`. `draft`, `import_mbi` and `import_sdv` make schemas to review;
-`check` is the explicit look at the rows, and not private.
+`check` is the explicit look at the rows, and not private. `form` writes the encoding of a column down
+as a small table, for engines that count where the rows are.
 """
 
 from understudy.schema.check import Finding, check
@@ -21,6 +22,7 @@ from understudy.schema.columns import (
     Text,
 )
 from understudy.schema.draft import confirm, draft
+from understudy.schema.forms import Form, Pieces, Words, form
 from understudy.schema.imports import import_mbi, import_sdv
 from understudy.schema.schema import Schema
 
@@ -32,16 +34,20 @@ __all__ = [
     "Date",
     "Datetime",
     "Finding",
+    "Form",
     "Identifier",
     "Incomplete",
     "Integer",
     "Modelled",
     "Number",
+    "Pieces",
     "Schema",
     "Text",
+    "Words",
     "check",
     "confirm",
     "draft",
+    "form",
     "import_mbi",
     "import_sdv",
 ]

@@ -21,6 +21,8 @@ from understudy.schema.compute import pc
 
 __all__ = [
     "DAY",
+    "FALSE_WORDS",
+    "TRUE_WORDS",
     "booleans",
     "distinct_texts",
     "flat",
@@ -45,8 +47,8 @@ _UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _INT64 = np.iinfo(np.int64)
 _INTEGER = r"^[+-]?[0-9]{1,19}$"
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
-_TRUE = frozenset({"true", "t", "yes", "y", "1", "1.0"})
-_FALSE = frozenset({"false", "f", "no", "n", "0", "0.0"})
+TRUE_WORDS = frozenset({"true", "t", "yes", "y", "1", "1.0"})
+FALSE_WORDS = frozenset({"false", "f", "no", "n", "0", "0.0"})
 _ISO = (
     r"^(?P<y>[0-9]{4})-?(?P<m>[0-9]{2})-?(?P<d>[0-9]{2})"
     r"(?:[T ](?P<H>[0-9]{2}):?(?P<M>[0-9]{2})(?::?(?P<S>[0-9]{2})(?:[.,](?P<f>[0-9]{1,9}))?)?)?"
@@ -120,7 +122,8 @@ def _as_text(values: pa.Array) -> pa.Array:
     try:
         if pa.types.is_floating(type_):
             values = pc.if_else(pc.is_nan(values), None, values)
-        return values.cast(pa.string())
+        texts = values.cast(pa.string())
+        return pc.if_else(pc.equal(texts, "-0"), "0", texts)  # zero has no sign
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         return pa.nulls(len(values), pa.string())
 
@@ -311,8 +314,8 @@ def _text_to_integers(texts: pa.Array) -> Read:
 
 def _text_to_booleans(texts: pa.Array) -> Read:
     lowered = pc.utf8_lower(texts)
-    true = _mask(pc.is_in(lowered, pa.array(sorted(_TRUE))))
-    return true, true | _mask(pc.is_in(lowered, pa.array(sorted(_FALSE))))
+    true = _mask(pc.is_in(lowered, pa.array(sorted(TRUE_WORDS))))
+    return true, true | _mask(pc.is_in(lowered, pa.array(sorted(FALSE_WORDS))))
 
 
 def _rescale(values: NDArray[np.int64], unit: int, tick: int) -> NDArray[np.int64]:

@@ -64,7 +64,7 @@ class Category(Modelled):
             self._refuse(f"ordinal = {self.ordinal!r} must be true or false")
         super().__post_init__()
         for token in self.null_values:
-            if token in self._listed:
+            if token in self.listed:
                 self._refuse(
                     f"{token!r} is both one of its values and one of its null_values; "
                     "take it out of one of the two"
@@ -145,8 +145,8 @@ class Category(Modelled):
         """Every value of the output in its declared type, in the order of the codes."""
         type_ = value_type(self.arrow_type)
         if pa.types.is_decimal(type_):
-            return pa.array([Decimal(repr(value)) for value in self._listed], type_)
-        return converted(pa.array(self._listed), type_)
+            return pa.array([Decimal(repr(value)) for value in self.listed], type_)
+        return converted(pa.array(self.listed), type_)
 
     def _default_dtype(self) -> str:
         return _DTYPES[type(self.values[0])]
@@ -165,14 +165,14 @@ class Category(Modelled):
         return fits or writes_text(type_)
 
     @cached_property
-    def _listed(self) -> list[Value]:
+    def listed(self) -> list[Value]:
         """Every value of the output, in the order of the codes."""
         return [*self.values] if self.other is None else [*self.values, self.other]
 
     @property
     def cells(self) -> int:
         """Values and OTHER."""
-        return len(self._listed)
+        return len(self.listed)
 
     @property
     def ordered(self) -> bool:
@@ -180,7 +180,7 @@ class Category(Modelled):
         return self.ordinal
 
     def _cell_labels(self) -> list[str]:
-        return [_text(value) for value in self._listed]
+        return [_text(value) for value in self.listed]
 
     def _stand_in(self) -> int:
         return 0 if self.other is None else len(self.values)
@@ -212,7 +212,7 @@ class Category(Modelled):
             points, readable = floats(array, tokens)
         else:
             points, readable = ticks(array, tokens, tick=DAY)
-        known = np.array([_point(value) for value in self._listed])
+        known = np.array([_point(value) for value in self.listed])
         order = np.argsort(known)
         at = np.minimum(np.searchsorted(known[order], points), len(known) - 1)
         return order[at], readable & (known[order][at] == points)
@@ -223,7 +223,7 @@ class Category(Modelled):
             index = np.where(there, flags.astype(np.intp), len(texts))
         else:
             texts, index = distinct_texts(array)
-        found = pc.index_in(texts, pa.array(self._listed, pa.string()))
+        found = pc.index_in(texts, pa.array(self.listed, pa.string()))
         listed = np.append(found.is_valid().to_numpy(zero_copy_only=False), False)
         cells = np.append(found.fill_null(0).to_numpy().astype(np.intp), 0)
         return cells[index], listed[index]
@@ -254,9 +254,9 @@ class Category(Modelled):
         """The cell of a declared value."""
         kind = type(self.values[0])
         for candidate in _readings(literal, kind):
-            if candidate in self._listed:
-                return self._listed.index(candidate)
-        hint = near(_text(literal), [_text(value) for value in self._listed])
+            if candidate in self.listed:
+                return self.listed.index(candidate)
+        hint = near(_text(literal), [_text(value) for value in self.listed])
         self._misuse(
             f"{literal!r} is not one of its {len(self.values)} declared values"
             f"{hint or '; use one of ' + ', '.join(self._cell_labels()[:10])}"
