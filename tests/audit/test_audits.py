@@ -1,6 +1,7 @@
 """Whole audits: what they find, keep, refuse and say."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from understudy.audit.models import Examples, Trained, audit_model, corners, pro
 from understudy.audit.reading import Layout
 from understudy.audit.releases import Releasing, encoded, outliers, plant, releasing_like
 from understudy.errors import InputError
-from understudy.releases import release
+from understudy.releases import prepare, release
 
 
 class ByHeart:
@@ -255,12 +256,22 @@ def test_replaced_records_leave_the_number_of_rows_alone():
     assert len({tuple(c) for c in coins}) == 3
 
 
-def test_the_pipeline_of_a_release_is_read_from_its_bundle():
+@pytest.mark.parametrize("share", [{}, {"certificate_share": "0.3"}])
+def test_the_pipeline_of_a_release_is_read_from_its_bundle(share):
+    table = SCHEMA.decode(list(background().T), np.random.default_rng(0))
+    made = release(table, SCHEMA, **CHOICES, **share)
+    again = releasing_like(made).describe()
+    assert again == Releasing(SCHEMA, {**CHOICES, **share}).describe()
+    assert again["plan"] == made.plan.to_json()
+    assert np.array_equal(encoded(SCHEMA, table), background())
+
+
+def test_a_plan_of_another_version_is_not_audited_as_ours():
     table = SCHEMA.decode(list(background().T), np.random.default_rng(0))
     made = release(table, SCHEMA, **CHOICES)
-    again = releasing_like(made).describe()
-    assert again == Releasing(SCHEMA, CHOICES).describe()
-    assert np.array_equal(encoded(SCHEMA, table), background())
+    other = prepare(SCHEMA, **{**CHOICES, "epsilon": 3 * CHOICES["epsilon"]}).plan
+    with pytest.raises(InputError, match="another version"):
+        releasing_like(replace(made, plan=other))
 
 
 # --- tables as features --------------------------------------------------------------------------
