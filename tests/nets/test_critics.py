@@ -12,13 +12,11 @@ from scipy import stats
 from understudy.nets.critics import (
     Cells,
     Objective,
-    Waves,
+    Units,
     all_subsets,
     best_response,
     mmd_squared,
-    rectified,
     reject,
-    smooth,
 )
 from understudy.nets.generator import one_hot
 
@@ -84,7 +82,8 @@ def test_scores_are_sums_of_the_cells_a_record_lies_in():
 
 def test_waves_have_norm_one_and_the_gaussian_kernel():
     rng = np.random.default_rng(0)
-    waves = Waves(rng.standard_normal((sum(SHAPE), 4_000)))
+    frequencies = rng.standard_normal((sum(SHAPE), 4_000))
+    waves = Units("fourier", frequencies, np.zeros(4_000), math.sqrt(4_000))
     rows = one_hot(SHAPE, jnp.asarray(drawn(20)))
     psi = np.asarray(waves.features(rows))
     np.testing.assert_allclose((psi**2).sum(axis=1), 1.0, rtol=1e-4)
@@ -136,34 +135,33 @@ def test_clipped_weights_climb_and_stay_in_the_box():
 # --- one layer of units -------------------------------------------------------------------------
 
 
+def units(kind, literals, kappa=8.0):
+    """One unit for each row of literals."""
+    return Units(kind, literals.T, 1 - literals.sum(axis=1), kappa=kappa)
+
+
 def test_a_rectified_unit_is_a_conjunction_on_hard_rows_and_not_on_soft_ones():
     chosen = CUBE[1:]  # every conjunction of up to six literals
     inside = CUBE[:, None] >= chosen[None]
     conjunctions = inside.all(axis=-1)
-    for sign in (1.0, -1.0):
-        units = jax.vmap(
-            lambda literal, sign=sign: rectified(
-                jnp.asarray(CUBE), literal[None], sign * jnp.ones(1)
-            )
-        )(jnp.asarray(chosen))
-        assert (sign * conjunctions == np.asarray(units).T).all()
-    together = rectified(jnp.asarray(CUBE), jnp.asarray(chosen), jnp.ones(len(chosen)))
-    assert (np.asarray(together) == conjunctions.sum(axis=1)).all()
-    soft = rectified(jnp.full((1, 6), 0.5), jnp.ones((1, 6)), jnp.ones(1))
-    assert float(soft[0]) == 0.0 != 0.5**6
+    layer = units("relu", chosen)
+    assert (np.asarray(layer.features(jnp.asarray(CUBE))) == conjunctions).all()
+    for theta in (np.ones(layer.size), -np.ones(layer.size)):
+        together = layer.scores(theta, jnp.asarray(CUBE))
+        assert (together == theta[0] * conjunctions.sum(axis=1)).all()
+    soft = units("relu", np.ones((1, 6))).features(jnp.full((1, 6), 0.5))
+    assert float(soft[0, 0]) == 0.0 != 0.5**6
 
 
 @pytest.mark.parametrize("kappa", [1.0, 10.0])
 def test_a_smooth_unit_is_within_its_bound(kappa):
     rows = jnp.asarray(np.random.default_rng(0).random((200, 4)))
-    literals = jnp.asarray([[1.0, 1, 0, 0], [0, 1, 1, 1]])
-    signs = jnp.asarray([1.0, -1.0])
-    for q in range(2):
-        pair = literals[q : q + 1], signs[q : q + 1]
-        apart = jnp.abs(smooth(rows, *pair, kappa=kappa) - rectified(rows, *pair))
-        assert float(apart.max()) <= math.log(2) / kappa + 1e-6
-    at_kink = smooth(jnp.zeros((1, 4)), jnp.asarray([[1.0, 0, 0, 0]]), jnp.ones(1), kappa=kappa)
-    assert float(at_kink[0]) == pytest.approx(math.log(2) / kappa)
+    literals = np.array([[1.0, 1, 0, 0], [0, 1, 1, 1]])
+    smooth, sharp = units("softplus", literals, kappa), units("relu", literals)
+    apart = jnp.abs(smooth.features(rows) - sharp.features(rows))
+    assert 0 < float(apart.max()) <= math.log(2) / kappa + 1e-6
+    kink = units("softplus", np.array([[1.0, 0, 0, 0]]), kappa).features(jnp.zeros((1, 4)))
+    assert float(kink[0, 0]) == pytest.approx(math.log(2) / kappa)
     curve = jax.vmap(jax.grad(jax.grad(lambda x: jax.nn.softplus(kappa * x) / kappa)))
     assert float(curve(jnp.linspace(-2, 2, 41)).max()) <= kappa / 4 + 1e-6
 

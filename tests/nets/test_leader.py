@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import WorkError
-from understudy.nets.critics import Cells, Objective, Waves
+from understudy.nets.critics import Cells, Objective, Units
 from understudy.nets.generator import Generator, one_hot
 from understudy.nets.leader import Conjunctions, Past, Play, Player, Truth, duel, moments_of
 
@@ -160,7 +160,7 @@ def test_duels_bring_the_generator_to_the_table(objective):
 @pytest.mark.slow
 def test_waves_are_learned_from_relaxed_records():
     rng = np.random.default_rng(0)
-    waves = Waves(rng.standard_normal((sum(SHAPE), 16)))
+    waves = Units("fourier", rng.standard_normal((sum(SHAPE), 16)), np.zeros(16), 4.0)
     data = one_hot(SHAPE, jnp.asarray(np.array([[0, 0], [1, 2]])))
     means = np.asarray(waves.moments(data), np.float64)
     truth = Truth(waves, means, np.full(waves.size, 0.01), np.ones(waves.size))

@@ -3,8 +3,9 @@
 A critic is D(x) = ⟨θ, ψ(x)⟩ with a public feature map ψ. Two maps:
 
     Cells    ψ_{c,a}(x) = 1[x agrees with a on the columns c]: the monomials of the one-hot code
-    Waves    ψ(x) = (cos⟨ω_k, x⟩, sin⟨ω_k, x⟩)/√P over the one-hot code: random Fourier features of a
-             Gaussian kernel (Rahimi and Recht 2007)
+    Units    ψ_k(x) = s(⟨ω_k, x⟩ + b_k) over the one-hot code, ω and b public and fixed: networks of one
+             layer of which the last is trained. s is cos and sin (random Fourier features of a Gaussian
+             kernel, Rahimi and Recht 2007), ReLU, or softplus
 
 All that a critic needs to know of the table is the mean m of ψ over its rows, or a noisy m̃ of it. The
 objective is the set Θ that critics come from, and max over Θ of ⟨θ, m̃ − ψ̄⟩ is a distance
@@ -17,7 +18,6 @@ Everything here is a function of public and of released numbers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -35,13 +35,11 @@ from understudy.nets.tables import Layout, Table
 __all__ = [
     "Cells",
     "Objective",
-    "Waves",
+    "Units",
     "all_subsets",
     "best_response",
     "mmd_squared",
-    "rectified",
     "reject",
-    "smooth",
 ]
 
 Clique = tuple[int, ...]
@@ -116,25 +114,42 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class Waves:
-    """P frequencies over the one-hot code (S, P); 2P features of norm 1 altogether."""
+class Units:
+    """Q units of a kind over the one-hot code: `weights` (S, Q), `bias` (Q,), all divided by `over`.
 
-    frequencies: Reals
+    With weights 0/1 that take values V_i of |A| columns and the bias 1 − |A|, a rectified unit *is* the
+    conjunction 1[x_i in V_i for all i in A] on one-hot rows. The bias may be as low as 1 − d, and θ of
+    either sign closes the class under negation. On relaxed rows a unit is no conjunction, which is why
+    hard records are judged. softplus(κz)/κ is within ln2/κ of ReLU(z) and κ/4-smooth in z.
+    """
+
+    kind: str
+    weights: Reals
+    bias: Reals
+    over: float = 1.0
+    kappa: float = 8.0
 
     @property
     def size(self) -> int:
-        """2P."""
-        return 2 * self.frequencies.shape[1]
+        """How many features: 2Q for waves, which have a cosine and a sine each, otherwise Q."""
+        return self.bias.size * (2 if self.kind == "fourier" else 1)
 
     def features(self, rows: Array) -> Array:
-        """ψ of one-hot or relaxed rows (B, S). Not multilinear: a mixture of products is not enough."""
-        angles = rows @ jnp.asarray(self.frequencies, rows.dtype)
-        waves = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=-1)
-        return waves / math.sqrt(self.frequencies.shape[1])
+        """ψ (B, size) of one-hot or relaxed rows (B, S); all cosines before all sines."""
+        inside = rows @ jnp.asarray(self.weights, rows.dtype) + jnp.asarray(self.bias, rows.dtype)
+        if self.kind == "fourier":
+            return jnp.concatenate([jnp.cos(inside), jnp.sin(inside)], axis=-1) / self.over
+        if self.kind == "relu":
+            return jax.nn.relu(inside) / self.over
+        return jax.nn.softplus(self.kappa * inside) / self.kappa / self.over
 
     def moments(self, rows: Array) -> Array:
-        """Their mean."""
+        """Their mean. Not multilinear in the columns: a mixture of products is not enough."""
         return self.features(rows).mean(axis=0)
+
+    def scores(self, theta: NDArray[Any], rows: Array) -> Reals:
+        """D(x) = ⟨θ, ψ(x)⟩ of one-hot rows (B, S)."""
+        return np.asarray(self.features(rows) @ jnp.asarray(theta, rows.dtype), np.float64)
 
 
 def best_response(
@@ -167,23 +182,6 @@ def best_response(
             return jnp.zeros_like(difference).at[at].set(jnp.sign(difference[at]))
         case _:
             return jnp.clip(before + difference / noise, -1, 1)
-
-
-def rectified(rows: Array, literals: Array, signs: Array) -> Array:
-    """Σ_q s_q·ReLU(Σ_{i∈A_q} x_i + 1 − |A_q|): a network of one layer, (B,) for rows (B, S).
-
-    `literals` (Q, S) is 0/1, a row per conjunction A_q. On one-hot rows a unit *is* the conjunction;
-    its bias 1 − |A| may be as low as 1 − d, and the sign s_q = ±1 closes the class under negation. On
-    relaxed rows it is not, which is why hard records are judged.
-    """
-    inside = rows @ literals.T + 1 - literals.sum(axis=-1)
-    return jax.nn.relu(inside) @ signs
-
-
-def smooth(rows: Array, literals: Array, signs: Array, *, kappa: float) -> Array:
-    """`rectified` with softplus(κz)/κ for ReLU: within ln2/κ of every unit and κ/4-smooth in z."""
-    inside = rows @ literals.T + 1 - literals.sum(axis=-1)
-    return jax.nn.softplus(kappa * inside) / kappa @ signs
 
 
 def all_subsets(x: Array, z: Array, weight: float, degree: int | None = None) -> Array:

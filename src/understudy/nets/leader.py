@@ -29,7 +29,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from understudy.errors import WorkError
-from understudy.nets.critics import Cells, Objective, Waves, best_response
+from understudy.nets.critics import Cells, Objective, Units, best_response
 from understudy.nets.generator import Generator, Params
 
 __all__ = [
@@ -108,7 +108,7 @@ class Conjunctions:
         return product.mean(axis=0)
 
 
-Features = Cells | Waves | Conjunctions
+Features = Cells | Units | Conjunctions
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class Truth:
     `noise` is their standard deviation, `weights` what a feature counts.
     """
 
-    features: Cells | Waves
+    features: Cells | Units
     means: NDArray[np.float64]
     noise: NDArray[np.float64]
     weights: NDArray[np.float64]
@@ -229,7 +229,7 @@ def moments_of(
     player: Player, features: Features, params: Params, key: Array, literals: Array | None = None
 ) -> Array:
     """ψ̄ of a batch: from the heads where features are multilinear, else from relaxed records."""
-    if isinstance(features, Waves):
+    if isinstance(features, Units):
         return features.moments(_relaxed(player, params, key))
     heads = _heads(player, params, key)
     if isinstance(features, Conjunctions):
@@ -295,7 +295,7 @@ def _improve(
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _answer(
     player: Player,
-    features: Cells | Waves,
+    features: Cells | Units,
     objective: Objective,
     params: Params,
     means: Array,

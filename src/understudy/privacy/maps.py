@@ -1,0 +1,150 @@
+"""Public random features of rows, and their sums over private rows on integers.
+
+A map is a network of one layer whose first layer is public and random: for each of J marginals c, P
+units that look at the one-hot code x_c of its columns,
+
+    fourier   (cos⟨ω_k, x_c⟩, sin⟨ω_k, x_c⟩)/√P, ω_k normal: the features of a Gaussian kernel (Rahimi
+              and Recht 2007)
+    relu      ReLU(⟨a_k, x_c⟩ + 1 − |c|)/√P, a_k zeros and ones that take about half the values of every
+              column: on a row the unit *is* the conjunction 1[x_i in V_i for all i in c]
+    softplus  ln(1 + e^{κz})/κ for ReLU(z), within ln2/κ of it, divided by 1 + ln2/κ
+
+so that every block has ‖ψ_c(x)‖₂ ≤ 1 and a row ‖ψ(x)‖₂ ≤ √J. What is summed is rint(GRID·ψ), row by
+row: a row adds an integer vector of norm at most √J·(GRID + √K/2), K the features of a block, and a sum
+with discrete Gaussian noise is a `SampledGaussian` of rate 1. A critic with these features is
+⟨θ, ψ(x)⟩: the last layer is all that is trained, and it is trained on the noisy sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import PrivacyError
+from understudy.privacy.cost import SampledGaussian
+from understudy.privacy.relation import Relation
+
+__all__ = ["GRID", "KAPPA", "KINDS", "Maps", "covers", "event_for", "summed"]
+
+GRID = 2**12
+"""Features are multiples of 1/4096."""
+KAPPA = 8.0
+"""How sharp a softplus is."""
+KINDS = ("fourier", "relu", "softplus")
+
+Clique = tuple[int, ...]
+Reals = NDArray[np.float64]
+# Entries of the features that are held at once.
+_BLOCK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Maps:
+    """`units` of a `kind` for each of the `cliques`, drawn from the public number `key`."""
+
+    shape: tuple[int, ...]
+    cliques: tuple[Clique, ...]
+    kind: str = "fourier"
+    units: int = 32
+    key: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise PrivacyError(f"features = {self.kind!r} is not one of {', '.join(KINDS)}")
+        if self.units < 1 or not self.cliques:
+            raise PrivacyError("features need a marginal to look at and at least one unit")
+
+    @property
+    def block(self) -> int:
+        """Features of one marginal."""
+        return self.units * (2 if self.kind == "fourier" else 1)
+
+    @property
+    def size(self) -> int:
+        """All features."""
+        return self.block * len(self.cliques)
+
+    @cached_property
+    def weights(self) -> tuple[Reals, ...]:
+        """The first layer: for each marginal (Σ sizes of its columns, units)."""
+        rng = np.random.default_rng(self.key)
+        made: list[Reals] = []
+        for clique in self.cliques:
+            parts: list[Reals] = []
+            for column in clique:
+                size = (self.shape[column], self.units)
+                if self.kind == "fourier":
+                    parts.append(rng.normal(size=size))
+                else:
+                    parts.append(np.where(rng.random(size) < 0.5, 1.0, 0.0))
+            made.append(np.concatenate(parts))
+        return tuple(made)
+
+    def features(self, at: int, codes: Sequence[NDArray[np.integer[Any]]]) -> Reals:
+        """ψ_c (rows, block) of the marginal number `at`; one code array for each of its columns."""
+        clique, weights = self.cliques[at], self.weights[at]
+        starts = np.cumsum([0, *(self.shape[i] for i in clique)])[:-1]
+        inside = np.zeros((len(codes[0]), self.units))
+        for start, code in zip(starts, codes, strict=True):
+            inside += weights[start + np.asarray(code, np.int64)]
+        return activated(inside, self.kind, len(clique))
+
+
+def activated(inside: Reals, kind: str, columns: int) -> Reals:
+    """What units say to ⟨ω, x⟩, so that a block has norm at most 1."""
+    root = math.sqrt(inside.shape[1])
+    if kind == "fourier":
+        return np.concatenate([np.cos(inside), np.sin(inside)], axis=1) / root
+    z = inside + 1 - columns
+    if kind == "relu":
+        return np.maximum(z, 0) / root
+    return np.logaddexp(0, KAPPA * z) / KAPPA / (1 + math.log(2) / KAPPA) / root
+
+
+def event_for(maps: Maps, relation: Relation, rho: Fraction) -> SampledGaussian:
+    """The least noise that costs at most ρ = (sides·l2)²/(2σ²); σ in units of 1/`GRID` row."""
+    sides, l2 = relation.marginal_l1(), _norm(maps)
+    sigma = sides * l2 / math.sqrt(2 * float(rho))
+    while Fraction((sides * l2) ** 2) / (2 * Fraction(sigma) ** 2) > rho:
+        sigma = math.nextafter(sigma, math.inf)
+    return SampledGaussian(sigma, l2, maps.size, 1.0, sides)
+
+
+def covers(event: SampledGaussian, maps: Maps, relation: Relation) -> bool:
+    """Whether the event's sensitivity is that of these features."""
+    return (
+        event.rate == 1.0
+        and event.l2 >= _norm(maps)
+        and event.coordinates >= maps.size
+        and event.sides >= relation.marginal_l1()
+    )
+
+
+def summed(
+    maps: Maps, tables: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
+) -> NDArray[np.int64]:
+    """Σ_rows rint(GRID·ψ) from the occupied cells (packed in C order) and counts of every marginal."""
+    total = np.empty(maps.size, np.int64)
+    rows = max(1, _BLOCK // maps.block)
+    for at, (cells, counts) in enumerate(tables):
+        domain = tuple(maps.shape[i] for i in maps.cliques[at])
+        sums = np.zeros(maps.block, np.int64)
+        for start in range(0, cells.size, rows):
+            part = slice(start, start + rows)
+            values = maps.features(at, np.unravel_index(cells[part], domain))
+            sums += counts[part] @ np.rint(GRID * values).astype(np.int64)
+        total[at * maps.block : (at + 1) * maps.block] = sums
+    return total
+
+
+def _norm(maps: Maps) -> int:
+    """√J·(GRID + √K/2), rounded up with room for float64."""
+    each = GRID + math.sqrt(maps.block) / 2
+    return math.ceil(math.sqrt(len(maps.cliques)) * each * (1 + 1e-9))
