@@ -81,6 +81,19 @@ class Bundle:
     def schema_text(self) -> str:
         return (self.folder / "schema.toml").read_bytes().decode()
 
+    def unit_declared(self) -> Any:
+        head = tomllib.loads(self.schema_text())["understudy"]
+        if "unit" not in head:
+            return "row"
+        salt = head.get("unit_salt", "")
+        return {"column": head["unit"], "max_rows": head["max_rows"], "salt": salt}
+
+    @property
+    def group(self) -> int:
+        """How many rows a neighbour may differ in."""
+        unit = self.promise["unit"]
+        return 1 if unit == "row" else _whole(unit["max_rows"])
+
     def columns(self) -> list[dict[str, Any]]:
         return tomllib.loads(self.schema_text())["column"]
 
@@ -217,7 +230,8 @@ def check_facts(b: Bundle) -> Iterator[str]:
     pairs = {
         "relation": (reserve["relation"], b.promise["relation"]),
         "noise": (reserve["noise"], "opendp"),
-        "unit": (b.promise["unit"], "row"),
+        "unit": (b.promise["unit"], reserve.get("unit", "row")),
+        "unit of the schema": (b.unit_declared(), reserve.get("unit", "row")),
         "rows_public": (facts["rows_public"], b.promise["rows_public"]),
         "method": (facts["method"], b.manifest["method"]),
         "workload": (facts["workload"], b.manifest["workload"]),
@@ -246,23 +260,28 @@ def check_privacy(b: Bundle) -> Iterator[str]:
         return
     if b.promise["words"] != in_words(b.promise):
         yield f"the promise is {in_words(b.promise)!r}; it is stated otherwise"
-    found = epsilon(b.plan, float(delta))
+    found = epsilon(b.plan, float(delta), b.group)
     if not found <= float(promised) * (1 + CLOSE):
         yield f"the plan costs ε = {found:.6g} at δ = {float(delta):g}, promised is {promised}"
 
 
 def in_words(promise: dict[str, Any]) -> str:
-    n = promise["rows_public"]
-    if promise["relation"] == "replace":
-        relation = f"one row replaced by another; the number of rows ({n}) is public"
-    elif n is None:
-        relation = "one row added or removed; the number of rows is private"
+    n, unit = promise["rows_public"], promise["unit"]
+    who = one = "row"
+    if unit != "row":
+        who = unit["column"]
+        one = f"{who} (at most {unit['max_rows']} of its rows count)"
+    change = "replaced by another" if promise["relation"] == "replace" else "added or removed"
+    if n is None:
+        relation = f"one {one} {change}; the number of rows is private"
+    elif promise["relation"] == "replace" and unit == "row":
+        relation = f"one row {change}; the number of rows ({n}) is public"
     else:
-        relation = f"one row added or removed; shares are taken of the public number {n}, "
+        relation = f"one {one} {change}; shares are taken of the public number {n}, "
         relation += "which does not move"
     delta = float(exact(promise["delta"]))
     told = decimal(exact(promise["epsilon"]))
-    return f"(ε = {told}, δ = {delta:g})-differential privacy per row ({relation})"
+    return f"(ε = {told}, δ = {delta:g})-differential privacy per {who} ({relation})"
 
 
 def decimal(value: Fraction) -> str:
@@ -279,13 +298,14 @@ def decimal(value: Fraction) -> str:
     return text if len(text) <= 24 else str(number)
 
 
-def epsilon(plan: list[dict[str, Any]], delta: float) -> float:
-    """The smallest of three valid ε for the plan at δ."""
+def epsilon(plan: list[dict[str, Any]], delta: float, group: int = 1) -> float:
+    """The smallest of three valid ε for the plan at δ; two where neighbours differ in a group."""
     steps = [(slot["event"], slot["times"]) for slot in plan]
-    found = [sum(pure(event) * times for event, times in steps)]
+    found = [sum(group * pure(event) * times for event, times in steps)]
     if delta > 0:
-        found.append(zcdp_epsilon(sum(rho(event) * times for event, times in steps), delta))
-        if all(event["kind"] != "zcdp" for event, _ in steps):
+        total = sum(group_rho(event, group) * times for event, times in steps)
+        found.append(zcdp_epsilon(total, delta))
+        if group == 1 and all(event["kind"] != "zcdp" for event, _ in steps):
             found.append(pld_epsilon(steps, delta))
     return min(found)
 
@@ -297,6 +317,13 @@ def pure(event: dict[str, Any]) -> float:
         case "selection":
             return _whole(event["k"]) * _pick(event)
     return math.inf
+
+
+def group_rho(event: dict[str, Any], group: int) -> float:
+    """ρ for neighbours that differ in up to `group` rows: group²·ρ, or that of a pure group·ε."""
+    whole = group * pure(event)
+    alone = math.inf if math.isinf(whole) else whole * math.tanh(whole / 2)
+    return rho(event) if group == 1 else min(group**2 * rho(event), alone)
 
 
 def rho(event: dict[str, Any]) -> float:
@@ -684,7 +711,7 @@ def main(folders: list[str]) -> int:
                 print(f"  {problem}")
         else:
             bundle = Bundle(Path(folder))
-            found = epsilon(bundle.plan, float(exact(bundle.promise["delta"])))
+            found = epsilon(bundle.plan, float(exact(bundle.promise["delta"])), bundle.group)
             print(f"{folder}: holds")
             print(
                 f"  (ε, δ) = ({bundle.promise['epsilon']}, {bundle.promise['delta']}) promised, "

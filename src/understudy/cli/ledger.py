@@ -56,6 +56,15 @@ def open_(
         int | None,
         typer.Option("--rows-public", metavar="N", help="The number of rows, if it is public."),
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            "--unit",
+            metavar="COLUMN",
+            help="The identifier column whose values the budget protects; by default one row. "
+            "Releases need a schema with the same unit.",
+        ),
+    ] = None,
     composition: Annotated[
         Composition,
         typer.Option(
@@ -91,7 +100,7 @@ def open_(
         with Ledger(file) as ledger:
             known = dataset in ledger.datasets()
             opened = ledger.open_dataset(
-                dataset, budget, Relation(neighbours), composition.value, rows_public
+                dataset, budget, Relation(neighbours), composition.value, rows_public, unit
             )
     except BaseException:
         if new:
@@ -256,6 +265,7 @@ def _facts(dataset: Dataset) -> list[tuple[str, str | Text]]:
     return [
         ("budget", _amount(dataset.budget.epsilon, dataset.budget.delta)),
         ("neighbours", dataset.relation.describe(rows_public=dataset.rows_public)),
+        ("unit", dataset.unit or "row"),
         ("composition", dataset.composition),
     ]
 

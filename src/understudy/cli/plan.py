@@ -101,11 +101,15 @@ def _show(prepared: Prepared, rows: int | None) -> None:
 
     console = shell.out()
     design, plan, workload = prepared.design, prepared.plan, prepared.workload
+    unit = prepared.schema.unit
     words.facts(
         console,
         [
-            ("promise", f"{prepared.budget}-differential privacy per row"),
-            ("neighbours", design.relation.describe(rows_public=design.rows)),
+            (
+                "promise",
+                f"{prepared.budget}-differential privacy per {unit.column if unit else 'row'}",
+            ),
+            ("neighbours", design.relation.describe(rows_public=design.rows, unit=unit)),
             ("method", prepared.method.name),
             ("workload", _workload_words(workload, design.shape)),
         ],

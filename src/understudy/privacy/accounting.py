@@ -13,6 +13,9 @@
   pair of the Poisson-sampled Gaussian mechanism dominates that, and T sums of d coordinates are
   (ε, δ + (1 + e^ε)·T·d·τ)-DP where that pair gives (ε, δ). For the relation `replace` the pair is
   ((1−q)N(0) + qN(Δ), (1−q)N(0) + qN(−Δ)). In zCDP a sample is charged like the whole table.
+* groups: where neighbours differ in up to `group` rows (see `units`), pure ε is `group` times and ρ is
+  `group`² times that of one row (Bun-Steinke 2016, Proposition 27); a pure event may take the ρ of
+  its larger ε instead. PLD is left out.
 
 Each of the three is an upper bound on its own, so the smallest is one. Nothing here draws or reads
 private data; every result is rounded to the private side.
@@ -79,8 +82,13 @@ class Spent:
     by: Literal["pure", "zcdp", "pld"]
 
 
-def pure(event: Event) -> Fraction | None:
-    """The pure ε of an event, or None if it has none."""
+def pure(event: Event, group: int = 1) -> Fraction | None:
+    """The pure ε of an event for neighbours that differ in `group` rows, or None if it has none."""
+    one = _pure(event)
+    return None if one is None else group * one
+
+
+def _pure(event: Event) -> Fraction | None:
     match event:
         case Laplace(scale, l1):
             return Fraction(l1) / Fraction(scale)
@@ -98,8 +106,21 @@ def pure(event: Event) -> Fraction | None:
             return None
 
 
-def rho(event: Event) -> Fraction:
-    """The zCDP parameter ρ of an event; never below the true one.
+def rho(event: Event, group: int = 1) -> Fraction:
+    """The zCDP parameter ρ of an event for neighbours that differ in `group` rows; never below.
+
+    group²·ρ of one row; where the event is pure at most that of a mechanism of group·ε.
+    """
+    one = _rho(event)
+    if group == 1:
+        return one
+    if pure(event) is None:
+        return group * group * one
+    return min(group * group * one, _rho_of_pure(event, group))
+
+
+def _rho(event: Event) -> Fraction:
+    """ρ where neighbours differ in one row.
 
     Gaussian changes·step²/(2σ²); Selection k·ε0²/8 with ε0 = 2Δ/scale (bounded range; Cesar-Rogers
     2021); Laplace, objective perturbation and sampled picks ε·tanh(ε/2), valid for every pure ε
@@ -115,23 +136,23 @@ def rho(event: Event) -> Fraction:
             return Fraction(sides * l2) ** 2 / (2 * Fraction(sigma) ** 2)
         case SampledSelection(scale, sensitivity, _):
             # A sample is a mixture, and mixtures are no farther apart than their parts.
-            return min(_rho_of_pure(event), rho(Selection(scale, sensitivity)))
+            return min(_rho_of_pure(event), _rho(Selection(scale, sensitivity)))
         case Laplace() | Perturbation():
             return _rho_of_pure(event)
         case Zcdp(allowance):
             return Fraction(allowance)
 
 
-def _rho_of_pure(event: Event) -> Fraction:
-    eps = pure(event)
+def _rho_of_pure(event: Event, group: int = 1) -> Fraction:
+    eps = pure(event, group)
     assert eps is not None
     bound = eps * Fraction(math.tanh(float(eps) / 2) * (1 + 1e-15))
     return min(bound, eps * eps / 2)
 
 
-def total_rho(events: Plan | Iterable[Event]) -> Fraction:
+def total_rho(events: Plan | Iterable[Event], group: int = 1) -> Fraction:
     """ρ of all events together."""
-    return sum((rho(e) * times for e, times in _grouped(events).items()), Fraction(0))
+    return sum((rho(e, group) * times for e, times in _grouped(events).items()), Fraction(0))
 
 
 def laplace_epsilon(allowance: Fraction) -> Fraction:
@@ -254,22 +275,29 @@ def _grouped(events: Plan | Iterable[Event]) -> Counter[Event]:
     return grouped
 
 
-def epsilon(events: Plan | Iterable[Event], delta: Fraction | float) -> Spent:
-    """The smallest valid ε at `delta` for events whose parameters were fixed in advance."""
+def epsilon(
+    events: Plan | Iterable[Event], delta: Fraction | float, group: int = 1
+) -> Spent:  # fmt: skip
+    """The smallest valid ε at `delta` for events whose parameters were fixed in advance.
+
+    `group`: the number of rows in which neighbours may differ.
+    """
     grouped = _grouped(events)
     d = float(delta)
     candidates: list[Spent] = []
-    pures = [(pure(event), times) for event, times in grouped.items()]
+    pures = [(pure(event, group), times) for event, times in grouped.items()]
     if all(eps is not None for eps, _ in pures):
         total = sum((eps * times for eps, times in pures if eps is not None), Fraction(0))
         candidates.append(Spent(round_up(total), d, "pure"))
     if d > 0:
-        by_zcdp = epsilon_from_rho(total_rho(grouped.elements()), delta)
+        by_zcdp = epsilon_from_rho(total_rho(grouped.elements(), group), delta)
         candidates.append(Spent(by_zcdp, d, "zcdp"))
         # A power of two, so that nearby plans share a grid.
         about = _about(grouped, d, by_zcdp)
         interval = 2.0 ** math.floor(math.log2(max(about, 1e-12) * _PLD_RESOLUTION))
-        by_pld = _pld_epsilon(tuple(sorted(grouped.items(), key=repr)), d, interval)
+        by_pld = None
+        if group == 1:
+            by_pld = _pld_epsilon(tuple(sorted(grouped.items(), key=repr)), d, interval)
         if by_pld is not None:
             candidates.append(Spent(by_pld, d, "pld"))
     if not candidates:
@@ -380,33 +408,35 @@ def _gaussian_rho(budget: Budget) -> float:
     return low * low / 2
 
 
-def calibrate(build: Callable[[Fraction], Plan], budget: Budget) -> Plan:
+def calibrate(
+    build: Callable[[Fraction], Plan], budget: Budget, group: int = 1
+) -> Plan:  # fmt: skip
     """The plan that uses the budget best: `build(ρ)` for the largest ρ that stays within (ε, δ).
 
-    `build` must return plans whose cost grows with ρ and is at most ρ in zCDP. The result always
-    satisfies `epsilon(plan, δ).epsilon ≤ ε`.
+    `build` must return plans whose cost for one row grows with ρ and is at most ρ in zCDP. The result
+    always satisfies `epsilon(plan, δ, group).epsilon ≤ ε`.
     """
-    low = rho_for(budget)
+    low = rho_for(budget) / group**2
     if low <= 0:
         raise InputError(f"epsilon = {float(budget.epsilon):g} is too small to plan with")
     plan = build(low)
-    spent = epsilon(plan, budget.delta).epsilon
+    spent = epsilon(plan, budget.delta, group).epsilon
     if spent > budget.epsilon:
         # Rounding of the conversion itself; a hair less ρ puts the plan on the private side.
         low *= 1 - Fraction(1, 10**9)
         plan = build(low)
-        spent = epsilon(plan, budget.delta).epsilon
+        spent = epsilon(plan, budget.delta, group).epsilon
     if spent > budget.epsilon:
         raise PrivacyError(f"the plan costs ε = {spent}, above the budget {budget}")
     # PLD may allow more than zCDP. A plan of Gaussians alone would allow what Gaussian DP does; from
     # that guess a few steps leave at most a per mille of ρ unused. Only what is checked is returned.
     if spent > float(budget.epsilon) * 0.999:
         return plan
-    guess = max(low, Fraction(_gaussian_rho(budget)))
+    guess = max(low, Fraction(_gaussian_rho(budget)) / group**2)
     high: Fraction | None = None
     for step in range(6):
         candidate = build(guess)
-        if epsilon(candidate, budget.delta).epsilon <= budget.epsilon:
+        if epsilon(candidate, budget.delta, group).epsilon <= budget.epsilon:
             low, plan = guess, candidate
             if high is None and step < 3:
                 guess *= 1 + Fraction(1, 500)

@@ -29,6 +29,7 @@ from understudy.privacy.objective import Looks, covers, perturbed
 from understudy.privacy.products import Products
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive, reveal
+from understudy.units import Unit
 
 __all__ = [
     "GRID",
@@ -67,7 +68,10 @@ _LARGEST = 2.0**50
 
 
 class ExactCounts(Protocol):
-    """A table bound to a schema, as the curator sees it: exact counts, sealed."""
+    """A table bound to a schema, as the curator sees it: exact counts, sealed.
+
+    Where at most k rows of a privacy unit are counted, an attribute `unit` (a `Unit`) says so.
+    """
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -121,7 +125,9 @@ class Picked:
 class Curator:
     """Answers questions about private rows, each after its durable charge.
 
-    Unit: one row. Guarantee: what leaves is covered by the events charged, under `relation`.
+    Guarantee: what leaves is covered by the events charged, under `relation`, for one row. Where the
+    charges are made for a `Unit`, the source must have bounded its rows in the same way (`unit` of
+    `ExactCounts`); the account then multiplies, see `understudy.units`.
     `rows_public` is the public number of rows, or None where it is private.
     """
 
@@ -135,6 +141,12 @@ class Curator:
     ) -> None:
         if getattr(charges, "private_noise", False) and not noise.private:
             raise PrivacyError("the ledger was promised private noise; this noise is seeded")
+        promised, bounded = _unit(charges), _unit(counts)
+        if promised != bounded:
+            raise PrivacyError(
+                f"the account is kept for one {promised or 'row'}, the counts are of one "
+                f"{bounded or 'row'}; nothing was charged or drawn"
+            )
         self._counts = counts
         self._charges = charges
         self._noise = noise
@@ -856,6 +868,11 @@ class Curator:
         except Exception as error:  # noqa: BLE001 - its message is withheld, whatever it is
             kind = type(error).__name__
         raise PrivacyError(f"the noise could not be drawn ({kind}); the charge stands")
+
+
+def _unit(part: object) -> Unit | None:
+    """The unit that a ledger's charges or a source's counts are for; without one, a row."""
+    return getattr(part, "unit", None)
 
 
 def variation_step(relation: Relation, *, rows_public: bool) -> int:

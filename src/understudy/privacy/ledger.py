@@ -3,7 +3,7 @@
 One SQLite file (WAL, `synchronous = FULL`, immediate transactions) holds an append-only, hash-chained
 list of entries per dataset; every fact is derived from the entries alone:
 
-* `open`     a dataset with its total budget, relation and rule of composition
+* `open`     a dataset with its total budget, relation, rule of composition and privacy unit
 * `reserve`  a release: its (ε, δ) and its whole plan, checked against what is left
 * `charge`   one draw of the plan, committed before the draw
 * `settle`   the release is over; later charges are refused
@@ -50,6 +50,7 @@ from understudy.privacy.budget import Budget, decimal
 from understudy.privacy.chain import GENESIS, Entry, canonical, check_chain
 from understudy.privacy.cost import Event, Plan, Zcdp, event_from_json
 from understudy.privacy.relation import Relation
+from understudy.units import Unit, group
 
 __all__ = ["Account", "Composition", "Dataset", "Ledger", "Reservation"]
 
@@ -86,16 +87,19 @@ class Dataset:
     relation: Relation
     composition: Composition
     rows_public: int | None
+    unit: str | None = None
+    """The column whose values the budget protects; None where that is one row."""
 
     def to_json(self) -> dict[str, Any]:
         """The body of its `open` entry, less the time."""
-        return {
+        body = {
             "dataset": self.name,
             "budget": self.budget.to_json(),
             "relation": str(self.relation),
             "composition": self.composition,
             "rows_public": self.rows_public,
         }
+        return body if self.unit is None else {**body, "unit": self.unit}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Dataset:
@@ -106,6 +110,7 @@ class Dataset:
             Relation(body["relation"]),
             body["composition"],
             body["rows_public"],
+            body.get("unit"),
         )
 
 
@@ -255,8 +260,12 @@ class Ledger:
         relation: Relation = Relation.ADD_REMOVE,
         composition: Composition = "basic",
         rows_public: int | None = None,
+        unit: str | None = None,
     ) -> Dataset:
-        """Declare a dataset and its total budget. Opening it again with the same facts is fine."""
+        """Declare a dataset and its total budget. Opening it again with the same facts is fine.
+
+        `unit` is the column whose values are protected; without, one row is.
+        """
         if not name or not name.isprintable():
             raise InputError(f"dataset = {name!r} is not a name; give a printable one")
         if composition not in ("basic", "zcdp"):
@@ -266,7 +275,9 @@ class Ledger:
                 "neighbours = replace makes the number of rows public: declare it "
                 "(rows_public, on the command line --rows-public N)"
             )
-        wanted = Dataset(name, budget, Relation(relation), composition, rows_public)
+        if unit is not None and not unit:
+            raise InputError("unit is empty: give the name of a column, or leave it out")
+        wanted = Dataset(name, budget, Relation(relation), composition, rows_public, unit)
         with self._writing():
             first = self._first(name)
             if first is None:
@@ -277,7 +288,8 @@ class Ledger:
             raise InputError(
                 f"dataset {name!r} is already open with budget {have.budget}, relation "
                 f"{have.relation}, composition {have.composition}, public rows "
-                f"{have.rows_public}: a budget is never changed; use those or another name"
+                f"{have.rows_public}, unit {have.unit or 'row'}: a budget is never changed; use "
+                f"those or another name"
             )
         return have
 
@@ -356,12 +368,16 @@ class Ledger:
         reserves: list[dict[str, Any]], settled: set[str], charges: list[dict[str, Any]]
     ) -> Fraction:
         total = Fraction(0)
+        rows: dict[str, int] = {}
         for body in reserves:
+            rows[body["reservation"]] = group(Unit.from_json(body.get("unit")))
             if body["reservation"] not in settled:
-                total += accounting.total_rho(Plan.from_json(body["plan"]))
+                plan = Plan.from_json(body["plan"])
+                total += accounting.total_rho(plan, rows[body["reservation"]])
         for body in charges:
             if body["reservation"] in settled:
-                total += accounting.rho(event_from_json(body["event"]))
+                event = event_from_json(body["event"])
+                total += accounting.rho(event, rows[body["reservation"]])
         return total
 
     # -- releases --------------------------------------------------------------------------------
@@ -375,9 +391,11 @@ class Ledger:
         relation: Relation,
         private_noise: bool = True,
         facts: Mapping[str, Any] | None = None,
+        unit: Unit | None = None,
     ) -> Reservation:
         """Set a release's whole plan aside, or refuse. Nothing private has been read by then."""
         dataset = self.dataset(name)
+        _require_unit(dataset, unit)
         if relation is not dataset.relation:
             raise RelationError(
                 f"dataset {name!r} was opened for neighbours = {dataset.relation}; a release with "
@@ -385,7 +403,8 @@ class Ledger:
             )
         if (
             plan.charges
-            and (cost := accounting.epsilon(plan, budget.delta).epsilon) > budget.epsilon
+            and (cost := accounting.epsilon(plan, budget.delta, group(unit)).epsilon)
+            > budget.epsilon
         ):
             raise PrivacyError(f"the plan costs ε = {cost:.6g}, above the promised {budget}")
         self.verify(name)
@@ -398,10 +417,12 @@ class Ledger:
             "noise": "opendp" if private_noise else "seeded, NOT PRIVATE",
             "facts": dict(facts or {}),
         }
+        if unit is not None:
+            body["unit"] = unit.to_json()
         with self._writing():
-            self._require_room(dataset, budget, plan)
+            self._require_room(dataset, budget, plan, unit)
             entry = self._append(name, "reserve", body)
-        return Reservation(self, dataset, identity, budget, plan, entry.seq, private_noise)
+        return Reservation(self, dataset, identity, budget, plan, entry.seq, private_noise, unit)
 
     def resume(self, name: str, reservation: str, budget: Budget, plan: Plan) -> Reservation:
         """The reservation of a release that was killed, to go on with. Reserves nothing again.
@@ -424,14 +445,20 @@ class Ledger:
             raise LedgerError(f"release {reservation} is settled; it cannot go on, start anew")
         if body["budget"] != budget.to_json() or body["plan"] != plan.to_json():
             raise LedgerError(f"release {reservation} was planned otherwise; it cannot go on")
-        private = body["noise"] == "opendp"
-        return Reservation(self, dataset, reservation, budget, plan, found[0].seq, private)
+        private, unit = body["noise"] == "opendp", Unit.from_json(body.get("unit"))
+        return Reservation(self, dataset, reservation, budget, plan, found[0].seq, private, unit)
 
-    def require_room(self, name: str, budget: Budget, plan: Plan) -> None:
+    def require_room(
+        self, name: str, budget: Budget, plan: Plan, unit: Unit | None = None
+    ) -> None:  # fmt: skip
         """Raise `BudgetExhausted` if a release could not be reserved now. Spends nothing."""
-        self._require_room(self.dataset(name), budget, plan)
+        dataset = self.dataset(name)
+        _require_unit(dataset, unit)
+        self._require_room(dataset, budget, plan, unit)
 
-    def _require_room(self, dataset: Dataset, budget: Budget, plan: Plan) -> None:
+    def _require_room(
+        self, dataset: Dataset, budget: Budget, plan: Plan, unit: Unit | None
+    ) -> None:  # fmt: skip
         total = dataset.budget
         epsilon, delta = self._spent(dataset)
         if dataset.composition == "basic":
@@ -441,7 +468,7 @@ class Ledger:
             rho = self._rho(
                 self._bodies(dataset.name, "reserve"), settled, self._bodies(dataset.name, "charge")
             )
-            after = rho + accounting.total_rho(plan)
+            after = rho + accounting.total_rho(plan, group(unit))
             fits = accounting.epsilon_from_rho(after, total.delta) <= total.epsilon
         if not fits:
             left_epsilon, left_delta = total.epsilon - epsilon, total.delta - delta
@@ -486,6 +513,17 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
+def _require_unit(dataset: Dataset, unit: Unit | None) -> None:
+    """A budget protects rows or the values of one column; releases for others do not add up to it."""
+    column = None if unit is None else unit.column
+    if column != dataset.unit:
+        raise RelationError(
+            f"dataset {dataset.name!r} was opened for unit = {dataset.unit or 'row'}; a release with "
+            f"unit = {column or 'row'} cannot be added to the same account. Open another dataset "
+            f"(`understudy ledger open … --unit COLUMN`), or change unit in the schema"
+        )
+
+
 def _short(value: Fraction) -> str:
     text = decimal(value)
     return text if len(text) <= 12 else f"{float(value):.6g}"
@@ -503,6 +541,7 @@ class Reservation:
         plan: Plan,
         seq: int,
         private_noise: bool,
+        unit: Unit | None = None,
     ) -> None:
         self._ledger = ledger
         self.dataset = dataset
@@ -511,6 +550,7 @@ class Reservation:
         self.plan = plan
         self._seq = seq
         self.private_noise = private_noise
+        self.unit = unit
 
     def charge(self, purpose: str, event: Event | None = None) -> Event:
         """Make the next draw of `purpose` durable and return the event to draw with.

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from understudy.units import Unit
+
 __all__ = ["Relation"]
 
 
@@ -43,13 +45,15 @@ class Relation(StrEnum):
         """
         return 1 if self is Relation.ADD_REMOVE and rows_public else 2
 
-    def describe(self, *, rows_public: int | None, unit: str = "row") -> str:
+    def describe(self, *, rows_public: int | None, unit: Unit | None = None) -> str:
         """The relation in words."""
-        if self is Relation.REPLACE:
-            return f"one {unit} replaced by another; the number of rows ({rows_public}) is public"
+        change = "replaced by another" if self is Relation.REPLACE else "added or removed"
+        who = "row" if unit is None else str(unit)
         if rows_public is None:
-            return f"one {unit} added or removed; the number of rows is private"
+            return f"one {who} {change}; the number of rows is private"
+        if self is Relation.REPLACE and unit is None:
+            return f"one row {change}; the number of rows ({rows_public}) is public"
         return (
-            f"one {unit} added or removed; shares are taken of the public number {rows_public}, "
+            f"one {who} {change}; shares are taken of the public number {rows_public}, "
             f"which does not move"
         )

@@ -148,7 +148,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         "promise": {
             **release.budget.to_json(),
             "relation": str(release.relation),
-            "unit": "row",
+            "unit": "row" if release.schema.unit is None else release.schema.unit.to_json(),
             "rows_public": release.rows_public,
             "words": release.promise,
         },

@@ -45,6 +45,7 @@ from understudy.releases.release import Release
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.source import Source, read
+from understudy.units import group
 
 __all__ = ["Prepared", "epsilon_for", "prepare", "release"]
 
@@ -65,7 +66,7 @@ class Prepared:
 
     def cost(self) -> accounting.Spent:
         """What the plan costs; at most the budget."""
-        return accounting.epsilon(self.plan, self.budget.delta)
+        return accounting.epsilon(self.plan, self.budget.delta, group(self.schema.unit))
 
     def forecast(self, rows: int) -> Forecast:
         """What to expect for a table of about `rows` rows."""
@@ -120,7 +121,7 @@ def prepare(
     if target_error is not None:
         given = _solve(draft, target_error, target_of, rows, delta)
     budget = Budget.of(given, delta)
-    plan = accounting.calibrate(draft.build, budget)
+    plan = accounting.calibrate(draft.build, budget, group(schema.unit))
     return Prepared(
         schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta
     )  # fmt: skip
@@ -175,7 +176,7 @@ def _solve(
     def errors(plan: Plan) -> Errors:
         return foresee(draft.design, plan, rows)
 
-    return targets.solve(draft.build, errors, delta, target, of)
+    return targets.solve(draft.build, errors, delta, target, of, group(draft.schema.unit))
 
 
 def _draft(
@@ -268,11 +269,12 @@ def release(
     noise: Noise | None = None,
     before_spending: Callable[[Prepared], None] | None = None,
 ) -> Release:
-    """Release a synthetic stand-in for `table` with (ε, δ)-differential privacy per row.
+    """Release a synthetic stand-in for `table` with (ε, δ)-differential privacy per row or unit.
 
     Guarantee: the returned object, all of it, is (ε, δ)-DP under `neighbours` ("add-remove" or
-    "replace" of one row); the certificate and, where it is private, the number of rows are inside
-    that ε. Everything charged is in the ledger before it is drawn.
+    "replace" of one row, or of one unit with all its rows where the schema declares a unit); the
+    certificate and, where it is private, the number of rows are inside that ε. Everything charged is
+    in the ledger before it is drawn.
 
     table        a path (CSV, Parquet), a pandas, Polars or Arrow table, or what `read` returned
     schema       a `Schema` or the path of its TOML file, confirmed
@@ -330,7 +332,7 @@ def release(
             journal.require_same(facts)
         elif account is not None and dataset is not None:
             # Refuse what cannot be paid before the table is read; reserving checks again.
-            account.require_room(dataset, prepared.budget, prepared.plan)
+            account.require_room(dataset, prepared.budget, prepared.plan, schema.unit)
         if before_spending is not None:
             before_spending(prepared)
         noise = noise if noise is not None else OpenDPNoise()
@@ -353,6 +355,7 @@ def release(
                 relation=prepared.design.relation,
                 private_noise=noise.private,
                 facts=facts,
+                unit=schema.unit,
             )
             if journal is not None:
                 journal.begin(reservation.id, key, facts)
@@ -519,7 +522,12 @@ def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> L
         folder = Path(tempfile.mkdtemp(prefix="understudy-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         own = stack.enter_context(Ledger(folder / "ledger.db"))
+    unit = prepared.schema.unit
     own.open_dataset(
-        _ONE_OFF, prepared.budget, prepared.design.relation, rows_public=prepared.design.rows
+        _ONE_OFF,
+        prepared.budget,
+        prepared.design.relation,
+        rows_public=prepared.design.rows,
+        unit=None if unit is None else unit.column,
     )
     return own

@@ -23,6 +23,7 @@ from understudy.releases.answer import Answer, answer
 from understudy.releases.certificate import Certificate
 from understudy.releases.measurements import Measurement
 from understudy.schema import Schema
+from understudy.units import Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,10 +33,13 @@ __all__ = ["Release", "promise_words"]
 _CHUNK = 1_000_000
 
 
-def promise_words(budget: Budget, relation: Relation, rows_public: int | None) -> str:
+def promise_words(
+    budget: Budget, relation: Relation, rows_public: int | None, unit: Unit | None = None
+) -> str:
     """A guarantee in one sentence."""
-    words = relation.describe(rows_public=rows_public)
-    return f"{budget}-differential privacy per row ({words})"
+    words = relation.describe(rows_public=rows_public, unit=unit)
+    who = "row" if unit is None else unit.column
+    return f"{budget}-differential privacy per {who} ({words})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +87,7 @@ class Release:
     @property
     def promise(self) -> str:
         """The guarantee in one sentence."""
-        text = promise_words(self.budget, self.relation, self.rows_public)
+        text = promise_words(self.budget, self.relation, self.rows_public, self.schema.unit)
         return text if self.private else "NOT PRIVATE (made with seeded test noise): " + text
 
     def sample(

@@ -46,6 +46,7 @@ def solve(
     delta: Exact,
     target: float,
     of: str,
+    group: int = 1,
 ) -> str:
     """The least ε, to three digits, for which the forecast of the exact plan is at most `target`."""
     if of not in OF:
@@ -61,7 +62,7 @@ def solve(
         return errors.worst if of == "worst" else errors.mean
 
     def quick(epsilon: float, gain: Fraction) -> float:
-        return error(build(accounting.rho_for(Budget.of(epsilon, delta)) * gain))
+        return error(build(accounting.rho_for(Budget.of(epsilon, delta)) * gain / group**2))
 
     def least(gain: Fraction) -> float:
         low, high = math.log(LEAST), math.log(MOST)
@@ -77,7 +78,7 @@ def solve(
 
     reached = quick(MOST, Fraction(1))
     if reached > target:
-        largest = accounting.rho_for(Budget.of(MOST, delta))
+        largest = accounting.rho_for(Budget.of(MOST, delta)) / group**2
         floor, rows = error(build(largest * _NOISELESS)), foresee(build(largest)).rows
         raise InputError(
             f"target_error = {target} ({OF[of]}) cannot be reached: for {rows:,} rows the forecast is "
@@ -87,14 +88,14 @@ def solve(
         )
     epsilon = _three(least(Fraction(1)))
     budget = Budget.of(epsilon, delta)
-    plan = accounting.calibrate(build, budget)
-    gain = accounting.total_rho(plan) / accounting.rho_for(budget)
+    plan = accounting.calibrate(build, budget, group)
+    gain = group**2 * accounting.total_rho(plan) / accounting.rho_for(budget)
     if gain > 1:
         epsilon = _three(least(gain))
-        plan = accounting.calibrate(build, Budget.of(epsilon, delta))
+        plan = accounting.calibrate(build, Budget.of(epsilon, delta), group)
     while error(plan) > target and float(epsilon) < MOST:
         epsilon = _three(float(epsilon) * _ONE_MORE)
-        plan = accounting.calibrate(build, Budget.of(epsilon, delta))
+        plan = accounting.calibrate(build, Budget.of(epsilon, delta), group)
     return epsilon
 
 

@@ -33,6 +33,7 @@ from understudy.privacy.relation import Relation
 from understudy.releases.bundle import FILES, MANIFEST, digest, load, manifest_bytes, read_manifest
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
 from understudy.releases.release import promise_words
+from understudy.units import Unit, group
 
 __all__ = ["Check", "Verification", "verify"]
 
@@ -222,13 +223,15 @@ def _privacy(manifest: Mapping[str, Any]) -> str:
     relation = Relation(promise["relation"])
     if relation is Relation.REPLACE and promise["rows_public"] is None:
         raise PrivacyError("neighbours = replace needs a public number of rows")
-    words = promise_words(budget, relation, promise["rows_public"])
-    if promise["unit"] != "row" or promise["words"] != words:
+    unit = Unit.from_json(reserve.get("unit"))
+    stated = "row" if unit is None else unit.to_json()
+    words = promise_words(budget, relation, promise["rows_public"], unit)
+    if promise["unit"] != stated or promise["words"] != words:
         raise _Refused(f"the promise is {words!r}; it is stated otherwise")
     for name in ("method", "workload"):
         if reserve["facts"][name] != manifest[name]:
             raise _Refused(f"the stated {name} is not the one in the ledger")
-    spent = accounting.epsilon(Plan.from_json(list(reserve["plan"])), budget.delta)
+    spent = accounting.epsilon(Plan.from_json(list(reserve["plan"])), budget.delta, group(unit))
     if spent.epsilon > budget.epsilon:
         raise _Refused(
             f"the plan costs ε = {spent.epsilon:.6g} at δ = {float(budget.delta):g}, "
@@ -289,6 +292,8 @@ def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
     reserve, _ = _own(manifest)
     if release.schema.digest() != reserve["facts"]["schema"]:
         raise _Refused("schema.toml is not the schema in the ledger")
+    if release.schema.unit != Unit.from_json(reserve.get("unit")):
+        raise _Refused("the unit of schema.toml is not the one in the ledger")
     if release.rows.num_rows != manifest["rows"]:
         raise _Refused(
             f"synthetic.parquet has {release.rows.num_rows} rows, not {manifest['rows']}"

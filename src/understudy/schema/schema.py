@@ -6,21 +6,24 @@ import contextlib
 import hashlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.errors import SchemaError, UnconfirmedError, WorkError, WorkloadError
+from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError, WorkloadError
 from understudy.schema import toml
 from understudy.schema.columns import Category, Column, Identifier, Incomplete, Modelled, Text
 from understudy.schema.columns.base import near
+from understudy.schema.compute import pc
 from understudy.schema.dtypes import same_stored, type_name
-from understudy.schema.reading import shown
+from understudy.schema.reading import distinct_texts, flat, null_texts, shown
+from understudy.units import Unit
 
 __all__ = ["Schema"]
 
@@ -32,7 +35,9 @@ class Schema:
     """Public facts about the columns of a table, in the table's order.
 
     `rows_public` is the number of rows where that is public; `null_values` are texts, such as
-    "?", that stand for null in every column that arrives as text.
+    "?", that stand for null in every column that arrives as text. `unit` says who is protected where
+    somebody may have several rows: an identifier column, and how many rows of one of its values
+    count; without it one row is protected.
 
     Nothing here depends on private rows, except in a draft, which says so (`require_confirmed`).
     """
@@ -40,6 +45,7 @@ class Schema:
     columns: tuple[Column, ...]
     rows_public: int | None = None
     null_values: tuple[str, ...] = ()
+    unit: Unit | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -67,6 +73,22 @@ class Schema:
                     f"column {column.name!r}: {sorted(map(str, both))[0]!r} is both one of its "
                     "values and one of the schema's null_values; take it out of one of the two"
                 )
+        if self.unit is not None:
+            self._check_unit(self.unit)
+
+    def _check_unit(self, unit: Unit) -> None:
+        found = [column for column in self.columns if column.name == unit.column]
+        if not found:
+            raise SchemaError(
+                f"unit = {unit.column!r} is not a column of the schema"
+                f"{near(unit.column, [column.name for column in self.columns])}; "
+                'declare it as a [[column]] with type = "identifier"'
+            )
+        if not isinstance(found[0], Identifier):
+            raise SchemaError(
+                f"unit = {unit.column!r} is a column of type {found[0].kind!r}; what tells people "
+                'apart is never modelled: declare it with type = "identifier"'
+            )
 
     @cached_property
     def modelled(self) -> tuple[Modelled, ...]:
@@ -134,6 +156,23 @@ class Schema:
         return [
             column.encode(batch.column(column.name), self.null_values) for column in self.modelled
         ]
+
+    def units(self, batch: pa.RecordBatch | pa.Table) -> pa.Array:
+        """The unit of every row as text without blanks around, null where it has none.
+
+        What counts as null is what `null_values` and empty cells say. Never fails on a value.
+        """
+        if self.unit is None:
+            raise SchemaError("the schema declares no unit; every row is one")
+        parts: list[pa.Array] = []
+        for chunk in flat(batch.column(self.unit.column)):
+            texts, index = distinct_texts(chunk)
+            trimmed = pc.utf8_trim_whitespace(texts)
+            null = np.append(null_texts(texts, self.null_values), True)
+            named = pa.concat_arrays([trimmed, pa.nulls(1, pa.string())])
+            absent = pa.array(np.where(null[index], len(texts), index))
+            parts.append(named.take(absent))
+        return pa.concat_arrays(parts)
 
     def decode(self, codes: Sequence[NDArray[np.integer]], rng: np.random.Generator) -> pa.Table:
         """A table with the declared types, nulls and order; identifiers dropped or made anew.
@@ -240,11 +279,15 @@ class Schema:
             tuple(columns),
             rows_public=head.get("rows_public"),
             null_values=head.get("null_values", ()),
+            unit=_unit(head),
         )
 
     def dumps(self, *, comments: bool = True) -> str:
         """The text of a schema file; `Schema.loads(schema.dumps()) == schema`."""
-        head = {"rows_public": self.rows_public, "null_values": self.null_values}
+        head: dict[str, Any] = {"rows_public": self.rows_public, "null_values": self.null_values}
+        if self.unit is not None:
+            head |= {"unit": self.unit.column, "max_rows": self.unit.max_rows}
+            head["unit_salt"] = self.unit.salt or None
         return toml.write(head, self.columns, comments=comments)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -268,6 +311,27 @@ class Schema:
     def digest(self) -> str:
         """SHA-256 of the canonical text: equal for equal schemas, whatever the comments."""
         return hashlib.sha256(self.dumps(comments=False).encode()).hexdigest()
+
+
+def _unit(head: Mapping[str, Any]) -> Unit | None:
+    """The privacy unit that the head of a file declares."""
+    if "unit" not in head:
+        for key in ("max_rows", "unit_salt"):
+            if key in head:
+                raise SchemaError(
+                    f"{key} = {head[key]!r} says nothing without a unit; name the column that tells "
+                    'people apart, such as unit = "patient_id"'
+                )
+        return None
+    if "max_rows" not in head:
+        raise SchemaError(
+            f"unit = {head['unit']!r} needs max_rows: how many rows of one {head['unit']} may count, "
+            "for instance max_rows = 5; the noise grows with it, rows beyond it are left out"
+        )
+    try:
+        return Unit(head["unit"], head["max_rows"], head.get("unit_salt", ""))
+    except InputError as error:
+        raise SchemaError(str(error)) from None
 
 
 def _some(items: Sequence[str]) -> str:

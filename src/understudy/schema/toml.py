@@ -17,10 +17,11 @@ __all__ = ["VERSION", "build_column", "parse", "write"]
 VERSION = 1
 """The version of the file format that this version of understudy writes and reads."""
 
-_HEAD_KEYS = ("version", "rows_public", "null_values")
+_HEAD_KEYS = ("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt")
 _FIRST = ("name", "type", "dtype", "nullable")
 _LAST = ("null_values", "missing", "read_from_rows")
 _WIDTH = 100
+_FEW = 8
 
 _HEAD = """\
 # A schema for understudy: public facts about the columns of a table.
@@ -57,6 +58,11 @@ def parse(text: str) -> tuple[dict[str, Any], list[Column]]:
         raise SchemaError(
             f"[understudy] version = {version} is newer than {VERSION}, the newest this version "
             "of understudy reads; upgrade understudy"
+        )
+    if "weights" in head:
+        raise SchemaError(
+            f"[understudy] weights = {head['weights']!r}: a weight without a bound lets one row move a "
+            "count by any amount, so weights are refused; leave them out"
         )
     _known(head, _HEAD_KEYS, "[understudy]")
     tables = document.get("column", [])
@@ -113,7 +119,9 @@ def _known(found: Iterable[str], known: Iterable[str], where: str) -> None:
     known = list(dict.fromkeys(known))
     for key in found:
         if key not in known:
-            hint = near(str(key), known) or f"; known are {', '.join(known)}"
+            hint = near(str(key), known)
+            if not hint or len(known) <= _FEW:
+                hint += f"; known are {', '.join(known)}"
             raise SchemaError(f"{where}: unknown key {key!r}{hint}")
 
 

@@ -18,6 +18,7 @@ from understudy.privacy.curator import ExactCounts
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import Clique, Counter, SparseCounter
 from understudy.schema import Schema
+from understudy.source.units import chosen, turn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +44,8 @@ BATCH_ROWS = 1 << 16
 """Rows that are read and encoded at once."""
 
 Accumulator = TypeVar("Accumulator")
+Codes: TypeAlias = list[NDArray[np.unsignedinteger]]
+Counting = TypeVar("Counting", Counter, SparseCounter)
 Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Packed cells that occur, sorted, and their counts."""
 
@@ -93,24 +96,14 @@ class EncodedCounts:
 
     def __init__(self, codes: list[NDArray[np.unsignedinteger]], schema: Schema) -> None:
         self.shape: tuple[int, ...] = tuple(schema.shape)
+        self.unit = schema.unit
         self._codes = codes
 
     @classmethod
     def encode(cls, source: Source, schema: Schema) -> "EncodedCounts":
         """Read the source once; raw rows are dropped as soon as they are encoded."""
-        names = _modelled(schema)
-        parts = fold(
-            source,
-            names,
-            lambda: [schema.encode(_no_rows(names))],
-            lambda done, batch: done.append(schema.encode(batch)),
-        )
-        codes = []
-        for position in range(len(names)):
-            codes.append(np.concatenate([part[position] for part in parts]))
-            for part in parts:  # a column's parts go as soon as they are joined
-                part[position] = codes[-1][:0]
-        return cls(codes, schema)
+        codes, units = _encoded(source, schema)
+        return cls(_bounded(codes, units, schema), schema)
 
     def rows(self) -> Sensitive[int]:
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
@@ -132,13 +125,25 @@ class EncodedCounts:
 class StreamedCounts:
     """Exact counts of rows that stay where they are: one scan for each call."""
 
-    def __init__(self, source: Source, schema: Schema) -> None:
+    def __init__(self, source: Source, schema: Schema, turns: int = 1) -> None:
+        """`turns`: scans to a question where privacy units are bounded, each for some of them."""
         self.shape: tuple[int, ...] = tuple(schema.shape)
+        self.unit = schema.unit
         self._source = source
         self._schema = schema
+        self._turns = turns
 
     def rows(self) -> Sensitive[int]:
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
+
+        total = [0]
+
+        def count(codes: Codes) -> None:
+            total[0] += codes[0].size
+
+        if self.unit is not None:
+            self._each_turn(count)
+            return Sensitive(total[0])
 
         def add(total: list[int], batch: "pa.RecordBatch") -> None:
             total[0] += batch.num_rows
@@ -147,21 +152,20 @@ class StreamedCounts:
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
         """Exact marginal tables, sealed. One neighbour moves `Relation.changed_cells` of each."""
-        schema, cliques = self._schema, tuple(cliques)
-        counter = self._scan(
-            _modelled(schema),
-            lambda: Counter(self.shape, cliques),
-            lambda counter, batch: counter.add(schema.encode(batch)),
-        )
-        return Sensitive(counter.tables())
+        return Sensitive(self._count(lambda: Counter(self.shape, tuple(cliques))).tables())
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
         """Occupied cells of marginals of any size, sealed."""
-        schema, cliques = self._schema, tuple(cliques)
-        counter = self._scan(
-            _modelled(schema),
-            lambda: SparseCounter(self.shape, cliques),
-            lambda counter, batch: counter.add(schema.encode(batch)),
+        return Sensitive(self._count(lambda: SparseCounter(self.shape, tuple(cliques))).tables())
+
+    def _count(self, start: Callable[[], Counting]) -> Counting:
+        schema = self._schema
+        if self.unit is not None:
+            counter = start()
+            self._each_turn(counter.add)
+            return counter
+        return self._scan(
+            _modelled(schema), start, lambda counter, batch: counter.add(schema.encode(batch))
         )
         return Sensitive(counter.tables())
 
@@ -196,6 +200,50 @@ def fold(
         f"{source.describe()}: the rows cannot be read; a file may be damaged, or too large for "
         "memory_limit; a lazy frame may fail when it is collected"
     )
+
+
+def _encoded(
+    source: Source, schema: Schema, at: int = 0, turns: int = 1
+) -> tuple[Codes, "list[pa.Array]"]:
+    """The codes of one scan and, where there are privacy units, the unit of every row.
+
+    Of several turns, only the rows of the units that have theirs.
+    """
+    names, unit = _modelled(schema), schema.unit
+    wanted = names if unit is None else [*names, unit.column]
+    units: list[list[pa.Array]] = []
+
+    def start() -> list[Codes]:
+        units.append([])  # a way of reading that failed half-way leaves nothing behind
+        return [schema.encode(_no_rows(names))]
+
+    def add(done: list[Codes], batch: "pa.RecordBatch") -> None:
+        codes = schema.encode(batch)
+        if unit is not None:
+            found = schema.units(batch)
+            if turns > 1:
+                mine = turn(found, at, turns)
+                codes, found = [array[mine] for array in codes], found.filter(mine)
+            units[-1].append(found)
+        done.append(codes)
+
+    parts = fold(source, wanted, start, add)
+    codes: Codes = []
+    for position in range(len(names)):
+        codes.append(np.concatenate([part[position] for part in parts]))
+        for part in parts:  # a column's parts go as soon as they are joined
+            part[position] = codes[-1][:0]
+    return codes, units[-1]
+
+
+def _bounded(codes: Codes, units: "list[pa.Array]", schema: Schema) -> Codes:
+    """The rows that count: all of them, or at most k of every privacy unit."""
+    if schema.unit is None:
+        return codes
+    import pyarrow as pa
+
+    kept = chosen(codes, pa.chunked_array(units, pa.string()), schema.unit)
+    return [array[kept] for array in codes]
 
 
 def read_table(source: Source) -> "pa.Table":

@@ -20,6 +20,7 @@ from understudy.source.base import (
 )
 from understudy.source.files import Files, lenient_scan
 from understudy.source.frames import to_frame
+from understudy.source.units import ROW_BYTES
 
 if TYPE_CHECKING:
     import duckdb
@@ -59,7 +60,11 @@ class DuckDBSource:
     def bind(self, schema: "Schema") -> StreamedCounts:
         """Check the header; the rows stay where they are."""
         check_header(self.columns, schema, self.describe())
-        return StreamedCounts(self, with_nulls(schema, self._nulls))
+        turns = 1
+        if schema.unit is not None:
+            rows = self._files.footprint() // (2 * len(self.columns)) + 1
+            turns = -(-rows * ROW_BYTES // (self._memory_limit // 2))
+        return StreamedCounts(self, with_nulls(schema, self._nulls), turns)
 
     def frame(self, table: "pa.Table") -> Any:
         """Rows as an Arrow table."""

@@ -1,0 +1,79 @@
+"""The privacy unit: who is protected where somebody has several rows.
+
+A `Unit` names the column whose values tell units apart and the number k of rows that one unit may
+contribute. Before anything is counted, the engine keeps at most k rows of every unit (`choice` says
+which) and drops rows without a unit; every count is of the rows kept.
+
+Why that is enough. The rows kept of a unit depend on the rows of that unit alone, so two tables that
+differ in one whole unit differ, after the choice, in at most k rows (`add-remove`), or in k rows that
+are each replaced, added or removed while n is a public constant (`replace`; a replacement moves a count
+no less than an addition). A mechanism that is ρ-zCDP for one row is k²·ρ-zCDP for such a group of k,
+and one that is pure ε for one row is pure k·ε (Bun-Steinke 2016, Proposition 27; Dwork-Roth 2014,
+Theorem 2.2). Events keep saying what one *row* moves; `accounting` multiplies. For counts this is the
+exact sensitivity: k rows may be alike, and then move one cell by k.
+
+Privacy loss distributions say nothing about groups and are not used where k > 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from understudy.errors import InputError
+
+__all__ = ["Unit", "group"]
+
+MOST_ROWS = 1_000_000
+"""A bound above this would leave nothing but noise, and is a mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whose privacy: one value of `column`, with at most `max_rows` of its rows.
+
+    The rows that count are the first `max_rows` of a unit in the order of
+    md5("{salt}|{c0},{c1},...|{i}|{unit}"): the codes of the row, the how-manieth such row of the unit
+    it is (from 1), and the unit's text. That is a random choice, the same whenever and wherever the
+    rows are counted, fixed by the public `salt` before anything is read, and blind to the order of
+    rows and to all other units.
+    """
+
+    column: str
+    max_rows: int
+    salt: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise InputError(
+                f"unit = {self.column!r} must be the name of the column that tells people apart, "
+                f'such as unit = "patient_id"'
+            )
+        k = self.max_rows
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_ROWS:
+            raise InputError(
+                f"max_rows = {k!r} must be a whole number from 1 to {MOST_ROWS:,}: at most so many "
+                f"rows of one {self.column!r} count; noise grows with it"
+            )
+        if not isinstance(self.salt, str) or not self.salt.isprintable() or "|" in self.salt:
+            raise InputError(
+                f"unit_salt = {self.salt!r} must be a printable text without '|'; it may be left out"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """For the ledger and the bundle."""
+        return {"column": self.column, "max_rows": self.max_rows, "salt": self.salt}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any] | None) -> Unit | None:
+        """Read what `to_json` wrote; None is one row."""
+        return None if body is None else cls(body["column"], body["max_rows"], body["salt"])
+
+    def __str__(self) -> str:
+        return f"{self.column} (at most {self.max_rows} of its rows count)"
+
+
+def group(unit: Unit | None) -> int:
+    """How many rows a neighbour may differ in."""
+    return 1 if unit is None else unit.max_rows
