@@ -33,7 +33,7 @@ def join(*children: Child) -> Html:
     return Html("".join(_parts(children)))
 
 
-def tag(name: str, *children: Child, **attributes: str | float | bool | None) -> Html:
+def tag(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Html:
     """An element. `class_` is class, `aria_label` is aria-label; None and False leave one out."""
     written = "".join(
         f" {key.rstrip('_').replace('_', '-')}"

@@ -20,6 +20,7 @@ from understudy.cli import (
     methods,
     plan,
     release,
+    report,
     sample,
     schema,
     shell,
@@ -41,6 +42,7 @@ HELP = """Make a synthetic stand-in for a sensitive table: private, certified an
 \b
 [bold]With a release[/bold]
   understudy verify patients.release
+  understudy report patients.release
   understudy sample patients.release --rows 10000 --out rows.csv
   understudy answer patients.release "age >= 65 and sex = 'F'"
 """
@@ -66,7 +68,7 @@ app = typer.Typer(
 
 _MAKE, _USE = "Make a release", "Use a release"
 _ORDER = (
-    "schema", "plan", "release", "methods", "verify", "sample", "answer", "audit", "ledger",
+    "schema", "plan", "release", "methods", "verify", "report", "sample", "answer", "audit", "ledger",
     "demo", "bench",
 )  # fmt: skip
 _KEEP, _TRY = "Keep account", "Try it"
@@ -76,6 +78,7 @@ app.command("plan", rich_help_panel=_MAKE)(plan.plan)
 app.command("release", rich_help_panel=_MAKE)(release.release)
 app.command("methods", rich_help_panel=_MAKE)(methods.methods)
 app.command("verify", rich_help_panel=_USE)(verify.verify)
+app.command("report", rich_help_panel=_USE)(report.report)
 app.command("sample", rich_help_panel=_USE)(sample.sample)
 app.command("answer", rich_help_panel=_USE)(answer.answer)
 app.add_typer(audit.app, name="audit", rich_help_panel=_USE)

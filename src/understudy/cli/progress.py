@@ -25,6 +25,7 @@ _STAGES = {
     "sampling": "making synthetic rows",
     "certifying": "certifying the worst error",
     "saving": "writing the release",
+    "reporting": "writing the report",
 }
 _PATIENCE = 10.0
 """Seconds between two plain lines of one stage."""

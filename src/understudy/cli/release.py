@@ -201,6 +201,8 @@ def make(
             made.save(out)
             if account is not None:
                 _publish(account, made, out)
+            stages("reporting", 0, 1)
+            _report(made, out)
         except BaseException as error:
             if choices.get("checkpoint") is not None:
                 error.add_note(f"The same command goes on from {choices['checkpoint']}.")
@@ -287,6 +289,16 @@ def _publish(account: Ledger, made: Release, out: Path) -> None:
         account.publish(made.facts["reservation"], read_manifest(out)["digest"])
 
 
+def _report(made: Release, out: Path) -> None:
+    """The page beside the rows. It can be made again, so a release never fails for it."""
+    from understudy.report import write
+
+    try:
+        write(out, release=made)
+    except WorkError as error:
+        shell.note(f"{error}. The release is whole; `understudy report {out}` makes the page.")
+
+
 def _aftermath(error: BaseException, account: Any, dataset: str | None, out: Path) -> str:
     """What a failed or interrupted release has left and what it has cost."""
     if isinstance(error, KeyboardInterrupt):
@@ -343,6 +355,7 @@ def _show(
             *errors_in_words(made.forecast, made.schema)[:1],
             *([] if made.proofs is None else [("oracle", made.proofs)]),
             ("account", account),
+            ("report", f"{out / 'report.html'}, for people"),
             ("digest", read_manifest(out)["digest"]),
         ],
     )

@@ -1,0 +1,51 @@
+"""`understudy report`: the page about a release, made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from understudy.cli import options, shell
+
+__all__ = ["report"]
+
+
+@shell.guarded
+def report(
+    folder: options.Folder,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Where to write; report.html in the folder by default."
+        ),
+    ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option(
+            "--audit", metavar="DIR",
+            help="Show the figures of an audit, the folder that `understudy audit` wrote.",
+        ),
+    ] = None,
+) -> None:  # fmt: skip
+    """Write the report of a release: one HTML file, for people.
+
+    It says what is promised, how wrong a number can be and what not to use the rows for, with a
+    chart of every column, the errors of pairs, the ledger, and how to verify and to cite. It is
+    made of the release alone, opens offline and prints on A4. Costs nothing, reads no private row.
+
+    \b
+    [bold]Example[/bold]
+      understudy report patients.release
+      understudy report patients.release --audit patients.audit --out report.html
+    """
+    from understudy.report.write import read_audit, write
+
+    found = None if audit is None else read_audit(audit)
+    path = write(folder, out=out, audit=found)
+    size = path.stat().st_size
+    shell.out().print(
+        Text.assemble(("wrote ", "bold"), f"{path}, {size / 1000:,.0f} kB"), soft_wrap=True
+    )

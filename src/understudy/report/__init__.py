@@ -1,0 +1,14 @@
+"""A page about a release, for people: what is promised, how wrong a number can be, what not to do.
+
+    from understudy import Release, report
+
+    report.render(Release.load("patients.release"))   # the page, as text
+    report.write("patients.release")                  # patients.release/report.html
+
+The page is one file without scripts or network, made of released quantities alone.
+"""
+
+from understudy.report.page import render
+from understudy.report.write import NAME, write
+
+__all__ = ["NAME", "render", "write"]

@@ -1,0 +1,139 @@
+"""What a release promises, in the words of the people who will rely on it."""
+
+from __future__ import annotations
+
+import math
+
+from understudy.audit import ceiling
+from understudy.privacy.budget import decimal
+from understudy.privacy.relation import Relation
+from understudy.releases import Release
+from understudy.wording import number, percent
+
+__all__ = ["chance", "order", "promise", "strength", "tables", "whose"]
+
+_SMALL = ("zero", "one", "two", "three", "four", "five", "six")
+
+
+def whose(release: Release) -> str:
+    """Whose privacy: a row, or what the rows of a unit belong to."""
+    unit = getattr(release, "unit", None)
+    return "row" if unit is None else f"{unit.column}"
+
+
+def promise(release: Release) -> str:
+    """The promise in one sentence, true for every ε: what the best attack can reach.
+
+    For a prior of one half, P(right) ≤ (e^ε + δ)/(1 + e^ε); see `understudy.audit.ceiling`.
+    """
+    right = percent(ceiling.accuracy(release.epsilon, release.delta))
+    unit = whose(release)
+    if release.relation is Relation.REPLACE:
+        asked = f"what one particular {unit} of the original table says, out of two possibilities"
+    else:
+        asked = f"whether one particular {unit} was in the original table"
+    return (
+        f"Whoever tries to find out from this release {asked}, with whatever else they know, is "
+        f"right at most {right} of the time; a coin is right 50 %."
+    )
+
+
+def strength(epsilon: float) -> str:
+    """How strong an ε is commonly held to be (Ponomareva et al. 2023, section 5.2)."""
+    if epsilon <= 1:
+        return "a strong formal promise"
+    if epsilon <= 10:
+        return "a reasonable promise, weaker than the strong ones (ε at most 1)"
+    return "a weak promise: hardly more than none by itself"
+
+
+def chance(delta: float) -> str:
+    """A small probability in words."""
+    if delta <= 0:
+        return "without exception"
+    return f"but for a chance of 1 in {1 / delta:,.0f}"
+
+
+def tables(release: Release) -> str:
+    """What the certificate speaks of."""
+    workload, of = release.workload, release.certificate.of
+    if of != "cells":
+        return f"{release.certificate.cells:,} {of} of the workload ({', '.join(workload.kinds)})"
+    sizes = sorted({len(clique) for clique in workload.cliques})
+    word = _SMALL[sizes[-1]] if sizes[-1] < len(_SMALL) else str(sizes[-1])
+    columns = f"{word} {'column' if sizes[-1] == 1 else 'columns'}"
+    up_to = "" if len(sizes) == 1 else "up to "
+    many = len(workload)
+    return f"{many:,} {'table' if many == 1 else 'tables'} of {up_to}{columns}"
+
+
+def order(release: Release) -> list[tuple[str, list[str]]]:
+    """The guarantee in the order in which NIST SP 800-226 asks for it."""
+    epsilon, delta = decimal(release.budget.epsilon), f"{release.delta:g}"
+    factor = number(math.exp(min(release.epsilon, 700.0)))
+    unit = whose(release)
+    forecast = release.forecast
+    utility = [
+        f"Certified: {release.certificate}. This is a measurement with its own noise, paid from the "
+        f"same ε, and holds whatever the method did."
+    ]
+    if forecast is not None:
+        utility.append(f"Expected, without a guarantee: {forecast}.")
+    utility.append(
+        "Bias: noise is the same for large and small groups, so small groups lose most; counts "
+        "cannot be negative, which lifts rare values a little; what was not measured follows from "
+        "the model, which knows no more dependence than it was shown. Inside a cell (a range of "
+        "values) rows are spread evenly."
+    )
+    noise = (
+        "Noise is drawn as integers from the operating system's cryptographic source, through "
+        "OpenDP's samplers, which are exact: there is no floating-point side channel."
+        if release.private
+        else "This release was made with seeded test noise and protects nobody."
+    )
+    return [
+        (
+            "Privacy parameters",
+            [
+                f"ε = {epsilon}, δ = {delta}: {strength(release.epsilon)}. No event becomes more than "
+                f"e^ε = {factor} times as likely because of one {unit}, {chance(release.delta)}."
+            ],
+        ),
+        (
+            "Unit of privacy",
+            [
+                f"One {unit}. "
+                + release.relation.describe(rows_public=release.rows_public).capitalize()
+                + ". Whoever has several rows is protected less: k rows, about k times the ε."
+                if unit == "row"
+                else f"One {unit}, all of its rows together."
+            ],
+        ),
+        (
+            "Algorithm",
+            [
+                f"Method {release.method.get('name')}, which sees the table only through noisy "
+                f"answers. Everything is inside the ε: choosing what to measure, the number of "
+                f"rows if it is private, and the certificate. The charges are in the ledger below."
+            ],
+        ),
+        ("Utility and bias", utility),
+        (
+            "Trust and security",
+            [
+                "Central model: the custodian holds the table and must be trusted with it; readers of "
+                "the release need not be trusted at all. " + noise,
+                "Every charge was written to a hash-chained ledger before anything was drawn. What "
+                "the release says can be recomputed by anyone (see the end of this page); that the "
+                "custodian ran the published code cannot.",
+            ],
+        ),
+        (
+            "Data collection",
+            [
+                "The promise begins where the table is complete. How it was collected, who is missing "
+                "from it and who else has seen it are outside; so is what is public in the schema: "
+                "names of columns, categories and bounds."
+            ],
+        ),
+    ]
