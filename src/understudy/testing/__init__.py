@@ -17,6 +17,7 @@ from understudy.testing.exact import (
     enumerate_transcripts,
     neighbours,
     product_law,
+    unit_neighbours,
 )
 from understudy.testing.methods import check_method, game_law, method_checks, tiny_design
 from understudy.testing.players import (
@@ -64,4 +65,5 @@ __all__ = [
     "query_player_checks",
     "source_checks",
     "tiny_design",
+    "unit_neighbours",
 ]

@@ -11,7 +11,8 @@ made of. `check` then holds them against what the ledger claims.
 A mechanism that asks several questions, each depending on the answers before, is run under
 `enumerate_transcripts`, which plays every branch once.
 
-The unit is one row; the relation is the one given to `neighbours`. A passed check is a proof (up to
+The unit is one row with `neighbours`, somebody with several rows with `unit_neighbours`; the relation
+is the one given to them. A passed check is a proof (up to
 floating point) for that domain and that number of rows, and for nothing larger.
 """
 
@@ -41,6 +42,7 @@ __all__ = [
     "enumerate_transcripts",
     "neighbours",
     "product_law",
+    "unit_neighbours",
 ]
 
 Row = Hashable
@@ -95,6 +97,41 @@ def _additions(rows: Dataset, size: int) -> Iterator[tuple[Dataset, Dataset]]:
         smaller = {(*larger[:i], *larger[i + 1 :]) for i in range(size + 1)}
         for data in sorted(smaller, key=repr):
             yield data, larger
+
+
+def unit_neighbours(
+    universe: Iterable[Row], units: int, most: int, relation: str
+) -> Iterator[tuple[Dataset, Dataset]]:
+    """Every pair of datasets of (unit, row) that differ in one whole unit of 1 to `most` rows.
+
+    `"add-remove"`: up to `units` − 1 units, and one more. `"replace"`: `units` units, of which one is
+    exchanged for another, with another name and any number of rows.
+    """
+    rows = tuple(universe)
+    if units < 1 or most < 1:
+        raise InputError(f"units: {units}, most: {most}; expected at least 1 of each")
+    if relation not in ("replace", "add-remove"):
+        raise InputError(f"relation: {relation!r}; expected 'replace' or 'add-remove'")
+    holdings = [
+        held
+        for size in range(1, most + 1)
+        for held in itertools.combinations_with_replacement(rows, size)
+    ]
+
+    def dataset(held: Sequence[Dataset], names: Sequence[int]) -> Dataset:
+        return tuple((name, row) for name, own in zip(names, held, strict=True) for row in own)
+
+    others = range(units) if relation == "add-remove" else range(units - 1, units)
+    for count in others:
+        for held in itertools.product(holdings, repeat=count):
+            shared = dataset(held, range(count))
+            for own in holdings:
+                with_one = (*shared, *dataset([own], [units]))
+                if relation == "add-remove":
+                    yield shared, with_one
+                else:
+                    for other in holdings:
+                        yield with_one, (*shared, *dataset([other], [units + 1]))
 
 
 # --- divergences --------------------------------------------------------------------------------
