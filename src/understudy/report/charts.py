@@ -162,12 +162,13 @@ def _standing(shown: Column, title: str, words: str) -> Html:
             high = base - _TALL * max(shown.measured[i] + shown.band[i], 0) / most
             bands.append(f"M{x + thick / 2:.1f} {low:.1f}V{min(high, low - 1):.1f}")
     values = count - 1 if null else count
-    ends = [shown.labels[0].split("..")[0], shown.labels[values - 1].split("..")[-1]]
+    ends = [_end(shown.labels[0].split("..")[0]), _end(shown.labels[values - 1].split("..")[-1])]
+    last = min((values - 1) * each + thick, _WIDTH - (30 if gap else 0))
     texts = [
         tag("text", percent(most), x=0, y=10, class_="soft"),
         tag("text", _short(ends[0], 18), x=0, y=base + 15, class_="soft"),
         tag(
-            "text", _short(ends[1], 18), x=f"{(values - 1) * each + thick:.1f}", y=base + 15,
+            "text", _short(ends[1], 18), x=f"{last:.1f}", y=base + 15,
             text_anchor="end", class_="soft",
         ),
     ]  # fmt: skip
@@ -180,6 +181,14 @@ def _standing(shown: Column, title: str, words: str) -> Html:
         tag("path", d="".join(bands), class_="noise") if bands else None, texts,
         box=(_WIDTH, base + 20), class_="chart",
     )  # fmt: skip
+
+
+def _end(label: str) -> str:
+    """The end of an axis: 200000.00 is 200,000."""
+    try:
+        return f"{float(label):,.6g}"
+    except ValueError:
+        return label
 
 
 def key(measured: bool) -> Html:
@@ -260,7 +269,7 @@ def matrix(names: Sequence[str], pairs: Sequence[Pair], title: str) -> Html:
                     text_anchor="end")
             )  # fmt: skip
     height = (len(names) - 1) * size + (
-        min(150, 6.2 * max(map(len, names)) + 16) if size >= 12 else 4
+        min(130, 5.4 * max(map(len, names)) + 14) if size >= 12 else 4
     )
     width = left + (len(names) - 1) * size
     known = [pair for pair in pairs if pair.error is not None]

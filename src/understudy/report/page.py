@@ -98,6 +98,12 @@ def _section(identity: str, heading: str, *children: Child, lead: Child = None) 
     )
 
 
+def _facts(pairs: Sequence[tuple[str, str]]) -> Html:
+    """Names and what they are, in a table without a head."""
+    rows = [tag("tr", tag("th", name, scope="row"), tag("td", said)) for name, said in pairs]
+    return tag("table", tag("tbody", rows), class_="facts")
+
+
 # The top: three things to know
 
 
@@ -130,7 +136,7 @@ def _promised(release: Release) -> Html:
         tag(
             "p",
             f"Differential privacy for every {words.whose(release)}: {words.strength(release.epsilon)}"
-            f", {words.chance(release.delta)} (δ = {release.delta:g}).",
+            f", {words.chance(release.delta)} (δ = {words.small(release.delta)}).",
         ),
         tag("p", tag("a", "The promise in full", href="#promise")),
     )
@@ -161,10 +167,10 @@ def _not_for(release: Release) -> Html:
     )
     return _card(
         "What not to use it for",
-        f"Fewer than {number(bound * n)} rows",
+        f"Under {number(bound * n)} rows",
         tag(
             "ul",
-            tag("li", "Groups smaller than that: what is said of them may be all noise."),
+            tag("li", "Groups as small as that: their numbers may be all noise."),
             tag("li", "Single people: no row here is anybody's."),
             tag("li", beyond) if widest < len(release.schema.modelled) else None,
         ),
@@ -227,7 +233,7 @@ def _certificate(release: Release) -> Html:
             charts.gauge(certificate.bound, n),
             tag("figcaption", caption),
         ),
-        table(("", "certificate"), lines),
+        _facts(lines),
         lead="The worst error was measured privately and is published with the rows.",
     )
 
@@ -357,7 +363,7 @@ def _measured_words(release: Release, found: Sequence[Pair]) -> Html:
     if larger:
         rows.append(("larger tables measured", f"{len(larger):,}"))
     rows.append(("everything else", "follows from the model, which was fitted to these"))
-    return join(tag("h3", "What was measured, and what is model"), table(("", "tables"), rows))
+    return join(tag("h3", "What was measured, and what is model"), _facts(rows))
 
 
 def _limits(release: Release) -> Html:
@@ -397,7 +403,11 @@ def _limits(release: Release) -> Html:
         "What not to use it for",
         tag("ul", [tag("li", text) for text in never]),
         tag("h3", "Expected relative error by the size of a group"),
-        tag("div", table(headings, rows, right=range(1, len(headings))), class_="scroll"),
+        tag(
+            "div",
+            table(headings, rows, right=range(1, len(headings)), class_="sizes"),
+            class_="scroll",
+        ),
         tag(
             "p",
             "Expected: from the noise of the measurements, for a typical table. Certified: for every "
@@ -438,7 +448,7 @@ def _ledger(release: Release) -> Html:
         ),
         tag(
             "p",
-            f"All of it costs ε = {cost.epsilon:.6g} at δ = {cost.delta:g}, recomputed by "
+            f"All of it costs ε = {cost.epsilon:.6g} at δ = {words.small(cost.delta)}, recomputed by "
             f"{ACCOUNTING[cost.by]}; {decimal(release.budget.epsilon)} was promised. Shares are shares "
             f"of ρ, in which charges add up (zCDP).",
             class_="small",
@@ -501,7 +511,7 @@ def _method(release: Release) -> Html:
     return _section(
         "method",
         "Method and parameters",
-        table(("", f"method {release.method.get('name')}"), [*parameters, *facts, *remarks]),
+        _facts([("method", str(release.method.get("name"))), *parameters, *facts, *remarks]),
         lead="All of it is public and was fixed before a row was counted.",
     )
 
@@ -551,7 +561,7 @@ def _audit(audit: Mapping[str, Any] | None) -> Html | None:
         "audit",
         "The audit",
         tag("p", said[:1].upper() + said[1:] + ".", class_="alarm" if audit["refuted"] else None),
-        table(("", "audit"), lines),
+        _facts(lines),
         tag("div", table(("attack", "AUC", "advantage", "TPR at FPR 1 %", "TPR at FPR 0.1 %"),
                          attacks, right=(1, 2, 3, 4)), class_="scroll"),
         tag("p", "AUC 0.5 and advantage 0 are a coin's.", class_="small"),

@@ -68,7 +68,7 @@ body{margin:0;background:var(--paper);color:var(--ink);
  font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"Noto Sans",sans-serif}
 main{max-width:60rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}
 h1,h2,h3{line-height:1.25;font-weight:650;text-wrap:balance}
-h1{font-size:1.9rem;margin:.2rem 0 1rem;letter-spacing:-.015em;font-weight:600}
+h1{font-size:1.7rem;margin:.4rem 0 1rem;letter-spacing:-.012em;font-weight:600}
 h2{font-size:1.3rem;margin:0 0 .4rem;letter-spacing:-.01em}
 h3{font-size:1rem;margin:1.4rem 0 .3rem}
 p{margin:.5rem 0;max-width:44rem}
@@ -89,7 +89,7 @@ section{margin:3.2rem 0 0;scroll-margin-top:1rem}
  margin:1.6rem 0 0}
 .card{background:var(--card);border:1px solid var(--rule);border-radius:12px;padding:1.1rem 1.2rem}
 .card h2{font-size:.9rem;font-weight:600;color:var(--soft);margin:0 0 .35rem;letter-spacing:0}
-.card .big{font-size:1.75rem;line-height:1.15;font-weight:650;letter-spacing:-.02em;margin:0 0 .5rem}
+.card .big{font-size:1.6rem;line-height:1.15;font-weight:650;letter-spacing:-.02em;margin:0 0 .5rem}
 .card p,.card ul{font-size:.94rem;margin:.35rem 0}
 .card ul{padding-left:1.1rem}
 .card li{margin:.3rem 0}
@@ -103,7 +103,10 @@ th,td{text-align:left;vertical-align:top;padding:.38rem 1rem .38rem 0;
  border-bottom:1px solid var(--rule)}
 thead th{color:var(--soft);font-weight:600;border-bottom:1px solid var(--soft)}
 tbody th{font-weight:500}
+.facts th{color:var(--soft);font-weight:400;padding-right:1.6rem}
+.facts tr:first-child>*{border-top:1px solid var(--rule)}
 th.n,td.n{text-align:right}
+td.n,.sizes th[scope=row]{white-space:nowrap}
 th:last-child,td:last-child{padding-right:0}
 .scroll{overflow-x:auto}
 figure{margin:1.2rem 0;break-inside:avoid}
@@ -121,7 +124,7 @@ svg .strong{font-weight:650}
 .grid{stroke:var(--rule);stroke-width:1;fill:none}
 .columns{display:grid;gap:1.6rem 2rem;grid-template-columns:repeat(auto-fill,minmax(17rem,1fr));
  margin:1.2rem 0}
-.columns figure{margin:0}
+.columns figure{margin:0;max-width:26rem}
 .columns h3{margin:0 0 .3rem;font-size:.95rem;overflow-wrap:anywhere}
 .columns h3 span{color:var(--soft);font-weight:400}
 .key{display:flex;flex-wrap:wrap;gap:.3rem 1.4rem;font-size:.9rem;color:var(--soft);margin:.6rem 0;
@@ -132,18 +135,18 @@ svg .strong{font-weight:650}
 details{margin:.5rem 0;font-size:.9rem}
 summary{cursor:pointer;color:var(--accent);padding:.2rem 0}
 .columns details{margin:.1rem 0 0;font-size:.85rem}
-.hash{font-size:.85em;color:var(--soft)}
+.hash{font-size:.85em;color:var(--soft);overflow-wrap:normal;white-space:nowrap}
 footer{margin-top:4rem;padding-top:1rem;border-top:1px solid var(--rule);font-size:.86rem;
  color:var(--soft)}
 @media (max-width:34rem){main{padding-top:1.5rem}h1{font-size:1.45rem}
  dl{grid-template-columns:1fr;gap:.1rem}dd{margin-bottom:.9rem}section{margin-top:2.4rem}}
 @page{size:A4;margin:16mm 15mm 18mm}
-@media print{html{font-size:10.5pt}body{font-size:10pt;-webkit-print-color-adjust:exact;
- print-color-adjust:exact}main{max-width:none;padding:0}section{margin-top:8mm}
- h2,h3{break-after:avoid}.card,tr,dt,dd,figure,pre{break-inside:avoid}
- .lead,.key{break-after:avoid}p{orphans:3;widows:3}
- .columns{grid-template-columns:repeat(3,1fr);gap:6mm}.cards{grid-template-columns:repeat(3,1fr)}
- details{display:none}.matrix svg{min-width:0}a{color:inherit;text-decoration:none}
+@media print{:root{--paper:#ffffff}html{font-size:10.5pt}
+ body{font-size:10pt;-webkit-print-color-adjust:exact;print-color-adjust:exact}main{max-width:none;padding:0}section{margin-top:8mm}
+ h2,h3{break-after:avoid}.card,tr,dt,dd p,li,figure,pre{break-inside:avoid}
+ .lead,.key{break-inside:avoid;break-after:avoid}p{orphans:3;widows:3}
+ .columns{grid-template-columns:repeat(2,1fr);gap:6mm 10mm}.cards{grid-template-columns:repeat(3,1fr)}
+ details,.card a{display:none}.matrix svg{min-width:0}a{color:inherit;text-decoration:none}
  .scroll{overflow:visible}}
 """
 

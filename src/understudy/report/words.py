@@ -10,7 +10,7 @@ from understudy.privacy.relation import Relation
 from understudy.releases import Release
 from understudy.wording import number, percent
 
-__all__ = ["chance", "order", "promise", "strength", "tables", "whose"]
+__all__ = ["chance", "order", "promise", "small", "strength", "tables", "whose"]
 
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six")
 
@@ -29,12 +29,12 @@ def promise(release: Release) -> str:
     right = percent(ceiling.accuracy(release.epsilon, release.delta))
     unit = whose(release)
     if release.relation is Relation.REPLACE:
-        asked = f"what one particular {unit} of the original table says, out of two possibilities"
+        asked = f"which of two possible values one particular {unit} of the original table had"
     else:
         asked = f"whether one particular {unit} was in the original table"
     return (
-        f"Whoever tries to find out from this release {asked}, with whatever else they know, is "
-        f"right at most {right} of the time; a coin is right 50 %."
+        f"Anyone trying to tell from this release {asked} is right at most {right} of the time, "
+        f"whatever else they know. A coin is right 50 %."
     )
 
 
@@ -54,6 +54,12 @@ def chance(delta: float) -> str:
     return f"but for a chance of 1 in {1 / delta:,.0f}"
 
 
+def small(value: float) -> str:
+    """A small number as people write it: 1e-9."""
+    text = f"{value:g}"
+    return text.replace("e-0", "e-")
+
+
 def tables(release: Release) -> str:
     """What the certificate speaks of."""
     workload, of = release.workload, release.certificate.of
@@ -69,7 +75,7 @@ def tables(release: Release) -> str:
 
 def order(release: Release) -> list[tuple[str, list[str]]]:
     """The guarantee in the order in which NIST SP 800-226 asks for it."""
-    epsilon, delta = decimal(release.budget.epsilon), f"{release.delta:g}"
+    epsilon, delta = decimal(release.budget.epsilon), small(release.delta)
     factor = number(math.exp(min(release.epsilon, 700.0)))
     unit = whose(release)
     forecast = release.forecast
@@ -102,9 +108,8 @@ def order(release: Release) -> list[tuple[str, list[str]]]:
         (
             "Unit of privacy",
             [
-                f"One {unit}. "
-                + release.relation.describe(rows_public=release.rows_public).capitalize()
-                + ". Whoever has several rows is protected less: k rows, about k times the ε."
+                f"A single {unit}: {release.relation.describe(rows_public=release.rows_public)}. "
+                f"Whoever has several rows is protected less: k rows, about k times the ε."
                 if unit == "row"
                 else f"One {unit}, all of its rows together."
             ],
