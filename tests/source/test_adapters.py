@@ -5,6 +5,7 @@ import gzip
 import io
 from datetime import date, timedelta
 
+import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.tools import servers
 
 from understudy.errors import SourceError
 from understudy.privacy import ExactCounts
@@ -151,6 +153,20 @@ def dictionaries(table, folder, **options):
     return read(table.set_column(at, "kind", column), **options)
 
 
+def duckdb_table(table, folder, **options):
+    """A table of a database, through Ibis: DuckDB groups and counts."""
+    connection = ibis.duckdb.connect()
+    connection.con.register("arrived", table)
+    connection.raw_sql('CREATE TABLE "rows; --" AS SELECT * FROM arrived')
+    return read(connection.table("rows; --"), **options)
+
+
+def postgres_table(table, folder, **options):
+    name = f'rows "of" {folder.name}; DROP TABLE x'
+    servers.create(table, name)
+    return read(servers.postgres(), table=["public", name], **options)
+
+
 ADAPTERS = {
     "arrow": lambda table, folder, **o: read(table, **o),
     "arrow-batch": lambda table, folder, **o: read(
@@ -169,6 +185,8 @@ ADAPTERS = {
     "csv-glob": csv_glob,
     "parquet": parquet,
     "parquet-folder": parquet_folder,
+    "ibis-duckdb": duckdb_table,
+    "postgres": postgres_table,
 }
 ON_DISK = ("csv", "parquet")
 FILES = [name for name in ADAPTERS if name.startswith(ON_DISK)]

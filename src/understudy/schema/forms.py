@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from decimal import Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise, product
 from math import ceil, isfinite
@@ -35,6 +35,8 @@ ANY_DECIMAL = pa.decimal256(76, 38)
 """Stands for decimals of no declared precision."""
 
 _EXACT = Context(prec=400)
+# No decimal that engines exchange has more than 38 digits, so the next one of 38 will do as a start.
+_UP = Context(prec=38, rounding=ROUND_CEILING)
 _EPOCH = datetime(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (day.toordinal() - _EPOCH.toordinal() for day in (date.min, date.max))
 _DAY_MICROS = 86_400 * 10**6
@@ -344,14 +346,15 @@ def _decimal_form(column: Modelled, type_: pa.DataType) -> Pieces:
     So a decimal reaches the double t exactly where it reaches the middle between t and the double
     before it, that middle included where t is the even one of the two.
     """
-    if type_.scale <= 0:
+    if type_.scale == 0:
         whole = form(column, pa.int64())
         assert isinstance(whole, Pieces)
         return Pieces(type_, tuple(map(Decimal, whole.starts)), whole.codes, whole.missing)
     doubles = form(column, pa.float64())
     assert isinstance(doubles, Pieces)
-    scale = 10**type_.scale
+    scale, most = 10**type_.scale, 10**type_.precision
     starts: dict[Decimal, int] = {}
+    code_before = doubles.codes[0]
     for start, code in zip(doubles.starts, doubles.codes[1:], strict=True):
         before = float(np.nextafter(start, -np.inf))
         if not isfinite(before) or not isfinite(start):
@@ -360,7 +363,8 @@ def _decimal_form(column: Modelled, type_: pa.DataType) -> Pieces:
         units = ceil(middle)
         if units == middle and _place(start) % 2:
             units += 1
-        starts[_EXACT.scaleb(Decimal(units), -type_.scale)] = (
-            code  # of several, the last is reached
-        )
-    return Pieces(type_, tuple(starts), (doubles.codes[0], *starts.values()), doubles.missing)
+        if units <= -most:
+            code_before = code  # every value of the type has reached it
+        elif units < most:  # of several, the last is reached
+            starts[_UP.scaleb(Decimal(units), -type_.scale)] = code
+    return Pieces(type_, tuple(starts), (code_before, *starts.values()), doubles.missing)

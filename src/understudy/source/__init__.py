@@ -18,12 +18,14 @@ __all__ = ["Native", "Source", "read", "read_table", "to_frame"]
 
 _ENGINES = (None, "memory", "duckdb")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 _LEAST_MEMORY = 10**8
 
 
 def read(
-    table: Any,
+    data: Any,
     *,
+    table: str | Sequence[str] | None = None,
     null_values: Sequence[str] | None = None,
     memory_limit: int | str | None = None,
     engine: str | None = None,
@@ -31,8 +33,10 @@ def read(
     """Point at a table. Nothing is read yet but its header.
 
     Args:
-        table: A pandas or Polars (also lazy) frame, an Arrow table or batch; or the path of a CSV
-            or Parquet file, of a folder of Parquet files, or a glob. A `Source` is handed back.
+        data: A pandas or Polars (also lazy) frame, an Arrow table or batch; the path of a CSV or
+            Parquet file, of a folder of Parquet files, or a glob; the URL of a database, such as
+            "postgresql://user@host/db"; an Ibis table. A `Source` is handed back.
+        table: Which table of the database: "table" or "schema.table".
         null_values: Texts that stand for null, such as `["?"]`, beside those that the schema names.
             An empty cell of a CSV file is always null.
         memory_limit: Bytes, or a text such as "2GB", that reading a file may take; by default half
@@ -50,24 +54,42 @@ def read(
         raise InputError(f"null_values={null_values!r}: give a list, such as [{null_values!r}]")
     nulls = tuple(null_values or ())
     limit = None if memory_limit is None else _bytes(memory_limit)
-    if not isinstance(table, (str, Path)):
-        if callable(getattr(table, "bind", None)) and callable(getattr(table, "scans", None)):
-            return table
+    if isinstance(data, str) and _URL.match(data):
+        _not_for(engine, memory_limit, "a database")
+        from understudy.source.sql import connect
+
+        return connect(data, table, nulls)
+    if table is not None:
+        raise InputError(f"table={table!r} goes with a database, such as 'postgresql://host/db'")
+    if not isinstance(data, (str, Path)):
+        if callable(getattr(data, "bind", None)) and callable(getattr(data, "scans", None)):
+            return data
+        if type(data).__module__.split(".")[0] == "ibis":
+            _not_for(engine, memory_limit, "a database")
+            from understudy.source.sql import sql_source
+
+            return sql_source(data, nulls)
         if engine == "duckdb":
             raise InputError("engine='duckdb' reads files; this table is in memory already")
         from understudy.source.memory import frame_source
 
-        return frame_source(table, nulls)
+        return frame_source(data, nulls)
 
     from understudy.source.files import FileSource, find
 
-    files = find(table)
+    files = find(data)
     room = limit or _free_memory() // 2
     if engine == "memory" or (engine is None and files.footprint() <= room):
         return FileSource(files, nulls)
     from understudy.source.duckdb import DuckDBSource
 
     return DuckDBSource(files, nulls, memory_limit=room)
+
+
+def _not_for(engine: str | None, memory_limit: object, where: str) -> None:
+    for name, value in (("engine", engine), ("memory_limit", memory_limit)):
+        if value is not None:
+            raise InputError(f"{name}={value!r} is for files; {where} counts by itself")
 
 
 def _bytes(size: int | str) -> int:

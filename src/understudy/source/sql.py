@@ -1,0 +1,462 @@
+"""Tables in databases, through Ibis: the database encodes, groups and counts.
+
+`sql_source` takes any Ibis table expression; `connect` makes one from a URL. A password is never
+kept here, and no message holds the text of a driver's error about rows: it may quote one.
+"""
+
+import contextlib
+import difflib
+import inspect
+import re
+import time
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from understudy.errors import InputError, SchemaError, SourceError
+from understudy.schema.forms import ANY_DECIMAL, BLANKS, Form, Pieces, form
+from understudy.source.base import (
+    BATCH_ROWS,
+    Native,
+    Unreadable,
+    check_duplicates,
+    check_header,
+    with_nulls,
+)
+from understudy.source.expressions import Clique, encoded, packed
+from understudy.source.frames import to_frame
+from understudy.source.pushed import Counted, PushedCounts, columns_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from understudy.schema import Schema
+    from understudy.units import Unit
+
+__all__ = ["SQLSource", "connect", "sql_source"]
+
+_EXTRA = "pip install 'understudy[sql]'"
+_ENGINES = {"postgres": "PostgreSQL", "postgresql": "PostgreSQL", "duckdb": "DuckDB"}
+_PART = re.compile(r'(?:"((?:[^"]|"")*)"|([^".]+))(?:\.|$)')
+_DIGITS = 38
+_TRIES = 3
+_PATIENCE = 1.0
+
+
+def connect(url: str, table: str | Sequence[str] | None, nulls: Sequence[str] = ()) -> "SQLSource":
+    """A table of a database.
+
+    Raises:
+        InputError: No table was named.
+        SourceError: The server cannot be reached or refuses; there is no such table.
+    """
+    ibis = _ibis()
+    where = _where(url)
+    if table is None:
+        raise InputError(f"{where}: which table? Give table='schema.table' (--table)")
+    path = _path(table)
+    try:
+        backend = ibis.connect(url)
+    except Exception as error:  # noqa: BLE001  (drivers have errors of their own)
+        raise SourceError(f"{where}: {_refusal(error, url)}") from None
+    _close_with(backend)
+    *database, name = path
+    try:
+        expression = backend.table(name, database=tuple(database) or None)
+    except Exception as error:  # noqa: BLE001
+        near = _near(backend, name, tuple(database))
+        shown = ".".join(path)
+        if isinstance(error, ibis.common.exceptions.TableNotFound) or near is not None:
+            raise SourceError(f"{where}: there is no table {shown!r}{near or ''}") from None
+        raise SourceError(f"{where}: table {shown!r} cannot be opened") from None
+    return sql_source(expression, nulls, where=f"{where}, table {'.'.join(path)!r}")
+
+
+def sql_source(
+    expression: Any, nulls: Sequence[str] = (), *, where: str | None = None
+) -> "SQLSource":
+    """The source for an Ibis table expression."""
+    ibis = _ibis()
+    try:
+        backend = expression.get_backend()
+    except ibis.common.exceptions.IbisError:
+        raise SourceError(
+            "this Ibis expression belongs to no database: take a table of a connection, such as "
+            "ibis.connect(url).table('patients')"
+        ) from None
+    return SQLSource(expression, backend, nulls, where=where or f"{backend.name} table")
+
+
+class SQLSource:
+    """A table, view or query of a database."""
+
+    native: Native = "arrow"
+
+    def __init__(
+        self, expression: Any, backend: Any, nulls: Sequence[str] = (), *, where: str
+    ) -> None:
+        self.columns: tuple[str, ...] = tuple(expression.columns)
+        self._expression = expression
+        self._backend = backend
+        self._nulls = tuple(nulls)
+        self._where = where
+        check_duplicates(self.columns, where)
+
+    def describe(self) -> str:
+        """The database, the table and its number of columns."""
+        return f"{self._where} with {len(self.columns)} columns"
+
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+        """The raw rows, for a custodian's own look; no release asks for them."""
+        yield self._scan(names)
+
+    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+        try:
+            with _quietly():
+                table = self._backend.to_pyarrow(self._expression.select(*names))
+        except Exception:  # noqa: BLE001  (a driver's error may quote a value)
+            raise Unreadable from None
+        yield from table.to_batches(max_chunksize=BATCH_ROWS)
+
+    def bind(self, schema: "Schema") -> PushedCounts:
+        """Check the header and the types; the rows stay where they are."""
+        check_header(self.columns, schema, self.describe())
+        forms = self._forms(schema)
+        engine = _Database(self._expression, self._backend, self._where, forms, schema.shape)
+        engine.check()
+        if schema.unit is not None:
+            self._check_unit(schema.unit)
+            engine.keep(schema.unit, with_nulls(schema, self._nulls).null_values)
+        return PushedCounts(engine, schema)
+
+    def _check_unit(self, unit: "Unit") -> None:
+        stored = self._expression.schema()[unit.column]
+        if not (stored.is_string() or stored.is_integer() or stored.is_uuid()):
+            raise SourceError(
+                f"{self._where}: unit {unit.column!r} has type {_short(stored)}; units are told apart "
+                f"by texts or whole numbers: {_remedy(unit.column)}"
+            )
+
+    def _forms(self, schema: "Schema") -> dict[str, Form]:
+        told = with_nulls(schema, self._nulls)
+        types = self._expression.schema()
+        found: dict[str, Form] = {}
+        for column in schema.modelled:
+            stored = types[column.name]
+            type_ = _arrow(stored)
+            if type_ is None:
+                raise SourceError(
+                    f"{self._where}: column {column.name!r} has type {_short(stored)}, which "
+                    f"understudy does not count in a database: {_remedy(column.name)}"
+                )
+            try:
+                found[column.name] = form(column, type_, told.null_values)
+            except SchemaError as error:
+                raise SourceError(f"{self._where}: {error}: {_remedy(column.name)}") from None
+        return found
+
+    def frame(self, table: "pa.Table") -> Any:
+        """Rows as an Arrow table."""
+        return to_frame(table, self.native)
+
+
+class _Database:
+    """Counts by GROUP BY, one for each union of marginals.
+
+    PostgreSQL and DuckDB count one GROUP BY after the other at least as fast as GROUPING SETS, or as
+    an unnested array of cells over a single scan: hashing costs more than reading.
+    """
+
+    def __init__(
+        self,
+        expression: Any,
+        backend: Any,
+        where: str,
+        forms: Mapping[str, Form],
+        shape: Sequence[int],
+    ) -> None:
+        self._expression = expression
+        self._backend = backend
+        self._where = where
+        self._shape = tuple(shape)
+        self._ops = _Operations(backend.name)
+        self._codes = {
+            name: encoded(expression[name], found, self._ops) for name, found in forms.items()
+        }
+
+    def keep(self, unit: "Unit", null_values: Sequence[str]) -> None:
+        """Count at most k rows of every unit from now on: those that `Unit` names."""
+        ibis, ops = _ibis(), self._ops
+        named = ops.trimmed(self._expression[unit.column], BLANKS)
+        codes = {f"c{i}": code for i, code in enumerate(self._codes.values())}
+        rows = self._expression.select(u=named, **codes)
+        rows = rows.filter(rows.u.notnull() & ~rows.u.isin(["", *null_values]))
+        alike = ibis.window(group_by=["u", *codes], order_by=[rows[name] for name in codes])
+        rows = rows.mutate(n=ibis.row_number().over(alike) + 1)
+        listed = rows.c0.cast("string")
+        for name in list(codes)[1:]:
+            listed = listed + "," + rows[name].cast("string")
+        text = unit.salt + "|" + listed + "|" + rows.n.cast("string") + "|" + rows.u
+        rows = rows.mutate(h=ops.md5(text))
+        order = ibis.window(group_by="u", order_by=["h", *codes, "n"])
+        rows = rows.mutate(place=ibis.row_number().over(order))
+        self._expression = rows.filter(rows.place < unit.max_rows)
+        self._codes = {
+            name: self._expression[code] for name, code in zip(self._codes, codes, strict=True)
+        }
+
+    def check(self) -> None:
+        """Have the database understand every column, on no rows, and compare texts by letters."""
+        letters = self._ops.among(_ibis().literal("a"), ["A", "a "])
+        if self._backend.execute(letters):
+            raise SourceError(
+                f"{self._where}: this database takes 'a', 'A' and 'a ' for one text, so categories "
+                "would be counted together: connect with a collation that tells them apart"
+            )
+        if self._understood(self._codes):
+            return
+        for name, code in self._codes.items():
+            if not self._understood({name: code}):
+                raise SourceError(
+                    f"{self._where}: the database does not compare column {name!r} with the values "
+                    f"of the schema, or may not read it: {_remedy(name)}"
+                )
+        raise SourceError(f"{self._where}: the database refuses to read these columns together")
+
+    def _understood(self, codes: Mapping[str, Any]) -> bool:
+        try:
+            self._fetch(self._expression.select(**codes).limit(0))
+        except Exception:  # noqa: BLE001
+            return False
+        return True
+
+    def count(self, cliques: Sequence[Clique]) -> list[Counted]:
+        """One GROUP BY each; after a lost connection the same one again, on a new connection."""
+        return [self._count(clique) for clique in cliques]
+
+    def _count(self, clique: Clique) -> Counted:
+        codes = list(self._codes.values())
+        cell = packed(codes, self._shape, clique, self._ops)
+        rows = self._expression.select(cell=cell)
+        asked = rows.group_by("cell").aggregate(number=rows.count())
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return columns_of(self._fetch(asked))
+            except Exception:  # noqa: BLE001  (a driver's error may quote a value)
+                if self._alive():
+                    raise SourceError(f"{self._where}: the database could not count") from None
+                if attempt < _TRIES:
+                    time.sleep(_PATIENCE * attempt)
+                    self._reconnect()
+        raise SourceError(
+            f"{self._where}: the connection was lost, and {_TRIES} tries did not help"
+        )
+
+    def _fetch(self, asked: Any) -> "pa.Table":
+        with _quietly():
+            return self._backend.to_pyarrow(asked)
+
+    def _alive(self) -> bool:
+        try:
+            self._backend.execute(_ibis().literal(1))
+        except Exception:  # noqa: BLE001
+            return False
+        return True
+
+    def _reconnect(self) -> None:
+        with contextlib.suppress(Exception), _quietly():
+            self._backend.reconnect()
+            _close_with(self._backend)
+
+
+class _Operations:
+    """Ibis expressions."""
+
+    def __init__(self, dialect: str) -> None:
+        self._ibis = _ibis()
+        self._dialect = dialect
+        builtin = self._ibis.udf.scalar.builtin
+        text, texts = (("x", str),), (("x", str), ("blanks", str))
+        self._as_text = builtin(_signature("text", text))
+        self.md5 = builtin(_signature("md5", text))
+        trim = {"postgres": "btrim", "duckdb": "trim"}.get(dialect)
+        self._trim = None if trim is None else builtin(_signature(trim, texts))
+
+    def missing(self, x: Any, form: Form) -> Any:
+        if x.type().is_floating():
+            return x.isnull() | x.isnan()
+        if x.type().is_decimal() and self._dialect == "postgres":  # numerics know NaN as well
+            return x.isnull() | (x.cast("string") == "NaN")
+        return x.isnull()
+
+    def at_least(self, x: Any, start: Any, form: Pieces) -> Any:
+        if isinstance(start, bool):
+            return x
+        if isinstance(start, float):
+            return x.cast("float64") >= self._ibis.literal(start, type="float64")
+        if isinstance(start, Decimal):
+            scale = "" if form.type == ANY_DECIMAL else f"(38, {form.type.scale})"
+            return x >= self._ibis.literal(start, type=f"decimal{scale}")
+        return x >= self._ibis.literal(start)
+
+    def among(self, x: Any, texts: Sequence[str]) -> Any:
+        return self._text(x).isin(list(texts))
+
+    def trimmed(self, x: Any, blanks: str) -> Any:
+        if self._trim is not None:
+            return self._trim(self._text(x), blanks)
+        return x.re_replace(f"^[{blanks}]+|[{blanks}]+$", "")
+
+    def _text(self, x: Any) -> Any:
+        # Enumerations and padded texts pass for texts in Ibis, and not in PostgreSQL.
+        return self._as_text(x) if self._dialect == "postgres" else x.cast("string")
+
+    def clamped(self, x: Any, low: int, high: int) -> Any:
+        return x.cast("int64").clip(low, high)
+
+    def cases(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
+        return self._ibis.cases(*branches, else_=otherwise) if branches else otherwise
+
+    def whole(self, code: int) -> Any:
+        return self._ibis.literal(code, type="int64")
+
+
+def _signature(name: str, arguments: Sequence[tuple[str, type]]) -> Any:
+    """A function without a body, from which Ibis takes the name and the types."""
+
+    def function(*_: Any) -> Any: ...
+
+    function.__name__ = name
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(at, kind, annotation=type_) for at, type_ in arguments],
+        return_annotation=str,
+    )
+    function.__annotations__ = {**dict(arguments), "return": str}
+    return function
+
+
+def _arrow(stored: Any) -> "pa.DataType | None":
+    """The physical type that a form speaks of; None for types that are not counted."""
+    import pyarrow as pa
+
+    if stored.is_boolean():
+        return pa.bool_()
+    if stored.is_integer():
+        return pa.int64()
+    if stored.is_floating():
+        return pa.float64()
+    if stored.is_decimal():
+        if stored.precision is None or stored.scale is None or stored.precision > _DIGITS:
+            return ANY_DECIMAL
+        return pa.decimal128(stored.precision, stored.scale)
+    if stored.is_date():
+        return pa.date32()
+    if stored.is_timestamp():
+        return pa.timestamp("us", None if stored.timezone is None else "UTC")
+    return pa.string() if stored.is_string() or stored.is_uuid() else None
+
+
+# --- what may be said -----------------------------------------------------------------------------
+
+
+def _remedy(name: str) -> str:
+    return (
+        f"cast it in a view, or with Ibis: "
+        f"table.mutate(**{{{name!r}: table[{name!r}].cast('string')}})"
+    )
+
+
+def _ibis() -> Any:
+    try:
+        import ibis
+    except ImportError:
+        raise InputError(f"reading from a database needs Ibis: {_EXTRA}") from None
+    return ibis
+
+
+def _close_with(backend: Any) -> None:
+    """Close the connection when nobody can ask through it any more."""
+    close = getattr(getattr(backend, "con", None), "close", None)
+    if close is not None:
+        weakref.finalize(backend, close)
+
+
+def _where(url: str) -> str:
+    """Engine, host and database of a URL: neither user nor password."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or (parse_qs(parts.query).get("host") or [""])[0]
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        raise InputError(
+            "this database URL cannot be read; write postgresql://user@host:5432/database, with "
+            "special characters as %XX"
+        ) from None
+    engine = _ENGINES.get(parts.scheme, parts.scheme)
+    return f"{engine} {unquote(f'{host}{port}{parts.path}')!r}"
+
+
+def _refusal(error: Exception, url: str) -> str:
+    """Why there is no connection, in our own words: a driver's may hold the URL."""
+    said = str(error).lower()
+    user = unquote(urlsplit(url).username or "") or "the default user"
+    if "password" in said or "authentication" in said or "no pg_hba.conf entry" in said:
+        return (
+            f"the server does not let {user!r} in: check user and password (PGPASSWORD, or a line "
+            "in ~/.pgpass, keep it out of the URL)"
+        )
+    if "role" in said and "does not exist" in said:
+        return f"the server knows no user {user!r}"
+    if "database" in said and "does not exist" in said:
+        return "the server has no such database"
+    if isinstance(error, ImportError) or "no module named" in said:
+        return f"the driver for this database is not installed: {_EXTRA}"
+    if "don't know how to connect" in said or "no such backend" in said or "unknown" in said:
+        return "no engine of this name is known"
+    return "the server cannot be reached: is it running, are host and port right?"
+
+
+def _path(table: str | Sequence[str]) -> list[str]:
+    """The parts of "schema.table"; a part with dots stands in double quotes."""
+    if not isinstance(table, str):
+        parts = [str(part) for part in table]
+    else:
+        matches = list(_PART.finditer(table))
+        whole = "".join(match[0] for match in matches) == table and table[-1:] != "."
+        parts = [m[1].replace('""', '"') if m[1] is not None else m[2] for m in matches]
+        parts = parts if whole else []
+    if not 1 <= len(parts) <= 3 or not all(parts):
+        raise InputError(
+            f"table={table!r}: write 'table' or 'schema.table'; a name with dots in double quotes, "
+            "or the parts as a list"
+        )
+    return parts
+
+
+def _near(backend: Any, name: str, database: tuple[str, ...]) -> str | None:
+    """A remark on tables of nearly this name; None if the table is there or nobody may look."""
+    try:
+        known = backend.list_tables(database=database or None)
+    except Exception:  # noqa: BLE001
+        return f"; is there a schema {'.'.join(database)!r}?" if database else ""
+    if name in known:
+        return None
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; is it {close[0]!r}?" if close else ""
+
+
+def _short(stored: Any) -> str:
+    text = str(stored).split("(")[0]
+    return repr(text)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Drivers warn of things that are none of the user's doing, and a warning may quote a value."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
