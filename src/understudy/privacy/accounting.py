@@ -13,6 +13,9 @@
   pair of the Poisson-sampled Gaussian mechanism dominates that, and T sums of d coordinates are
   (ε, δ + (1 + e^ε)·T·d·τ)-DP where that pair gives (ε, δ). For the relation `replace` the pair is
   ((1−q)N(0) + qN(Δ), (1−q)N(0) + qN(−Δ)). In zCDP a sample is charged like the whole table.
+* Rounded noise on samples (`SampledGroups`) is post-processing of that pair, at the joint multiplier of
+  its groups; its law as drawn is within e^±η of that, η = 2^−38 a coordinate, so that (ε, δ·e^−η) of
+  the pairs is (ε + 2η, δ) of what is drawn.
 * groups: where neighbours differ in up to `group` rows (see `units`), pure ε is `group` times and ρ is
   `group`² times that of one row (Bun-Steinke 2016, Proposition 27); a pure event may take the ρ of
   its larger ε instead. PLD is left out.
@@ -40,10 +43,12 @@ from understudy.privacy.cost import (
     Perturbation,
     Plan,
     SampledGaussian,
+    SampledGroups,
     SampledSelection,
     Selection,
     Zcdp,
 )
+from understudy.privacy.noise import LAW
 
 __all__ = [
     "Spent",
@@ -52,6 +57,7 @@ __all__ = [
     "epsilon",
     "epsilon_from_rho",
     "laplace_epsilon",
+    "nominal",
     "pure",
     "rho",
     "rho_for",
@@ -134,6 +140,8 @@ def _rho(event: Event) -> Fraction:
             return k * (2 * Fraction(sensitivity) / Fraction(scale)) ** 2 / 8
         case SampledGaussian(sigma, l2, _, _, sides):
             return Fraction(sides * l2) ** 2 / (2 * Fraction(sigma) ** 2)
+        case SampledGroups(_, _, _, sides):
+            return Fraction(sides) ** 2 / (2 * Fraction(event.multiplier) ** 2)
         case SampledSelection(scale, sensitivity, _):
             # A sample is a mixture, and mixtures are no farther apart than their parts.
             return min(_rho_of_pure(event), _rho(Selection(scale, sensitivity)))
@@ -153,6 +161,19 @@ def _rho_of_pure(event: Event, group: int = 1) -> Fraction:
 def total_rho(events: Plan | Iterable[Event], group: int = 1) -> Fraction:
     """ρ of all events together."""
     return sum((rho(e, group) * times for e, times in _grouped(events).items()), Fraction(0))
+
+
+def nominal(event: Event) -> Fraction:
+    """ρ, or of a sampled Gaussian sum about the ρ that many of them are worth; no guarantee.
+
+    By the central limit a draw at rate q with multiplier m is worth min(ρ, q²(e^{(sides/m)²} − 1)/2)
+    (Bu et al. 2020). Plans are laid out by this and found by `calibrate`, which counts exactly.
+    """
+    whole = rho(event)
+    if not isinstance(event, SampledGaussian | SampledGroups):
+        return whole
+    each = event.rate**2 * math.expm1(min(2 * float(whole), 700.0)) / 2
+    return min(whole, Fraction(each))
 
 
 def laplace_epsilon(allowance: Fraction) -> Fraction:
@@ -283,14 +304,15 @@ def epsilon(
     `group`: the number of rows in which neighbours may differ.
     """
     grouped = _grouped(events)
-    d = float(delta)
+    given = float(delta)
+    d = given * math.exp(-_apart(grouped))
     candidates: list[Spent] = []
     pures = [(pure(event, group), times) for event, times in grouped.items()]
     if all(eps is not None for eps, _ in pures):
         total = sum((eps * times for eps, times in pures if eps is not None), Fraction(0))
         candidates.append(Spent(round_up(total), d, "pure"))
     if d > 0:
-        by_zcdp = epsilon_from_rho(total_rho(grouped.elements(), group), delta)
+        by_zcdp = epsilon_from_rho(total_rho(grouped.elements(), group), d)
         candidates.append(Spent(by_zcdp, d, "zcdp"))
         # A power of two, so that nearby plans share a grid.
         about = _about(grouped, d, by_zcdp)
@@ -300,25 +322,27 @@ def epsilon(
             by_pld = _pld_epsilon(tuple(sorted(grouped.items(), key=repr)), d, interval)
         if by_pld is not None:
             candidates.append(Spent(by_pld, d, "pld"))
+    candidates = [_as_drawn(grouped, spent, given) for spent in candidates]
     if not candidates:
         raise InputError("delta = 0 cannot cover Gaussian noise; give a small delta such as 1e-9")
     return min(candidates, key=lambda spent: spent.epsilon)
 
 
-def _about(grouped: Counter[Event], delta: float, by_zcdp: float) -> float:
-    """About what ε to expect, for the grid of losses; not a guarantee.
+def _apart(grouped: Counter[Event]) -> float:
+    """η: how far the law of what is drawn may be from the one accounted for, on the log scale."""
+    drawn = (e.coordinates * times for e, times in grouped.items() if isinstance(e, SampledGroups))
+    return LAW * sum(drawn)
 
-    Where rows are sampled, by the central limit: ρ ≈ q²(e^{(sides·l2/σ)²} − 1)/2 a draw (Bu et al.
-    2020).
-    """
-    if not any(isinstance(event, SampledGaussian) for event in grouped):
+
+def _as_drawn(grouped: Counter[Event], spent: Spent, delta: float) -> Spent:
+    return Spent(spent.epsilon + 2 * _apart(grouped), delta, spent.by)
+
+
+def _about(grouped: Counter[Event], delta: float, by_zcdp: float) -> float:
+    """About what ε to expect, for the grid of losses; not a guarantee."""
+    if not any(isinstance(event, SampledGaussian | SampledGroups) for event in grouped):
         return by_zcdp
-    total = 0.0
-    for event, times in grouped.items():
-        each = float(rho(event))
-        if isinstance(event, SampledGaussian):
-            each = min(each, event.rate**2 * math.expm1(min(2 * each, 700.0)) / 2)
-        total += each * times
+    total = sum((nominal(event) * times for event, times in grouped.items()), Fraction(0))
     return epsilon_from_rho(total, delta)
 
 
@@ -341,12 +365,19 @@ def _pld_epsilon(
     total = pld.identity(value_discretization_interval=interval)
     apart = 0.0  # total variation between the noise that is drawn and the one accounted for
     for event, times in grouped:
-        if isinstance(event, SampledGaussian):
-            if event.sigma < _ROUNDED_MIN_SIGMA or interval > _PLD_MAX_INTERVAL:
+        if isinstance(event, SampledGaussian | SampledGroups):
+            if isinstance(event, SampledGroups):
+                scale, moved = event.multiplier, 1
+            else:
+                scale, moved = event.sigma, event.l2
+                apart += times * event.coordinates / (40 * event.sigma**2)
+                if event.sigma < _ROUNDED_MIN_SIGMA:
+                    return None
+            if interval > _PLD_MAX_INTERVAL:
                 return None
             pair = pld.from_gaussian_mechanism(
-                event.sigma,
-                sensitivity=event.l2,
+                scale,
+                sensitivity=moved,
                 value_discretization_interval=interval,
                 sampling_prob=event.rate,
                 neighboring_relation=(
@@ -356,7 +387,6 @@ def _pld_epsilon(
                 ),
             )
             count = times
-            apart += times * event.coordinates / (40 * event.sigma**2)
         elif isinstance(event, Gaussian):
             pair = pld.from_discrete_gaussian_mechanism(
                 event.sigma,
@@ -387,6 +417,37 @@ def _pld_epsilon(
     return found * (1 + 1e-9) + 1e-9 if math.isfinite(found) else None
 
 
+def _searched(
+    build: Callable[[Fraction], Plan],
+    budget: Budget,
+    start: Fraction,
+    cost: Callable[[Plan], float],
+) -> Plan:
+    """`calibrate` where ρ is nominal only: ε grows about as √ρ, which a dozen trials make exact."""
+    target = float(budget.epsilon)
+    low, high = 0.0, math.inf
+    found: Plan | None = None
+    guess = float(start)
+    for _ in range(24):
+        plan = build(Fraction(guess))
+        spent = cost(plan)
+        if spent <= budget.epsilon:
+            low, found = guess, plan
+            if spent >= 0.998 * target:
+                break
+        else:
+            high = guess
+        if high < low * 1.002:
+            break
+        step = (0.999 * target / spent) ** 2 if math.isfinite(spent) and spent > 0 else 0.25
+        guess *= min(16.0, max(1 / 16.0, step))
+        if not low < guess < high:  # the power law misled
+            guess = math.sqrt(low * high) if low > 0 else high / 16
+    if found is None:
+        raise InputError(f"epsilon = {target:g} is too small to plan with")
+    return found
+
+
 def _gaussian_rho(budget: Budget) -> float:
     """ρ = μ²/2 for the μ of Gaussian DP at (ε, δ) (Dong-Roth-Su 2022); a guess, not a guarantee."""
     target, delta = float(budget.epsilon), float(budget.delta)
@@ -413,13 +474,16 @@ def calibrate(
 ) -> Plan:  # fmt: skip
     """The plan that uses the budget best: `build(ρ)` for the largest ρ that stays within (ε, δ).
 
-    `build` must return plans whose cost for one row grows with ρ and is at most ρ in zCDP. The result
-    always satisfies `epsilon(plan, δ, group).epsilon ≤ ε`.
+    `build` must return plans whose cost for one row grows with ρ and is at most ρ in zCDP, or
+    nominally ρ where rows are sampled (see `nominal`). The result always satisfies
+    `epsilon(plan, δ, group).epsilon ≤ ε`.
     """
     low = rho_for(budget) / group**2
     if low <= 0:
         raise InputError(f"epsilon = {float(budget.epsilon):g} is too small to plan with")
     plan = build(low)
+    if any(isinstance(charge.event, SampledGroups) for charge in plan):
+        return _searched(build, budget, low, lambda p: epsilon(p, budget.delta, group).epsilon)
     spent = epsilon(plan, budget.delta, group).epsilon
     if spent > budget.epsilon:
         # Rounding of the conversion itself; a hair less ρ puts the plan on the private side.

@@ -19,7 +19,7 @@ from understudy.privacy.budget import round_down
 
 __all__ = [
     "Charge", "Event", "Gaussian", "Laplace", "Perturbation", "Plan", "SampledGaussian",
-    "SampledSelection", "Selection", "Zcdp", "event_from_json",
+    "SampledGroups", "SampledSelection", "Selection", "Zcdp", "event_from_json",
 ]  # fmt: skip
 
 
@@ -186,6 +186,51 @@ class SampledGaussian:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledGroups:
+    """A sum over a Poisson sample of rows in groups of coordinates, with rounded Gaussian noise.
+
+    Every row is taken by itself with probability `rate`. In group j a row adds a vector of L2 norm at
+    most one unit c_j, and every coordinate of the group gets N(0, (m_j·c_j)²), m_j = multipliers[j];
+    the result is rounded to a public grid (`understudy.privacy.noise.rounded`). All groups together
+    are one Gaussian mechanism of sensitivity 1 with
+
+        1/m² = Σ_j 1/m_j²,
+
+    so l groups at one multiplier m cost what one does at m/√l. `coordinates` is how many numbers are
+    drawn; `sides` is 1 where a neighbour adds or removes a row, 2 where it replaces one.
+    """
+
+    multipliers: tuple[float, ...]
+    coordinates: int
+    rate: float = 1.0
+    sides: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "multipliers", tuple(self.multipliers))
+        if not self.multipliers:
+            raise PrivacyError("SampledGroups: multipliers must not be empty")
+        for each in self.multipliers:
+            _positive("SampledGroups", "multipliers", each)
+        _count("SampledGroups", "coordinates", self.coordinates)
+        _rate("SampledGroups", self.rate)
+        if self.sides not in (1, 2):
+            raise PrivacyError(f"SampledGroups: sides = {self.sides!r} must be 1 or 2")
+
+    @property
+    def multiplier(self) -> float:
+        """m of all groups together, rounded down."""
+        total = sum((Fraction(1) / Fraction(each) ** 2 for each in self.multipliers), Fraction(0))
+        joint = math.sqrt(1 / total)
+        while Fraction(joint) ** 2 * total > 1:
+            joint = math.nextafter(joint, 0.0)
+        return joint
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        return {"kind": "sampled groups", **asdict(self), "multipliers": list(self.multipliers)}
+
+
+@dataclass(frozen=True, slots=True)
 class SampledSelection:
     """One pick by Gumbel noise on integer scores of a Poisson sample of rows.
 
@@ -224,13 +269,17 @@ class Zcdp:
         return {"kind": "zcdp", **asdict(self)}
 
 
-Event = Gaussian | Laplace | Perturbation | SampledGaussian | SampledSelection | Selection | Zcdp
+Event = (
+    Gaussian | Laplace | Perturbation | SampledGaussian | SampledGroups | SampledSelection
+    | Selection | Zcdp
+)  # fmt: skip
 
 _KINDS: dict[str, type[Event]] = {
     "gaussian": Gaussian,
     "laplace": Laplace,
     "perturbation": Perturbation,
     "sampled gaussian": SampledGaussian,
+    "sampled groups": SampledGroups,
     "sampled selection": SampledSelection,
     "selection": Selection,
     "zcdp": Zcdp,

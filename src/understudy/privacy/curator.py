@@ -28,6 +28,7 @@ from understudy.privacy.noise import Noise
 from understudy.privacy.objective import Looks, covers, perturbed
 from understudy.privacy.products import Products
 from understudy.privacy.relation import Relation
+from understudy.privacy.rowwise import RowQuestions
 from understudy.privacy.sensitive import Sensitive, reveal
 from understudy.units import Unit
 
@@ -122,7 +123,7 @@ class Picked:
     sign: int = 0
 
 
-class Curator:
+class Curator(RowQuestions):
     """Answers questions about private rows, each after its durable charge.
 
     Guarantee: what leaves is covered by the events charged, under `relation`, for one row. Where the

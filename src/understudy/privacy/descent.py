@@ -23,7 +23,6 @@ move) and replace.
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -38,6 +37,7 @@ from understudy.privacy.features import GRID, Box
 from understudy.privacy.losses import Loss
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
+from understudy.privacy.sampling import poisson
 from understudy.privacy.sensitive import Sensitive, reveal
 
 __all__ = ["RESIDUALS", "UNIT", "Descent", "Examples", "Vertex", "Weights", "l2_units", "poisson"]
@@ -50,7 +50,6 @@ UNIT = GRID * RESIDUALS
 
 # A hair below the norm, so that float64 cannot round a row's part beyond it.
 _INSIDE = 1 - 1e-6
-_WORDS = 2**32
 
 Reals = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -99,21 +98,6 @@ class Examples:
 def l2_units(clip: float, loss: Loss) -> int:
     """The norm to which a row's part of the gradient is clipped, in units of 2^−30·L0."""
     return max(1, math.floor(clip / loss.bound * UNIT))
-
-
-def poisson(noise: Noise, rows: int, rate: float) -> Counts:
-    """The rows of a Poisson sample, each taken by itself with probability `rate` exactly.
-
-    Which rows were taken is as secret as the noise, and comes from the same kind of source.
-    """
-    below = int(rate * _WORDS)
-    if below == _WORDS:
-        return np.arange(rows)
-    if noise.private:
-        words = np.frombuffer(secrets.token_bytes(4 * rows), np.uint32)
-    else:
-        words = np.array([noise.below(_WORDS) for _ in range(rows)], np.uint32)
-    return np.flatnonzero(words < below)
 
 
 class Descent:

@@ -121,6 +121,10 @@ class EncodedCounts:
         counter.add(self._codes)
         return Sensitive(counter.tables())
 
+    def records(self) -> Sensitive[list[NDArray[np.unsignedinteger]]]:
+        """Every row as codes, one array per column, sealed: for gradients."""
+        return Sensitive(self._codes)
+
 
 class StreamedCounts:
     """Exact counts of rows that stay where they are: one scan for each call."""
@@ -167,7 +171,29 @@ class StreamedCounts:
         return self._scan(
             _modelled(schema), start, lambda counter, batch: counter.add(schema.encode(batch))
         )
-        return Sensitive(counter.tables())
+
+    def _each_turn(self, add: Callable[[Codes], object]) -> None:
+        """Hand over the rows that count, unit after unit, a part of the units at a time."""
+        for at in range(self._turns):
+            try:
+                codes, units = _encoded(self._source, self._schema, at, self._turns)
+            except SourceError as error:
+                raise WorkError(
+                    f"{error}; what was charged until now stays in the ledger"
+                ) from None
+            add(_bounded(codes, units, self._schema))
+
+    def records(self) -> Sensitive[list[NDArray[np.unsignedinteger]]]:
+        """Every row as codes, one array per column, sealed: a byte or two a cell are held for it."""
+        schema, names = self._schema, _modelled(self._schema)
+        parts: list[Codes] = [schema.encode(_no_rows(names))]
+        if self.unit is not None:
+            self._each_turn(parts.append)
+        else:
+            parts = self._scan(
+                names, lambda: list(parts), lambda done, batch: done.append(schema.encode(batch))
+            )
+        return Sensitive([np.concatenate(column) for column in zip(*parts, strict=True)])
 
     def _scan(
         self,

@@ -76,6 +76,11 @@ class TinyCounts:
             found.append((cells.astype(np.int64), flat[cells]))
         return Sensitive(tuple(found))
 
+    def records(self) -> Sensitive[list[Integers]]:
+        """The rows themselves, one array of codes per column."""
+        matrix = np.array(self._rows, np.int64).reshape(len(self._rows), len(self.shape))
+        return Sensitive([matrix[:, i] for i in range(len(self.shape))])
+
 
 class StrictCharges:
     """A reservation without a ledger: as strict, and it writes down what was `charged`."""

@@ -1,0 +1,309 @@
+"""A generator of rows against a critic: pure steps over explicit state, in JAX and optax.
+
+The critic's loss has two parts. That of the made-up rows is computed here. That of the real ones comes
+in as a *vector*, Σ of gradients over a sample divided by its expected size: noisy where the rows are
+private (`understudy.privacy.gradients`), exact where they are public. Everything here is therefore
+post-processing: `critic_step` sees a released vector, `generator_step` no rows at all.
+
+A generator's rows are one-hot in the forward pass and Gumbel-softmax in the backward one
+("straight-through"), so that a critic cannot tell rows apart by their softness. Where columns are to
+be conditioned on, a latent carries a value of one column, drawn from its released shares, and the
+generator is held to it: rare values are asked for as often as they should occur. Columns are drawn
+towards the released shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from numpy.typing import NDArray
+
+from understudy.nets.coding import Coding
+from understudy.nets.dense import Critic, Layers, Loss
+from understudy.nets.generator import Generator, Params
+
+__all__ = ["Gan", "Pace", "Playing", "Rows", "train_without_privacy"]
+
+Float = NDArray[np.float64]
+Report = Callable[[int, int], None]
+
+_CRITIC = optax.scale_by_adam(b1=0.5, b2=0.9)
+_GENERATOR = optax.scale_by_adam(b1=0.5, b2=0.9)
+_HELD = 1.0
+"""Weight of holding the generator to the value it was conditioned on."""
+_LEAST = 1e-3
+_CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Gan:
+    """The architecture; hashable, so that steps are compiled once."""
+
+    coding: Coding
+    latent: int = 64
+    width: int = 128
+    blocks: int = 1
+    critic_width: int = 128
+    critic_layers: int = 2
+    loss: Loss = Loss.SATURATING_NOT
+    conditioned: bool = True
+
+    @property
+    def critic(self) -> Critic:
+        """From the features of a row to one score."""
+        inner = (self.critic_width,) * self.critic_layers
+        return Critic((self.coding.width, *inner, 1))
+
+    @property
+    def generator(self) -> Generator:
+        """From latents, and the condition, to the logits of all heads."""
+        extra = sum(self.coding.heads) if self.conditioned else 0
+        return Generator(self.coding.heads, self.latent + extra, self.width, self.blocks)
+
+    def start(self, key: int, shares: Sequence[Float]) -> Playing:
+        """Fresh networks; the generator starts at independent columns with about these shares."""
+        one, other = jax.random.split(jax.random.key(key % 2**32))
+        params = self.generator.init(one)
+        params["heads"]["b"] = jnp.asarray(self.coding.start(shares))
+        return Playing.fresh(params, self.critic.init(other))
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Public constants of training."""
+
+    batch: int = 512
+    rate: float = 5e-4
+    critic_rate: float = 5e-4
+    box: float = 0.05
+    """Weights of a Wasserstein critic stay within ±box."""
+    shares: float = 10.0
+    """Weight of the released shares of columns."""
+    average: float = 0.99
+    """Weights that are kept are an exponential average over steps."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Playing:
+    """Both networks, their optimisers, and the generator's running average."""
+
+    generator: Params
+    average: Params
+    critic: Layers
+    generator_moments: Any
+    critic_moments: Any
+
+    @classmethod
+    def fresh(cls, generator: Params, critic: Layers) -> Playing:
+        """Networks as they are, optimisers at their start."""
+        return cls(generator, generator, critic, _GENERATOR.init(generator), _CRITIC.init(critic))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A critic as rows meet it: the factors of its gradients, `slots` rows at a time."""
+
+    gan: Gan
+    critic: Layers
+    tables: tuple[Array, ...]
+    slots: int = 256
+
+    @property
+    def layers(self) -> tuple[tuple[int, int], ...]:
+        """(inputs, outputs) of every layer."""
+        return self.gan.critic.layers
+
+    def factors(self, rows: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """(a, δ) of every layer, each row by itself; always of one shape."""
+        made = _factors(self.gan, self.critic, self.tables, jnp.asarray(rows, jnp.int32))
+        return [(np.asarray(a), np.asarray(d)) for a, d in made]
+
+
+@partial(jax.jit, static_argnums=0)
+def _factors(gan: Gan, critic: Layers, tables: tuple[Array, ...], codes: Array) -> Any:
+    features = gan.coding.features(tables, codes)
+    return gan.critic.factors(critic, features, None, gan.loss)
+
+
+def _latents(gan: Gan, key: Array, batch: int, biases: Array) -> tuple[Array, Array]:
+    """Latents with their condition, and the heads that are conditioned on (B, S) one-hot or 0."""
+    noise, column, value = jax.random.split(key, 3)
+    z = jax.random.normal(noise, (batch, gan.latent), jnp.float32)
+    if not gan.conditioned:
+        return z, jnp.zeros((batch, sum(gan.coding.heads)))
+    heads = [size for size in gan.coding.heads if size > 1]
+    which = jax.random.randint(column, (batch,), 0, max(1, len(heads)))
+    drawn = biases + jax.random.gumbel(value, (batch, biases.size))
+    parts: list[Array] = []
+    at = number = 0
+    for size in gan.coding.heads:
+        part = jnp.zeros((batch, size))
+        if size > 1:
+            hot = jax.nn.one_hot(jnp.argmax(drawn[:, at : at + size], axis=1), size)
+            part = jnp.where((which == number)[:, None], hot, 0.0)
+            number += 1
+        parts.append(part)
+        at += size
+    asked = jnp.concatenate(parts, axis=1)
+    return jnp.concatenate([z, asked], axis=1), asked
+
+
+def _made(
+    gan: Gan, params: Params, key: Array, batch: int, biases: Array, temperature: Array
+) -> tuple[Array, Array, Array]:
+    """(features, logits, what was asked for): hard forward, soft backward."""
+    first, second = jax.random.split(key)
+    z, asked = _latents(gan, first, batch, biases)
+    logits = gan.generator.logits(params, z)
+    soft = gan.coding.relaxed(logits, second, temperature)
+    hard = jnp.concatenate(
+        [part if real else jnp.round(part) for part, real in _parts(gan, soft)], axis=1
+    )
+    return soft + jax.lax.stop_gradient(hard - soft), logits, asked
+
+
+def _parts(gan: Gan, features: Array) -> list[tuple[Array, bool]]:
+    """Features head by head; of choices the largest is the one, also where none passes a half."""
+    parts: list[tuple[Array, bool]] = []
+    at = 0
+    for size in gan.coding.heads:
+        width = 1 if size <= 2 else size
+        part = features[:, at : at + width]
+        if size > 2:
+            part = jax.nn.one_hot(jnp.argmax(part, axis=1), size)
+        parts.append((part, size == 1))
+        at += width
+    return parts
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def critic_step(
+    gan: Gan, pace: Pace, state: Playing, real: Array, key: Array, biases: Array, heat: Array
+) -> tuple[Playing, Array]:
+    """One step against the made-up rows and the given gradient of the real ones; the fake loss."""
+    rows, _, _ = _made(gan, state.generator, key, pace.batch, biases, heat)
+    rows = jax.lax.stop_gradient(rows)
+
+    def fake(layers: Layers) -> Array:
+        return gan.loss.fake(gan.critic.scores(layers, rows)).mean()
+
+    value, gradient = jax.value_and_grad(fake)(state.critic)
+    both = jax.tree.map(jnp.add, gradient, gan.critic.join(real))
+    updates, moments = _CRITIC.update(both, state.critic_moments)
+    critic = jax.tree.map(lambda w, u: w - pace.critic_rate * u, state.critic, updates)
+    if gan.loss is Loss.WASSERSTEIN:
+        critic = jax.tree.map(lambda w: jnp.clip(w, -pace.box, pace.box), critic)
+    return (
+        Playing(state.generator, state.average, critic, state.generator_moments, moments),
+        value,
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def generator_step(
+    gan: Gan, pace: Pace, state: Playing, key: Array, biases: Array, heat: Array
+) -> tuple[Playing, Array]:
+    """One step of the generator; it meets the critic and released shares, no rows."""
+    targets = gan.generator.softmax(biases[None, :])[0]
+
+    def loss(params: Params) -> tuple[Array, Array]:
+        rows, logits, asked = _made(gan, params, key, pace.batch, biases, heat)
+        value = gan.loss.generator(gan.critic.scores(state.critic, rows)).mean()
+        logs = jnp.concatenate(
+            [jax.nn.log_softmax(part, axis=-1) for part in gan.generator.split(logits)], axis=1
+        )
+        mean = jnp.exp(logs).mean(axis=0)
+        off = ((mean - targets) ** 2 / (targets + _LEAST)).sum()
+        held = -(asked * logs).sum(axis=1).mean()
+        return value + pace.shares * off + _HELD * held, value
+
+    (_, value), gradient = jax.value_and_grad(loss, has_aux=True)(state.generator)
+    updates, moments = _GENERATOR.update(gradient, state.generator_moments)
+    generator = jax.tree.map(lambda w, u: w - pace.rate * u, state.generator, updates)
+    average = jax.tree.map(
+        lambda a, w: pace.average * a + (1 - pace.average) * w, state.average, generator
+    )
+    return Playing(generator, average, state.critic, moments, state.critic_moments), value
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def _hard(gan: Gan, params: Params, key: Array, biases: Array, batch: int) -> list[Array]:
+    first, second = jax.random.split(key)
+    z, _ = _latents(gan, first, batch, biases)
+    return gan.coding.hard(gan.generator.logits(params, z), second)
+
+
+def records(
+    gan: Gan, params: Params, count: int, key: int, shares: Sequence[Float]
+) -> tuple[NDArray[np.int64], ...]:
+    """`count` hard rows, one array of codes per column."""
+    biases = jnp.asarray(gan.coding.start(shares))
+    keys = jax.random.split(jax.random.key(key % 2**32), max(1, -(-count // _CHUNK)))
+    parts = [gan.coding.codes(_hard(gan, params, k, biases, _CHUNK), shares) for k in keys]
+    return tuple(np.concatenate(column)[:count] for column in zip(*parts, strict=True))
+
+
+def train_without_privacy(
+    gan: Gan,
+    pace: Pace,
+    state: Playing,
+    codes: Sequence[NDArray[Any]],
+    shares: Sequence[Float],
+    *,
+    steps: int,
+    key: int,
+    critic_steps: int = 1,
+    report: Report | None = None,
+) -> Playing:
+    """The same steps on rows that need no protection: no clipping, no noise.
+
+    **Protects nobody.** For rows that are public already (a warm start), and as the reference that
+    private training is held against. It returns networks; nothing here can write a release. The
+    optimisers end as they are: `Playing.fresh` starts them anew.
+    """
+    rng = np.random.default_rng(key)
+    matrix = np.stack([np.asarray(c) for c in codes], axis=1).astype(np.int32)
+    tables = tuple(jnp.asarray(t) for t in gan.coding.tables(shares))
+    biases = jnp.asarray(gan.coding.start(shares))
+    keys = jax.random.split(jax.random.key(key % 2**32), 2 * steps)
+    for step in range(steps):
+        heat = jnp.float32(temperature(step, steps))
+        rows = jnp.asarray(matrix[rng.integers(len(matrix), size=pace.batch)])
+        real = _public_gradient(gan, state.critic, tables, rows)
+        state, _ = critic_step(gan, pace, state, real, keys[2 * step], biases, heat)
+        if (step + 1) % critic_steps == 0:
+            state, _ = generator_step(gan, pace, state, keys[2 * step + 1], biases, heat)
+        if report is not None:
+            report(step + 1, steps)
+    return state
+
+
+@partial(jax.jit, static_argnums=0)
+def _public_gradient(gan: Gan, critic: Layers, tables: tuple[Array, ...], codes: Array) -> Array:
+    """The mean gradient of the critic's loss over public rows, as one vector."""
+
+    def loss(layers: Layers) -> Array:
+        features = gan.coding.features(tables, codes)
+        return gan.loss.real(gan.critic.scores(layers, features)).mean()
+
+    return gan.critic.flat(jax.grad(loss)(critic))
+
+
+def public_gradient(rows: Rows, codes: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    """The mean gradient over rows that anybody may know."""
+    matrix = jnp.asarray(np.stack([np.asarray(c) for c in codes], axis=1), jnp.int32)
+    return np.asarray(_public_gradient(rows.gan, rows.critic, rows.tables, matrix))
+
+
+def temperature(step: int, steps: int) -> float:
+    """Of Gumbel-softmax: from 0.66 down to 0.2."""
+    return 0.66 - 0.46 * min(1.0, step / max(1, steps))
