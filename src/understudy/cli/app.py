@@ -23,6 +23,7 @@ from understudy.cli import (
     report,
     sample,
     schema,
+    serve,
     shell,
     verify,
 )
@@ -69,7 +70,7 @@ app = typer.Typer(
 _MAKE, _USE = "Make a release", "Use a release"
 _ORDER = (
     "schema", "plan", "release", "methods", "verify", "report", "sample", "answer", "audit", "ledger",
-    "demo", "bench",
+    "serve", "demo", "bench",
 )  # fmt: skip
 _KEEP, _TRY = "Keep account", "Try it"
 
@@ -83,6 +84,7 @@ app.command("sample", rich_help_panel=_USE)(sample.sample)
 app.command("answer", rich_help_panel=_USE)(answer.answer)
 app.add_typer(audit.app, name="audit", rich_help_panel=_USE)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_KEEP)
+app.command("serve", rich_help_panel=_KEEP)(serve.serve)
 app.command("demo", rich_help_panel=_TRY)(demo.demo)
 app.add_typer(bench.app, name="bench", rich_help_panel=_TRY)
 

@@ -1,0 +1,274 @@
+"""`understudy serve`: the page for a team."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from understudy.cli import shell, words
+from understudy.errors import InputError
+
+if TYPE_CHECKING:
+    from understudy.web.people import People
+    from understudy.web.settings import Settings
+
+__all__ = ["serve"]
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_WHERE, _PEOPLE, _LIMITS = "Where", "People", "Limits"
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+
+@shell.guarded
+def serve(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="The folder of the page: tables, jobs, releases, the ledger. Made if it is not "
+            "there. It holds private rows: keep it where they may lie.",
+        ),
+    ],
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", metavar="H", rich_help_panel=_WHERE,
+            help="The address to listen on. Other than this machine it needs --tls-cert, "
+            "--tls-key and at least one user.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="P", min=0, max=65535, rich_help_panel=_WHERE,
+                          help="The port; 0 takes a free one."),
+    ] = 8765,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option("--tls-cert", metavar="FILE", rich_help_panel=_WHERE,
+                     help="The certificate, with its chain, in PEM."),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option("--tls-key", metavar="FILE", rich_help_panel=_WHERE, help="Its private key."),
+    ] = None,
+    add_user: Annotated[
+        str | None,
+        typer.Option("--add-user", metavar="NAME", rich_help_panel=_PEOPLE,
+                     help="Name a user, or give one a new password or role, and stop."),
+    ] = None,
+    role: Annotated[
+        str,
+        typer.Option("--role", metavar="R", rich_help_panel=_PEOPLE,
+                     help="Of --add-user: custodian sees everything, analyst sees releases only."),
+    ] = "analyst",
+    remove_user: Annotated[
+        str | None,
+        typer.Option("--remove-user", metavar="NAME", rich_help_panel=_PEOPLE,
+                     help="Forget a user, and stop. Sessions end at once."),
+    ] = None,
+    max_upload: Annotated[
+        str,
+        typer.Option("--max-upload", metavar="SIZE", rich_help_panel=_LIMITS,
+                     help="The largest file that may be uploaded."),
+    ] = "1GB",
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", min=1, rich_help_panel=_LIMITS, show_default=False,
+                     help="Releases and audits at the same time; by default half the cores."),
+    ] = None,
+) -> None:  # fmt: skip
+    """Open a page for a team: tables and budgets, schemas, plans, releases, the ledger.
+
+    Listens on this machine alone and prints an address with a token: whoever has it is a custodian.
+    Releases run in processes of their own and go on when the page is stopped with Ctrl-C; start it
+    again on the same folder and everything is there.
+
+    \b
+    [bold]On this machine[/bold]
+      understudy serve clinic
+
+    \b
+    [bold]For a team[/bold], with certificates and named users
+      understudy serve clinic --add-user ana --role custodian
+      understudy serve clinic --add-user ben --role analyst
+      understudy serve clinic --host 0.0.0.0 --port 443 --tls-cert c.pem --tls-key k.pem
+    """
+    _require_installed()
+    from understudy.web.people import People
+    from understudy.web.settings import Settings
+    from understudy.web.workspace import Workspace
+
+    most = _bytes(max_upload)
+    if add_user is not None or remove_user is not None:
+        _change(People(Workspace(folder).folder), add_user, remove_user, role)
+        return
+    local = host in _LOOPBACK
+    tls = _tls(tls_cert, tls_key)
+    users = People(Workspace(folder).folder).users()
+    if not local and (tls is None or not users):
+        lacking = [] if tls is not None else ["--tls-cert and --tls-key"]
+        lacking += [] if users else ["a user, named with --add-user"]
+        raise InputError(
+            f"host = {host} can be reached from other machines, which needs "
+            f"{' and '.join(lacking)}; or leave --host out to serve this machine alone"
+        )
+    more: dict[str, Any] = {} if jobs is None else {"jobs": jobs}
+    settings = Settings(
+        folder,
+        token=secrets.token_urlsafe(24) if local else None,
+        hosts=_LOOPBACK if local else None,
+        tls=tls is not None,
+        max_upload=most,
+        **more,
+    )
+    _run(settings, host, port, tls)
+
+
+def _require_installed() -> None:
+    try:
+        import fastapi  # noqa: F401
+        import jinja2  # noqa: F401
+        import python_multipart  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"the page needs {error.name}, which is not installed: pip install 'understudy[web]'"
+        ) from None
+
+
+def _bytes(text: str) -> int:
+    plain = text.strip().lower().removesuffix("b").rstrip("i")
+    unit = plain[-1:] if plain[-1:] in _UNITS and plain[-1:] else ""
+    try:
+        size = int(float(plain.removesuffix(unit)) * _UNITS[unit])
+    except (ValueError, OverflowError):
+        size = 0
+    if size < 1:
+        raise InputError(f"max_upload = {text!r} is not a size; write it as 500MB or 2GB")
+    return size
+
+
+def _tls(cert: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+    if cert is None and key is None:
+        return None
+    if cert is None or key is None:
+        raise InputError("--tls-cert and --tls-key go together: give both, or neither")
+    import ssl
+
+    for name, path in (("tls-cert", cert), ("tls-key", key)):
+        if not path.is_file():
+            raise InputError(f"{name} = {path} is not a file; give one in PEM")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except (ssl.SSLError, OSError):
+        raise InputError(
+            f"tls-cert = {cert} and tls-key = {key} are not a certificate in PEM and its key"
+        ) from None
+    return cert, key
+
+
+def _change(people: People, add: str | None, remove: str | None, role: str) -> None:
+    from understudy.web.people import Role
+
+    if add is not None and remove is not None:
+        raise InputError("give --add-user or --remove-user, not both")
+    if remove is not None:
+        people.remove(remove)
+        shell.out().print(f"{remove} is no user any more")
+        return
+    assert add is not None
+    try:
+        chosen = Role(role)
+    except ValueError:
+        raise InputError(f"role = {role!r} must be custodian or analyst") from None
+    people.add(add, _password(add), chosen)
+    shell.out().print(f"{add} may log in as {chosen}")
+
+
+def _password(name: str) -> str:
+    """Typed twice and not shown; or a line of what is piped in."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    import getpass
+
+    first = getpass.getpass(f"Password of {name}: ")
+    if getpass.getpass("Once more: ") != first:
+        raise InputError("the two passwords differ; nothing was changed")
+    return first
+
+
+def _run(settings: Settings, host: str, port: int, tls: tuple[Path, Path] | None) -> None:
+    import os
+
+    import uvicorn
+
+    from understudy.web.app import create_app
+
+    os.umask(0o077)
+    listening = _listen(host, port)
+    try:
+        app = create_app(settings)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=3,
+            ssl_certfile=None if tls is None else tls[0],
+            ssl_keyfile=None if tls is None else tls[1],
+        )
+        _say(settings, host, listening.getsockname()[1], tls is not None)
+        with contextlib.suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+        still = app.state.site.jobs.active()
+    finally:
+        listening.close()
+    if still:
+        number = f"{len(still)} jobs go" if len(still) > 1 else "1 job goes"
+        shell.note(f"stopped; {number} on without the page. Start it again to see how they end.")
+    else:
+        shell.note("stopped; everything is kept.")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise InputError(
+            f"host = {host}, port = {port}: {error.strerror}; choose another with --port, or 0 for "
+            f"any that is free"
+        ) from None
+    listening.listen(256)
+    return listening
+
+
+def _say(settings: Settings, host: str, port: int, tls: bool) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    place = f"{'https' if tls else 'http'}://{shown}:{port}"
+    console = shell.out()
+    address = place if settings.token is None else f"{place}/enter?token={settings.token}"
+    console.print(Text.assemble(("The page is at ", "bold"), address), soft_wrap=True)
+    words.facts(
+        console,
+        [
+            ("folder", f"{settings.folder}, which holds private rows"),
+            (
+                "who",
+                "named users" if settings.token is None
+                else "whoever has this address, on this machine",
+            ),
+            ("uploads", f"up to {words.byte_size(settings.max_upload)}"),
+            ("stop", "Ctrl-C; jobs that run go on"),
+        ],
+    )  # fmt: skip
+    sys.stdout.flush()

@@ -1,0 +1,16 @@
+"""The page for a team: a thin shell on the library, served from this machine.
+
+    workspace   the folder that holds tables, jobs, releases and the ledger
+    people      who may come in: a token, named users with hashed passwords, signed cookies
+    guard       what every request passes: the host, the session, the role, headers, errors in words
+    uploads     files that stream to disk and stop at a limit
+    workers     processes for what takes long or may crash on a bad file: drafts and plans
+    jobs        releases and audits as processes of their own, that outlive the server
+    job         what such a process runs
+    editor      a column of a schema as a form, and back
+    shelf       releases that are read again and again, kept in memory
+    pages       the pages themselves
+
+Nothing here knows how to open a `Sensitive`, and no response or line of a log holds a path or a value
+of a private row, but for one page: the draft of a schema, which a custodian reads to confirm it.
+"""

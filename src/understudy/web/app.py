@@ -1,0 +1,95 @@
+"""The application: the pages behind the guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+from understudy._version import __version__
+from understudy.errors import BudgetExhausted, BundleError, UnconfirmedError, UnderstudyError
+from understudy.web.guard import Guard, Refused, TooLarge, status_of
+from understudy.web.jobs import Jobs, Launch
+from understudy.web.pages import accounts, audits, door, planning, releases, tables
+from understudy.web.pages import jobs as job_pages
+from understudy.web.people import People
+from understudy.web.settings import Settings
+from understudy.web.site import Site, site_of
+from understudy.web.workers import Workers
+from understudy.web.workspace import Missing, Workspace, without_paths
+
+__all__ = ["create_app"]
+
+_HEADLINES: tuple[tuple[type[BaseException], str], ...] = (
+    (Missing, "There is nothing here"),
+    (TooLarge, "This is too large"),
+    (Refused, "This may not be done"),
+    (BudgetExhausted, "The budget does not allow this"),
+    (UnconfirmedError, "Some facts are not confirmed yet"),
+    (BundleError, "This release cannot be opened"),
+)
+
+
+def create_app(settings: Settings, starter: Launch | None = None) -> FastAPI:
+    """The page over a workspace. `starter` starts a job's process; tests hand in their own.
+
+    Raises:
+        InputError: The folder cannot be the page's.
+    """
+    workspace = Workspace(settings.folder)
+    workspace.sweep()
+    people = People(workspace.folder, settings.token)
+    site = Site(settings, workspace, people, Jobs(workspace, settings.jobs, starter), Workers())
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        site.workers.close()
+
+    app = FastAPI(
+        title="understudy",
+        version=__version__,
+        docs_url=None,  # FastAPI's own pages load scripts from elsewhere
+        redoc_url=None,
+        lifespan=life,
+    )
+    app.state.site = site
+    for room in (door, tables, planning, job_pages, releases, accounts, audits):
+        app.include_router(room.router)
+    app.mount("/static", StaticFiles(packages=[("understudy.web", "static")]), name="static")
+    app.add_exception_handler(UnderstudyError, _told)  # type: ignore[arg-type]
+    app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
+    app.add_exception_handler(RequestValidationError, _malformed)  # type: ignore[arg-type]
+    app.add_middleware(Guard, settings=settings, people=people, page=site.error)
+    return app
+
+
+def _told(request: Request, error: UnderstudyError) -> Response:
+    """An error that understudy raised on purpose: its message is for people."""
+    headline = next((text for kind, text in _HEADLINES if isinstance(error, kind)), "")
+    site = site_of(request)
+    message = without_paths(str(error), site.workspace.folder)
+    message = message[:1].upper() + message[1:]
+    return site.error(request, status_of(error), headline or "This does not work as given", message)
+
+
+def _http(request: Request, error: HTTPException) -> Response:
+    words = {
+        404: ("There is nothing here", "Check the address, or go back to where you came from."),
+        405: ("This address does not take that", "Use the buttons of the page."),
+    }
+    headline, text = words.get(error.status_code, ("This does not work", "Go back and try again."))
+    return site_of(request).error(request, error.status_code, headline, text)
+
+
+def _malformed(request: Request, error: RequestValidationError) -> Response:
+    """A parameter of another type than the page sends; its value is not repeated."""
+    names = sorted({str(part["loc"][-1]) for part in error.errors()})
+    return site_of(request).error(
+        request, 422, "This does not work as given", f"Please check: {', '.join(names)}."
+    )

@@ -1,0 +1,227 @@
+"""`python -m understudy.web.job FOLDER LOCK`: what the process of a job runs.
+
+It answers to its folder alone, says there how far it is, and ends for one of three reasons that it
+writes down: finished, failed, cancelled. A signal that leaves it no time to write is the fourth; the
+server sees that by the lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from understudy.errors import UnderstudyError
+from understudy.web.jobs import Jobs, watched
+from understudy.web.workspace import Workspace, read_json, without_paths, write_json
+
+__all__ = ["main", "run"]
+
+_EVERY = 0.2
+_KINDER = 5
+
+
+class _Cancelled(KeyboardInterrupt):
+    """SIGTERM."""
+
+
+class _Teller:
+    """Writes how far the job is; understudy's progress callback."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "state.json"
+        self._facts: dict[str, Any] = {"state": "running", "began": time.time()}
+        self._last = 0.0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """`done` of `total` steps of `stage`."""
+        new = stage != self._facts.get("stage")
+        self._facts.update(stage=stage, done=done, total=total)
+        if new or time.monotonic() - self._last > _EVERY:
+            self.write()
+
+    def expect(self, seconds: float) -> None:
+        """About how long all of it takes."""
+        self._facts["about"] = seconds
+        self.write()
+
+    def waiting(self, waits: bool) -> None:
+        """Whether other jobs are before this one."""
+        self._facts["state"] = "waiting" if waits else "running"
+        if not waits:
+            self._facts["began"] = time.time()
+        self.write()
+
+    def end(self, state: str, message: str = "") -> None:
+        """The last word."""
+        self._facts.update(state=state, message=message)
+        self.write()
+
+    def write(self) -> None:
+        """Put it on disk."""
+        self._last = time.monotonic()
+        write_json(self._file, {**self._facts, "at": time.time()})
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job of a folder to its end; the exit code."""
+    folder, lock = Path(arguments[0]), int(arguments[1])
+    os.set_inheritable(lock, False)
+    os.umask(0o077)
+    os.nice(_KINDER)
+    warnings.simplefilter("ignore")  # what libraries warn of may depend on private rows
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _Cancelled
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    return run(folder)
+
+
+def run(folder: Path) -> int:
+    """The job of a folder, in this process."""
+    teller = _Teller(folder)
+    root = folder.parent.parent
+    facts = read_json(folder / "job.json")
+    try:
+        with _Slot(root, facts["slots"], teller):
+            if facts["kind"] == "audit":
+                _audit(root, folder, facts, teller)
+            else:
+                _release(root, folder, facts, teller)
+        teller.end("finished")
+        return 0
+    except KeyboardInterrupt:
+        jobs = Jobs(Workspace(root), 1)
+        jobs.settle(jobs.look(folder.name))
+        teller.end("cancelled")
+        return 1
+    except UnderstudyError as error:
+        teller.end("failed", without_paths(str(error), root))
+        return 1
+    except MemoryError:
+        teller.end("failed", "The memory of this machine is full; the plan says what is needed.")
+        return 1
+    except OSError as error:
+        teller.end("failed", f"The machine refuses: {error.strerror or type(error).__name__}.")
+        return 1
+    except Exception as error:  # noqa: BLE001 - its message may hold private values
+        teller.end(
+            "failed",
+            f"Something went wrong that understudy did not foresee ({type(error).__name__}).",
+        )
+        return 1
+
+
+class _Slot:
+    """One of the places for jobs that run at once; free again when the process ends, however."""
+
+    def __init__(self, root: Path, places: int, teller: _Teller) -> None:
+        self._root, self._places, self._teller = root, places, teller
+        self._held: int | None = None
+
+    def __enter__(self) -> None:
+        waited = False
+        while not self._take():
+            if not waited:
+                self._teller.waiting(True)
+            waited = True
+            time.sleep(_EVERY)
+        if waited:
+            self._teller.waiting(False)
+
+    def _take(self) -> bool:
+        for place in range(self._places):
+            name = self._root / "jobs" / f".slot-{place}"
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._held = descriptor
+                return True
+            except BlockingIOError:
+                os.close(descriptor)
+        return False
+
+    def __exit__(self, *exc: object) -> None:
+        if self._held is not None:
+            os.close(self._held)
+
+
+def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
+    from understudy.releases import Prepared, release
+    from understudy.releases.bundle import read_manifest
+    from understudy.releases.outline import assumed_rows
+    from understudy.schema import Schema
+    from understudy.source import read
+
+    teller("checking", 0, 1)
+    table = Workspace(root).table(facts["table"])
+    out = root / "releases" / folder.name
+
+    def ready(prepared: Prepared) -> None:
+        teller.expect(prepared.forecast(assumed_rows(prepared, facts["rows"])).seconds)
+
+    with watched(root / "ledger.db", folder) as account:
+        dataset = account.dataset(table.id)
+        made = release(
+            read(table.rows),
+            Schema.load(folder / "schema.toml"),
+            ledger=account,
+            dataset=table.id,
+            neighbours=dataset.relation,
+            progress=teller,
+            before_spending=ready,
+            checkpoint=folder / "journal",
+            **facts["choices"],
+        )
+        teller("saving", 0, 1)
+        made.save(out)
+        account.publish(made.facts["reservation"], read_manifest(out)["digest"])
+
+
+def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
+    from understudy.audit.judge import Claim
+    from understudy.audit.releases import (
+        Releasing,
+        audit_release,
+        encoded,
+        plant,
+        releasing_like,
+    )
+    from understudy.releases import Release
+
+    made = Release.load(root / "releases" / facts["release"])
+    pipeline = releasing_like(made)
+    known = encoded(made.schema, made.rows.slice(0, facts["background"]))
+    if made.rows_public is not None:
+        pipeline = Releasing(made.schema, {**pipeline.choices, "rows_public": len(known)})
+    design = plant(pipeline, known, canaries=facts["canaries"], key=0)
+    used = (
+        f"{len(design.canaries)} planted records, hidden in {len(design.background):,} rows: "
+        "the synthetic rows of the release"
+    )
+    audit = audit_release(
+        design,
+        Claim(made.epsilon, made.delta, 0.05),
+        runs=facts["runs"],
+        folder=folder / "runs",
+        workers=1,
+        progress=lambda done, total: teller("shadow releases", done, total),
+        rows_used=used,
+    )
+    out = root / "audits" / folder.name
+    out.mkdir(exist_ok=True)
+    write_json(out / "of.json", {"release": facts["release"], "name": facts["name"]})
+    audit.save(out / "audit.json")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

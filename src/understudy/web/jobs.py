@@ -1,0 +1,333 @@
+"""Releases and audits as processes of their own: they outlive the server that started them.
+
+A job is a folder. The server holds no state of it: whether it runs is whether its lock is held (the
+lock is taken before the process starts and is handed to it, so it is free exactly when the process is
+gone); how far it is, it writes itself; what it spent, the ledger says. A job that is gone without a
+word was killed, and is shown so; where its journal allows, it goes on without spending again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import InputError
+from understudy.privacy.ledger import Ledger
+from understudy.releases.outline import history
+from understudy.web.workspace import Workspace, now, read_json, write_json
+
+__all__ = ["ACTIVE", "Job", "Jobs", "Spent", "launch", "watched"]
+
+ACTIVE = ("starting", "waiting", "running", "cancelling")
+"""States in which a process is at work."""
+
+STAGES = {
+    "checking": "checking the input and planning",
+    "reading": "reading the table",
+    "playing": "measuring and fitting",
+    "sampling": "making synthetic rows",
+    "certifying": "certifying the worst error",
+    "saving": "writing the release",
+}
+"""What a release does, in order."""
+
+Launch = Callable[[Path, int], int]
+"""`(job folder, descriptor of its lock)` to a process id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a job has cost, from the ledger alone."""
+
+    reservation: str | None
+    epsilon: str
+    drawn: int
+    planned: int
+    state: str
+
+    @property
+    def charged(self) -> bool:
+        """Whether the account still bears it."""
+        return self.reservation is not None and (self.drawn > 0 or self.state == "open")
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        if not self.charged:
+            return "Nothing was charged."
+        if self.state == "open" and not self.drawn:
+            return f"ε = {self.epsilon} is set aside; nothing was drawn yet."
+        draws = "1 draw was" if self.drawn == 1 else f"{self.drawn} draws were"
+        return f"ε = {self.epsilon} is charged: {draws} made, of {self.planned} planned."
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it is now."""
+
+    id: str
+    facts: Mapping[str, Any]
+    progress: Mapping[str, Any]
+    state: str
+    folder: Path
+
+    @property
+    def active(self) -> bool:
+        """Whether a process is at work."""
+        return self.state in ACTIVE
+
+    @property
+    def kind(self) -> str:
+        """`release` or `audit`."""
+        return self.facts["kind"]
+
+    @property
+    def name(self) -> str:
+        """The name of what it makes."""
+        return self.facts["name"]
+
+    @property
+    def stage(self) -> str:
+        """What it does just now, in words."""
+        stage = str(self.progress.get("stage", ""))
+        return STAGES.get(stage, stage)
+
+    @property
+    def step(self) -> str:
+        """Which round of how many; may be nothing."""
+        done, total = self.progress.get("done", 0), self.progress.get("total", 1)
+        if total <= 1:
+            return ""
+        what = "run" if self.kind == "audit" else "round"
+        return f"{what} {min(done + 1, total)} of {total}"
+
+    @property
+    def seconds(self) -> float:
+        """How long it has worked."""
+        began = self.progress.get("began")
+        until = time.time() if self.active else self.progress.get("at", began)
+        return 0.0 if began is None else max(0.0, until - began)
+
+    @property
+    def share(self) -> float | None:
+        """About how much of the expected time has passed; None where nothing is expected."""
+        about = self.progress.get("about")
+        return min(0.98, self.seconds / about) if about else None
+
+
+class Jobs:
+    """The jobs of a workspace."""
+
+    def __init__(self, workspace: Workspace, slots: int, starter: Launch | None = None) -> None:
+        self._workspace = workspace
+        self._slots = slots
+        self._launch: Launch = starter or launch
+
+    def start(
+        self, kind: str, name: str, facts: Mapping[str, Any], files: Mapping[str, str]
+    ) -> Job:
+        """Begin a job; `facts` are public, `files` are copied into its folder."""
+        root = self._workspace.folder / "jobs"
+        while True:
+            identity = self._workspace.new_identity(name, "jobs", "releases", "audits")
+            folder = root / identity
+            try:
+                folder.mkdir(mode=0o700)
+                break
+            except FileExistsError:
+                continue
+        for file, text in files.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        body = {
+            **facts, "kind": kind, "name": name, "created": now(), "slots": self._slots,
+        }  # fmt: skip
+        write_json(folder / "job.json", body)
+        self._run(folder)
+        return self.look(identity)
+
+    def _run(self, folder: Path) -> None:
+        write_json(folder / "state.json", {"state": "starting", "at": time.time()})
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            pid = self._launch(folder, lock)
+            write_json(folder / "pid.json", pid)
+        except BlockingIOError:
+            raise InputError("the job runs already") from None
+        finally:
+            os.close(lock)
+
+    def look(self, identity: str) -> Job:
+        """A job as it is now."""
+        folder = self._workspace.path("jobs", identity)
+        facts = read_json(folder / "job.json")
+        if not isinstance(facts, dict):
+            facts = {"kind": "release", "name": identity, "created": now()}
+        alive = _held(folder / "lock")
+        progress = read_json(folder / "state.json") or {"state": "killed"}
+        state = progress["state"]
+        asked = (folder / "cancel").exists()
+        if state in ACTIVE and alive and asked:
+            state = "cancelling"
+        elif state in ACTIVE and not alive:
+            state = "cancelled" if asked else "killed"
+        return Job(identity, facts, progress, state, folder)
+
+    def all(self) -> list[Job]:
+        """Every job, the newest first."""
+        found = [self.look(identity) for identity in self._workspace.identities("jobs")]
+        return sorted(found, key=lambda job: job.facts["created"], reverse=True)
+
+    def active(self) -> list[Job]:
+        """Those at work."""
+        return [job for job in self.all() if job.active]
+
+    def cancel(self, job: Job) -> None:
+        """Ask a job to stop; it settles its account itself, or we do where it is gone."""
+        (job.folder / "cancel").touch()
+        pid = read_json(job.folder / "pid.json")
+        if _held(job.folder / "lock") and isinstance(pid, int):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        else:
+            self.give_up(job)
+
+    def give_up(self, job: Job) -> None:
+        """Close the account of a job that is gone: what it did not draw is free again."""
+        if _held(job.folder / "lock"):
+            raise InputError("the job is still at work; cancel it first")
+        (job.folder / "cancel").touch()
+        self.settle(job)
+
+    def settle(self, job: Job) -> None:
+        """Close a job's account, if it has one."""
+        reservation = self.reservation(job) if job.kind == "release" else None
+        if reservation is not None:
+            with self._workspace.ledger() as ledger:
+                ledger.settle(reservation)
+
+    def resume(self, job: Job) -> None:
+        """Let a killed release go on from its journal; nothing is charged again."""
+        if not self.resumable(job):
+            raise InputError("this job cannot go on; start another one")
+        (job.folder / "cancel").unlink(missing_ok=True)
+        self._run(job.folder)
+
+    def resumable(self, job: Job) -> bool:
+        """Whether a job that is gone could go on."""
+        if job.active or job.state in ("finished", "cancelled"):
+            return False
+        if job.kind == "audit":
+            return job.state == "killed"
+        spent = self.spent(job)
+        nothing_yet = spent.reservation is None and job.state == "killed"
+        begun = spent.state == "open" and (job.folder / "journal" / "journal.jsonl").is_file()
+        return nothing_yet or begun
+
+    # -- the account -----------------------------------------------------------------------------
+
+    def reservation(self, job: Job) -> str | None:
+        """The release's name in the ledger; found even if it was killed before it noted it."""
+        noted = read_json(job.folder / "reservation.json")
+        if isinstance(noted, str):
+            return noted
+        intent = read_json(job.folder / "reserving.json")
+        if not isinstance(intent, int):
+            return None
+        others = {
+            read_json(folder / "reservation.json")
+            for folder in (self._workspace.folder / "jobs").iterdir()
+        }
+        with self._workspace.ledger() as ledger:
+            for entry in ledger.entries(job.facts["table"], since=intent):
+                body = entry.body or {}
+                if entry.kind == "reserve" and body["reservation"] not in others:
+                    return body["reservation"]
+        return None
+
+    def spent(self, job: Job) -> Spent:
+        """What a job has cost."""
+        nothing = Spent(None, "0", 0, 0, "none")
+        if job.kind != "release":
+            return nothing
+        reservation = self.reservation(job)
+        if reservation is None:
+            return nothing
+        with self._workspace.ledger() as ledger:
+            for made in history(ledger, job.facts["table"]):
+                if made["release"] == reservation:
+                    return Spent(
+                        reservation, made["epsilon"], len(made["charges"]), made["planned"],
+                        made["state"],
+                    )  # fmt: skip
+        return nothing
+
+    def owners(self) -> dict[str, Job]:
+        """The job behind each reservation that a job has noted."""
+        found: dict[str, Job] = {}
+        for job in self.all():
+            noted = read_json(job.folder / "reservation.json")
+            if isinstance(noted, str):
+                found[noted] = job
+        return found
+
+
+def _held(lock: Path) -> bool:
+    """Whether somebody holds a lock."""
+    try:
+        descriptor = os.open(lock, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+
+
+_CHILDREN: list[subprocess.Popen[bytes]] = []
+
+
+def launch(folder: Path, lock: int) -> int:
+    """A process in a session of its own: Ctrl-C in the server's terminal does not reach it."""
+    _CHILDREN[:] = [child for child in _CHILDREN if child.poll() is None]
+    child = subprocess.Popen(
+        command(folder, lock),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(lock,),
+        start_new_session=True,
+    )
+    _CHILDREN.append(child)
+    return child.pid
+
+
+def command(folder: Path, lock: int) -> Sequence[str]:
+    """How a job is run."""
+    return [sys.executable, "-m", "understudy.web.job", str(folder), str(lock)]
+
+
+def watched(path: Path, folder: Path) -> Ledger:
+    """A ledger that notes in a job's folder what is reserved through it, before and after."""
+    from understudy.privacy.ledger import Reservation
+
+    class Watched(Ledger):
+        def reserve(self, name: str, *args: Any, **kwargs: Any) -> Reservation:
+            write_json(folder / "reserving.json", len(self.entries(name)))
+            made = super().reserve(name, *args, **kwargs)
+            write_json(folder / "reservation.json", made.id)
+            return made
+
+    return Watched(path)

@@ -1,0 +1,75 @@
+"""The ledger: every charge ever made here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from understudy.errors import ChainBroken, InputError
+from understudy.privacy.ledger import Ledger
+from understudy.releases.outline import history
+from understudy.web.site import Account, account_of, site_of
+from understudy.web.workspace import Missing
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+_MOST_ENTRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A dataset as its entries tell it."""
+
+    name: str
+    title: str
+    account: Account
+    releases: list[dict[str, Any]]
+    entries: int
+    last: list[Any]
+    broken: str
+
+
+def _view(ledger: Ledger, name: str, title: str) -> View | None:
+    account = account_of(ledger, name)
+    if account is None:
+        return None
+    broken = ""
+    try:
+        ledger.verify(name)
+    except ChainBroken as error:
+        broken = str(error)
+    entries = ledger.entries(name)
+    last = entries[-_MOST_ENTRIES:][::-1]
+    return View(name, title, account, history(ledger, name)[::-1], len(entries), last, broken)
+
+
+@router.get("/ledger")
+async def show_ledger(request: Request) -> Response:
+    """Every account, its releases and its entries; the chain is checked."""
+    site = site_of(request)
+    titles = {table.id: table.name for table in site.workspace.tables()}
+    with site.workspace.ledger() as ledger:
+        names = ledger.datasets()
+        views = [_view(ledger, name, titles.get(name, name)) for name in names]
+    return site.page(
+        request, "ledger.html", here="ledger", views=[v for v in views if v is not None],
+        owners=site.jobs.owners(), shelf={s.reservation: s for s in site.shelf.spines()},
+    )  # fmt: skip
+
+
+@router.post("/ledger/{reservation}/settle")
+async def settle(request: Request, reservation: str) -> Response:
+    """Close a release that crashed, and free what it did not draw."""
+    site = site_of(request)
+    owner = site.jobs.owners().get(reservation)
+    if owner is not None and owner.active:
+        raise InputError("this release is being made; cancel its job instead")
+    with site.workspace.ledger() as ledger:
+        known = {made["release"] for name in ledger.datasets() for made in history(ledger, name)}
+        if reservation not in known:
+            raise Missing("the ledger has no such release")
+        ledger.settle(reservation)
+    return RedirectResponse("/ledger", 303)

@@ -1,0 +1,247 @@
+"""A plan before anything is spent, and the start of a release."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from understudy.errors import BudgetExhausted, InputError, UnderstudyError
+from understudy.game.methods import METHODS
+from understudy.privacy.budget import Budget
+from understudy.web.guard import session_of, status_of, wants_page
+from understudy.web.pages.tables import load_schema, plain_number, whole
+from understudy.web.site import Account, account_of, site_of
+from understudy.web.workspace import Table, without_paths
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+EPSILONS = ("0.05", "0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "4", "6", "8", "10")
+"""Where the slider stops: each is a promise that somebody could mean."""
+
+WORKLOADS = {
+    "marginals:1": "single columns",
+    "marginals:2": "all pairs of columns",
+    "marginals:3": "all triples of columns",
+}
+_WORKLOAD = re.compile(r"[a-z]{3,20}:[0-9]{1,2}(:[0-9]{1,6}(@[0-9]{1,9})?)?")
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody asks for, as typed."""
+
+    epsilon: str = "1"
+    target: str = ""
+    of: str = "worst"
+    delta: str = "1e-9"
+    workload: str = "marginals:2"
+    method: str = "auto"
+    rows: str = ""
+    size: str = ""
+    variations: str = ""
+    name: str = ""
+
+    def choices(self, account: Account | None) -> dict[str, Any]:
+        """For `prepare`; InputError where something cannot be meant."""
+        if self.method != "auto" and self.method not in METHODS:
+            raise InputError(f"method = {self.method[:40]!r} is not known")
+        for part in self.workload.split("+"):
+            if not _WORKLOAD.fullmatch(part):
+                raise InputError(
+                    f"workload = {self.workload[:60]!r} is not understood; write it as marginals:2, "
+                    "or marginals:3:64@0 for 64 triples"
+                )
+        chosen: dict[str, Any] = {
+            "delta": plain_number(self.delta, "δ"),
+            "workload": self.workload,
+            "method": self.method,
+            "variations": bool(self.variations),
+            "neighbours": str(account.dataset.relation) if account else "add-remove",
+            "rows_public": account.dataset.rows_public if account else None,
+        }
+        if self.target.strip():
+            chosen["target_error"] = float(plain_number(self.target, "error")) / 100
+            chosen["target_of"] = self.of
+        else:
+            chosen["epsilon"] = plain_number(self.epsilon, "ε")
+        return chosen
+
+
+def _asked(
+    epsilon: str = "1",
+    target: str = "",
+    of: str = "worst",
+    delta: str = "1e-9",
+    workload: str = "marginals:2",
+    method: str = "auto",
+    rows: str = "",
+    size: str = "",
+    variations: str = "",
+    name: str = "",
+) -> Wish:
+    return Wish(epsilon, target, of, delta, workload, method, rows, size, variations, name)
+
+
+Asked = Annotated[Wish, Depends(_asked)]
+
+
+@router.get("/tables/{identity}/plan")
+async def plan(request: Request, identity: str, wish: Asked) -> Response:
+    """What a release would cost and how good it would be. Reads the schema and spends nothing."""
+    return await _page(request, identity, wish)
+
+
+async def _page(
+    request: Request, identity: str, wish: Wish, problem: str = "", status: int = 200
+) -> Response:
+    site = site_of(request)
+    table = site.workspace.table(identity)
+    schema = load_schema(table)
+    schema.require_confirmed()
+    pairs = len(schema.modelled) >= 2
+    wish = wish if pairs or wish.workload != "marginals:2" else _single(wish)
+    with site.workspace.ledger() as ledger:
+        account = account_of(ledger, table.id)
+    outline, told = await _outlined(request, table, wish, account)
+    if outline is not None and wish.target.strip():
+        wish = _found(wish, outline)
+    if not problem:
+        problem, status = told
+    return site.page(
+        request, "plan.html", status or 200, here="tables", table=table, account=account,
+        wish=wish, outline=outline, problem=problem, epsilons=EPSILONS, methods=METHODS,
+        workloads=WORKLOADS, shown=_shown(outline), left=_left(account, outline),
+    )  # fmt: skip
+
+
+def _single(wish: Wish) -> Wish:
+    from dataclasses import replace
+
+    return replace(wish, workload="marginals:1")
+
+
+def _found(wish: Wish, outline: dict[str, Any]) -> Wish:
+    from dataclasses import replace
+
+    return replace(wish, epsilon=outline["epsilon"])
+
+
+async def _outlined(
+    request: Request, table: Table, wish: Wish, account: Account | None
+) -> tuple[dict[str, Any] | None, tuple[str, int]]:
+    """The plan, or why there is none."""
+    site = site_of(request)
+    schema = table.schema.read_text(encoding="utf-8")
+    try:
+        rows = whole(wish.rows, "number of rows")
+        choices = wish.choices(account)
+        if "target_error" in choices and rows is None and choices["rows_public"] is None:
+            rows = 10_000
+        return await site.workers.plan(schema, choices, rows), ("", 0)
+    except UnderstudyError as error:
+        return None, (without_paths(str(error), site.workspace.folder), status_of(error))
+
+
+def _shown(outline: dict[str, Any] | None) -> list[tuple[str, float]]:
+    """The marginals that fare worst, by name."""
+    errors = (outline or {}).get("forecast", {}).get("errors")
+    if not errors or len(errors["columns"]) < 2:
+        return []
+    found = [
+        (" × ".join(names), total)
+        for names, total in zip(errors["columns"], errors["total_variations"], strict=True)
+    ]
+    return sorted(found, key=lambda pair: -pair[1])[:_SHOWN]
+
+
+def _left(account: Account | None, outline: dict[str, Any] | None) -> float | None:
+    """What would be left of the budget, in ε; None where nobody has opened an account."""
+    if account is None or outline is None:
+        return None
+    return float(account.left) - float(outline["budget"]["epsilon"])
+
+
+@router.get("/tables/{identity}/plan/forecast")
+async def forecast(request: Request, identity: str, wish: Asked) -> Response:
+    """The part of the plan that changes when something is moved."""
+    site = site_of(request)
+    table = site.workspace.table(identity)
+    load_schema(table).require_confirmed()
+    with site.workspace.ledger() as ledger:
+        account = account_of(ledger, table.id)
+    outline, (problem, status) = await _outlined(request, table, wish, account)
+    if not wants_page(request):
+        body = {"error": problem} if outline is None else outline
+        return JSONResponse(body, status or 200)
+    return site.page(
+        request, "_forecast.html", status or 200, account=account, outline=outline, table=table,
+        problem=problem, shown=_shown(outline), left=_left(account, outline),
+    )  # fmt: skip
+
+
+@router.post("/tables/{identity}/releases")
+async def start_release(
+    request: Request,
+    identity: str,
+    epsilon: Annotated[str, Form()] = "1",
+    delta: Annotated[str, Form()] = "1e-9",
+    workload: Annotated[str, Form()] = "marginals:2",
+    method: Annotated[str, Form()] = "auto",
+    rows: Annotated[str, Form()] = "",
+    size: Annotated[str, Form()] = "",
+    variations: Annotated[str, Form()] = "",
+    name: Annotated[str, Form()] = "",
+) -> Response:
+    """Begin a release, in a process of its own. Everything is checked before anything is spent."""
+    site, session = site_of(request), session_of(request)
+    table = site.workspace.table(identity)
+    wish = Wish(epsilon, "", "worst", delta, workload, method, rows, size, variations, name)
+    schema = load_schema(table)
+    schema.require_confirmed()
+    try:
+        with site.workspace.ledger() as ledger:
+            account = account_of(ledger, table.id)
+        if account is None:
+            raise InputError(
+                f"{table.name} has no budget yet; declare its total on the page of the table first"
+            )
+        choices = wish.choices(account)
+        _require_left(account, Budget.of(choices["epsilon"], choices["delta"]), table)
+        await site.workers.plan(table.schema.read_text(encoding="utf-8"), choices, None)
+        rows_assumed, made = whole(rows, "number of rows"), whole(size, "synthetic rows")
+    except UnderstudyError as error:
+        text = without_paths(str(error), site.workspace.folder)
+        return await _page(request, identity, wish, text, status_of(error))
+    title = " ".join(name.split())[:80] or f"{table.name} ε {choices['epsilon']}"
+    choices = {key: value for key, value in choices.items() if key != "neighbours"}
+    job = site.jobs.start(
+        "release",
+        title,
+        {
+            "table": table.id,
+            "table_name": table.name,
+            "by": session.shown,
+            "rows": rows_assumed,
+            "choices": {**choices, "rows": made},
+        },
+        {"schema.toml": table.schema.read_text(encoding="utf-8")},
+    )
+    return RedirectResponse(f"/jobs/{job.id}", 303)
+
+
+def _require_left(account: Account, budget: Budget, table: Table) -> None:
+    """Refuse early what the account cannot bear; the job's reservation is what decides."""
+    total = account.dataset
+    if total.composition == "basic" and (
+        budget.epsilon > account.left or budget.delta > account.left_delta
+    ):
+        raise BudgetExhausted(
+            f"the release asks for {budget}, but of the total {total.budget} of {table.name} only "
+            f"ε = {float(account.left):.6g}, δ = {float(account.left_delta):.3g} is left. Nothing "
+            f"was spent; ask for less"
+        )

@@ -1,0 +1,297 @@
+"""Tables: upload one, confirm what its draft took from the rows, open its account."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from understudy.errors import InputError, SchemaError, UnderstudyError
+from understudy.privacy.budget import Budget
+from understudy.privacy.relation import Relation
+from understudy.schema import Schema, confirm
+from understudy.source.base import check_header
+from understudy.source.files import find
+from understudy.web import editor
+from understudy.web.guard import session_of, status_of
+from understudy.web.site import Site, account_of, site_of
+from understudy.web.uploads import receive_file
+from understudy.web.workspace import Missing, Table, suffix_of, without_paths
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+_NUMBER = re.compile(r"[0-9]{0,9}(\.[0-9]{0,18})?(e-?[0-9]{1,2})?", re.IGNORECASE)
+_LONGEST_NAME = 80
+
+
+def plain_number(text: str, name: str) -> str:
+    """A number as somebody typed it, if it is one of a size that can be meant."""
+    text = text.strip().replace(",", ".")
+    if not text or not _NUMBER.fullmatch(text) or text.lower().startswith(("e", ".e")):
+        raise InputError(f"{name} = {text[:40]!r} is not a number; give one such as 1 or 0.5")
+    return text
+
+
+def whole(text: str, name: str) -> int | None:
+    """A whole number from 1 on, or nothing."""
+    text = text.strip().replace(",", "").replace(" ", "")
+    if not text:
+        return None
+    if not re.fullmatch(r"[0-9]{1,12}", text) or int(text) < 1:
+        raise InputError(f"{name} = {text[:40]!r} must be a whole number from 1 to 10^12")
+    return int(text)
+
+
+@router.get("/tables")
+async def list_tables(request: Request) -> Response:
+    """Tables and what is left of their budgets."""
+    site = site_of(request)
+    with site.workspace.ledger() as ledger:
+        opened = ledger.datasets()
+        rows = [
+            (table, account_of(ledger, table.id, opened), _waiting(table))
+            for table in site.workspace.tables()
+        ]
+    return site.page(request, "tables.html", here="tables", tables=rows, jobs=site.jobs.active())
+
+
+def _waiting(table: Table) -> int | None:
+    """How many facts wait for somebody; None where there is no schema to read."""
+    try:
+        text = table.schema.read_text(encoding="utf-8")
+    except OSError:
+        return None
+    return sum(
+        len(re.findall(r'"', line)) // 2
+        for line in re.findall(r"^read_from_rows = (\[[^\]]*\])", text, re.MULTILINE)
+    )
+
+
+@router.get("/tables/new")
+async def new_table(request: Request) -> Response:
+    """The form for a file."""
+    site = site_of(request)
+    return site.page(request, "upload.html", here="tables", most=site.settings.max_upload)
+
+
+@router.post("/tables")
+async def add_table(request: Request) -> Response:
+    """Take a file, draft its schema, and show the draft."""
+    site, session = site_of(request), session_of(request)
+    with site.workspace.incoming() as folder:
+        received = await receive_file(
+            request,
+            folder,
+            most=site.settings.max_upload,
+            check_token=lambda token: site.people.form_is_ours(session, token),
+            name_for=_rows_name,
+        )
+        assert received.path is not None
+        shown = received.filename or "the file"
+        if received.size == 0:
+            raise InputError(f"{shown} is empty; choose the file that holds the table")
+        made = await site.workers.draft(received.path, shown)
+        name = " ".join(received.fields.get("name", "").split())[:_LONGEST_NAME] or _stem(shown)
+        table = site.workspace.add_table(name, received.path, made["schema"], made["columns"])
+    return RedirectResponse(f"/tables/{table.id}/schema", 303)
+
+
+def _rows_name(filename: str) -> str:
+    suffix = suffix_of(filename)
+    if suffix is None:
+        ending = filename.rpartition(".")[2][:12] if "." in filename else "nothing"
+        raise InputError(
+            f"{filename[:80]} is not a table that understudy reads (its name ends in {ending}): "
+            "give CSV (.csv, .tsv, .txt, also with .gz) or Parquet (.parquet, .pq). In a "
+            "spreadsheet, choose Save as, CSV, UTF-8"
+        )
+    return "rows" + suffix
+
+
+def _stem(filename: str) -> str:
+    suffix = suffix_of(filename) or ""
+    stem = filename[: len(filename) - len(suffix)].replace("_", " ").strip()
+    return "".join(c for c in stem if c.isprintable())[:_LONGEST_NAME] or "table"
+
+
+def load_schema(table: Table) -> Schema:
+    """The schema of a table whose rows are still here."""
+    if not table.schema.is_file():
+        raise Missing(f"the rows of {table.name} were removed, and their schema with them")
+    return Schema.load(table.schema)
+
+
+@router.get("/tables/{identity}")
+async def show_table(request: Request, identity: str) -> Response:
+    """One table: its schema, its account, its releases."""
+    return _table(request, identity)
+
+
+def _table(request: Request, identity: str, problem: str = "", status: int = 200) -> Response:
+    site = site_of(request)
+    table = site.workspace.table(identity)
+    waiting, ready, why = 0, False, ""
+    if table.schema.is_file():
+        schema = Schema.load(table.schema)
+        waiting = sum(len(column.read_from_rows) for column in schema.columns)
+        try:
+            schema.require_confirmed()
+            ready = True
+        except SchemaError as error:
+            why = without_paths(str(error), site.workspace.folder)
+    with site.workspace.ledger() as ledger:
+        account = account_of(ledger, table.id)
+    jobs = [job for job in site.jobs.all() if job.facts.get("table") == table.id]
+    return site.page(
+        request, "table.html", status, here="tables", table=table, waiting=waiting, ready=ready,
+        why=why, account=account, jobs=jobs, problem=problem,
+    )  # fmt: skip
+
+
+@router.post("/tables/{identity}/budget")
+async def open_budget(
+    request: Request,
+    identity: str,
+    epsilon: Annotated[str, Form()] = "",
+    delta: Annotated[str, Form()] = "1e-8",
+    neighbours: Annotated[str, Form()] = "add-remove",
+    rows_public: Annotated[str, Form()] = "",
+    composition: Annotated[str, Form()] = "basic",
+) -> Response:
+    """Declare the total budget of a table, once."""
+    site = site_of(request)
+    table = site.workspace.table(identity)
+    try:
+        budget = Budget.of(plain_number(epsilon, "ε"), plain_number(delta, "δ"))
+        rows = whole(rows_public, "number of rows")
+        if rows is not None and budget.delta * rows >= 1:
+            raise InputError(
+                f"δ = {delta} must be below 1/n = {1 / rows:.3g} for the declared n = {rows}"
+            )
+        if neighbours not in tuple(Relation):
+            raise InputError(f"neighbours = {neighbours[:40]!r} must be add-remove or replace")
+        if composition not in ("basic", "zcdp"):
+            raise InputError(f"composition = {composition[:40]!r} must be basic or zcdp")
+        with site.workspace.ledger() as ledger:
+            ledger.open_dataset(table.id, budget, Relation(neighbours), composition, rows)
+    except InputError as error:
+        text = without_paths(str(error), site.workspace.folder)
+        return _table(request, identity, text, status_of(error))
+    return RedirectResponse(f"/tables/{table.id}", 303)
+
+
+@router.post("/tables/{identity}/remove")
+async def remove_rows(
+    request: Request, identity: str, sure: Annotated[str, Form()] = ""
+) -> Response:
+    """Delete the private rows; the account stays."""
+    site = site_of(request)
+    table = site.workspace.table(identity)
+    if any(job.facts.get("table") == table.id for job in site.jobs.active()):
+        raise InputError("a release of this table is being made; cancel it or wait for it first")
+    if not sure:
+        raise InputError("tick the box that says that the rows are to be deleted")
+    site.workspace.remove_rows(table)
+    return RedirectResponse(f"/tables/{table.id}", 303)
+
+
+# The schema
+
+
+@router.get("/tables/{identity}/schema")
+async def edit_schema(request: Request, identity: str) -> Response:
+    """Every column as a card; facts from private rows stand out until they are confirmed."""
+    return _schema(request, identity)
+
+
+def _schema(
+    request: Request, identity: str, problem: str = "", at: int | None = None, status: int = 200
+) -> Response:
+    site = site_of(request)
+    table = site.workspace.table(identity)
+    cards = editor.cards(load_schema(table))
+    return site.page(
+        request, "schema.html", status, here="tables", table=table, cards=cards,
+        kinds=editor.KINDS, waiting=sum(card.waiting for card in cards), problem=problem, at=at,
+        blocked=[card for card in cards if card.problem],
+    )  # fmt: skip
+
+
+@router.post("/tables/{identity}/schema/columns/{at}")
+async def save_column(request: Request, identity: str, at: int) -> Response:
+    """Keep what the form of a column says, and confirm the facts whose boxes are ticked."""
+    site = site_of(request)
+    table = site.workspace.table(identity)
+    schema = load_schema(table)
+    if not 0 <= at < len(schema.columns):
+        raise Missing("the schema has no such column; it may have been changed by somebody else")
+    sent = await request.form()
+    form = {key: value for key, value in sent.items() if isinstance(value, str)}
+    if form.get("name", schema.columns[at].name) != schema.columns[at].name:
+        raise InputError("the schema was changed by somebody else meanwhile; load the page again")
+    try:
+        column = editor.column_from(form, schema.columns[at], confirm_all=form.get("do") == "all")
+        changed = editor.replaced(schema, at, column)
+    except UnderstudyError as error:
+        text = without_paths(str(error), site.workspace.folder)
+        return _schema(request, identity, text, at, status_of(error))
+    changed.save(table.schema)
+    left = [n for n, c in enumerate(changed.columns) if c.read_from_rows]
+    later = [n for n in left if n > at] or left
+    stays = column.read_from_rows or column.kind in ("incomplete", "text")
+    anchor = f"column-{at}" if stays else f"column-{later[0]}" if later else "done"
+    return RedirectResponse(f"/tables/{table.id}/schema#{anchor}", 303)
+
+
+@router.post("/tables/{identity}/schema/confirm")
+async def confirm_all(request: Request, identity: str) -> Response:
+    """State that every fact of the draft is public."""
+    site = site_of(request)
+    table = site.workspace.table(identity)
+    confirm(load_schema(table)).save(table.schema)
+    return RedirectResponse(f"/tables/{table.id}/schema#done", 303)
+
+
+@router.get("/tables/{identity}/schema/text")
+async def schema_text(request: Request, identity: str) -> Response:
+    """The schema as a file."""
+    table = site_of(request).workspace.table(identity)
+    load_schema(table)
+    text = table.schema.read_text(encoding="utf-8")
+    return _text(request, table, text)
+
+
+def _text(
+    request: Request, table: Table, text: str, problem: str = "", status: int = 200
+) -> Response:
+    return site_of(request).page(
+        request, "schema_text.html", status, here="tables", table=table, text=text, problem=problem
+    )
+
+
+@router.post("/tables/{identity}/schema/text")
+async def save_schema_text(
+    request: Request, identity: str, text: Annotated[str, Form()] = ""
+) -> Response:
+    """Keep a schema that was written by hand, comments included."""
+    site = site_of(request)
+    table = site.workspace.table(identity)
+    load_schema(table)
+    text = text.replace("\r\n", "\n")
+    try:
+        _require_fits(site, table, Schema.loads(text))
+    except UnderstudyError as error:
+        said = without_paths(str(error), site.workspace.folder)
+        return _text(request, table, text, said, status_of(error))
+    part = table.schema.with_name(".schema.toml.new")
+    part.write_text(text, encoding="utf-8")
+    part.replace(table.schema)
+    return RedirectResponse(f"/tables/{table.id}/schema", 303)
+
+
+def _require_fits(site: Site, table: Table, schema: Schema) -> None:
+    """The header of the rows has the columns of the schema; headers are public."""
+    if table.present:
+        check_header(find(table.rows).columns, schema, table.name)

@@ -1,0 +1,141 @@
+"""Everything that a page needs, put together once, and how a page is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from understudy._version import __version__
+from understudy.privacy.ledger import Dataset, Ledger
+from understudy.web.guard import wants_page
+from understudy.web.jobs import Jobs
+from understudy.web.people import People, Throttle
+from understudy.web.settings import Settings
+from understudy.web.shelf import Shelf
+from understudy.web.workers import Workers
+from understudy.web.workspace import Workspace
+from understudy.wording import byte_size, duration, number, percent
+
+__all__ = ["Account", "Site", "account_of", "site_of", "static_version"]
+
+
+def static_version() -> str:
+    """Part of the addresses of our files, so that a browser may keep them until they change."""
+    root = resources.files("understudy.web") / "static"
+    size = sum(len(file.read_bytes()) for file in root.iterdir() if file.is_file())
+    return f"{__version__}-{size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What is left of a table's budget, for a meter."""
+
+    dataset: Dataset
+    spent: Fraction
+    left: Fraction
+    left_delta: Fraction
+
+    @property
+    def total(self) -> Fraction:
+        """The budget, for ever."""
+        return self.dataset.budget.epsilon
+
+    @property
+    def share(self) -> float:
+        """How much of it is gone."""
+        return min(1.0, float(self.spent / self.total))
+
+    @property
+    def neighbours(self) -> str:
+        """What two neighbouring tables differ in, in words."""
+        return self.dataset.relation.describe(rows_public=self.dataset.rows_public)
+
+
+def account_of(ledger: Ledger, name: str, opened: list[str] | None = None) -> Account | None:
+    """The account of a table; None where nobody has opened one."""
+    if name not in (ledger.datasets() if opened is None else opened):
+        return None
+    found = ledger.spent(name)
+    return Account(
+        ledger.dataset(name), found.epsilon, found.remaining_epsilon, found.remaining_delta
+    )
+
+
+class Site:
+    """One running page."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        workspace: Workspace,
+        people: People,
+        jobs: Jobs,
+        workers: Workers,
+    ) -> None:
+        self.settings = settings
+        self.workspace = workspace
+        self.people = people
+        self.jobs = jobs
+        self.workers = workers
+        self.shelf = Shelf(workspace)
+        self.throttle = Throttle()
+        self._templates = Environment(
+            loader=PackageLoader("understudy.web"),
+            autoescape=True,
+            auto_reload=False,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(
+            number=number, percent=percent, duration=duration, byte_size=byte_size, when=_when,
+            exact=_exact,
+        )  # fmt: skip
+        self._templates.globals.update(version=__version__, static=static_version())
+
+    def render(self, name: str, context: Mapping[str, Any]) -> str:
+        """A template, filled in; everything in it is escaped."""
+        return self._templates.get_template(name).render(context)
+
+    def page(self, request: Request, name: str, status: int = 200, **context: Any) -> Response:
+        """A page for whoever asks."""
+        known = {
+            "session": request.scope.get("session"),
+            "csrf": request.scope.get("form_token", ""),
+            "path": request.scope["path"],
+            "here": "",
+        }
+        return HTMLResponse(self.render(name, {**known, **context}), status)
+
+    def error(self, request: Request, status: int, headline: str, text: str) -> Response:
+        """What happened and what to do, as a page or as JSON."""
+        if not wants_page(request):
+            return JSONResponse({"error": headline, "detail": text}, status)
+        return self.page(request, "error.html", status, headline=headline, text=text, code=status)
+
+
+def site_of(request: Request) -> Site:
+    """The page that a request came to."""
+    return request.app.state.site
+
+
+def _when(text: str) -> str:
+    """A time as people read it."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+
+
+def _exact(value: Any) -> str:
+    """An ε without needless digits."""
+    return f"{float(value):.6g}"

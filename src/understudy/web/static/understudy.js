@@ -1,0 +1,181 @@
+"use strict";
+// Small helps for pages that work without them: no page needs this file to do its work.
+
+const find = (selector, root = document) => root.querySelector(selector);
+
+// The plan: moving something shows what would come of it, before anything is spent.
+const plan = find("[data-plan]");
+if (plan) {
+  const forecast = find("#forecast");
+  const text = plan.elements.epsilon;
+  const slider = plan.elements.slider;
+  const stops = slider.dataset.stops.split(" ");
+  const target = plan.elements.target;
+  let timer = 0;
+  let asked = null;
+
+  const nearest = () => {
+    const value = Math.log(parseFloat(text.value) || 1);
+    const gaps = stops.map((stop) => Math.abs(Math.log(parseFloat(stop)) - value));
+    slider.value = gaps.indexOf(Math.min(...gaps));
+    slider.setAttribute("aria-valuetext", "ε = " + text.value);
+  };
+  const show = async (wished) => {
+    if (asked) asked.abort();
+    asked = new AbortController();
+    const form = new FormData(plan);
+    for (const name of ["csrf", "slider", "name", "size"]) form.delete(name);
+    if (!wished) form.set("target", "");
+    forecast.classList.add("waiting");
+    forecast.setAttribute("aria-busy", "true");
+    find("#planning").hidden = false;
+    try {
+      const address = plan.dataset.plan + "?" + new URLSearchParams(form);
+      const answer = await fetch(address, { signal: asked.signal, headers: { Accept: "text/html" } });
+      forecast.innerHTML = await answer.text();
+      const found = find("[data-epsilon]", forecast);
+      if (wished && found) {
+        text.value = found.dataset.epsilon;
+        nearest();
+      }
+      forecast.classList.remove("waiting");
+      forecast.removeAttribute("aria-busy");
+      find("#planning").hidden = true;
+    } catch (error) {
+      if (error.name !== "AbortError") {
+        forecast.textContent = "The server does not answer; is it still running?";
+        forecast.classList.remove("waiting");
+        find("#planning").hidden = true;
+      }
+    }
+  };
+  const soon = (wished) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => show(wished), 250);
+  };
+  slider.parentElement.hidden = false;
+  find("#replan").hidden = true;
+  nearest();
+  slider.addEventListener("input", () => {
+    text.value = stops[slider.value];
+    slider.setAttribute("aria-valuetext", "ε = " + text.value);
+    target.value = "";
+    soon(false);
+  });
+  text.addEventListener("change", () => { nearest(); target.value = ""; soon(false); });
+  for (const name of ["workload", "method", "rows", "delta", "variations"]) {
+    plan.elements[name].addEventListener("change", () => soon(target.value.trim() !== ""));
+  }
+  find("#find").addEventListener("click", (event) => {
+    event.preventDefault();
+    clearTimeout(timer);
+    show(target.value.trim() !== "");
+  });
+  target.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") { event.preventDefault(); find("#find").click(); }
+  });
+}
+
+// A job: how far it is, asked for again and again; a server that is away is waited for.
+const job = find("[data-job]");
+if (job) {
+  const state = job.dataset.state;
+  const look = async () => {
+    try {
+      const answer = await fetch(job.dataset.job, { headers: { Accept: "application/json" } });
+      if (answer.status === 401) { location.reload(); return; }
+      const told = await answer.json();
+      find("#away").hidden = true;
+      if (told.state !== state) { location.reload(); return; }
+      find("#clock").textContent = told.clock;
+      find("#step").textContent = told.step;
+      const bar = find("#share");
+      if (bar && told.share !== null) bar.setAttribute("width", String(100 * told.share));
+      const stages = [...job.querySelectorAll("[data-stage]")];
+      const at = stages.findIndex((stage) => stage.dataset.stage === told.stage);
+      if (at >= 0) {
+        stages.forEach((stage, n) => {
+          stage.className = n < at ? "done" : n === at ? "now" : "ahead";
+          if (n === at) stage.setAttribute("aria-current", "step");
+          else stage.removeAttribute("aria-current");
+        });
+        const said = find("#said");
+        if (said.textContent !== told.doing) said.textContent = told.doing;
+      }
+    } catch {
+      find("#away").hidden = false;
+    }
+    setTimeout(look, 700);
+  };
+  setTimeout(look, 500);
+}
+
+// Questions: each answer is put above the earlier ones.
+const ask = find("[data-ask]");
+if (ask) {
+  ask.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = find("button", ask);
+    button.disabled = true;
+    try {
+      const address = ask.dataset.ask + "?" + new URLSearchParams({ q: ask.elements.q.value });
+      const answer = await fetch(address, { headers: { Accept: "text/html" } });
+      const piece = document.createElement("div");
+      piece.innerHTML = await answer.text();
+      find("#answers").prepend(...piece.children);
+      if (answer.ok) ask.elements.q.select();
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+// Uploads: how much has arrived, and a file that is too large is not sent at all.
+const upload = find("[data-most]");
+if (upload) {
+  upload.addEventListener("submit", (event) => {
+    const file = upload.elements.file.files[0];
+    const problem = find("#problem");
+    problem.hidden = true;
+    if (!file) return;
+    event.preventDefault();
+    const tell = (text) => {
+      problem.querySelector("p").textContent = text;
+      problem.hidden = false;
+      problem.focus();
+    };
+    if (file.size > Number(upload.dataset.most)) {
+      tell(`${file.name} has ${(file.size / 1e6).toFixed(0)} MB; files are taken up to ` +
+        `${(Number(upload.dataset.most) / 1e6).toFixed(0)} MB. The limit is set with --max-upload.`);
+      return;
+    }
+    const button = find("button", upload);
+    const progress = find("#progress");
+    button.disabled = true;
+    progress.hidden = false;
+    const sending = new XMLHttpRequest();
+    sending.open("POST", upload.action);
+    sending.upload.onprogress = (sent) => {
+      const share = sent.total ? sent.loaded / sent.total : 0;
+      find("#sent").setAttribute("width", String(100 * share));
+      find("#sending").textContent = share < 1
+        ? `${Math.round(100 * share)} % of the file has arrived`
+        : "The file has arrived; it is being read";
+    };
+    sending.onload = () => {
+      if (sending.status < 300) { location.assign(sending.responseURL); return; }
+      button.disabled = false;
+      progress.hidden = true;
+      const page = new DOMParser().parseFromString(sending.responseText, "text/html");
+      const text = page.querySelector("[data-error]");
+      if (text) tell(text.textContent);
+      else find("main").replaceWith(page.querySelector("main"));
+    };
+    sending.onerror = () => {
+      button.disabled = false;
+      progress.hidden = true;
+      tell("The upload was broken off: the server went away, or refused it. Try again.");
+    };
+    sending.send(new FormData(upload));
+  });
+}

@@ -1,0 +1,183 @@
+"""Files that stream to disk as they arrive, and stop at a limit.
+
+Nothing is kept in memory or in a system's folder for temporary files: private rows go to the workspace
+alone. A form's fields come before its file, the token first, so that a foreign form is refused before
+a byte of its file is read; a declared length beyond the limit is refused before anything is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+
+from understudy.errors import InputError
+from understudy.web.guard import Refused, TooLarge
+from understudy.wording import byte_size
+
+__all__ = ["Received", "receive_file"]
+
+_MOST_FIELD = 10_000
+_MOST_FIELDS = 50
+
+
+@dataclass
+class Received:
+    """A form with one file, which lies in a folder under a name of ours."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    filename: str | None = None
+    path: Path | None = None
+    size: int = 0
+
+
+async def receive_file(
+    request: Request,
+    folder: Path,
+    *,
+    most: int,
+    check_token: Callable[[str], bool],
+    name_for: Callable[[str], str],
+) -> Received:
+    """Read a form with a file into `folder`.
+
+    `name_for` maps the name that the file had to the one that it gets; it refuses by raising.
+
+    Raises:
+        TooLarge: More than `most` bytes.
+        Refused: The form is not one of ours.
+        InputError: Not such a form, or no file in it.
+    """
+    from python_multipart.exceptions import MultipartParseError
+    from python_multipart.multipart import MultipartParser, parse_options_header
+
+    limit = f"files are taken up to {byte_size(most)}; the limit is set with --max-upload"
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > most + _MOST_FIELD * _MOST_FIELDS:
+        raise TooLarge(f"the file has about {byte_size(int(length))}; {limit}")
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != b"multipart/form-data" or not options.get(b"boundary"):
+        raise InputError("this is not a form with a file; use the form of the page")
+    parts = _Parts(folder, most, limit, check_token, name_for)
+    given = request.headers.get("x-csrf-token")
+    if given is not None:
+        parts.token_seen = check_token(given)
+    callbacks: Any = parts.callbacks()
+    parser = MultipartParser(options[b"boundary"], callbacks)
+    try:
+        async for chunk in request.stream():
+            parser.write(chunk)
+        parser.finalize()
+    except MultipartParseError:
+        raise InputError("the form arrived damaged; send it again") from None
+    except ClientDisconnect:
+        raise InputError("the upload was broken off; nothing was kept") from None
+    finally:
+        parts.close()
+    if not parts.token_seen:
+        raise Refused("this form was not made by this page; load it again and send it once more")
+    if parts.received.path is None:
+        raise InputError("no file was chosen; choose a CSV or Parquet file and send it again")
+    return parts.received
+
+
+class _Parts:
+    """The parser's events, turned into fields and a file."""
+
+    def __init__(
+        self,
+        folder: Path,
+        most: int,
+        limit: str,
+        check_token: Callable[[str], bool],
+        name_for: Callable[[str], str],
+    ) -> None:
+        self.received = Received()
+        self.token_seen = False
+        self._folder, self._most, self._limit = folder, most, limit
+        self._check, self._name_for = check_token, name_for
+        self._header, self._value = b"", b""
+        self._headers: dict[str, bytes] = {}
+        self._field: str | None = None
+        self._text = b""
+        self._file: Any = None
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """What the parser calls."""
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": self._on_header,
+            "on_header_value": self._on_value,
+            "on_header_end": self._on_header_end,
+            "on_headers_finished": self._opened,
+            "on_part_data": self._data,
+            "on_part_end": self._end,
+        }
+
+    def close(self) -> None:
+        """Close the file, whatever happened."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _begin(self) -> None:
+        self._headers, self._field, self._text = {}, None, b""
+
+    def _on_header(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def _on_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+        if len(self._value) > _MOST_FIELD:
+            raise InputError("the form arrived damaged; send it again")
+
+    def _on_header_end(self) -> None:
+        self._headers[self._header.decode("latin-1").lower()] = self._value
+        self._header, self._value = b"", b""
+
+    def _opened(self) -> None:
+        from python_multipart.multipart import parse_options_header
+
+        _, options = parse_options_header(self._headers.get("content-disposition", b""))
+        name = options.get(b"name", b"").decode("utf-8", "replace")
+        if b"filename" not in options:
+            if len(self.received.fields) >= _MOST_FIELDS:
+                raise InputError("the form has too many fields")
+            self._field = name
+            return
+        if not self.token_seen:
+            raise Refused(
+                "this form was not made by this page; load it again and send it once more"
+            )
+        filename = options[b"filename"].decode("utf-8", "replace")
+        filename = filename.replace("\\", "/").rpartition("/")[2][:200]
+        if not filename:
+            return  # a form sent without choosing a file
+        if self.received.path is not None:
+            raise InputError("one file at a time; choose a single file")
+        target = self._folder / self._name_for(filename)
+        self.received.filename, self.received.path = filename, target
+        self._file = target.open("xb")
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self.received.size += end - start
+            if self.received.size > self._most:
+                raise TooLarge(f"the file is larger than {byte_size(self._most)}; {self._limit}")
+            self._file.write(data[start:end])
+        elif self._field is not None:
+            self._text += data[start:end]
+            if len(self._text) > _MOST_FIELD:
+                raise InputError(f"the field {self._field[:40]!r} of the form is too long")
+
+    def _end(self) -> None:
+        if self._file is not None:
+            self.close()
+        elif self._field is not None:
+            text = self._text.decode("utf-8", "replace")
+            self.received.fields[self._field] = text
+            if self._field == "csrf":
+                self.token_seen = self._check(text)

@@ -1,0 +1,243 @@
+"""The folder behind the page: plain files, each written whole or not at all.
+
+    ledger.db            every charge ever made here
+    tables/ID/           table.json · rows.csv or rows.parquet, private · schema.toml
+    jobs/ID/             job.json · state.json · lock · journal/, what a killed release goes on from
+    releases/ID/         bundles, as `understudy release` writes them
+    audits/ID/           audit.json and its figure
+    secret, users.json   see `people`
+
+Names in addresses are `ID`s, matched against one pattern before they touch a path: no address can
+leave the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import InputError, WorkError
+from understudy.privacy.ledger import Ledger
+
+__all__ = [
+    "Missing",
+    "Table",
+    "Workspace",
+    "now",
+    "read_json",
+    "suffix_of",
+    "without_paths",
+    "write_json",
+]
+
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_VERSION = 1
+_LONGEST = 48
+_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet", ".pq")
+
+
+class Missing(InputError):
+    """There is nothing of that name; also what a name that cannot be one gets."""
+
+
+def now() -> str:
+    """The time, for people and for sorting."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        part.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> Any:
+    """What `write_json` wrote; None where there is no such file, or no whole one."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A private table that was uploaded: its name and where its parts lie."""
+
+    id: str
+    name: str
+    file: str
+    """The name of the file with the rows, here; says the format and nothing else."""
+    columns: int
+    size: int
+    """Bytes, as uploaded."""
+    created: str
+    folder: Path
+
+    @property
+    def rows(self) -> Path:
+        """The private rows."""
+        return self.folder / self.file
+
+    @property
+    def schema(self) -> Path:
+        """The schema, drafted or confirmed."""
+        return self.folder / "schema.toml"
+
+    @property
+    def present(self) -> bool:
+        """Whether the rows are still here; a custodian may remove them."""
+        return self.rows.is_file()
+
+
+class Workspace:
+    """The folder of a page; made where there is none."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        try:
+            if folder.exists() and not folder.is_dir():
+                raise InputError(f"{folder} is a file; give a folder for the page to work in")
+            strange = folder.is_dir() and any(folder.iterdir()) and not self._mark.exists()
+            if strange:
+                raise InputError(
+                    f"{folder} holds other files; give a new folder, or one that "
+                    f"`understudy serve` made"
+                )
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for part in ("tables", "jobs", "releases", "audits", "incoming"):
+                (self.folder / part).mkdir(exist_ok=True, mode=0o700)
+            if not self._mark.exists():
+                write_json(self._mark, {"format": "understudy workspace", "version": _VERSION})
+        except OSError as error:
+            raise InputError(f"{folder} cannot be used: {error.strerror}") from None
+        mark = read_json(self._mark)
+        if not isinstance(mark, dict) or mark.get("version") != _VERSION:
+            raise InputError(
+                f"{folder} was made by another version of understudy; use that, or a new folder"
+            )
+
+    def sweep(self) -> None:
+        """Remove uploads that a killed server left half done; for a server that starts."""
+        for left in (self.folder / "incoming").iterdir():
+            shutil.rmtree(left, ignore_errors=True)
+
+    @property
+    def _mark(self) -> Path:
+        return self.folder / "workspace.json"
+
+    @contextmanager
+    def ledger(self) -> Iterator[Ledger]:
+        """The ledger, opened for this one use: connections stay in their thread."""
+        with Ledger(self.folder / "ledger.db") as ledger:
+            yield ledger
+
+    def path(self, part: str, identity: str) -> Path:
+        """The folder of a thing that is there; `Missing` for any other name."""
+        if _ID.fullmatch(identity):
+            found = self.folder / part / identity
+            if found.is_dir():
+                return found
+        kinds = {"tables": "table", "jobs": "job", "releases": "release", "audits": "audit"}
+        raise Missing(f"there is no such {kinds[part]} here; it may have been removed")
+
+    def identities(self, part: str) -> list[str]:
+        """The names of everything of a kind, sorted."""
+        return sorted(p.name for p in (self.folder / part).iterdir() if _ID.fullmatch(p.name))
+
+    def new_identity(self, name: str, *parts: str) -> str:
+        """A readable name for an address that nothing in `parts` has yet."""
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+        base = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST].strip("-") or "table"
+        identity, count = base, 1
+        while any((self.folder / part / identity).exists() for part in parts):
+            count += 1
+            identity = f"{base}-{count}"
+        return identity
+
+    # -- tables ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def incoming(self) -> Iterator[Path]:
+        """A folder for what is being uploaded; it is gone afterwards, whatever happened."""
+        folder = self.folder / "incoming" / secrets.token_hex(8)
+        folder.mkdir(mode=0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def add_table(self, name: str, rows: Path, schema: str, columns: int) -> Table:
+        """Take over an uploaded file whose schema has been drafted."""
+        with self.ledger() as ledger:
+            taken = set(ledger.datasets())
+        identity = self.new_identity(name, "tables")
+        while identity in taken:  # a budget is never handed to another table
+            identity = self.new_identity(f"{name} {secrets.token_hex(2)}", "tables")
+        size = rows.stat().st_size
+        staging = rows.parent / "table"
+        staging.mkdir(mode=0o700)
+        rows.rename(staging / rows.name)
+        (staging / "schema.toml").write_text(schema, encoding="utf-8")
+        facts = {
+            "name": name, "file": rows.name, "columns": columns, "size": size, "created": now(),
+        }  # fmt: skip
+        write_json(staging / "table.json", facts)
+        try:
+            staging.rename(self.folder / "tables" / identity)
+        except OSError:
+            raise WorkError(f"table {name!r} was added twice at once; try again") from None
+        return self.table(identity)
+
+    def table(self, identity: str) -> Table:
+        """A table by its name in addresses."""
+        folder = self.path("tables", identity)
+        facts = read_json(folder / "table.json")
+        if not isinstance(facts, Mapping):
+            raise Missing(f"table {identity} is damaged: its facts cannot be read")
+        return Table(identity, **facts, folder=folder)
+
+    def tables(self) -> list[Table]:
+        """Every table that can be read, by name."""
+        found: list[Table] = []
+        for identity in self.identities("tables"):
+            try:
+                found.append(self.table(identity))
+            except Missing:
+                continue
+        return found
+
+    def remove_rows(self, table: Table) -> None:
+        """Delete the private rows and a schema that may hold facts from them.
+
+        The account stays: what was spent on these people remains spent.
+        """
+        for part in (table.rows, table.schema):
+            part.unlink(missing_ok=True)
+
+
+def suffix_of(name: str) -> str | None:
+    """The format that a file's name promises, or None."""
+    lowered = name.lower()
+    return next((s for s in sorted(_SUFFIXES, key=len, reverse=True) if lowered.endswith(s)), None)
+
+
+def without_paths(message: str, root: Path) -> str:
+    """A message without the place of the workspace: a file's own name is enough."""
+    place = re.escape(str(root.resolve()))
+    return re.sub(
+        rf"{place}(?:/[^\s'\",;:()]*)?", lambda m: m[0].rpartition("/")[2] or "here", message
+    )
