@@ -15,6 +15,7 @@ from understudy.cli import (
     answer,
     audit,
     bench,
+    compare,
     demo,
     ledger,
     methods,
@@ -69,8 +70,8 @@ app = typer.Typer(
 
 _MAKE, _USE = "Make a release", "Use a release"
 _ORDER = (
-    "schema", "plan", "release", "methods", "verify", "report", "sample", "answer", "audit", "ledger",
-    "serve", "demo", "bench",
+    "schema", "plan", "release", "methods", "verify", "report", "compare", "sample", "answer", "audit",
+    "ledger", "serve", "demo", "bench",
 )  # fmt: skip
 _KEEP, _TRY = "Keep account", "Try it"
 
@@ -80,6 +81,7 @@ app.command("release", rich_help_panel=_MAKE)(release.release)
 app.command("methods", rich_help_panel=_MAKE)(methods.methods)
 app.command("verify", rich_help_panel=_USE)(verify.verify)
 app.command("report", rich_help_panel=_USE)(report.report)
+app.command("compare", rich_help_panel=_USE)(compare.compare)
 app.command("sample", rich_help_panel=_USE)(sample.sample)
 app.command("answer", rich_help_panel=_USE)(answer.answer)
 app.add_typer(audit.app, name="audit", rich_help_panel=_USE)

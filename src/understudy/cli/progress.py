@@ -26,6 +26,7 @@ _STAGES = {
     "certifying": "certifying the worst error",
     "saving": "writing the release",
     "reporting": "writing the report",
+    "comparing": "comparing",
 }
 _PATIENCE = 10.0
 """Seconds between two plain lines of one stage."""

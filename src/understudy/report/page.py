@@ -19,7 +19,7 @@ from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
 from understudy.report.style import sheet
 from understudy.wording import number, percent
 
-__all__ = ["render"]
+__all__ = ["document", "render"]
 
 _BARS = 60
 _LETTERS = 1_200_000
@@ -71,6 +71,11 @@ def render(
             ".",
         ),
     )
+    return document(title, body)
+
+
+def document(title: str, body: Html) -> str:
+    """A page of its own, with the style in it and nothing to load."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),

@@ -1,0 +1,174 @@
+"""`understudy compare`: a release against the table it stands in for, for those who may look."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.panel import Panel
+from rich.text import Text
+
+from understudy.cli import options, shell, words
+from understudy.cli.progress import Stages
+from understudy.errors import InputError
+
+if TYPE_CHECKING:
+    from understudy.report.compare import Comparison
+    from understudy.schema import Schema
+
+__all__ = ["compare"]
+
+_SHOWN = 5
+_SUFFIXES = (".json", ".html")
+
+
+@shell.guarded
+def compare(
+    real: Annotated[
+        str,
+        typer.Argument(metavar="REAL", help="The private table, as for `understudy release`."),
+    ],
+    folder: options.Folder,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target", metavar="COLUMN",
+            help="A column to predict from the others; may be given several times. By default the "
+            "categories among the columns.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE",
+            help="Write everything to X.json or X.html; never into a release.",
+        ),
+    ] = None,
+    key: Annotated[
+        int, typer.Option("--key", metavar="K", min=0, help="Of the random questions and splits.")
+    ] = 0,
+    as_json: options.AsJson = False,
+) -> None:  # fmt: skip
+    """Compare a release with the private table. [bold]The output is not private.[/bold]
+
+    For a custodian who may see the table: errors over the workload, SDNist's k-marginal score,
+    whether a classifier can tell real from synthetic rows, models trained on synthetic and tested
+    on real rows, associations between columns, random questions. Nothing is charged, and nothing of
+    it goes into a release.
+
+    \b
+    [bold]Example[/bold]
+      understudy compare patients.csv patients.release
+      understudy compare patients.csv patients.release --target diagnosis --out look.html
+    """
+    from understudy.releases import Release
+    from understudy.report.compare import compare as work
+
+    if out is not None:
+        _require_apart(out)
+    release = Release.load(folder)
+    with Stages() as stages:
+        found = work(real, release, targets=target or None, key=key, progress=stages)
+    if out is not None:
+        _write(found, release.schema, out, folder.name)
+    if as_json:
+        words.as_json(shell.out(), found.to_json())
+    else:
+        _show(found, folder)
+    if out is not None:
+        shell.note(f"wrote {out}, which is NOT PRIVATE")
+
+
+def _require_apart(out: Path) -> None:
+    """A file of a known kind, in no release's folder, that is not there yet."""
+    if out.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"out = {out} must end in .json or .html; that chooses the format")
+    where = out.resolve()
+    for parent in where.parents:
+        if (parent / "release.json").is_file():
+            raise InputError(
+                f"out = {out} lies in the release {parent}; what `compare` finds is not private and "
+                f"never goes into a release: choose another folder"
+            )
+    if not where.parent.is_dir():
+        raise InputError(f"out = {out}: the folder {where.parent} does not exist; make it first")
+    if where.exists():
+        raise InputError(f"out = {out} exists already and is not overwritten; remove it first")
+
+
+def _write(found: Comparison, schema: Schema, out: Path, name: str) -> None:
+    if out.suffix.lower() == ".json":
+        text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
+    else:
+        from understudy.report.compare_page import page
+
+        text = page(found, name)
+    out.write_text(text, encoding="utf-8")
+
+
+def _show(found: Comparison, folder: Path) -> None:
+    from understudy.report.compare import LOUD
+
+    console = shell.out()
+    if console.is_terminal:
+        console.print(Panel(Text(LOUD, style="bold red"), border_style="red"))
+    else:
+        console.print(Text(LOUD), soft_wrap=True)
+    holds = "which holds" if found.covered else "which FAILED, as it may with probability β"
+    words.facts(
+        console,
+        [
+            ("rows", f"{found.rows_real:,} real, {found.rows_synthetic:,} in {folder}"),
+            ("worst error", f"{found.worst:.4f}, certified ≤ {found.bound:.4f}, {holds}"),
+            ("mean total variation", f"{words.percent(found.mean)} over the workload"),
+            (
+                "k-marginal score",
+                ", ".join(f"{score:.0f} (k = {k})" for k, score in found.k_marginal.items())
+                + " of 1000",
+            ),
+            (
+                "propensity",
+                f"pMSE {found.propensity_mse:.4f} of 0.25; area under the ROC "
+                f"{found.propensity_area:.3f}, a coin 0.5",
+            ),
+            ("unique rows met again", words.percent(found.unique_matches)),
+        ],
+    )
+    worst = words.table("worst of the workload", "total variation", "worst query",
+                        right=("total variation", "worst query"))  # fmt: skip
+    for error in sorted(found.workload, key=lambda e: -e.total_variation)[:_SHOWN]:
+        name = " × ".join(error.columns)
+        name = name if error.kind == "marginals" else f"{error.kind} of {name}"
+        worst.add_row(name, words.percent(error.total_variation), words.percent(error.worst))
+    console.print(worst)
+    if found.learnt:
+        right = ("on synthetic", "on real", "a constant")
+        learnt = words.table("accuracy of predicting, trained", *right, right=right)
+        for each in found.learnt:
+            learnt.add_row(
+                each.target,
+                *(
+                    f"{100 * value:.1f} %"
+                    for value in (each.trained_on_synthetic, each.trained_on_real, each.constant)
+                ),
+            )
+        console.print(learnt)
+    if found.associations:
+        right = ("real", "synthetic")
+        table = words.table("associations that changed most (Cramér's V)", *right, right=right)
+        for each in sorted(found.associations, key=lambda a: -abs(a.real - a.synthetic))[:_SHOWN]:
+            table.add_row(" × ".join(each.columns), f"{each.real:.3f}", f"{each.synthetic:.3f}")
+        console.print(table)
+    right = ("number", "mean error", "worst", "median relative")
+    asked = words.table("random questions, true share", *right, right=right)
+    for band in found.queries:
+        asked.add_row(
+            f"{words.percent(band.low)} to {words.percent(band.high)}",
+            str(band.questions),
+            "–" if band.mean_error is None else words.percent(band.mean_error),
+            "–" if band.worst_error is None else words.percent(band.worst_error),
+            "–" if band.median_relative is None else words.percent(band.median_relative),
+        )
+    console.print(asked)
