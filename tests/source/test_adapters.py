@@ -167,6 +167,10 @@ def postgres_table(table, folder, **options):
     return read(servers.postgres(), table=["public", name], **options)
 
 
+def spark_table(table, folder, **options):
+    return read(servers.spark_frame(table), **options)
+
+
 ADAPTERS = {
     "arrow": lambda table, folder, **o: read(table, **o),
     "arrow-batch": lambda table, folder, **o: read(
@@ -187,10 +191,14 @@ ADAPTERS = {
     "parquet-folder": parquet_folder,
     "ibis-duckdb": duckdb_table,
     "postgres": postgres_table,
+    "spark": spark_table,
 }
 ON_DISK = ("csv", "parquet")
 FILES = [name for name in ADAPTERS if name.startswith(ON_DISK)]
-ALL = [(name, None) for name in ADAPTERS] + [(name, "duckdb") for name in FILES]
+SLOW = ("spark",)
+ALL = [(name, None) for name in ADAPTERS if name not in SLOW]
+ALL += [(name, "duckdb") for name in FILES]
+ALL += [pytest.param((name, None), marks=pytest.mark.slow) for name in SLOW]
 
 
 @pytest.fixture(scope="module", params=ALL, ids=lambda p: "-".join(filter(None, p)))

@@ -1,5 +1,8 @@
 """Real engines for the tests: a PostgreSQL server that the tests start, and Spark."""
 
+import atexit
+import os
+import sys
 import tempfile
 import warnings
 from contextlib import contextmanager
@@ -68,3 +71,41 @@ def executed(statement, undo=None):
         yield connection
         if undo:
             connection.execute(undo)
+
+
+@cache
+def spark():
+    """A session on a real cluster: a master and two executors, each a process of its own."""
+    import shutil
+
+    import pytest
+
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java: apt-get install default-jre-headless")
+    pytest.importorskip("pyspark", reason="pip install 'understudy[spark]'")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+
+        session = (
+            SparkSession.builder.master("local-cluster[2,1,1024]")
+            .appName("understudy-tests")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.warehouse.dir", tempfile.mkdtemp(prefix="understudy-spark-"))
+            .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(p for p in sys.path if p))
+            .getOrCreate()
+        )
+    session.sparkContext.setLogLevel("OFF")
+    atexit.register(session.stop)
+    return session
+
+
+def spark_frame(table):
+    """An Arrow table as a DataFrame, in two partitions."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return spark().createDataFrame(table).repartition(2)

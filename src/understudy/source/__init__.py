@@ -13,6 +13,7 @@ from typing import Any
 from understudy.errors import InputError
 from understudy.source.base import Native, Source, read_table
 from understudy.source.frames import to_frame
+from understudy.source.spark import is_master, spark_source, spark_table
 
 __all__ = ["Native", "Source", "read", "read_table", "to_frame"]
 
@@ -26,6 +27,7 @@ def read(
     data: Any,
     *,
     table: str | Sequence[str] | None = None,
+    path: str | Path | None = None,
     null_values: Sequence[str] | None = None,
     memory_limit: int | str | None = None,
     engine: str | None = None,
@@ -35,8 +37,10 @@ def read(
     Args:
         data: A pandas or Polars (also lazy) frame, an Arrow table or batch; the path of a CSV or
             Parquet file, of a folder of Parquet files, or a glob; the URL of a database, such as
-            "postgresql://user@host/db"; an Ibis table. A `Source` is handed back.
-        table: Which table of the database: "table" or "schema.table".
+            "postgresql://user@host/db"; an Ibis table; a Spark DataFrame, or the master of a
+            cluster, such as "spark://host:7077" or "local[*]". A `Source` is handed back.
+        table: Which table of the database or of Spark's catalogue: "table" or "schema.table".
+        path: On Spark, a folder of Parquet files instead of a table.
         null_values: Texts that stand for null, such as `["?"]`, beside those that the schema names.
             An empty cell of a CSV file is always null.
         memory_limit: Bytes, or a text such as "2GB", that reading a file may take; by default half
@@ -54,6 +58,11 @@ def read(
         raise InputError(f"null_values={null_values!r}: give a list, such as [{null_values!r}]")
     nulls = tuple(null_values or ())
     limit = None if memory_limit is None else _bytes(memory_limit)
+    if isinstance(data, str) and is_master(data):
+        _not_for(engine, memory_limit, "Spark")
+        return spark_table(data, table, path, nulls)
+    if path is not None:
+        raise InputError(f"path={str(path)!r} goes with Spark, such as 'local[*]'; give it first")
     if isinstance(data, str) and _URL.match(data):
         _not_for(engine, memory_limit, "a database")
         from understudy.source.sql import connect
@@ -69,6 +78,9 @@ def read(
             from understudy.source.sql import sql_source
 
             return sql_source(data, nulls)
+        if type(data).__module__.startswith("pyspark.sql"):
+            _not_for(engine, memory_limit, "Spark")
+            return spark_source(data, nulls)
         if engine == "duckdb":
             raise InputError("engine='duckdb' reads files; this table is in memory already")
         from understudy.source.memory import frame_source

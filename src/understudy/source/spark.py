@@ -1,0 +1,366 @@
+"""Tables on Spark: the executors encode, group and count; the driver gets counts.
+
+Everything is an expression of Spark's own, so the executors need neither Python nor understudy.
+Where it pays, several marginals share one pass over the rows: every row is turned into the cells it
+falls into, one for each marginal, and those are counted.
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from understudy.errors import InputError, SchemaError, SourceError
+from understudy.queries.evaluate import Clique, cells
+from understudy.schema.columns.temporal import Datetime
+from understudy.schema.forms import BLANKS, Form, Pieces, form
+from understudy.source.base import (
+    BATCH_ROWS,
+    Native,
+    Unreadable,
+    check_duplicates,
+    check_header,
+    with_nulls,
+)
+from understudy.source.expressions import encoded, packed
+from understudy.source.frames import to_frame
+from understudy.source.pushed import Counted, PushedCounts, columns_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from understudy.schema import Modelled, Schema
+    from understudy.units import Unit
+
+__all__ = ["SparkSource", "cells_per_pass", "is_master", "session", "spark_source", "spark_table"]
+
+_EXTRA = "pip install 'understudy[spark]', and a Java runtime"
+_MASTERS = ("local[", "local-cluster[", "spark://", "k8s://")
+_CELLS = 1 << 17
+_MARGINALS = 16
+
+
+def is_master(text: str) -> bool:
+    """Whether a text names a cluster: "local[*]", "spark://host:7077", "yarn"."""
+    return text in ("local", "yarn") or text.startswith(_MASTERS)
+
+
+def session(master: str | None = None) -> Any:
+    """The running Spark session, or a new one on this master."""
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise InputError(f"Spark is not installed: {_EXTRA}") from None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with quietly():
+        builder = SparkSession.builder.appName("understudy")
+        if master is not None:
+            builder = builder.master(master)
+        try:
+            return builder.getOrCreate()
+        except PySparkException as error:
+            if "JAVA_GATEWAY" in (error.getCondition() or ""):
+                raise SourceError(
+                    "Spark needs a Java runtime, and finds none: install Java 17 or newer "
+                    "(Debian: apt-get install default-jre-headless), or set JAVA_HOME"
+                ) from None
+            raise SourceError(f"Spark at {master!r} does not start") from None
+        except Exception:  # noqa: BLE001  (what Java says would fill a page)
+            raise SourceError(
+                f"Spark at {master!r} does not start: is the master's address right?"
+            ) from None
+
+
+def spark_table(
+    master: str, table: str | Sequence[str] | None, path: Any, nulls: Sequence[str] = ()
+) -> "SparkSource":
+    """A table of the catalogue, or a folder of Parquet files, on a cluster."""
+    if (table is None) == (path is None):
+        raise InputError(
+            f"Spark at {master!r}: which table? Give table='database.table', or path= of a folder "
+            "of Parquet files"
+        )
+    running = session(master)
+    named = None if table is None else table if isinstance(table, str) else _joined(table)
+    what = f"table {named!r}" if named is not None else f"Parquet {str(path)!r}"
+    try:
+        with quietly():
+            frame = running.table(named) if named is not None else running.read.parquet(str(path))
+            return spark_source(frame, nulls, where=f"Spark {what}")
+    except SourceError:
+        raise
+    except Exception:  # noqa: BLE001
+        raise SourceError(f"Spark at {master!r}: there is no {what}, or it is no table") from None
+
+
+def spark_source(
+    frame: Any, nulls: Sequence[str] = (), *, where: str = "Spark DataFrame"
+) -> "SparkSource":
+    """The source for a Spark DataFrame."""
+    return SparkSource(frame, nulls, where=where)
+
+
+class SparkSource:
+    """A DataFrame of Spark; it is never collected."""
+
+    native: Native = "arrow"
+
+    def __init__(self, frame: Any, nulls: Sequence[str] = (), *, where: str) -> None:
+        self.columns: tuple[str, ...] = tuple(frame.columns)
+        self._frame = frame
+        self._nulls = tuple(nulls)
+        self._where = where
+        check_duplicates(self.columns, where)
+
+    def describe(self) -> str:
+        """What was given and its number of columns."""
+        return f"{self._where} with {len(self.columns)} columns"
+
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+        """The raw rows, for a custodian's own look; no release asks for them."""
+        yield self._scan(names)
+
+    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+        try:
+            with quietly():
+                table = self._frame.select(*(_quoted(name) for name in names)).toArrow()
+        except Exception:  # noqa: BLE001  (an error of Spark may quote a value)
+            raise Unreadable from None
+        yield from table.to_batches(max_chunksize=BATCH_ROWS)
+
+    def bind(self, schema: "Schema") -> PushedCounts:
+        """Check the header and the types; the rows stay where they are."""
+        check_header(self.columns, schema, self.describe())
+        told = with_nulls(schema, self._nulls)
+        engine = _Cluster(self._frame, self._where, self._codes(told), schema.shape)
+        if schema.unit is not None:
+            self._check_unit(schema.unit)
+            engine.keep(schema.unit, told.null_values)
+        return PushedCounts(engine, schema)
+
+    def _codes(self, schema: "Schema") -> dict[str, Any]:
+        from pyspark.sql import functions as sf
+
+        operations = _Operations()
+        codes: dict[str, Any] = {}
+        for column in schema.modelled:
+            x = sf.col(_quoted(column.name))
+            stored = self._frame.schema[column.name].dataType
+            type_ = _arrow(stored, column)
+            if type_ is None:
+                raise SourceError(
+                    f"{self._where}: column {column.name!r} has type {stored.simpleString()!r}, "
+                    f"which understudy does not count on Spark: {_remedy(column.name)}"
+                )
+            try:
+                found = form(column, type_, schema.null_values)
+            except SchemaError as error:
+                raise SourceError(f"{self._where}: {error}: {_remedy(column.name)}") from None
+            if stored.typeName() == "timestamp" and getattr(type_, "tz", None) is None:
+                x = x.cast("timestamp_ntz")  # what the clock of the session shows
+            codes[column.name] = encoded(x, found, operations)
+        return codes
+
+    def _check_unit(self, unit: "Unit") -> None:
+        stored = self._frame.schema[unit.column].dataType
+        if stored.typeName() not in _WHOLE and not _is_plain_text(stored):
+            raise SourceError(
+                f"{self._where}: unit {unit.column!r} has type {stored.simpleString()!r}; units are "
+                f"told apart by texts or whole numbers: {_remedy(unit.column)}"
+            )
+
+    def frame(self, table: "pa.Table") -> Any:
+        """Rows as an Arrow table: synthetic ones are few, or `sample_to` writes them."""
+        return to_frame(table, self.native)
+
+
+class _Cluster:
+    """Counts by Spark's own aggregation."""
+
+    def __init__(
+        self, frame: Any, where: str, codes: Mapping[str, Any], shape: Sequence[int]
+    ) -> None:
+        names = [f"c{i}" for i in range(len(codes))]
+        self._given = frame
+        self._frame = frame.select(
+            *(code.alias(name) for code, name in zip(codes.values(), names, strict=True))
+        )
+        self._coded = tuple(zip(names, codes.values(), strict=True))
+        self._where = where
+        self._shape = tuple(shape)
+
+    def keep(self, unit: "Unit", null_values: Sequence[str]) -> None:
+        """Count at most k rows of every unit from now on: those that `Unit` names."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as sf
+
+        names = [name for name, _ in self._coded]
+        named = sf.btrim(sf.col(_quoted(unit.column)).cast("string"), sf.lit(BLANKS))
+        rows = self._given.select(
+            named.alias("u"), *(code.alias(name) for name, code in self._coded)
+        ).where(sf.col("u").isNotNull() & ~sf.col("u").isin("", *null_values))
+        alike = Window.partitionBy("u", *names).orderBy(*names)
+        rows = rows.withColumn("n", sf.row_number().over(alike))
+        text = sf.concat(
+            sf.lit(f"{unit.salt}|"),
+            sf.concat_ws(",", *(sf.col(name).cast("string") for name in names)),
+            sf.lit("|"),
+            sf.col("n").cast("string"),
+            sf.lit("|"),
+            sf.col("u"),
+        )
+        order = Window.partitionBy("u").orderBy(sf.md5(text), *names, "n")
+        kept = rows.withColumn("place", sf.row_number().over(order))
+        self._frame = kept.where(sf.col("place") <= unit.max_rows).select(*names)
+
+    def count(self, cliques: Sequence[Clique]) -> list[Counted]:
+        """As many marginals at once as one pass counts well."""
+        found: list[Counted] = []
+        for batch in cells_per_pass(self._shape, cliques):
+            found += self._count(batch)
+        return found
+
+    def _count(self, cliques: Sequence[Clique]) -> list[Counted]:
+        from pyspark.sql import functions as sf
+
+        operations = _Operations()
+        codes = [sf.col(name) for name, _ in self._coded]
+        ends = np.cumsum([cells(self._shape, clique) for clique in cliques])
+        starts = [0, *(int(end) for end in ends[:-1])]
+        within = [
+            packed(codes, self._shape, clique, operations) + sf.lit(start).cast("bigint")
+            for start, clique in zip(starts, cliques, strict=True)
+        ]
+        cell = within[0] if len(within) == 1 else sf.explode(sf.array(*within))
+        asked = self._frame.select(cell.alias("cell")).groupBy("cell").agg(sf.count("*"))
+        try:
+            with quietly():
+                at, number = columns_of(asked.toArrow())
+        except Exception:  # noqa: BLE001  (an error of Spark may quote a value)
+            raise SourceError(
+                f"{self._where}: Spark could not count; its own log says why"
+            ) from None
+        which = np.searchsorted(ends, at, side="right")
+        return [(at[which == i] - start, number[which == i]) for i, start in enumerate(starts)]
+
+
+def cells_per_pass(shape: Sequence[int], cliques: Sequence[Clique]) -> list[list[Clique]]:
+    """Which marginals share a pass: few enough that the executors count them in small tables."""
+    batches: list[list[Clique]] = []
+    held = 0
+    for clique in cliques:
+        size = cells(shape, clique)
+        if not batches or held + size > _CELLS or len(batches[-1]) == _MARGINALS:
+            batches.append([])
+            held = 0
+        batches[-1].append(clique)
+        held += size
+    return batches
+
+
+class _Operations:
+    """Spark's expressions."""
+
+    def __init__(self) -> None:
+        from pyspark.sql import functions
+
+        self._f: Any = functions
+
+    def missing(self, x: Any, form: Form) -> Any:
+        import pyarrow as pa
+
+        floating = isinstance(form, Pieces) and pa.types.is_floating(form.type)
+        return x.isNull() | self._f.isnan(x) if floating else x.isNull()
+
+    def at_least(self, x: Any, start: Any, form: Pieces) -> Any:
+        lit = self._f.lit
+        if isinstance(start, bool):
+            return x
+        if isinstance(start, float):
+            return x.cast("double") >= lit(start).cast("double")
+        if isinstance(start, Decimal):
+            type_ = f"decimal({form.type.precision},{form.type.scale})"
+            return x >= lit(str(start)).cast(type_)
+        if isinstance(start, datetime):
+            zoned = start.tzinfo is not None
+            return x >= lit(start.isoformat(" ")).cast("timestamp" if zoned else "timestamp_ntz")
+        if isinstance(start, date):
+            return x >= lit(start.isoformat()).cast("date")
+        return x.cast("bigint") >= lit(start).cast("bigint")
+
+    def among(self, x: Any, texts: Sequence[str]) -> Any:
+        return x.isin(list(texts))
+
+    def trimmed(self, x: Any, blanks: str) -> Any:
+        return self._f.btrim(x, self._f.lit(blanks))
+
+    def clamped(self, x: Any, low: int, high: int) -> Any:
+        bounds = [self._f.lit(bound).cast("bigint") for bound in (low, high)]
+        return self._f.least(self._f.greatest(x.cast("bigint"), bounds[0]), bounds[1])
+
+    def cases(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
+        found: Any = None
+        for condition, code in branches:
+            found = (self._f if found is None else found).when(condition, code)
+        return otherwise if found is None else found.otherwise(otherwise)
+
+    def whole(self, code: int) -> Any:
+        return self._f.lit(code).cast("bigint")
+
+
+_WHOLE = ("byte", "short", "integer", "long")
+
+
+def _arrow(stored: Any, column: "Modelled") -> "pa.DataType | None":
+    """The physical type that a form speaks of; None for types that are not counted."""
+    import pyarrow as pa
+
+    name = stored.typeName()
+    if name in _WHOLE:
+        return pa.int64()
+    if name == "decimal":
+        return pa.decimal128(stored.precision, stored.scale)
+    if name == "timestamp":
+        zoned = isinstance(column, Datetime) and "tz=" in column.dtype
+        return pa.timestamp("us", "UTC" if zoned else None)
+    if _is_plain_text(stored):
+        return pa.string()
+    return {
+        "boolean": pa.bool_(),
+        "float": pa.float64(),
+        "double": pa.float64(),
+        "date": pa.date32(),
+        "timestamp_ntz": pa.timestamp("us"),
+    }.get(name)
+
+
+def _is_plain_text(stored: Any) -> bool:
+    """Texts that are compared byte by byte."""
+    return stored.simpleString() == "string" or stored.typeName() in ("char", "varchar")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return ".".join(_quoted(part) for part in parts)
+
+
+def _remedy(name: str) -> str:
+    return f"cast it first, for instance frame.withColumn({name!r}, frame[{name!r}].cast('string'))"
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Spark warns of its own dependencies, which are none of the user's doing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
