@@ -117,7 +117,7 @@ class Release:
         while True:
             size = min(_CHUNK, rows - done)
             rng = np.random.default_rng(seeds.spawn(1)[0])
-            yield self.schema.decode(self.model.sample(size, rng), rng)
+            yield self.schema.decode(self.model.sample(size, rng), rng, first=done + 1)
             done += size
             if done >= rows:
                 return

@@ -174,9 +174,12 @@ class Schema:
             parts.append(named.take(absent))
         return pa.concat_arrays(parts)
 
-    def decode(self, codes: Sequence[NDArray[np.integer]], rng: np.random.Generator) -> pa.Table:
+    def decode(
+        self, codes: Sequence[NDArray[np.integer]], rng: np.random.Generator, *, first: int = 1
+    ) -> pa.Table:
         """A table with the declared types, nulls and order; identifiers dropped or made anew.
 
+        Fresh identifiers are numbered from `first` on, for tables that are made in parts.
         `encode(decode(codes, rng))` gives the codes back.
         """
         if len(codes) != len(self.modelled):
@@ -191,7 +194,7 @@ class Schema:
                 arrays.append(column.decode(by_name[column.name], rng))
             else:
                 assert isinstance(column, Identifier)
-                arrays.append(column.generate(rows))
+                arrays.append(column.generate(rows, first))
         return pa.Table.from_arrays(arrays, schema=self.arrow_schema)
 
     def illegal(self, table: pa.Table) -> list[str]:

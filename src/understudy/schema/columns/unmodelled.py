@@ -64,9 +64,9 @@ class Identifier(Column):
     def _accepts(self, type_: pa.DataType) -> bool:
         return self.dropped or pa.types.is_integer(type_) or writes_text(type_)
 
-    def generate(self, rows: int) -> pa.Array:
-        """Fresh ids for `rows` rows: the pattern with 1, 2, ..., rows."""
-        texts = [self.action.format(i) for i in range(1, rows + 1)]
+    def generate(self, rows: int, first: int = 1) -> pa.Array:
+        """Fresh ids for `rows` rows: the pattern with first, first + 1, ..."""
+        texts = [self.action.format(i) for i in range(first, first + rows)]
         return pa.array(texts, pa.string()).cast(self.arrow_type)
 
     def legal(self, array: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
