@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["Child", "Html", "join", "table", "tag"]
+__all__ = ["Child", "Html", "join", "notebook", "table", "tag"]
 
 _VOID = frozenset({"br", "hr", "img", "meta", "link", "input"})
 
@@ -72,7 +72,9 @@ def table(
 
     head = tag("tr", [cell("th", i, child, "col") for i, child in enumerate(headings)])
     body = [
-        tag("tr", [cell("td" if i else "th", i, c, None if i else "row") for i, c in enumerate(row)])
+        tag(
+            "tr", [cell("td" if i else "th", i, c, None if i else "row") for i, c in enumerate(row)]
+        )
         for row in rows
     ]
     return tag(
@@ -81,4 +83,25 @@ def table(
         tag("thead", head),
         tag("tbody", body),
         class_=class_,
+    )
+
+
+def notebook(title: str, facts: Sequence[tuple[str, Child]], *more: Child) -> str:
+    """A small card for notebooks, in the notebook's own colours: a title, facts, whatever follows."""
+    rows = [
+        tag(
+            "tr",
+            tag("th", name, scope="row", style="text-align:left;font-weight:normal;opacity:.75"),
+            tag("td", said, style="text-align:left"),
+        )
+        for name, said in facts
+    ]
+    return str(
+        tag(
+            "div",
+            tag("div", title, style="font-weight:600;margin:0 0 .3em"),
+            tag("table", tag("tbody", rows)) if rows else None,
+            more,
+            style="max-width:60em",
+        )
     )

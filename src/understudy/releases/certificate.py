@@ -119,6 +119,11 @@ class Certificate:
             )
         return text
 
+    def _repr_html_(self) -> str:
+        from understudy.releases.notebook import certificate_card
+
+        return certificate_card(self)
+
     def to_json(self) -> dict[str, Any]:
         """For the bundle."""
         body: dict[str, Any] = {

@@ -23,7 +23,7 @@ import numpy as np
 
 from understudy._version import __version__
 from understudy.errors import InputError
-from understudy.game import Progress, last_state, remarks, silent
+from understudy.game import Progress, last_state, remarks
 from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
@@ -41,6 +41,7 @@ from understudy.queries import Workload, WorkloadLike, resolve
 from understudy.releases import certificate as certificates
 from understudy.releases import targets
 from understudy.releases.measurements import Heard
+from understudy.releases.notebook import plan_card, progress_here
 from understudy.releases.release import Release
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
@@ -76,6 +77,9 @@ class Prepared:
         """What the certificate will add to the true worst error."""
         private = self.design.rows is None
         return certificates.forecast_margin(self.plan, self.beta, rows, private)
+
+    def _repr_html_(self) -> str:
+        return plan_card(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +269,7 @@ def release(
     key: int | None = None,
     public: Any = None,
     checkpoint: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     noise: Noise | None = None,
     before_spending: Callable[[Prepared], None] | None = None,
 ) -> Release:
@@ -294,9 +298,12 @@ def release(
     public       rows that anybody may know, in the same schema, for methods that start from such
     checkpoint   a folder for what is released on the way: the same call with the same folder goes on
                  after a crash, without spending again
+    progress     called as progress(stage, done, total); by default a notebook shows it in its cell,
+                 and nothing is shown elsewhere
     """
     if not isinstance(schema, Schema):
         schema = Schema.load(schema)
+    progress = progress_here() if progress is None else progress
     if public is not None:
         method, parameters = warmed(method, parameters, public, schema), None
     if rows is not None and rows < 1:

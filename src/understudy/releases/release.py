@@ -150,6 +150,11 @@ class Release:
             told += ": time was up, and the best records found were played; privacy is untouched"
         return told
 
+    def _repr_html_(self) -> str:
+        from understudy.releases.notebook import release_card
+
+        return release_card(self)
+
     def __repr__(self) -> str:
         proofs = "" if self.proofs is None else f"; oracle: {self.proofs}"
         return (

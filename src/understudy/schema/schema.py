@@ -133,6 +133,26 @@ class Schema:
         known = ", ".join(list(self._positions)[:_SHOWN])
         raise WorkloadError(f"unknown column {name!r}{hint or '; known are ' + known}")
 
+    def _repr_html_(self) -> str:
+        from understudy.markup import notebook, table
+
+        def domain(column: Column) -> str:
+            if not isinstance(column, Modelled):
+                return "not modelled"
+            labels = column.labels()
+            ends = ", ".join(labels) if len(labels) <= 4 else f"{labels[0]}, {labels[1]}, …"
+            return f"{column.size:,}: {ends}"
+
+        columns = table(
+            ("column", "type", "values", "to confirm"),
+            [(c.name, c.kind, domain(c), ", ".join(c.read_from_rows)) for c in self.columns],
+        )
+        rows = "private" if self.rows_public is None else f"{self.rows_public:,}, public"
+        facts = [("columns", f"{len(self.columns)}"), ("number of rows", rows)]
+        if self.unit is not None:
+            facts.append(("privacy unit", str(self.unit)))
+        return notebook("Schema", facts, columns)
+
     def column(self, name: str) -> Modelled:
         """The modelled column of that name; WorkloadError as `position`."""
         return self.modelled[self.position(name)]

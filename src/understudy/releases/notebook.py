@@ -1,0 +1,159 @@
+"""Releases in notebooks: what they show of themselves, and progress while one is made.
+
+Outside a notebook nothing of this is used; IPython is never imported, only met where it runs already.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from understudy.game import Progress, silent
+from understudy.markup import Child, Html, notebook, table, tag
+from understudy.wording import duration, number, percent
+
+if TYPE_CHECKING:
+    from understudy.releases.certificate import Certificate
+    from understudy.releases.make import Prepared
+    from understudy.releases.release import Release
+
+__all__ = ["certificate_card", "plan_card", "progress_here", "release_card"]
+
+_PREVIEW = 5
+_SOON = 0.25
+"""Seconds between two updates of a cell."""
+
+_STAGES = {
+    "reading": "reading the table",
+    "playing": "measuring and fitting",
+    "sampling": "making synthetic rows",
+    "certifying": "certifying the worst error",
+}
+
+
+def certificate_card(certificate: Certificate) -> str:
+    """The bound, what it speaks of and how sure it is."""
+    facts: list[tuple[str, Child]] = [
+        ("worst error", tag("strong", f"≤ {certificate.bound:.4f} of the rows")),
+        ("over", f"{certificate.cells:,} {certificate.of} of the workload"),
+        ("confidence", f"{100 * (1 - certificate.beta):g} %"),
+    ]
+    if certificate.variations is not None:
+        facts.append(("total variation of every marginal", f"≤ {max(certificate.variations):.4f}"))
+    if certificate.population is not None:
+        facts.append(("against the population", f"≤ {certificate.population:.4f}"))
+    return notebook("Certificate", facts)
+
+
+def release_card(release: Release) -> str:
+    """The promise, the certificate, and the first synthetic rows."""
+    rows = release.rows
+    facts: list[tuple[str, Child]] = [
+        ("promise", release.promise),
+        ("certificate", str(release.certificate)),
+        (
+            "rows",
+            f"{rows.num_rows:,} × {rows.num_columns} columns, by {release.method.get('name')}",
+        ),
+    ]
+    if release.forecast is not None:
+        facts.append(("expected", str(release.forecast)))
+    if release.proofs is not None:
+        facts.append(("oracle", release.proofs))
+    head = rows.slice(0, _PREVIEW).to_pydict()
+    names = list(head)
+    some = [
+        ["" if head[name][i] is None else str(head[name][i]) for name in names]
+        for i in range(min(_PREVIEW, rows.num_rows))
+    ]
+    preview = tag(
+        "details",
+        tag("summary", "The first synthetic rows"),
+        tag("div", table(names, some), style="overflow-x:auto"),
+    )
+    return notebook("Release", facts, preview)
+
+
+def plan_card(prepared: Prepared) -> str:
+    """What a release would charge, and how good it would be."""
+    from understudy.releases.outline import outline
+
+    seen: dict[str, Any] = outline(prepared)
+    forecast = seen["forecast"]
+    expected = prepared.forecast(forecast["rows"]).errors
+    facts: list[tuple[str, Child]] = [
+        ("promise", f"{prepared.budget}-differential privacy"),
+        ("neighbours", prepared.design.relation.describe(rows_public=prepared.design.rows)),
+        ("method", prepared.method.name),
+        ("all of it costs", f"ε = {seen['cost']['epsilon']:.6g} at δ = {seen['cost']['delta']:g}"),
+        (
+            "certificate",
+            f"true worst error + {percent(forecast['certificate_margin'])} of "
+            f"{forecast['rows']:,} rows{' (assumed)' if forecast['rows_assumed'] else ''}",
+        ),
+        *([] if expected is None else [("expected error", str(expected))]),
+        ("time", f"about {duration(forecast['seconds'])}"),
+    ]
+    charges = table(
+        ("charge", "draws", "noise in rows", "share of the budget", "buys"),
+        [
+            (
+                charge["purpose"],
+                f"{charge['times']:,}",
+                "–" if charge["noise_rows"] is None else f"± {number(charge['noise_rows'])}",
+                percent(charge["share_of_rho"]),
+                charge["buys"],
+            )
+            for charge in seen["charges"]
+        ],
+    )
+    return notebook("Plan; nothing is spent", facts, tag("div", charges, style="overflow-x:auto"))
+
+
+# Progress
+
+
+def progress_here() -> Progress:
+    """Progress in the cell of a notebook, where this runs in one; otherwise none."""
+    python = sys.modules.get("IPython")
+    shell = None if python is None else python.get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):
+        return silent
+    return InCell(sys.modules["IPython"].display.display)
+
+
+class InCell:
+    """Stages of a release, in one output that is updated; `display` is IPython's."""
+
+    def __init__(self, display: Any) -> None:
+        self._display = display
+        self._handle: Any = None
+        self._stages: dict[str, tuple[int, int]] = {}
+        self._last = 0.0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """`done` of `total` steps of `stage`."""
+        new = stage not in self._stages
+        self._stages[stage] = (done, total)
+        now = time.monotonic()
+        if not (new or done >= total or now - self._last > _SOON):
+            return
+        self._last = now
+        if self._handle is None:
+            self._handle = self._display(self._shown(), display_id=True)
+        else:
+            self._handle.update(self._shown())
+
+    def _shown(self) -> Html:
+        current = list(self._stages)[-1]
+        lines: list[Child] = []
+        for stage, (done, total) in self._stages.items():
+            name = _STAGES.get(stage, stage)
+            if stage != current or done >= total:
+                lines.append(tag("div", f"✓ {name}"))
+            else:
+                step = f", {done + 1} of {total}" if total > 1 else ""
+                bar = tag("progress", max=total, value=done if total > 1 else None)
+                lines.append(tag("div", bar, f" {name}{step}", aria_live="polite"))
+        return tag("div", lines)

@@ -1,0 +1,114 @@
+"""What objects show in a notebook, and progress in its cell."""
+
+from __future__ import annotations
+
+import sys
+import types
+from html.parser import HTMLParser
+
+import pyarrow as pa
+
+import understudy as us
+from understudy.game import silent
+from understudy.privacy.noise import SeededNoise
+from understudy.releases.notebook import InCell, progress_here
+from understudy.schema import Category, Schema
+
+
+class Text(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.text, self.tags = "", []
+        self.feed(html)
+
+    def handle_data(self, data):
+        self.text += data
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+
+def shown(thing):
+    return Text(thing._repr_html_())
+
+
+def test_a_schema_shows_its_columns(schema):
+    seen = shown(schema)
+    for said in ("age", "integer", "F, M", "smoker", "private"):
+        assert said in seen.text
+    assert "table" in seen.tags
+
+
+def test_a_plan_shows_its_charges_and_reads_nothing(schema):
+    seen = shown(us.prepare(schema, epsilon=1))
+    assert "nothing is spent" in seen.text
+    assert "certificate" in seen.text
+    assert "ε = 0.99" in seen.text
+
+
+def test_a_release_and_its_certificate(made):
+    seen = shown(made)
+    assert made.promise in seen.text
+    assert str(made.certificate) in seen.text
+    assert "first synthetic rows" in seen.text
+    alone = shown(made.certificate)
+    assert f"≤ {made.certificate.bound:.4f}" in alone.text
+    assert "99.99 %" in alone.text
+
+
+def test_names_are_escaped():
+    evil = "<script>x</script>"
+    schema = Schema((Category(evil, (evil, "b")),))
+    made = us.release(
+        pa.table({evil: [evil, "b"] * 20}), schema, epsilon=1, noise=SeededNoise(0), key=0
+    )  # fmt: skip
+    for thing in (schema, made):
+        assert "script" not in shown(thing).tags
+        assert evil in shown(thing).text
+
+
+class Cell:
+    """Stands in for IPython's display: keeps what the one output shows."""
+
+    def __init__(self):
+        self.made, self.states = 0, []
+
+    def __call__(self, html, display_id):
+        assert display_id
+        self.made += 1
+        self.states.append(html)
+        return types.SimpleNamespace(update=self.states.append)
+
+
+def test_progress_is_one_output_that_is_updated(table, schema):
+    cell = Cell()
+    us.release(
+        table, schema, epsilon=1, method="mwem", workload="marginals:1", progress=InCell(cell),
+        noise=SeededNoise(0), key=0,
+    )  # fmt: skip
+    assert cell.made == 1
+    assert any(
+        "<progress" in state and "measuring and fitting, 1 of" in state for state in cell.states
+    )
+    last = Text(cell.states[-1])
+    assert last.text.count("✓") == 4
+    assert "progress" not in last.tags
+
+
+def test_outside_a_notebook_there_is_none(monkeypatch):
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    assert progress_here() is silent
+    terminal = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "IPython", terminal)
+    assert progress_here() is silent
+
+
+def test_in_a_notebook_it_is_shown_by_itself(monkeypatch, table, schema):
+    cell = Cell()
+    kernel = types.SimpleNamespace(kernel=object())
+    ipython = types.SimpleNamespace(
+        get_ipython=lambda: kernel, display=types.SimpleNamespace(display=cell)
+    )
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    us.release(table, schema, epsilon=1, method="independent", noise=SeededNoise(0), key=0)
+    assert cell.made == 1
