@@ -46,7 +46,10 @@ from understudy.schema import Schema
 if TYPE_CHECKING:
     from understudy.releases.release import Release
 
-__all__ = ["FILES", "digest", "load", "manifest_bytes", "read_manifest", "require_absent", "save"]
+__all__ = [
+    "FILES", "digest", "load", "manifest_bytes", "model_files", "read_manifest", "require_absent",
+    "save",
+]  # fmt: skip
 
 VERSION = 1
 FILES = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
@@ -118,9 +121,13 @@ def _contents(release: Release) -> dict[str, bytes]:
 
     rows = io.BytesIO()
     pq.write_table(release.rows, rows, compression="zstd")
+    return {"synthetic.parquet": rows.getvalue(), **model_files(release)}
+
+
+def model_files(release: Release) -> dict[str, bytes]:
+    """The files that rows can be drawn from: the model and the schema."""
     description, arrays = release.model.to_arrays()
     return {
-        "synthetic.parquet": rows.getvalue(),
         "schema.toml": release.schema.dumps().encode("utf-8"),
         "model.json": canonical(description) + b"\n",
         "model.npz": _arrays_bytes(arrays),

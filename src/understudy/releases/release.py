@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,6 +121,36 @@ class Release:
             done += size
             if done >= rows:
                 return
+
+    def sample_to(
+        self,
+        folder: str | Path,
+        rows: int,
+        *,
+        partitions: int | None = None,
+        key: int | None = None,
+        workers: int | None = None,
+        spark: Any = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> Path:
+        """Write fresh synthetic rows into a folder of Parquet files, in parallel. Free.
+
+        partitions  how many files; by default one for every five million rows
+        key         the same key and partitions give the same rows
+        workers     processes on this machine; by default one a core
+        spark       a Spark session, or a master such as "spark://host:7077", to write on a cluster
+                    instead; its Python needs understudy
+        progress    is called with the number of rows that have been written since the last call
+
+        Memory holds one batch a process. A folder that is half written, after Ctrl-C for instance,
+        is gone on with by the same call; one that is whole is never overwritten.
+        """
+        from understudy.releases.sample_to import sample_to
+
+        said = {} if progress is None else {"progress": progress}
+        return sample_to(
+            self, folder, rows, partitions=partitions, key=key, workers=workers, spark=spark, **said
+        )
 
     def answer(self, predicate: str) -> Answer:
         """The share of rows that satisfy a predicate, with a certified interval where there is one."""
