@@ -1,0 +1,394 @@
+"""More synthetic rows than fit anywhere at once: a folder of Parquet files, written in parallel.
+
+Part i of P draws from the key (key, i), the i-th child of one seed sequence, so parts are independent
+of each other and of how many processes work on them: the same key and partitions give the same rows,
+on one machine and on Spark. A part is written a batch at a time under another name and renamed when
+it is whole, so what is there is right, and the same call goes on where an interrupted one stopped.
+
+Costs nothing and reads no private row: this is post-processing of a released model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import json
+import os
+import queue
+import secrets
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from understudy.errors import InputError, WorkError
+from understudy.models import from_arrays
+from understudy.players.base import Model
+from understudy.releases.bundle import model_files
+from understudy.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from understudy.releases.release import Release
+
+__all__ = ["Job", "sample_to", "work"]
+
+BATCH_ROWS = 250_000
+"""Rows that a process holds at once."""
+
+PART_ROWS = 5_000_000
+"""Rows of a file, unless somebody says how many files there are to be."""
+
+_HIDDEN = "_understudy"  # readers of Parquet folders leave out what begins so
+_JOB = "job.json"
+_MOST_PARTS = 100_000
+
+Written = Callable[[int], object]
+"""Is told how many more rows have been written."""
+
+
+def _nobody(rows: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a folder is to hold: a public fact about every one of its rows."""
+
+    rows: int
+    partitions: int
+    key: str
+    model: str
+    """sha256 of model and schema."""
+
+    def size(self, part: int) -> int:
+        """Rows of a part; parts differ by one at most."""
+        return self.rows // self.partitions + (part < self.rows % self.partitions)
+
+    def first(self, part: int) -> int:
+        """The number of a part's first row, from 1."""
+        return 1 + part * (self.rows // self.partitions) + min(part, self.rows % self.partitions)
+
+    def batches(self, part: int, schema: Schema, model: Model) -> Iterator[pa.Table]:
+        """The rows of a part, `BATCH_ROWS` at a time; one table without rows if it has none."""
+        seeds = np.random.SeedSequence(int(self.key), spawn_key=(part,))
+        size, done = self.size(part), 0
+        while done < size or done == 0:
+            now = min(BATCH_ROWS, size - done)
+            rng = np.random.default_rng(seeds.spawn(1)[0])
+            yield schema.decode(model.sample(now, rng), rng, first=self.first(part) + done)
+            done += now
+            if not now:
+                return
+
+
+def sample_to(
+    release: Release,
+    folder: str | Path,
+    rows: int,
+    *,
+    partitions: int | None = None,
+    key: int | None = None,
+    workers: int | None = None,
+    spark: Any = None,
+    progress: Written = _nobody,
+) -> Path:
+    """Write `rows` fresh synthetic rows into a folder of Parquet files; see `Release.sample_to`."""
+    rows = _whole("rows", rows, 0, None)
+    parts = max(1, -(-rows // PART_ROWS)) if partitions is None else partitions
+    parts = _whole("partitions", parts, 1, _MOST_PARTS)
+    cores = os.cpu_count() or 1
+    workers = _whole("workers", cores if workers is None else workers, 1, 4096)
+    if key is not None:
+        key = _whole("key", key, 0, None)
+    files = model_files(release)
+    digest = hashlib.sha256(b"".join(files[name] for name in sorted(files))).hexdigest()
+    job = Job(rows, parts, str(secrets.randbits(128) if key is None else key), digest)
+    if spark is not None:
+        return _on_spark(spark, str(folder), job, files, progress)
+    target = Path(folder)
+    job = _begin(target, job, files, keyed=key is not None)
+    todo = [part for part in range(parts) if not _path(target, part, parts).exists()]
+    progress(rows - sum(job.size(part) for part in todo))
+    try:
+        if min(workers, len(todo)) <= 1:
+            for part in todo:
+                _write(target, job, part, *_model(files), progress)
+        else:
+            _in_processes(target, todo, min(workers, len(todo)), progress)
+    except OSError as error:
+        raise _failed(target, error) from None
+    _finish(target, job)
+    return target
+
+
+def _whole(name: str, value: Any, least: int, most: int | None) -> int:
+    if isinstance(value, bool) or value != int(value) or value < least:
+        raise InputError(f"{name} = {value!r} must be a whole number, at least {least}")
+    if most is not None and value > most:
+        raise InputError(f"{name} = {value!r} must be at most {most:,}")
+    return int(value)
+
+
+# --- the folder -----------------------------------------------------------------------------------
+
+
+def _path(folder: Path, part: int, partitions: int) -> Path:
+    return folder / f"part-{part:0{max(5, len(str(partitions - 1)))}}.parquet"
+
+
+def _begin(folder: Path, job: Job, files: Mapping[str, bytes], *, keyed: bool) -> Job:
+    """Make the folder, or go on with the job it was made for."""
+    hidden = folder / _HIDDEN
+    try:
+        if (hidden / _JOB).exists():
+            return _resumed(folder, job, keyed=keyed)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(
+                f"{str(folder)!r} exists already and is not overwritten; choose another folder"
+            )
+        hidden.mkdir(parents=True)
+        for name, data in files.items():
+            (hidden / name).write_bytes(data)
+        _write_job(folder, job, finished=False)
+    except OSError as error:
+        raise _failed(folder, error) from None
+    return job
+
+
+def _resumed(folder: Path, job: Job, *, keyed: bool) -> Job:
+    try:
+        stated = json.loads((folder / _HIDDEN / _JOB).read_bytes())
+        finished = bool(stated.pop("finished"))
+        before = Job(**stated)
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{str(folder)!r} is damaged; choose another folder") from None
+    if finished:
+        raise InputError(
+            f"{str(folder)!r} holds {before.rows:,} rows already and is not overwritten; choose "
+            "another folder"
+        )
+    for name, was, now in (
+        ("rows", before.rows, job.rows),
+        ("partitions", before.partitions, job.partitions),
+        ("key", before.key, job.key if keyed else before.key),
+        ("release", before.model, job.model),
+    ):
+        if was != now:
+            told = f"{name} = {now}, and was begun with {was}"
+            raise InputError(
+                f"{str(folder)!r} is half written with another {name}"
+                f"{'' if name == 'release' else f' ({told})'}: give what was given then, or another "
+                "folder"
+            )
+    return before
+
+
+def _write_job(folder: Path, job: Job, *, finished: bool) -> None:
+    path = folder / _HIDDEN / _JOB
+    part = path.with_suffix(".partial")
+    part.write_text(json.dumps({**asdict(job), "finished": finished}), encoding="utf-8")
+    os.replace(part, path)
+
+
+def _finish(folder: Path, job: Job) -> None:
+    _write_job(folder, job, finished=True)
+    for name in (folder / _HIDDEN).iterdir():
+        if name.name != _JOB:
+            name.unlink()
+
+
+def _failed(folder: Path, error: OSError) -> WorkError:
+    full = "; free some space" if error.errno == errno.ENOSPC else ""
+    return WorkError(
+        f"{str(folder)!r} could not be written ({error.strerror or error}){full}. Parts that are "
+        "whole stay there, and the same call goes on"
+    )
+
+
+def _write(
+    folder: Path, job: Job, part: int, schema: Schema, model: Model, written: Written
+) -> None:
+    import pyarrow.parquet as pq
+
+    path = _path(folder, part, job.partitions)
+    staging = folder / _HIDDEN / f"{path.name}.{secrets.token_hex(4)}"
+    try:
+        with pq.ParquetWriter(staging, schema.arrow_schema, compression="zstd") as writer:
+            for batch in job.batches(part, schema, model):
+                writer.write_table(batch)
+                written(batch.num_rows)
+        os.replace(staging, path)
+    finally:
+        staging.unlink(missing_ok=True)
+
+
+def _model(files: Mapping[str, bytes]) -> tuple[Schema, Model]:
+    schema = Schema.loads(files["schema.toml"].decode("utf-8"))
+    with np.load(io.BytesIO(files["model.npz"]), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    return schema, from_arrays(json.loads(files["model.json"]), arrays)
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+def _in_processes(folder: Path, todo: list[int], workers: int, progress: Written) -> None:
+    """Interpreters of their own, each asked for one part after the other.
+
+    Not `multiprocessing`: that would run a script without a main guard again in every worker.
+    """
+    parts: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for part in todo:
+        parts.put(part)
+    told: queue.SimpleQueue[int | str | None] = queue.SimpleQueue()
+    command = [sys.executable, "-m", "understudy.releases.sample_to", str(folder)]
+    started = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(workers)
+    ]
+
+    def serve(process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(queue.Empty, OSError, ValueError):
+            while True:
+                process.stdin.write(f"{parts.get_nowait()}\n")
+                process.stdin.flush()
+                while (line := process.stdout.readline().strip()) not in ("done", ""):
+                    told.put(int(line) if line.isdecimal() else line)
+                if not line:
+                    told.put("a process died")
+                    break
+        told.put(None)
+
+    threads = [threading.Thread(target=serve, args=(each,), daemon=True) for each in started]
+    try:
+        for thread in threads:
+            thread.start()
+        running = workers
+        while running:
+            said = told.get()
+            if said is None:
+                running -= 1
+            elif isinstance(said, int):
+                progress(said)
+            else:
+                raise _failed(folder, OSError(said))
+    finally:
+        for process in started:
+            process.terminate()
+        for process, thread in zip(started, threads, strict=True):
+            process.wait()
+            thread.join()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+
+
+def work(folder: Path) -> int:
+    """A worker: numbers of parts come in on stdin, numbers of rows written go out on stdout."""
+    hidden = folder / _HIDDEN
+    files = {name: (hidden / name).read_bytes() for name in _FILES}
+    stated = json.loads((hidden / _JOB).read_bytes())
+    stated.pop("finished")
+    job, (schema, model) = Job(**stated), _model(files)
+    for line in sys.stdin:
+        try:
+            _write(folder, job, int(line), schema, model, _say)
+        except OSError as error:
+            _say(error.strerror or "the disk failed")
+            return 1
+        _say("done")
+    return 0
+
+
+_FILES = ("model.json", "model.npz", "schema.toml")
+
+
+def _say(what: object) -> None:
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
+
+
+# --- Spark ----------------------------------------------------------------------------------------
+
+
+def _on_spark(
+    spark: Any, folder: str, job: Job, files: Mapping[str, bytes], progress: Written
+) -> Path:
+    """One task a part; Spark retries tasks, and commits all parts or none."""
+    from understudy.source.spark import quietly, session
+
+    if isinstance(spark, str):
+        spark = session(spark)
+    schema = Schema.loads(files["schema.toml"].decode("utf-8"))
+    plain = _plain(schema.arrow_schema)
+    held = dict(files)
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        known, model = _model(held)
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                for table in job.batches(part, known, model):
+                    yield from table.cast(plain).to_batches()
+
+    with quietly():
+        from pyspark.errors import AnalysisException
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        numbers = spark.range(0, job.partitions, 1, job.partitions)
+        made = numbers.mapInArrow(rows, from_arrow_schema(plain))
+        try:
+            made.write.mode("errorifexists").option("compression", "zstd").parquet(folder)
+        except AnalysisException:
+            raise InputError(
+                f"{folder!r} exists already and is not overwritten; choose another folder"
+            ) from None
+        except Exception as error:  # noqa: BLE001  (what Java says would fill a page)
+            lacks = "ModuleNotFoundError" in str(error)
+            raise WorkError(
+                f"{folder!r} was not written: "
+                + (
+                    "the executors' Python lacks understudy; install it there, or set PYSPARK_PYTHON"
+                    if lacks
+                    else "Spark failed; its own log says why"
+                )
+            ) from None
+    progress(job.rows)
+    return Path(folder)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The same columns in types that Spark has."""
+    import pyarrow as pa
+
+    def type_of(given: pa.DataType) -> pa.DataType:
+        if pa.types.is_dictionary(given):
+            return type_of(given.value_type)
+        if pa.types.is_large_string(given) or pa.types.is_string_view(given):
+            return pa.string()
+        if pa.types.is_large_binary(given):
+            return pa.binary()
+        if pa.types.is_unsigned_integer(given):
+            return {8: pa.int16(), 16: pa.int32()}.get(given.bit_width, pa.int64())
+        if pa.types.is_float16(given):
+            return pa.float32()
+        if pa.types.is_date64(given):
+            return pa.date32()
+        return pa.timestamp("us", given.tz) if pa.types.is_timestamp(given) else given
+
+    return pa.schema([field.with_type(type_of(field.type)) for field in schema])
+
+
+if __name__ == "__main__":
+    sys.exit(work(Path(sys.argv[1])))
