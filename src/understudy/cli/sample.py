@@ -20,8 +20,11 @@ from understudy.errors import InputError, WorkError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from understudy.releases import Release
+
 __all__ = ["sample"]
 
+_MANY = "Many rows"
 _SUFFIXES = (".csv", ".parquet", ".pq")
 
 
@@ -30,7 +33,11 @@ def sample(
     folder: options.Folder,
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="FILE", help="The file to write: X.csv or X.parquet."),
+        typer.Option(
+            "--out",
+            metavar="FILE|DIR",
+            help="The file to write, X.csv or X.parquet; or, with --partitions, a folder.",
+        ),
     ],
     rows: Annotated[
         int | None,
@@ -45,6 +52,35 @@ def sample(
         int | None,
         typer.Option("--key", metavar="K", min=0, help="The same key gives the same rows."),
     ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            metavar="P",
+            min=1,
+            help="Write a folder of P Parquet files, in parallel.",
+            rich_help_panel=_MANY,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="W",
+            min=1,
+            help="Processes that write; by default one a core.",
+            rich_help_panel=_MANY,
+        ),
+    ] = None,
+    spark: Annotated[
+        str | None,
+        typer.Option(
+            "--spark",
+            metavar="MASTER",
+            help="Write on Spark, such as spark://host:7077, whose Python needs understudy.",
+            rich_help_panel=_MANY,
+        ),
+    ] = None,
 ) -> None:
     """Draw synthetic rows from a release, as many and as often as you like.
 
@@ -54,9 +90,17 @@ def sample(
     \b
     [bold]Example[/bold]
       understudy sample patients.release --rows 1000000 --out rows.parquet
+      understudy sample patients.release --rows 1000000000 --partitions 200 --out rows/
     """
+    if partitions is not None:
+        _sample_many(folder, out, rows, key, partitions, workers, spark)
+        return
+    for name, value in (("--workers", workers), ("--spark", spark)):
+        if value is not None:
+            raise InputError(f"{name} {value} goes with --partitions P, a folder of P files")
     if out.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"out = {out} must end in .csv or .parquet; that chooses the format")
+        raise InputError(f"out = {out} must end in .csv or .parquet; that chooses the "
+                         f"format. A folder of files needs --partitions P")  # fmt: skip
     _require_new(out)
     from understudy.releases import Release
 
@@ -70,9 +114,45 @@ def sample(
                 progress.add(part.num_rows)
         finally:
             write(None)
+    _say(release, folder, wanted, f"to {out}")
+
+
+def _sample_many(
+    folder: Path,
+    out: Path,
+    rows: int | None,
+    key: int | None,
+    partitions: int,
+    workers: int | None,
+    spark: str | None,
+) -> None:
+    """A folder of files; after an interruption the same command goes on."""
+    from understudy.releases import Release
+
+    release = Release.load(folder)
+    wanted = release.rows.num_rows if rows is None else rows
+    with Rows(wanted) as progress:
+        try:
+            release.sample_to(
+                out,
+                wanted,
+                partitions=partitions,
+                key=key,
+                workers=workers,
+                spark=spark,
+                progress=progress.add,
+            )
+        except KeyboardInterrupt as error:
+            if spark is None:
+                error.add_note("Files that are whole stay there; the same command goes on.")
+            raise
+    _say(release, folder, wanted, f"to {partitions:,} files in {out}")
+
+
+def _say(release: Release, folder: Path, rows: int, where: str) -> None:
     shell.out().print(
         Text.assemble(
-            ("wrote ", "bold"), f"{wanted:,} rows × {release.rows.num_columns} columns to {out}"
+            ("wrote ", "bold"), f"{rows:,} rows × {release.rows.num_columns} columns {where}"
         )
     )
     shell.note(
