@@ -312,7 +312,8 @@ class _Operations:
 
     def _text(self, x: Any) -> Any:
         # Enumerations and padded texts pass for texts in Ibis, and not in PostgreSQL.
-        return self._as_text(x) if self._dialect == "postgres" else x.cast("string")
+        stored = x.type().is_string() and self._dialect == "postgres"
+        return self._as_text(x) if stored else x.cast("string")
 
     def clamped(self, x: Any, low: int, high: int) -> Any:
         return x.cast("int64").clip(low, high)
