@@ -40,6 +40,7 @@ ONLY = {
     "jax": ("models.graphical", "nets"),
     "optax": ("nets",),
     "duckdb": ("source",),
+    "psycopg": ("privacy.postgres", "source"),
     "ortools": ("oracles.exact",),
     "sklearn": ("learn",),
 }

@@ -15,6 +15,7 @@ from understudy.errors import ChainBroken, InputError
 
 if TYPE_CHECKING:
     from understudy.privacy.ledger import Account, Dataset, Ledger
+    from understudy.privacy.stores import Place
 
 __all__ = ["app"]
 
@@ -35,7 +36,7 @@ class Composition(StrEnum):
 @app.command("open")
 @shell.guarded
 def open_(
-    file: options.LedgerFile,
+    name: options.LedgerName,
     dataset: Annotated[
         str, typer.Option("--dataset", metavar="NAME", help="A name for the private table.")
     ],
@@ -87,6 +88,7 @@ def open_(
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.relation import Relation
 
+    file = options.ledger(name)
     budget = Budget.of(epsilon, delta)
     if rows_public is not None and rows_public < 1:
         raise InputError(f"rows_public = {rows_public} must be at least 1")
@@ -95,7 +97,7 @@ def open_(
             f"delta = {delta} must be below 1/n = {1 / rows_public:.3g} for the declared "
             f"n = {rows_public}; 1/n² = {1 / rows_public**2:.3g} or smaller is usual"
         )
-    new = not file.exists()
+    new = not (isinstance(file, Path) and file.exists())
     try:
         with Ledger(file) as ledger:
             known = dataset in ledger.datasets()
@@ -103,7 +105,7 @@ def open_(
                 dataset, budget, Relation(neighbours), composition.value, rows_public, unit
             )
     except BaseException:
-        if new:
+        if new and isinstance(file, Path):
             for made in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
                 made.unlink(missing_ok=True)
         raise
@@ -124,7 +126,7 @@ def open_(
 @app.command()
 @shell.guarded
 def show(
-    file: options.LedgerFile,
+    name: options.LedgerName,
     dataset: Annotated[
         str | None, typer.Option("--dataset", metavar="NAME", help="One dataset; by default all.")
     ] = None,
@@ -138,6 +140,7 @@ def show(
     [bold]Example[/bold]
       understudy ledger show clinic.ledger
     """
+    file = options.ledger(name)
     with _existing(file) as ledger:
         names = ledger.datasets() if dataset is None else [dataset]
         views = [_View.of(ledger, name) for name in names]
@@ -157,7 +160,7 @@ def show(
 @app.command()
 @shell.guarded
 def settle(
-    file: options.LedgerFile,
+    name: options.LedgerName,
     reservation: Annotated[
         str,
         typer.Argument(
@@ -173,7 +176,7 @@ def settle(
     [bold]Example[/bold]
       understudy ledger settle clinic.ledger 3f0c2a9d51b7e846
     """
-    with _existing(file) as ledger:
+    with _existing(name) as ledger:
         name, state = _find(ledger, reservation)
         console = shell.out()
         if state != "open":
@@ -193,13 +196,49 @@ def settle(
     )
 
 
-def _existing(file: Path) -> Ledger:
+@app.command()
+@shell.guarded
+def migrate(
+    old: Annotated[str, typer.Argument(metavar="FROM", help="The ledger to leave.")],
+    new: Annotated[
+        str,
+        typer.Argument(
+            metavar="TO",
+            help="The ledger to go on with: a file, or postgresql://USER@HOST/DATABASE.",
+        ),
+    ],
+) -> None:
+    """Move every dataset to another ledger, for instance from a file to a team's PostgreSQL.
+
+    The chains go as they are, and go on there. Here they are closed first, so that no budget can be
+    spent twice; releases that run are stopped at their next draw. If the move is interrupted, run it
+    again. A password belongs into PGPASSWORD or ~/.pgpass, not on the command line.
+
+    \b
+    [bold]Example[/bold]
+      understudy ledger migrate clinic.ledger postgresql://clinic@db.example.org/ledger
+    """
     from understudy.privacy.ledger import Ledger
 
-    options.require_file(
-        file, "ledger", f"make one with `understudy ledger open {file} --dataset NAME --epsilon E`"
-    )
-    return Ledger(file)
+    source, target = options.ledger(old), options.ledger(new)
+    with _existing(source) as left, Ledger(target) as taken:
+        moved = left.move_to(taken)
+        known = {name: len(taken.entries(name)) for name in moved}
+    console = shell.out()
+    if not moved:
+        console.print(f"{source} has no dataset left to move", soft_wrap=True)
+        return
+    console.print(Text.assemble(("moved ", "bold"), f"from {source} to {target}"), soft_wrap=True)
+    words.facts(console, [(name, f"{count} entries, which hold") for name, count in known.items()])
+    console.print(f"From now on give --ledger {target}", soft_wrap=True)
+
+
+def _existing(where: str | Place) -> Ledger:
+    from understudy.privacy.ledger import Ledger
+
+    where = options.ledger(where)
+    remedy = f"make one with `understudy ledger open {where} --dataset NAME --epsilon E`"
+    return Ledger(options.existing_ledger(where, remedy))
 
 
 # What the entries say
@@ -227,6 +266,7 @@ class _View:
     entries: int
     broken: str | None
     releases: list[dict[str, Any]]
+    moved: str | None = None
 
     @classmethod
     def of(cls, ledger: Ledger, name: str) -> _View:
@@ -237,9 +277,11 @@ class _View:
             ledger.verify(name)
         except ChainBroken as error:
             broken = str(error)
-        entries = len(ledger.entries(name))
-        account = ledger.spent(name)
-        return cls(ledger.dataset(name), account, entries, broken, history(ledger, name))
+        entries = ledger.entries(name)
+        last, account = entries[-1], ledger.spent(name)
+        moved = str(last.body["to"]) if last.kind == "move" and last.body is not None else None
+        made = history(ledger, name)
+        return cls(ledger.dataset(name), account, len(entries), broken, made, moved)
 
     def to_json(self) -> dict[str, Any]:
         account = self.account
@@ -250,6 +292,7 @@ class _View:
             "entries": self.entries,
             "chain": {"holds": self.broken is None, "problem": self.broken},
             "releases": self.releases,
+            "moved_to": self.moved,
         }
 
 
@@ -270,7 +313,7 @@ def _facts(dataset: Dataset) -> list[tuple[str, str | Text]]:
     ]
 
 
-def _show(console: shell.Console, file: Path, view: _View) -> None:
+def _show(console: shell.Console, file: Place, view: _View) -> None:
     dataset, account = view.dataset, view.account
     share = float(account.epsilon / dataset.budget.epsilon)
     console.print(Text.assemble("dataset ", (dataset.name, "bold")))
@@ -303,6 +346,8 @@ def _show(console: shell.Console, file: Path, view: _View) -> None:
         console.print(listed)
     else:
         console.print("  no release yet")
+    if view.moved is not None:
+        console.print(f"  moved to {view.moved}; nothing can be charged here", soft_wrap=True)
     if view.broken is None:
         console.print(Text.assemble(("✓ ", "green"), f"{view.entries} entries hold together"))
     else:

@@ -9,9 +9,12 @@ import typing
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from understudy.privacy.stores import Place
 
 from understudy.errors import InputError
 
@@ -21,7 +24,7 @@ __all__ = [
     "Delta",
     "Epsilon",
     "Folder",
-    "LedgerFile",
+    "LedgerName",
     "MaybeEpsilon",
     "MethodName",
     "Neighbours",
@@ -172,7 +175,29 @@ Beta = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.")]
-LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger file.")]
+
+
+LedgerName = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER", help="The ledger: a file, or postgresql://USER@HOST/DATABASE."
+    ),
+]
+
+
+def ledger(text: str | Place) -> Place:
+    """A ledger file or server; as text it shows no password."""
+    from understudy.privacy.stores import place
+
+    return place(text)
+
+
+def existing_ledger(text: str | Place, remedy: str) -> Place:
+    """A file must be there; a server says so itself."""
+    where = ledger(text)
+    if isinstance(where, Path):
+        require_file(where, "ledger", remedy)
+    return where
 
 
 def require_file(path: Path, what: str, remedy: str) -> None:

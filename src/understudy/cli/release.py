@@ -20,6 +20,7 @@ from understudy.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     from understudy.privacy.ledger import Ledger
+    from understudy.privacy.stores import Place
     from understudy.releases import Prepared, Release
     from understudy.schema import Schema
 
@@ -66,10 +67,11 @@ def release(
     variations: options.Variations = False,
     beta: options.Beta = 0.05,
     ledger: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--ledger", metavar="FILE",
-            help="Charge this ledger, which keeps a total over releases; needs --dataset.",
+            "--ledger", metavar="LEDGER",
+            help="Charge this ledger, which keeps a total over releases; a file, or "
+            "postgresql://USER@HOST/DATABASE; needs --dataset.",
             rich_help_panel=_ACCOUNT,
         ),
     ] = None,
@@ -147,11 +149,12 @@ def release(
         "public": public,
         "checkpoint": checkpoint,
     }
+    account = None if ledger is None else options.ledger(ledger)
     if epsilon is None or target_error is not None:
-        prepared = _found(loaded, ledger, dataset, target_error, target_of, choices)
+        prepared = _found(loaded, account, dataset, target_error, target_of, choices)
         choices["epsilon"] = _agreed(prepared, target_error, target_of, yes)
-    made = make(data, loaded, out, ledger=ledger, dataset=dataset, **choices)
-    _show(made, data, out, ledger, dataset)
+    made = make(data, loaded, out, ledger=account, dataset=dataset, **choices)
+    _show(made, data, out, account, dataset)
 
 
 def make(
@@ -159,7 +162,7 @@ def make(
     schema: Schema,
     out: Path,
     *,
-    ledger: Path | None = None,
+    ledger: Place | None = None,
     dataset: str | None = None,
     **choices: Any,
 ) -> Release:
@@ -214,7 +217,7 @@ def make(
 
 def _found(
     schema: Schema,
-    ledger: Path | None,
+    ledger: Place | None,
     dataset: str | None,
     target: float | None,
     of: options.Targets,
@@ -247,7 +250,7 @@ def _agreed(prepared: Prepared, target: float | None, of: options.Targets, yes: 
     return prepared.budget.epsilon
 
 
-def _watched(path: Path, dataset: str) -> Any:
+def _watched(path: Place, dataset: str) -> Any:
     """A ledger that remembers the release reserved through it, to say what a failure has cost."""
     from understudy.privacy.ledger import Ledger, Reservation
 
@@ -260,8 +263,7 @@ def _watched(path: Path, dataset: str) -> Any:
             return self.reservation
 
     remedy = f"open one with `understudy ledger open {path} --dataset {dataset} --epsilon TOTAL`"
-    options.require_file(path, "ledger", remedy)
-    return Watched(path)
+    return Watched(options.existing_ledger(path, remedy))
 
 
 def _require_space(prepared: Prepared, out: Path, rows: int | None) -> None:
@@ -334,7 +336,7 @@ def _cost(account: Any, dataset: str) -> str:
 
 
 def _show(
-    made: Release, data: str, out: Path, ledger: Path | None, dataset: str | None
+    made: Release, data: str, out: Path, ledger: Place | None, dataset: str | None
 ) -> None:  # fmt: skip
     from understudy.releases.bundle import read_manifest
     from understudy.releases.outline import example

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from understudy.cli import options, shell
 from understudy.errors import InputError
+
+if TYPE_CHECKING:
+    from understudy.privacy.stores import Place
 
 __all__ = ["show", "verify"]
 
@@ -25,8 +28,12 @@ def verify(
         ),
     ] = None,
     ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", metavar="FILE", help="Compare with the custodian's ledger."),
+        str | None,
+        typer.Option(
+            "--ledger",
+            metavar="LEDGER",
+            help="Compare with the custodian's ledger: a file, or postgresql://USER@HOST/DATABASE.",
+        ),
     ] = None,
     dataset: Annotated[
         str | None,
@@ -49,16 +56,17 @@ def verify(
             raise InputError(f"digest = {digest!r} must have 64 hexadecimal digits")
     if dataset is not None and ledger is None:
         raise InputError("--dataset names a dataset of a ledger; give --ledger FILE too")
+    where = None
     if ledger is not None:
-        options.require_file(ledger, "ledger", "give the custodian's ledger file")
-    if not show(folder, digest, ledger, dataset, as_json=as_json):
+        where = options.existing_ledger(ledger, "give the custodian's ledger file")
+    if not show(folder, digest, where, dataset, as_json=as_json):
         raise typer.Exit(shell.FAILED)
 
 
 def show(
     folder: Path,
     digest: str | None = None,
-    ledger: Path | None = None,
+    ledger: Place | None = None,
     dataset: str | None = None,
     *,
     as_json: bool = False,

@@ -1,17 +1,18 @@
 """The ledger: what was ever charged against a dataset, durable before any noise is drawn.
 
-One SQLite file (WAL, `synchronous = FULL`, immediate transactions) holds an append-only, hash-chained
-list of entries per dataset; every fact is derived from the entries alone:
+A file (SQLite) or a server (PostgreSQL, for a team) holds an append-only, hash-chained list of entries
+per dataset, see `stores`; every fact is derived from the entries alone:
 
 * `open`     a dataset with its total budget, relation, rule of composition and privacy unit
 * `reserve`  a release: its (ε, δ) and its whole plan, checked against what is left
 * `charge`   one draw of the plan, committed before the draw
 * `settle`   the release is over; later charges are refused
 * `publish`  the digest of the bundle that came of it
+* `move`, `arrive`  the dataset goes on in another ledger, and came from one
 
 Guarantees. (1) Charges of one dataset never pass its total budget, with any number of processes and
-crashes at any moment: a reservation is made inside one immediate transaction, and a charge only
-inside a live reservation. (2) When `charge` returns, the entry is on disk.
+crashes at any moment: a reservation is made inside one block of writing, and a charge only inside a
+live reservation. (2) When `charge` returns, the entry is on disk.
 
 Composition over releases, declared when the dataset is opened:
 * `basic`: Σε ≤ ε and Σδ ≤ δ. A release counts in full from its reservation on; settled without a
@@ -25,14 +26,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sqlite3
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -43,39 +40,21 @@ from understudy.errors import (
     LedgerError,
     PrivacyError,
     RelationError,
-    WorkError,
 )
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, decimal
-from understudy.privacy.chain import GENESIS, Entry, canonical, check_chain
+from understudy.privacy.chain import GENESIS, Entry, check_chain
 from understudy.privacy.cost import Event, Plan, Zcdp, event_from_json
 from understudy.privacy.relation import Relation
+from understudy.privacy.stores import Lost, Place, Server, open_store, place
 from understudy.units import Unit, group
 
 __all__ = ["Account", "Composition", "Dataset", "Ledger", "Reservation"]
 
 Composition = Literal["basic", "zcdp"]
 
-_FORMAT = 1
 _OUTCOMES = ("finished", "aborted")
-_TABLES = """
-CREATE TABLE IF NOT EXISTS entries (
-    dataset TEXT NOT NULL,
-    seq     INTEGER NOT NULL,
-    kind    TEXT NOT NULL,
-    body    TEXT NOT NULL,
-    digest  TEXT NOT NULL,
-    prev    TEXT NOT NULL,
-    hash    TEXT NOT NULL,
-    reservation TEXT GENERATED ALWAYS AS (json_extract(body, '$.reservation')) VIRTUAL,
-    PRIMARY KEY (dataset, seq)
-);
-CREATE INDEX IF NOT EXISTS by_reservation ON entries (dataset, reservation, kind);
-CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON entries
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON entries
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-"""
+_MOVED, _ARRIVED = "move", "arrive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,54 +104,21 @@ class Account:
 
 
 class Ledger:
-    """A ledger file. Open one per process; never carry one across a fork."""
+    """A ledger: a file, or `postgresql://user@host/database` for a team.
 
-    def __init__(self, path: str | os.PathLike[str], *, timeout: float = 60.0) -> None:
-        self.path = Path(path)
-        if not self.path.parent.is_dir():
-            raise InputError(f"ledger {self.path}: the folder {self.path.parent} does not exist")
-        try:
-            self._db = sqlite3.connect(self.path, isolation_level=None, timeout=timeout)
-            self._write_ahead(timeout)
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._prepare()
-        except sqlite3.DatabaseError as error:
-            raise InputError(
-                f"ledger {self.path} is not a ledger that can be opened ({error}); "
-                f"give another file or restore it from a backup"
-            ) from None
+    Open one per process and thread; never carry one across a fork. `timeout` is how many seconds to
+    wait for other writers, and for a server that restarts.
+    """
 
-    def _write_ahead(self, timeout: float) -> None:
-        """Switch to WAL. SQLite does not wait for other processes here, so several that create one
-        ledger at once must take turns by themselves."""
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01 + 0.04 * secrets.randbelow(100) / 100)
-
-    def _prepare(self) -> None:
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            with self._writing():
-                if self._db.execute("PRAGMA user_version").fetchone()[0] == 0:
-                    for statement in _statements(_TABLES):
-                        self._db.execute(statement)
-                    self._db.execute(f"PRAGMA user_version = {_FORMAT}")
-        elif version != _FORMAT:
-            self._db.close()
-            raise InputError(
-                f"ledger {self.path} has format {version}, this understudy reads {_FORMAT}; "
-                f"use the understudy that wrote it"
-            )
+    def __init__(
+        self, path: str | os.PathLike[str] | Server, *, timeout: float = 60.0
+    ) -> None:  # fmt: skip
+        self.path: Place = place(path)
+        self._store = open_store(self.path, timeout)
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Let go of the file or the server."""
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -180,52 +126,42 @@ class Ledger:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """One immediate transaction: all of it is durable when the block ends, or nothing is."""
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            raise LedgerError(
-                f"ledger {self.path} cannot be written ({error}); is it on a read-only or full "
-                f"disk, or held by another program? Nothing was drawn"
-            ) from None
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError):
-                raise WorkError(
-                    f"ledger {self.path} could not be written ({error}); nothing was drawn. "
-                    f"Free some space and try again"
-                ) from None
-            raise
+    def _write(self, name: str, attempt: Callable[[], Entry | None]) -> Entry | None:
+        """Run `attempt` in one block: what it appends is durable when this returns, or nothing is.
+
+        `attempt` appends at most one entry, to `name`. If the connection breaks, it is run again
+        unless just that entry is found to be there.
+        """
+        entry: Entry | None = None
+        while True:
+            try:
+                with self._store.writing():
+                    # Under the lock, so that a server which still commits the last try is waited for.
+                    if entry is None or not self._store.holds(name, entry):
+                        entry = None
+                        entry = attempt()
+                return entry
+            except Lost:
+                self._store.recover()
 
     # -- entries ---------------------------------------------------------------------------------
 
     def _append(self, dataset: str, kind: str, body: Mapping[str, Any]) -> Entry:
-        last = self._db.execute(
-            "SELECT seq, hash FROM entries WHERE dataset = ? ORDER BY seq DESC LIMIT 1", (dataset,)
-        ).fetchone()
-        seq, prev = (last[0] + 1, last[1]) if last else (0, GENESIS)
+        last = self._store.last(dataset)
+        if last is not None and last[1] == _MOVED and kind != _ARRIVED:
+            (moved,) = self._bodies(dataset, _MOVED)[-1:]
+            raise LedgerError(
+                f"dataset {dataset!r} was moved from {self.path} to {moved['to']}; use that ledger"
+            )
+        seq, prev = (last[0] + 1, last[2]) if last else (0, GENESIS)
         timed = {**body, "time": datetime.now(UTC).isoformat(timespec="seconds")}
         entry = Entry.make(seq, kind, timed, prev)
-        self._db.execute(
-            "INSERT INTO entries (dataset, seq, kind, body, digest, prev, hash) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (dataset, seq, kind, canonical(timed).decode(), entry.digest, prev, entry.hash),
-        )
+        self._store.append(dataset, entry)
         return entry
 
     def entries(self, dataset: str, *, since: int = 0) -> list[Entry]:
         """Every entry of a dataset from `since` on, in order."""
-        rows = self._db.execute(
-            "SELECT seq, kind, body, digest, prev, hash FROM entries "
-            "WHERE dataset = ? AND seq >= ? ORDER BY seq",
-            (dataset, since),
-        )
+        rows = self._store.entries(dataset, since)
         return [Entry(s, k, json.loads(b), d, p, h) for s, k, b, d, p, h in rows]
 
     def verify(self, dataset: str) -> None:
@@ -246,12 +182,7 @@ class Ledger:
 
     def datasets(self) -> list[str]:
         """The names of all datasets, sorted."""
-        return [
-            name
-            for (name,) in self._db.execute(
-                "SELECT dataset FROM entries WHERE seq = 0 ORDER BY dataset"
-            )
-        ]
+        return self._store.datasets()
 
     def open_dataset(
         self,
@@ -278,12 +209,13 @@ class Ledger:
         if unit is not None and not unit:
             raise InputError("unit is empty: give the name of a column, or leave it out")
         wanted = Dataset(name, budget, Relation(relation), composition, rows_public, unit)
-        with self._writing():
-            first = self._first(name)
-            if first is None:
-                self._append(name, "open", wanted.to_json())
-                return wanted
-        have = Dataset.from_json(first)
+
+        def attempt() -> Entry | None:
+            missing = self._first(name) is None
+            return self._append(name, "open", wanted.to_json()) if missing else None
+
+        self._write(name, attempt)
+        have = self.dataset(name)
         if have != wanted:
             raise InputError(
                 f"dataset {name!r} is already open with budget {have.budget}, relation "
@@ -294,10 +226,8 @@ class Ledger:
         return have
 
     def _first(self, name: str) -> dict[str, Any] | None:
-        row = self._db.execute(
-            "SELECT body FROM entries WHERE dataset = ? AND seq = 0", (name,)
-        ).fetchone()
-        return json.loads(row[0]) if row else None
+        body = self._store.first(name)
+        return None if body is None else json.loads(body)
 
     def dataset(self, name: str) -> Dataset:
         """The facts of a dataset."""
@@ -322,31 +252,13 @@ class Ledger:
         )
 
     def _bodies(self, name: str, kind: str, reservation: str | None = None) -> list[dict[str, Any]]:
-        sql = "SELECT body FROM entries WHERE dataset = ? AND kind = ?"
-        arguments: tuple[str, ...] = (name, kind)
-        if reservation is not None:
-            sql += " AND reservation = ?"
-            arguments += (reservation,)
-        return [json.loads(body) for (body,) in self._db.execute(sql + " ORDER BY seq", arguments)]
-
-    def _count_charges(self, name: str, reservation: str, purpose: str) -> int:
-        return self._db.execute(
-            "SELECT COUNT(*) FROM entries WHERE dataset = ? AND reservation = ? "
-            "AND kind = 'charge' AND json_extract(body, '$.purpose') = ?",
-            (name, reservation, purpose),
-        ).fetchone()[0]
+        return [json.loads(body) for body in self._store.bodies(name, kind, reservation)]
 
     def _spent(self, dataset: Dataset) -> tuple[Fraction, Fraction]:
         settled = {body["reservation"] for body in self._bodies(dataset.name, "settle")}
         reserves = self._bodies(dataset.name, "reserve")
         if dataset.composition == "basic":
-            charged = {
-                reservation
-                for (reservation,) in self._db.execute(
-                    "SELECT DISTINCT reservation FROM entries WHERE dataset = ? AND kind = 'charge'",
-                    (dataset.name,),
-                )
-            }
+            charged = self._store.charged(dataset.name)
             counted = [
                 Budget.from_json(body["budget"])
                 for body in reserves
@@ -419,9 +331,13 @@ class Ledger:
         }
         if unit is not None:
             body["unit"] = unit.to_json()
-        with self._writing():
+
+        def attempt() -> Entry:
             self._require_room(dataset, budget, plan, unit)
-            entry = self._append(name, "reserve", body)
+            return self._append(name, "reserve", body)
+
+        entry = self._write(name, attempt)
+        assert entry is not None
         return Reservation(self, dataset, identity, budget, plan, entry.seq, private_noise, unit)
 
     def resume(self, name: str, reservation: str, budget: Budget, plan: Plan) -> Reservation:
@@ -484,33 +400,74 @@ class Ledger:
         """Close a release from outside. Always safe: its later charges are refused."""
         if outcome not in _OUTCOMES:
             raise InputError(f"outcome = {outcome!r} must be one of {', '.join(_OUTCOMES)}")
-        row = self._db.execute(
-            "SELECT dataset FROM entries WHERE kind = 'reserve' AND reservation = ?", (reservation,)
-        ).fetchone()
-        if row is None:
-            raise InputError(f"release {reservation!r} is not in ledger {self.path}")
-        with self._writing():
-            if not self._bodies(row[0], "settle", reservation):
-                self._append(row[0], "settle", {"reservation": reservation, "outcome": outcome})
+        name = self._dataset_of(reservation)
+
+        def attempt() -> Entry | None:
+            if self._bodies(name, "settle", reservation):
+                return None
+            return self._append(name, "settle", {"reservation": reservation, "outcome": outcome})
+
+        self._write(name, attempt)
 
     def publish(self, reservation: str, digest: str) -> None:
         """Note the digest of the bundle that came of a release."""
-        row = self._db.execute(
-            "SELECT dataset FROM entries WHERE kind = 'reserve' AND reservation = ?", (reservation,)
-        ).fetchone()
-        if row is None:
+        name, body = self._dataset_of(reservation), {"reservation": reservation, "bundle": digest}
+        self._write(name, lambda: self._append(name, "publish", body))
+
+    def _dataset_of(self, reservation: str) -> str:
+        name = self._store.dataset_of(reservation)
+        if name is None:
             raise InputError(f"release {reservation!r} is not in ledger {self.path}")
-        with self._writing():
-            self._append(row[0], "publish", {"reservation": reservation, "bundle": digest})
+        return name
 
+    # -- moving house ----------------------------------------------------------------------------
 
-def _statements(script: str) -> Iterator[str]:
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if statement.strip() and sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
+    def move_to(self, other: Ledger) -> list[str]:
+        """Move every dataset to another ledger; the names that went. Nothing can be spent twice.
+
+        Each chain is checked, closed here by a `move` entry that is durable before anything is copied,
+        copied as it is, and continued there by an `arrive` entry, all datasets at once. A move that
+        was interrupted is finished by the same call. What is open stays open, there.
+
+        Raises:
+            InputError: The other ledger has a dataset of one of these names with another history.
+        """
+        if other.path == self.path:
+            raise InputError(f"ledger {self.path} cannot be moved to itself")
+        names = [name for name in self.datasets() if not self._gone(name, other)]
+        for name in names:
+            self.verify(name)
+            known, here = other.entries(name), self.entries(name)
+            if known != here[: len(known)]:
+                raise InputError(
+                    f"ledger {other.path} has a dataset {name!r} of its own; it cannot take another "
+                    f"of that name. Nothing was moved"
+                )
+        for name in names:
+            last = self._store.last(name)
+            if last is None or last[1] != _MOVED:
+                self._write(name, lambda n=name: self._append(n, _MOVED, {"to": str(other.path)}))
+        for name in names:
+            other._take(name, self.entries(name), str(self.path))
+        return names
+
+    def _gone(self, name: str, other: Ledger) -> bool:
+        """Whether a dataset was moved to the other ledger before, and arrived."""
+        here, there = self.entries(name), other.entries(name)
+        moved = bool(here) and here[-1].kind == _MOVED
+        return moved and len(there) > len(here) and there[: len(here)] == here
+
+    def _take(self, name: str, entries: list[Entry], source: str) -> None:
+        """All entries of a chain and the one that says where it came from, in one block."""
+
+        def attempt() -> Entry:
+            known = len(self.entries(name))
+            for entry in entries[known:]:
+                self._store.append(name, entry)
+            return self._append(name, _ARRIVED, {"from": source})
+
+        self._write(name, attempt)
+        self.verify(name)
 
 
 def _require_unit(dataset: Dataset, unit: Unit | None) -> None:
@@ -570,7 +527,8 @@ class Reservation:
             )
         drawn = event or slot.event
         ledger, name = self._ledger, self.dataset.name
-        with ledger._writing():
+
+        def attempt() -> Entry:
             if ledger._bodies(name, "settle", self.id):
                 raise LedgerError(f"release {self.id} is settled; it can draw nothing more")
             if allowance is not None:
@@ -584,15 +542,14 @@ class Reservation:
                 )
                 if used + accounting.rho(drawn) > Fraction(allowance.rho) * slot.times:
                     raise BudgetExhausted(f"charge {purpose!r}: its allowance is used up")
-            elif ledger._count_charges(name, self.id, purpose) >= slot.times:
+            elif ledger._store.drawn(name, self.id, purpose) >= slot.times:
                 raise BudgetExhausted(
                     f"charge {purpose!r}: all {slot.times} planned draws have been made"
                 )
-            ledger._append(
-                name,
-                "charge",
-                {"reservation": self.id, "purpose": purpose, "event": drawn.to_json()},
-            )
+            body = {"reservation": self.id, "purpose": purpose, "event": drawn.to_json()}
+            return ledger._append(name, "charge", body)
+
+        ledger._write(name, attempt)
         return drawn
 
     def entries(self) -> list[Entry]:

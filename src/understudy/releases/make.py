@@ -37,6 +37,7 @@ from understudy.privacy.journal import Journal
 from understudy.privacy.ledger import Ledger, Reservation
 from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
+from understudy.privacy.stores import Place
 from understudy.queries import Workload, WorkloadLike, resolve
 from understudy.releases import certificate as certificates
 from understudy.releases import targets
@@ -261,7 +262,7 @@ def release(
     neighbours: str | Relation = Relation.ADD_REMOVE,
     rows_public: int | None = None,
     rows: int | None = None,
-    ledger: Ledger | str | Path | None = None,
+    ledger: Ledger | str | Place | None = None,
     dataset: str | None = None,
     beta: float = 0.05,
     certificate_share: Exact = "0.02",
@@ -291,8 +292,8 @@ def release(
                  settings
     rows_public  the number of rows, if it may be known; otherwise it is measured and charged
     rows         how many synthetic rows to make; by default as many as there seem to be
-    ledger       a ledger file and `dataset`, a name in it, to count against a total budget; without,
-                 the release keeps an account of its own
+    ledger       a ledger (a file, or `postgresql://user@host/database`) and `dataset`, a name in it,
+                 to count against a total budget; without, the release keeps an account of its own
     variations   also certify the total variation of every marginal, for answers with error bars
     key          makes the public randomness (sampling) repeatable; privacy noise takes no seed
     public       rows that anybody may know, in the same schema, for methods that start from such

@@ -30,6 +30,7 @@ from understudy.privacy.cost import Gaussian, Laplace, Plan, Zcdp, event_from_js
 from understudy.privacy.curator import variation_step
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.relation import Relation
+from understudy.privacy.stores import Place, place
 from understudy.releases.bundle import FILES, MANIFEST, digest, load, manifest_bytes, read_manifest
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
 from understudy.releases.release import promise_words
@@ -74,7 +75,7 @@ def verify(
     path: str | Path,
     *,
     expected_digest: str | None = None,
-    ledger: str | Path | None = None,
+    ledger: str | Place | None = None,
     dataset: str | None = None,
 ) -> Verification:
     """Recompute everything that a release states; see `passed`.
@@ -110,7 +111,7 @@ def verify(
     if files:
         check("rows", lambda: _rows(folder, manifest))
     if ledger is not None:
-        check("custodian's ledger", lambda: _custodian(manifest, Path(ledger), dataset))
+        check("custodian's ledger", lambda: _custodian(manifest, place(ledger), dataset))
     return Verification(tuple(checks), manifest.get("digest"))
 
 
@@ -311,8 +312,8 @@ def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
     return f"{release.rows.num_rows:,} rows × {release.rows.num_columns} columns, all legal"
 
 
-def _custodian(manifest: Mapping[str, Any], path: Path, dataset: str | None) -> str:
-    if not path.is_file():
+def _custodian(manifest: Mapping[str, Any], path: Place, dataset: str | None) -> str:
+    if isinstance(path, Path) and not path.is_file():
         raise InputError(f"ledger {path} does not exist")
     with Ledger(path) as ledger:
         names = [dataset] if dataset is not None else ledger.datasets()
