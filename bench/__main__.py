@@ -7,6 +7,7 @@ from importlib import import_module
 
 BENCHMARKS = {
     "counting": "64 three-way marginals, against the bare NumPy loop and across sources",
+    "outofcore": "64 three-way marginals of Parquet larger than memory, and a release",
     "oracle": "best responses: time per perturbation, and the gap to a proven optimum",
     "rules": "the public rules of `fem` on generated tables, each constant moved by itself",
     "wide": "the default on 100 columns × 100 000 rows and on 10 × 10: CPU seconds, memory, error",
