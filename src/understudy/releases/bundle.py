@@ -244,7 +244,8 @@ def load(path: Path) -> Release:
             },
         )
     except FileNotFoundError as error:
-        raise BundleError(f"{path} lacks {Path(error.filename).name}; it is damaged") from None
+        lacking = Path(error.filename or "synthetic.parquet").name  # Arrow names no file
+        raise BundleError(f"{path} lacks {lacking}; it is damaged") from None
     except (
         KeyError, TypeError, ValueError, AttributeError, StopIteration, AssertionError,
         pa.ArrowException, zipfile.BadZipFile, OSError,

@@ -35,8 +35,10 @@ _HEADLINES: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
-def create_app(settings: Settings, starter: Launch | None = None) -> FastAPI:
-    """The page over a workspace. `starter` starts a job's process; tests hand in their own.
+def create_app(
+    settings: Settings, starter: Launch | None = None, workers: Workers | None = None
+) -> FastAPI:
+    """The page over a workspace; `starter` starts a job's process, `workers` draft and plan.
 
     Raises:
         InputError: The folder cannot be the page's.
@@ -44,7 +46,8 @@ def create_app(settings: Settings, starter: Launch | None = None) -> FastAPI:
     workspace = Workspace(settings.folder)
     workspace.sweep()
     people = People(workspace.folder, settings.token)
-    site = Site(settings, workspace, people, Jobs(workspace, settings.jobs, starter), Workers())
+    jobs = Jobs(workspace, settings.jobs, starter)
+    site = Site(settings, workspace, people, jobs, workers or Workers())
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:

@@ -51,7 +51,7 @@ class Fact:
     @property
     def shown(self) -> bool:
         """Whether it says something, or somebody has to; the rest is folded away."""
-        return bool(self.value) or self.marked or self.missing
+        return self.marked or self.missing or (bool(self.value) and self.key != "dtype")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,8 @@ def _known(column: Column) -> dict[str, Any]:
     known = {field.name: getattr(column, field.name) for field in dataclasses.fields(column)}
     if isinstance(column, Incomplete):
         known |= column.facts
+        if column.dtype == "string" and column.wanted != "category":
+            known["dtype"] = None  # what it has while nobody knows better
     if known.get("edges") is not None:  # the outermost edges are the bounds
         known["lower"] = known["upper"] = None
     return known
@@ -155,13 +157,14 @@ def _text(value: Any, widget: str) -> str:
     if isinstance(value, tuple):
         if widget == "lines":
             return "\n".join(_item(item) for item in value)
-        return ", ".join(_item(item) for item in value)
+        return ", ".join(_item(item, commas=True) for item in value)
     return _item(value)
 
 
-def _item(value: Any) -> str:
+def _item(value: Any, *, commas: bool = False) -> str:
     if isinstance(value, str):
         plain = value == value.strip() and value.isprintable() and value and value[0] != '"'
+        plain = plain and not (commas and "," in value)
         return value if plain else json.dumps(value, ensure_ascii=False)
     if isinstance(value, datetime):
         return value.isoformat(" ")
@@ -200,7 +203,8 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
             facts["bins"] = 32
     elif isinstance(old, Incomplete):
         facts["missing"] = [key for key in old.missing if key not in facts]
-    keys = {"type", *(key for key, *_ in (*_FIELDS[kind], *_COMMON))}
+    kept = (*_COMMON, *(_FIELDS[kind] if kind == before.kind else ()))
+    keys = {"type", *(key for key, *_ in kept)}
     facts["read_from_rows"] = [
         mark
         for mark in old.read_from_rows

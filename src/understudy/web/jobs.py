@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -240,17 +241,13 @@ class Jobs:
         noted = read_json(job.folder / "reservation.json")
         if isinstance(noted, str):
             return noted
-        intent = read_json(job.folder / "reserving.json")
-        if not isinstance(intent, int):
+        request = read_json(job.folder / "request.json")
+        if request is None:
             return None
-        others = {
-            read_json(folder / "reservation.json")
-            for folder in (self._workspace.folder / "jobs").iterdir()
-        }
         with self._workspace.ledger() as ledger:
-            for entry in ledger.entries(job.facts["table"], since=intent):
+            for entry in ledger.entries(job.facts["table"]):
                 body = entry.body or {}
-                if entry.kind == "reserve" and body["reservation"] not in others:
+                if entry.kind == "reserve" and body["facts"].get("request") == request:
                     return body["reservation"]
         return None
 
@@ -320,13 +317,19 @@ def command(folder: Path, lock: int) -> Sequence[str]:
 
 
 def watched(path: Path, folder: Path) -> Ledger:
-    """A ledger that notes in a job's folder what is reserved through it, before and after."""
+    """A ledger that notes in a job's folder what is reserved through it.
+
+    A request with a number of its own is on disk before the reservation that bears it, so that the
+    two are known to belong together wherever the process is killed.
+    """
     from understudy.privacy.ledger import Reservation
 
     class Watched(Ledger):
         def reserve(self, name: str, *args: Any, **kwargs: Any) -> Reservation:
-            write_json(folder / "reserving.json", len(self.entries(name)))
-            made = super().reserve(name, *args, **kwargs)
+            request = secrets.token_hex(8)
+            write_json(folder / "request.json", request)
+            facts = {**(kwargs.pop("facts", None) or {}), "request": request}
+            made = super().reserve(name, *args, facts=facts, **kwargs)
             write_json(folder / "reservation.json", made.id)
             return made
 

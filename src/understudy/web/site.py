@@ -56,7 +56,9 @@ class Account:
     @property
     def neighbours(self) -> str:
         """What two neighbouring tables differ in, in words."""
-        return self.dataset.relation.describe(rows_public=self.dataset.rows_public)
+        words = self.dataset.relation.describe(rows_public=self.dataset.rows_public)
+        unit = self.dataset.unit
+        return words if unit is None else words.replace("one row", f"all rows of one {unit}", 1)
 
 
 def account_of(ledger: Ledger, name: str, opened: list[str] | None = None) -> Account | None:

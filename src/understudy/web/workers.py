@@ -26,7 +26,7 @@ from understudy.errors import InputError, SourceError, UnderstudyError
 __all__ = ["Workers", "draft_file", "plan_release"]
 
 _KEPT = 512
-_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_ROW = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 
 
 class Workers:
@@ -139,8 +139,8 @@ def _harmless(message: str, path: str, shown: str) -> str:
     if reader:
         row = _ROW.search(told)
         why = (
-            f"row {row[1]} has {row[3]} cells, the header has {row[2]}; is a cell with a comma "
-            "without its quotes?"
+            f"{'a row' if row[1] is None else f'row {row[1]}'} has {row[3]} cells, the header has "
+            f"{row[2]}; is a cell with a comma without its quotes?"
             if row is not None
             else "it is damaged, or of another format than its name says"
         )

@@ -43,7 +43,7 @@ class Wish:
     method: str = "auto"
     rows: str = ""
     size: str = ""
-    variations: str = ""
+    variations: str = "yes"
     name: str = ""
 
     def choices(self, account: Account | None) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _asked(
     method: str = "auto",
     rows: str = "",
     size: str = "",
-    variations: str = "",
+    variations: str = "yes",
     name: str = "",
 ) -> Wish:
     return Wish(epsilon, target, of, delta, workload, method, rows, size, variations, name)
@@ -188,7 +188,7 @@ async def forecast(request: Request, identity: str, wish: Asked) -> Response:
 async def start_release(
     request: Request,
     identity: str,
-    epsilon: Annotated[str, Form()] = "1",
+    epsilon: Annotated[str, Form()] = "",
     delta: Annotated[str, Form()] = "1e-9",
     workload: Annotated[str, Form()] = "marginals:2",
     method: Annotated[str, Form()] = "auto",

@@ -25,6 +25,7 @@ from understudy.releases import Answer, Release
 from understudy.releases.bundle import FILES, MANIFEST, read_manifest
 from understudy.releases.outline import example
 from understudy.releases.verify import verify
+from understudy.report.words import promise
 from understudy.web.guard import TooLarge, session_of, status_of, wants_page
 from understudy.web.pages.audits import audits_of
 from understudy.web.pages.tables import whole
@@ -67,7 +68,7 @@ def show_release(request: Request, identity: str, q: str = "") -> Response:
         request, "release.html", 422 if problem else 200, here="releases", release=release,
         spine=spine, title=title_of(site, identity), columns=columns, q=q,
         answer=None if found is None else _drawn(release, found), problem=problem,
-        example=example(release.schema), audits=audits_of(site, identity),
+        promise=promise(release), example=example(release.schema), audits=audits_of(site, identity),
     )  # fmt: skip
 
 
@@ -81,7 +82,8 @@ def _asked(site: Site, release: Release, q: str) -> tuple[Answer | None, str]:
     try:
         return release.answer(question), ""
     except UnderstudyError as error:
-        return None, without_paths(str(error), site.workspace.folder)
+        first = str(error).partition("\n")[0]  # what follows points at a place, in fixed width
+        return None, without_paths(first, site.workspace.folder)
     except RecursionError:
         return None, "the question has too many brackets inside each other"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from understudy.privacy.relation import Relation
 from understudy.schema import Schema, confirm
 from understudy.source.base import check_header
 from understudy.source.files import find
+from understudy.units import Unit
 from understudy.web import editor
 from understudy.web.guard import session_of, status_of
 from understudy.web.site import Site, account_of, site_of
@@ -132,10 +134,11 @@ async def show_table(request: Request, identity: str) -> Response:
 def _table(request: Request, identity: str, problem: str = "", status: int = 200) -> Response:
     site = site_of(request)
     table = site.workspace.table(identity)
-    waiting, ready, why = 0, False, ""
+    waiting, ready, why, unit = 0, False, "", "row"
     if table.schema.is_file():
         schema = Schema.load(table.schema)
         waiting = sum(len(column.read_from_rows) for column in schema.columns)
+        unit = schema.unit.column if schema.unit is not None else "row"
         try:
             schema.require_confirmed()
             ready = True
@@ -146,7 +149,7 @@ def _table(request: Request, identity: str, problem: str = "", status: int = 200
     jobs = [job for job in site.jobs.all() if job.facts.get("table") == table.id]
     return site.page(
         request, "table.html", status, here="tables", table=table, waiting=waiting, ready=ready,
-        why=why, account=account, jobs=jobs, problem=problem,
+        why=why, account=account, jobs=jobs, problem=problem, unit=unit,
     )  # fmt: skip
 
 
@@ -175,11 +178,19 @@ async def open_budget(
         if composition not in ("basic", "zcdp"):
             raise InputError(f"composition = {composition[:40]!r} must be basic or zcdp")
         with site.workspace.ledger() as ledger:
-            ledger.open_dataset(table.id, budget, Relation(neighbours), composition, rows)
+            ledger.open_dataset(
+                table.id, budget, Relation(neighbours), composition, rows, _unit_of(table)
+            )
     except InputError as error:
         text = without_paths(str(error), site.workspace.folder)
         return _table(request, identity, text, status_of(error))
     return RedirectResponse(f"/tables/{table.id}", 303)
+
+
+def _unit_of(table: Table) -> str | None:
+    """The column that tells people apart, as the schema declares it; None for rows."""
+    unit = load_schema(table).unit
+    return None if unit is None else unit.column
 
 
 @router.post("/tables/{identity}/remove")
@@ -211,9 +222,10 @@ def _schema(
 ) -> Response:
     site = site_of(request)
     table = site.workspace.table(identity)
-    cards = editor.cards(load_schema(table))
+    schema = load_schema(table)
+    cards = editor.cards(schema)
     return site.page(
-        request, "schema.html", status, here="tables", table=table, cards=cards,
+        request, "schema.html", status, here="tables", table=table, cards=cards, unit=schema.unit,
         kinds=editor.KINDS, waiting=sum(card.waiting for card in cards), problem=problem, at=at,
         blocked=[card for card in cards if card.problem],
     )  # fmt: skip
@@ -252,6 +264,32 @@ async def confirm_all(request: Request, identity: str) -> Response:
     table = site.workspace.table(identity)
     confirm(load_schema(table)).save(table.schema)
     return RedirectResponse(f"/tables/{table.id}/schema#done", 303)
+
+
+@router.post("/tables/{identity}/schema/unit")
+async def choose_unit(
+    request: Request,
+    identity: str,
+    column: Annotated[str, Form()] = "",
+    max_rows: Annotated[str, Form()] = "",
+) -> Response:
+    """Say who is protected: one row, or everybody with at most so many rows each."""
+    site = site_of(request)
+    table = site.workspace.table(identity)
+    schema = load_schema(table)
+    try:
+        unit = None
+        if column:
+            most = whole(max_rows, "rows of one person")
+            if most is None:
+                raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
+            unit = Unit(column, most)
+        changed = dataclasses.replace(schema, unit=unit)
+    except InputError as error:
+        text = without_paths(str(error), site.workspace.folder)
+        return _schema(request, identity, text, None, status_of(error))
+    changed.save(table.schema)
+    return RedirectResponse(f"/tables/{table.id}/schema", 303)
 
 
 @router.get("/tables/{identity}/schema/text")

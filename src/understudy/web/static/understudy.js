@@ -64,7 +64,7 @@ if (plan) {
   });
   text.addEventListener("change", () => { nearest(); target.value = ""; soon(false); });
   for (const name of ["workload", "method", "rows", "delta", "variations"]) {
-    plan.elements[name].addEventListener("change", () => soon(target.value.trim() !== ""));
+    find("#" + name).addEventListener("change", () => soon(target.value.trim() !== ""));
   }
   find("#find").addEventListener("click", (event) => {
     event.preventDefault();

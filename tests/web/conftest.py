@@ -1,0 +1,230 @@
+"""A page over a small table, in this process and as a server of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import warnings
+import zipfile
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+import understudy as us
+from understudy.releases.bundle import FILES, MANIFEST
+from understudy.schema import Category, Integer, Schema
+from understudy.web import job
+from understudy.web.app import create_app
+from understudy.web.people import Role
+from understudy.web.settings import Settings
+from understudy.web.workers import Workers
+
+with warnings.catch_warnings():  # it would rather have a client that is not packaged everywhere
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
+
+TOKEN = "the-token-of-this-test"
+SCHEMA = Schema(
+    (
+        Category("city", ("Aa", "Bb", "Cc")),
+        Integer("age", 0, 9),
+        Category("smoker", ("no", "yes")),
+    )
+)
+
+
+def small_table(rows=400, key=0):
+    rng = np.random.default_rng(key)
+    return pa.table(
+        {
+            "city": pa.array(np.array(["Aa", "Bb", "Cc"])[rng.integers(0, 3, rows)]),
+            "age": pa.array(rng.integers(0, 10, rows)),
+            "smoker": pa.array(np.array(["no", "yes"])[rng.integers(0, 2, rows)]),
+        }
+    )
+
+
+def csv_bytes(table):
+    out = BytesIO()
+    csv.write_csv(table, out)
+    return out.getvalue()
+
+
+def settings(folder, **more):
+    hosts = ("127.0.0.1", "localhost", "::1", "testserver")
+    return Settings(folder, **{"token": TOKEN, "hosts": hosts, "jobs": 2, **more})
+
+
+class Here(Workers):
+    """Drafts and plans in this process: no other has to start."""
+
+    async def _run(self, work, *arguments):
+        return await asyncio.to_thread(work, *arguments)
+
+
+def app_here(folder, starter=None, **more):
+    return create_app(settings(folder, **more), starter or run_here, Here())
+
+
+def run_here(folder: Path, lock: int) -> int:
+    """A job in this process, to its end: no process has to start."""
+    job.run(folder)
+    return os.getpid()
+
+
+@dataclass
+class Page:
+    """Somebody with a browser, more or less."""
+
+    client: TestClient
+    folder: Path
+
+    @property
+    def site(self):
+        return self.client.app.state.site
+
+    def csrf(self, path="/login"):
+        text = self.client.get(path).text
+        return re.search(r'name="csrf" value="([^"]+)"', text)[1]
+
+    def enter(self):
+        assert self.client.get("/enter", params={"token": TOKEN}).status_code == 200
+        return self
+
+    def log_in(self, name, password):
+        form = {"name": name, "password": password, "csrf": self.csrf()}
+        return self.client.post("/login", data=form)
+
+    def post(self, path, *, at="/releases", **form):
+        return self.client.post(path, data={"csrf": self.csrf(at), **form})
+
+    def upload(self, filename, data, *, to="/tables", **fields):
+        token = self.csrf("/releases")
+        return self.client.post(
+            to, data={"csrf": token, **fields}, files={"file": (filename, data, "text/csv")}
+        )
+
+    def told(self, response):
+        found = re.search(r"data-error>([^<]*)<", response.text)
+        return found[1] if found else response.text
+
+
+@pytest.fixture
+def page(tmp_path):
+    app = app_here(tmp_path / "desk")
+    with TestClient(app) as client:
+        yield Page(client, tmp_path / "desk")
+
+
+@pytest.fixture
+def custodian(page):
+    return page.enter()
+
+
+@pytest.fixture
+def analyst(tmp_path):
+    app = app_here(tmp_path / "desk")
+    app.state.site.people.add("ben", "a long enough word", Role.ANALYST)
+    with TestClient(app) as client:
+        page = Page(client, tmp_path / "desk")
+        assert page.log_in("ben", "a long enough word").status_code == 200
+        yield page
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory):
+    """A release of the small table, made once."""
+    out = tmp_path_factory.mktemp("bundle") / "small.release"
+    made = us.release(small_table(), SCHEMA, epsilon=1, method="gaussian", workload="marginals:2")
+    made.save(out)
+    return out
+
+
+def put_bundle(page, bundle, name="small"):
+    target = page.folder / "releases" / name
+    target.mkdir(exist_ok=True)
+    for part in (MANIFEST, *FILES):
+        (target / part).write_bytes((bundle / part).read_bytes())
+    return target
+
+
+def put_table(page, *, epsilon="3", rows=400, name="people"):
+    """A table whose schema is confirmed and whose budget is open."""
+    from understudy.privacy import Budget
+
+    site = page.site
+    with site.workspace.incoming() as folder:
+        file = folder / "rows.csv"
+        file.write_bytes(csv_bytes(small_table(rows)))
+        table = site.workspace.add_table(name, file, SCHEMA.dumps(), 3)
+    if epsilon is not None:
+        with site.workspace.ledger() as ledger:
+            ledger.open_dataset(table.id, Budget.of(epsilon, "1e-8"))
+    return table
+
+
+def zipped(folder, **changed):
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for part in (MANIFEST, *FILES):
+            data = changed.get(part.partition(".")[0], (folder / part).read_bytes())
+            if data is not None:
+                archive.writestr(f"x.release/{part}", data)
+    return out.getvalue()
+
+
+class Server:
+    """`understudy serve` as people start it."""
+
+    def __init__(self, folder, *options):
+        self.folder = folder
+        self.options = options
+
+    def start(self, port=0):
+        command = [
+            sys.executable,
+            "-m",
+            "understudy",
+            "serve",
+            str(self.folder),
+            "--port",
+            str(port),
+        ]
+        self.process = subprocess.Popen(
+            [*command, *self.options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        line = self.process.stdout.readline()
+        found = re.search(r"(https?://\S+?:(\d+))(\S*)", line)
+        assert found, line + self.process.stderr.read()
+        self.base, self.port, self.url = found[1], int(found[2]), found[1] + found[3]
+        return self
+
+    def stop(self, number=signal.SIGINT):
+        """The exit code, and everything that was printed."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=20)
+        return self.process.returncode, out + err
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+@pytest.fixture
+def server(tmp_path):
+    made = Server(tmp_path / "desk")
+    made.start()
+    yield made
+    made.close()

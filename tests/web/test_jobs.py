@@ -1,0 +1,280 @@
+"""Jobs in processes of their own: finish, cancel, die, go on, wait, and what each has cost."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+import understudy as us
+from tests.web.conftest import SCHEMA, Page, TestClient, app_here, put_table, small_table
+from understudy.privacy.ledger import Ledger, Reservation
+from understudy.web import job as runner
+from understudy.web import jobs
+from understudy.web.jobs import launch
+
+FAST = {"method": "gaussian", "epsilon": "1", "variations": ""}
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left():
+    """Processes that a test started have ended when it ends."""
+    yield
+    while jobs._CHILDREN:
+        jobs._CHILDREN.pop().wait(30)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A page that starts real processes."""
+    app = app_here(tmp_path / "desk", launch)
+    with TestClient(app) as client:
+        yield Page(client, tmp_path / "desk").enter()
+
+
+def start(page, table, **wish):
+    response = page.post(f"/tables/{table.id}/releases", **{**FAST, **wish})
+    assert response.status_code == 200, page.told(response)
+    return str(response.url).rpartition("/")[2]
+
+
+def until(page, identity, *states, seconds=60):
+    deadline = time.monotonic() + seconds
+    while (state := page.site.jobs.look(identity).state) not in states:
+        assert time.monotonic() < deadline, (state, states)
+        time.sleep(0.05)
+    return state
+
+
+def left(page, table):
+    with page.site.workspace.ledger() as ledger:
+        return float(ledger.spent(table.id).remaining_epsilon)
+
+
+def test_a_release_is_made_published_and_charged(desk):
+    table = put_table(desk)
+    identity = start(desk, table, name="First one")
+    assert identity == "first-one"
+    until(desk, identity, "finished")
+    assert us.verify(desk.folder / "releases" / identity).passed
+    assert left(desk, table) == 2
+    with desk.site.workspace.ledger() as ledger:
+        assert ledger.entries(table.id)[-1].kind == "publish"
+        ledger.verify(table.id)
+    assert "The release is done" in desk.client.get(f"/jobs/{identity}").text
+    assert not (desk.folder / "jobs" / identity / "journal" / "journal.jsonl").exists()
+
+
+SLOW = """
+import sys, time
+sys.path[:0] = {path!r}
+from understudy.web import job
+from understudy.releases import make
+kept = make._draw
+def slowly(*args, **kwargs):
+    if {when!r} == "before":
+        time.sleep(60)
+    return kept(*args, **kwargs)
+make._draw = slowly
+from understudy.privacy import curator
+measure = curator.Curator.measure
+def measured(self, *args, **kwargs):
+    found = measure(self, *args, **kwargs)
+    open({mark!r}, "w").close()
+    if {when!r} == "after":
+        time.sleep(60)
+    return found
+curator.Curator.measure = measured
+sys.exit(job.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def slow_desk(tmp_path, monkeypatch):
+    """A page whose jobs stop for a while, before or after their first draw."""
+
+    def made(when):
+        mark = tmp_path / "drawn"
+        code = SLOW.format(path=[p for p in sys.path if p], when=when, mark=str(mark))
+        monkeypatch.setattr(
+            jobs, "command", lambda folder, lock: [sys.executable, "-c", code, folder, str(lock)]
+        )
+        app = app_here(tmp_path / "desk", launch)
+        client = TestClient(app)
+        return Page(client, tmp_path / "desk").enter(), mark
+
+    return made
+
+
+def reserved(page, identity):
+    deadline = time.monotonic() + 60
+    while not (page.folder / "jobs" / identity / "reservation.json").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_cancelling_before_a_draw_costs_nothing(slow_desk):
+    page, _ = slow_desk("before")
+    table = put_table(page)
+    identity = start(page, table)
+    reserved(page, identity)
+    assert left(page, table) == 2  # set aside
+    response = page.post(f"/jobs/{identity}/cancel")
+    assert response.status_code == 200
+    until(page, identity, "cancelled")
+    assert left(page, table) == 3
+    assert "Nothing was charged." in page.client.get(f"/jobs/{identity}").text
+    assert not (page.folder / "releases" / identity).exists()
+
+
+def test_a_killed_job_is_shown_with_what_it_spent_and_goes_on_without_spending_again(
+    slow_desk, monkeypatch
+):
+    page, mark = slow_desk("after")
+    table = put_table(page)
+    identity = start(page, table)
+    deadline = time.monotonic() + 60
+    journal = page.folder / "jobs" / identity / "journal" / "journal.jsonl"
+    while not mark.exists() or not journal.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    pid = int((page.folder / "jobs" / identity / "pid.json").read_text())
+    os.kill(pid, signal.SIGKILL)
+    until(page, identity, "killed")
+    text = page.client.get(f"/jobs/{identity}").text
+    assert "killed from outside" in text
+    assert "ε = 1 is charged: 1 draw was made" in text or "ε = 1 is charged: 2 draws were" in text
+    assert left(page, table) == 2
+    # A new server sees the same, and the job goes on from its journal where nothing was lost.
+    app = app_here(page.folder)
+    with TestClient(app) as client:
+        again = Page(client, page.folder).enter()
+        assert again.site.jobs.look(identity).state == "killed"
+        answers = len(journal.read_text().splitlines()) - 1
+        spent = again.site.jobs.spent(again.site.jobs.look(identity))
+        if answers == spent.drawn:
+            assert "without spending again" in text
+            again.post(f"/jobs/{identity}/resume")
+            assert again.site.jobs.look(identity).state == "finished"
+            assert us.verify(page.folder / "releases" / identity).passed
+        else:  # it died between the charge and the note of its answer, so that draw is lost
+            again.post(f"/jobs/{identity}/close")
+            assert again.site.jobs.spent(again.site.jobs.look(identity)).state == "aborted"
+        assert left(again, table) == 2
+
+
+@pytest.mark.slow
+def test_a_job_outlives_its_server(slow_desk):
+    page, _ = slow_desk("before")
+    table = put_table(page)
+    identity = start(page, table)
+    reserved(page, identity)
+    app = app_here(page.folder)
+    with TestClient(app) as client:
+        again = Page(client, page.folder).enter()
+        assert again.site.jobs.look(identity).active
+        assert "is at work" in again.client.get("/tables").text
+        again.post(f"/jobs/{identity}/cancel")
+        until(again, identity, "cancelled")
+        assert left(again, table) == 3
+
+
+def test_somebody_else_takes_the_last_of_a_budget_in_between(custodian, monkeypatch):
+    """Every check has passed; then the other one reserves first."""
+    page = custodian
+    table = put_table(page, epsilon="1")
+    reserve, seen = Ledger.reserve, []
+
+    def late(self, name, *args, **kwargs) -> Reservation:
+        if not seen:
+            seen.append(name)
+            us.release(
+                small_table(), SCHEMA, epsilon=1, method="gaussian", ledger=self.path, dataset=name
+            )
+        return reserve(self, name, *args, **kwargs)
+
+    monkeypatch.setattr(Ledger, "reserve", late)
+    identity = start(page, table)
+    assert page.site.jobs.look(identity).state == "failed"
+    text = page.client.get(f"/jobs/{identity}").text
+    assert "only ε = 0" in text
+    assert "Nothing was charged." in text
+    assert str(page.folder) not in text
+    assert left(page, table) == 0
+    again = page.post(f"/tables/{table.id}/releases", **FAST)
+    assert again.status_code == 409
+    assert "is left" in page.told(again)
+
+
+@pytest.mark.slow
+def test_two_people_start_the_last_of_a_budget_at_once(desk):
+    table = put_table(desk, epsilon="1")
+    both = [start(desk, table, name=name) for name in ("one", "two")]
+    ends = sorted(until(desk, identity, "finished", "failed") for identity in both)
+    assert ends == ["failed", "finished"]
+    assert left(desk, table) == 0
+    lost = next(i for i in both if desk.site.jobs.look(i).state == "failed")
+    text = desk.client.get(f"/jobs/{lost}").text
+    assert "is left" in text
+    assert "Nothing was charged." in text
+
+
+def test_jobs_beyond_the_places_wait(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    told = []
+
+    class Teller:
+        def waiting(self, waits):
+            told.append(waits)
+            if waits:
+                first.__exit__()
+
+    first, second = (runner._Slot(tmp_path, 1, Teller()) for _ in range(2))
+    first.__enter__()
+    assert told == []
+    second.__enter__()
+    assert told == [True, False]
+    second.__exit__()
+
+
+def test_a_failure_that_nobody_foresaw_keeps_its_message(custodian, monkeypatch):
+    from understudy.privacy import curator
+
+    def broken(self, *args, **kwargs):
+        raise ValueError("Ms Smith earns 41,250")
+
+    monkeypatch.setattr(curator.Curator, "measure", broken)
+    table = put_table(custodian)
+    identity = start(custodian, table)
+    job = custodian.site.jobs.look(identity)
+    assert job.state == "failed"
+    assert "ValueError" in job.progress["message"]
+    for file in job.folder.rglob("*"):
+        if file.is_file():
+            assert b"Smith" not in file.read_bytes()
+    monkeypatch.undo()
+    text = custodian.client.get(f"/jobs/{identity}").text
+    assert "Give up" in text
+    custodian.post(f"/jobs/{identity}/close")
+    assert custodian.site.jobs.spent(job).state == "aborted"
+
+
+def test_a_reservation_is_found_though_the_job_died_before_it_noted_it(custodian, monkeypatch):
+    from understudy.web import jobs as room
+
+    kept = room.write_json
+
+    def dies(path, value):
+        if path.name == "reservation.json":
+            raise KeyboardInterrupt
+        kept(path, value)
+
+    monkeypatch.setattr(room, "write_json", dies)
+    table = put_table(custodian)
+    identity = start(custodian, table)
+    job = custodian.site.jobs.look(identity)
+    assert job.state == "cancelled"
+    assert not (job.folder / "reservation.json").exists()
+    assert left(custodian, table) == 3  # found by its place in the ledger, and settled
