@@ -304,8 +304,8 @@ def test_the_public_names_are_pinned_and_resolve():
 
 
 PUBLIC = [
-    "AIM", "DQRS", "DualQuery", "FEM", "FrankWolfe", "GEM", "GaussianMarginals", "HDMM", "SepFEM",
-    "METHODS", "MST", "MWEM", "Answer", "Budget", "Certificate", "Independent", "Ledger",
+    "AIM", "DPGAN", "DQRS", "DualQuery", "FEM", "FrankWolfe", "GEM", "GaussianMarginals", "HDMM",
+    "METHODS", "MST", "MWEM", "Answer", "Budget", "Certificate", "Independent", "Ledger", "SepFEM",
     "QueryGAN", "Relation", "Release", "Schema", "Synthesizer", "Workload", "__version__",
     "epsilon_for", "errors",
     "marginals", "prepare", "read", "release", "verify", "workload",

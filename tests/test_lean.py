@@ -11,7 +11,7 @@ from understudy.game.methods import METHODS
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 REFERENCE = {"aim", "mst"}
-NETS = {"gem", "querygan"}
+NETS = {"dpgan", "gem", "querygan"}
 # Stands in for an environment without them: nobody finds these packages.
 WITHOUT = """
 import sys

@@ -301,13 +301,22 @@ def decimal(value: Fraction) -> str:
 def epsilon(plan: list[dict[str, Any]], delta: float, group: int = 1) -> float:
     """The smallest of three valid ε for the plan at δ; two where neighbours differ in a group."""
     steps = [(slot["event"], slot["times"]) for slot in plan]
+    # How far the noise of gradients as drawn may be from Gaussian noise, rounded; on the log scale.
+    apart = 2.0**-38 * sum(
+        _whole(event["coordinates"]) * times
+        for event, times in steps
+        if event["kind"] == "sampled groups"
+    )
+    delta *= math.exp(-apart)
     found = [sum(group * pure(event) * times for event, times in steps)]
     if delta > 0:
         total = sum(group_rho(event, group) * times for event, times in steps)
         found.append(zcdp_epsilon(total, delta))
         if group == 1 and all(event["kind"] != "zcdp" for event, _ in steps):
-            found.append(pld_epsilon(steps, delta))
-    return min(found)
+            # One way round and the other differ where rows are sampled.
+            ways = {False, *(event["kind"] == "sampled groups" for event, _ in steps)}
+            found.append(max(pld_epsilon(steps, delta, way) for way in ways))
+    return min(found) + 2 * apart
 
 
 def pure(event: dict[str, Any]) -> float:
@@ -335,9 +344,36 @@ def rho(event: dict[str, Any]) -> float:
             return pure(event) * math.tanh(pure(event) / 2)
         case "selection":
             return _whole(event["k"]) * _pick(event) ** 2 / 8
+        case "sampled groups":
+            return _sides(event) ** 2 / (2 * _joint(event) ** 2)
         case "zcdp":
             return _positive(event["rho"])
     raise ValueError(f"unknown event {event['kind']!r}")
+
+
+def _joint(event: dict[str, Any]) -> float:
+    """The multiplier of all groups together: (Σ 1/m²)^−½."""
+    return 1 / math.sqrt(sum(1 / _positive(m) ** 2 for m in event["multipliers"]))
+
+
+def _sides(event: dict[str, Any]) -> int:
+    if event["sides"] not in (1, 2):
+        raise ValueError(f"sides = {event['sides']!r} is neither 1 nor 2")
+    return event["sides"]
+
+
+def _rate(event: dict[str, Any]) -> float:
+    rate = _positive(event["rate"])
+    if rate > 1 or rate * 2.0**32 != int(rate * 2.0**32):
+        raise ValueError(f"rate = {rate!r} is no multiple of 2^-32 up to 1")
+    return rate
+
+
+def _worth(event: dict[str, Any]) -> float:
+    """About the ρ of one of many: for the grid and the window only."""
+    if event["kind"] != "sampled groups":
+        return rho(event)
+    return min(rho(event), _rate(event) ** 2 * math.expm1(min(2 * rho(event), 700)) / 2)
 
 
 def _pick(event: dict[str, Any]) -> float:
@@ -372,7 +408,9 @@ def zcdp_epsilon(total: float, delta: float) -> float:
     return max(0.0, best)
 
 
-def pld_epsilon(steps: list[tuple[dict[str, Any], int]], delta: float) -> float:
+def pld_epsilon(
+    steps: list[tuple[dict[str, Any], int]], delta: float, turned: bool = False
+) -> float:  # fmt: skip
     """ε at δ of the convolved privacy loss distributions, rounded to the private side.
 
     Every loss is split between the two nearest grid points so that its mass is kept under both
@@ -380,9 +418,9 @@ def pld_epsilon(steps: list[tuple[dict[str, Any], int]], delta: float) -> float:
     distributions are tilted by e^(λ·loss) before the FFT, so that the tail, where δ is decided, is
     what the floating-point numbers resolve. What wraps around is counted where it lands, never lost.
     """
-    total = sum(rho(event) * times for event, times in steps)
+    total = sum(_worth(event) * times for event, times in steps)
     tilt = math.sqrt(math.log(1 / delta) / total)  # where a Gaussian loss would decide δ
-    parts = [part for event, times in steps for part in _losses(event, times, 2 * tilt)]
+    parts = [part for event, times in steps for part in _losses(event, times, 2 * tilt, turned)]
     count = sum(times for _, _, times in parts)
     grid = math.sqrt(4e-5 * total / count)
     atoms = [(*_spread(losses, masses, grid), times) for losses, masses, times in parts]
@@ -393,11 +431,15 @@ def pld_epsilon(steps: list[tuple[dict[str, Any], int]], delta: float) -> float:
             for first, p, times in atoms
         )
 
+    if any(event["kind"] == "sampled groups" for event, _ in steps):
+        # Losses of samples are far from Gaussian; take the tilt that bounds ε best (Chernoff).
+        tries = [tilt * share for share in np.geomspace(0.02, 1.0, 24)]
+        tilt = min(tries, key=lambda t: (log_mgf(t) - math.log(delta)) / t)
     log_m = log_mgf(tilt)
 
     # A window that all but 1e-13 of the tilted law lies in (Chernoff, both sides).
     room = math.log(1e13)
-    moves = [m * tilt for m in (0.2, 0.4, 0.7, 1.0)]
+    moves = [m * tilt for m in (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)]
     top = min((log_mgf(tilt + m) - log_m + room) / m for m in moves)
     bottom = max((log_m - log_mgf(tilt - m) - room) / m for m in moves)
     start, stop = math.floor(bottom / grid), math.ceil(top / grid)
@@ -433,10 +475,12 @@ def pld_epsilon(steps: list[tuple[dict[str, Any], int]], delta: float) -> float:
 
 
 def _losses(
-    event: dict[str, Any], times: int, reach: float
+    event: dict[str, Any], times: int, reach: float, turned: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Loss values, their masses, and how many independent copies there are."""
-    if event["kind"] == "gaussian":
+    if event["kind"] == "sampled groups":
+        yield *_sampled(event, reach, turned), times
+    elif event["kind"] == "gaussian":
         sigma, step = event["sigma"], event["step"]
         ends = -math.ceil(reach * step + 14 * sigma + 1), math.ceil(14 * sigma + 1)
         if ends[1] - ends[0] > 30_000_000:
@@ -453,6 +497,54 @@ def _losses(
         copies = times * (1 if event["kind"] == "laplace" else event["k"])
         truth = 1 / (1 + math.exp(-single))
         yield np.array([-single, single]), np.array([1 - truth, truth]), copies
+
+
+def _sampled(
+    event: dict[str, Any], reach: float, turned: bool
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Losses of the Poisson-sampled Gaussian mechanism of sensitivity 1 and noise m.
+
+    P = (1 − q)·N(0) + q·N(1) against Q = N(0), or the other way round if `turned`; where a row is
+    replaced, against (1 − q)·N(0) + q·N(−1). Outcomes are cut into small cells, on each of which the
+    loss is monotone; a cell's mass goes to its two ends so that P and Q both keep it: a
+    mean-preserving spread, which only raises every δ(ε).
+    """
+    m, q = _joint(event), _rate(event)
+    far = reach + 14 * m + 2
+    x = np.linspace(-far, far, 2 * int(far / (2e-4 * m)) + 1)
+    if len(x) > 30_000_000:
+        raise OverflowError(f"a multiplier of {m} is too narrow for this small program")
+    middle = (x[1:] + x[:-1]) / 2
+
+    def mixture(at: np.ndarray, moved: float) -> np.ndarray:
+        """ln of the density over that of N(0)."""
+        tilted = (2 * moved * at - 1) / (2 * m * m)
+        if q == 1:
+            return tilted
+        return np.logaddexp(math.log1p(-q), math.log(q) + tilted)
+
+    def logs(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        normal = -(at**2) / (2 * m * m)
+        one = normal + mixture(at, 1.0)
+        other = normal + (mixture(at, -1.0) if _sides(event) == 2 else 0.0)
+        return (other, one) if turned else (one, other)
+
+    ends, middles = logs(x), logs(middle)
+    # Simpson's rule; cells are 2e-4 of a deviation, far below what float64 tells.
+    shares = []
+    for end, inner in zip(ends, middles, strict=True):
+        density = np.exp(end)
+        mass = density[1:] + density[:-1] + 4 * np.exp(inner)
+        shares.append(mass / mass.sum())
+    p, against = shares
+    loss = ends[0] - ends[1]
+    low, high = np.exp(-loss[:-1]), np.exp(-loss[1:])
+    gap = np.where(low == high, 1.0, low - high)
+    upper = np.clip(np.where(low == high, 0.5 * p, (p * low - against) / gap), 0, p)
+    masses = np.zeros(len(x))
+    masses[:-1] += p - upper
+    masses[1:] += upper
+    return loss, masses
 
 
 def _spread(losses: np.ndarray, masses: np.ndarray, grid: float) -> tuple[int, np.ndarray]:

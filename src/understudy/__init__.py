@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from understudy.releases import Answer, Certificate, Release, epsilon_for, prepare, release
     from understudy.releases.synthesizer import (
         AIM,
+        DPGAN,
         DQRS,
         FEM,
         GEM,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AIM",
+    "DPGAN",
     "DQRS",
     "FEM",
     "GEM",
@@ -83,6 +85,7 @@ __all__ = [
 _HOME = {
     "AIM": "understudy.releases.synthesizer",
     "GaussianMarginals": "understudy.releases.synthesizer",
+    "DPGAN": "understudy.releases.synthesizer",
     "DQRS": "understudy.releases.synthesizer",
     "DualQuery": "understudy.releases.synthesizer",
     "FEM": "understudy.releases.synthesizer",

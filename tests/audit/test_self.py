@@ -12,6 +12,7 @@ from understudy.game.methods import METHODS
 # As little work as a method can do; it is the privacy that is looked at.
 SMALL: dict[str, dict[str, Any]] = {
     "aim": {"rounds": 4, "iterations": 50},
+    "dpgan": {"steps": 10, "width": 8, "latent": 4, "critic_width": 8},
     "dqrs": {"rounds": 10, "samples": 20},
     "dualquery": {"rounds": 10, "samples": 20},
     "fem": {"rounds": 5, "samples": 20},
@@ -24,8 +25,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "sepfem": {"rounds": 5, "samples": 20},
 }
 EPSILON, DELTA = 1.0, 1e-6
-RUNS_AND_CANARIES = {"gem": (8, 30)}
-"""24 runs with 12 canaries; fewer with more for gem, whose network is compiled anew for every n."""
+RUNS_AND_CANARIES = {"dpgan": (8, 30), "gem": (8, 30)}
+"""24 runs with 12 canaries; fewer with more for networks, which are compiled anew for every n."""
 BETA = 1e-3
 """Per method, so that the suite calls a right method wrong less than once in seventy times."""
 
@@ -38,7 +39,7 @@ def test_no_method_betrays_more_than_it_claims(method: str, relation: str, tmp_p
         "epsilon": "1", "delta": "1e-6", "workload": "marginals:2", "method": method,
         "parameters": SMALL.get(method, {}), "neighbours": relation, "rows": 40,
     }  # fmt: skip
-    if relation == "replace" or method == "gem":
+    if relation == "replace" or method in ("dpgan", "gem"):
         choices["rows_public"] = len(background())
     runs, canaries = RUNS_AND_CANARIES.get(method, (24, 12))
     design = plant(Releasing(SCHEMA, choices), background(), canaries=canaries, key=5)

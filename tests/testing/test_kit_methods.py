@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.game.methods import GEM, METHODS, MST, MWEM, Independent, QueryGAN
+from understudy.game.methods import DPGAN, GEM, METHODS, MST, MWEM, Independent, QueryGAN
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian
@@ -17,6 +17,7 @@ OURS = {name: make() for name, make in METHODS.items()} | {
     "mwem without measurement": MWEM(measure=False, rounds=3),
     "mwem, two rounds": MWEM(rounds=2, replays=1),
     # Networks as small as can be: contracts do not depend on how well they learn.
+    "dpgan": DPGAN(steps=3, width=4, latent=4, critic_width=4, fakes=8, pick=1, checkpoints=1),
     "gem": GEM(picks=2, batch=8, width=4, latent=4, steps=50),
     "querygan": QueryGAN(rounds=2, batch=8, width=4, records=50),
     "mst, other shares": MST(one_ways=1 / 3, selection=1 / 3, pairs=0.7, iterations=20),

@@ -102,7 +102,7 @@ def release(
         str | None,
         typer.Option(
             "--public", metavar="DATA",
-            help="Public rows in the same schema, for methods that start from such (gem).",
+            help="Public rows in the same schema, for methods that start from such (gem, dpgan).",
             rich_help_panel="Method",
         ),
     ] = None,

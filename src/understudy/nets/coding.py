@@ -101,44 +101,82 @@ class Coding:
             found.append(table.astype(np.float32))
         return found
 
-    def features(self, tables: Sequence[Array], codes: Array) -> Array:
-        """(B, F) of rows of codes (B, d)."""
-        parts = [table[codes[:, i]] for i, table in enumerate(tables)]
-        return jnp.concatenate(parts, axis=1)
+    def features(
+        self, tables: Sequence[NDArray[np.float32]], codes: NDArray[Any]
+    ) -> NDArray[np.float32]:
+        """(B, F) of rows of codes (B, d): looked up, each row by itself."""
+        return np.concatenate([table[codes[:, i]] for i, table in enumerate(tables)], axis=1)
 
     def relaxed(self, logits: Array, key: Array, temperature: float | Array) -> Array:
-        """(B, F), differentiable: soft choices and bits at a temperature, tanh for reals."""
-        noise = jax.random.gumbel(key, logits.shape, logits.dtype)
-        parts: list[Array] = []
-        at = 0
-        for size in self.heads:
-            head = logits[:, at : at + size]
-            if size == 1:
-                parts.append(jnp.tanh(head))
-            else:
-                soft = jax.nn.softmax((head + noise[:, at : at + size]) / temperature, axis=-1)
-                parts.append(soft[:, 1:] if size == 2 else soft)
-            at += size
-        return jnp.concatenate(parts, axis=1)
+        """(B, S), one entry per logit: drawn softly at a temperature, tanh for reals.
 
-    def hard(self, logits: Array, key: Array) -> list[Array]:
-        """One array per head: a drawn value, or the tanh itself."""
+        One-hot in the forward pass, soft in the backward one.
+        """
         noisy = logits + jax.random.gumbel(key, logits.shape, logits.dtype)
-        drawn: list[Array] = []
-        at = 0
-        for size in self.heads:
-            if size == 1:
-                drawn.append(jnp.tanh(logits[:, at]))
-            else:
-                drawn.append(jnp.argmax(noisy[:, at : at + size], axis=-1))
-            at += size
-        return drawn
+        soft = jnp.exp(self.log_softmax(noisy / temperature))
+        hard = soft + jax.lax.stop_gradient(self.one_hot(noisy) - soft)
+        return jnp.where(self._lone, jnp.tanh(logits), hard)
+
+    def seen(self, entries: Array) -> Array:
+        """(B, F) features of entries (B, S): of two values the second is enough."""
+        return entries @ self._kept
+
+    def log_softmax(self, logits: Array) -> Array:
+        """(B, S): head by head, all at once."""
+        top = jax.lax.stop_gradient(self._tops(logits)) @ self.owns
+        lowered = logits - top
+        sums = jnp.exp(lowered) @ self.owns.T
+        return lowered - jnp.log(sums) @ self.owns
+
+    def one_hot(self, logits: Array) -> Array:
+        """(B, S): 1 at the largest logit of every head."""
+        return (logits == self._tops(logits) @ self.owns).astype(logits.dtype)
+
+    def drawn(self, logits: Array, key: Array) -> Array:
+        """(B, H): a drawn value per head; of reals the tanh."""
+        noisy = logits + jax.random.gumbel(key, logits.shape, logits.dtype)
+        values = jnp.argmax(self._padded(noisy), axis=2)
+        first = np.cumsum([0, *self.heads])[:-1]
+        lone = np.array(self.heads) == 1
+        return jnp.where(lone, jnp.tanh(logits[:, first]), values.astype(logits.dtype))
+
+    def _padded(self, logits: Array) -> Array:
+        """(B, H, largest head), padded by what is never the largest."""
+        low = jnp.full((logits.shape[0], 1), -1e30, logits.dtype)
+        return jnp.concatenate([logits, low], axis=1)[:, self._places]
+
+    def _tops(self, logits: Array) -> Array:
+        return self._padded(logits).max(axis=2)
+
+    @cached_property
+    def _places(self) -> NDArray[np.int64]:
+        starts = np.cumsum([0, *self.heads])
+        places = np.full((len(self.heads), max(self.heads)), starts[-1])
+        for h, size in enumerate(self.heads):
+            places[h, :size] = starts[h] + np.arange(size)
+        return places
+
+    @cached_property
+    def owns(self) -> NDArray[np.float32]:
+        """(H, S): which head a logit belongs to."""
+        return np.repeat(np.eye(len(self.heads), dtype=np.float32), self.heads, axis=1)
+
+    @cached_property
+    def _lone(self) -> NDArray[np.bool_]:
+        return np.repeat(np.array(self.heads) == 1, self.heads)
+
+    @cached_property
+    def _kept(self) -> NDArray[np.float32]:
+        """(S, F): entries that are features; the first of two values is not."""
+        starts = np.cumsum([0, *self.heads])[:-1]
+        two = starts[np.array(self.heads) == 2]
+        return np.delete(np.eye(sum(self.heads), dtype=np.float32), two, axis=1)
 
     def codes(
-        self, drawn: Sequence[Any], shares: Sequence[Float] | None = None
+        self, drawn: Any, shares: Sequence[Float] | None = None
     ) -> tuple[NDArray[np.int64], ...]:
-        """Codes of what `hard` drew; always in range."""
-        left = [np.asarray(each) for each in drawn][::-1]
+        """Codes of what was `drawn` (B, H); always in range."""
+        left = list(np.asarray(drawn).T)[::-1]
         columns: list[NDArray[np.int64]] = []
         for column in self.columns:
             match self.kinds[column]:
@@ -146,7 +184,7 @@ class Coding:
                     found = left.pop().astype(np.int64)
                 case "bits":
                     digits = [left.pop().astype(np.int64) << b for b in range(self.bits(column))]
-                    found = np.minimum(sum(digits), self.values(column) - 1)
+                    found = np.minimum(np.sum(digits, axis=0), self.values(column) - 1)
                 case _:
                     ends, _ = self._ranks(column, shares)
                     rank = (left.pop().astype(np.float64) + 1) / 2

@@ -83,20 +83,15 @@ class Critic:
             hidden = jax.nn.leaky_relu(hidden @ weights + biases, _SLOPE)
         return hidden @ layers[-1][0] + layers[-1][1]
 
-    def factors(
-        self, layers: Layers, features: Array, slope: Array | None, loss: Loss
-    ) -> list[tuple[Array, Array]]:
-        """(a, δ) of every layer for the loss of real rows; `slope` is ∂loss/∂f where it is given."""
+    def factors(self, layers: Layers, features: Array, loss: Loss) -> list[tuple[Array, Array]]:
+        """(a, δ) of every layer for the loss of real rows."""
         inputs, signs = [features], []
         for weights, biases in layers[:-1]:
             before = inputs[-1] @ weights + biases
             signs.append(jnp.where(before >= 0, 1.0, _SLOPE).astype(features.dtype))
             inputs.append(before * signs[-1])
         scores = inputs[-1] @ layers[-1][0] + layers[-1][1]
-        if slope is None:
-            back = jax.grad(lambda f: loss.real(f).sum())(scores)
-        else:
-            back = jnp.broadcast_to(slope, scores.shape)
+        back = jax.grad(lambda f: loss.real(f).sum())(scores)
         deltas = [back]
         for number in range(len(layers) - 1, 0, -1):
             back = (back @ layers[number][0].T) * signs[number - 1]

@@ -65,15 +65,17 @@ class Gan:
     @property
     def generator(self) -> Generator:
         """From latents, and the condition, to the logits of all heads."""
-        extra = sum(self.coding.heads) if self.conditioned else 0
+        extra = sum(self.coding.heads) if self.conditions else 0
         return Generator(self.coding.heads, self.latent + extra, self.width, self.blocks)
+
+    @property
+    def conditions(self) -> bool:
+        """Whether latents ask for a value: some column must have several."""
+        return self.conditioned and max(self.coding.heads) > 1
 
     def start(self, key: int, shares: Sequence[Float]) -> Playing:
         """Fresh networks; the generator starts at independent columns with about these shares."""
-        one, other = jax.random.split(jax.random.key(key % 2**32))
-        params = self.generator.init(one)
-        params["heads"]["b"] = jnp.asarray(self.coding.start(shares))
-        return Playing.fresh(params, self.critic.init(other))
+        return _start(self, np.uint32(key % 2**32), self.coding.start(shares))
 
 
 @dataclass(frozen=True)
@@ -108,13 +110,21 @@ class Playing:
         return cls(generator, generator, critic, _GENERATOR.init(generator), _CRITIC.init(critic))
 
 
+@partial(jax.jit, static_argnums=0)
+def _start(gan: Gan, key: Array, biases: Array) -> Playing:
+    one, other = jax.random.split(jax.random.key(key))
+    params = gan.generator.init(one)
+    params["heads"]["b"] = biases
+    return Playing.fresh(params, gan.critic.init(other))
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """A critic as rows meet it: the factors of its gradients, `slots` rows at a time."""
 
     gan: Gan
     critic: Layers
-    tables: tuple[Array, ...]
+    tables: tuple[NDArray[np.float32], ...]
     slots: int = 256
 
     @property
@@ -124,73 +134,49 @@ class Rows:
 
     def factors(self, rows: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """(a, δ) of every layer, each row by itself; always of one shape."""
-        made = _factors(self.gan, self.critic, self.tables, jnp.asarray(rows, jnp.int32))
+        features = self.gan.coding.features(self.tables, rows)
+        made = _factors(self.gan, self.critic, features)
         return [(np.asarray(a), np.asarray(d)) for a, d in made]
 
 
 @partial(jax.jit, static_argnums=0)
-def _factors(gan: Gan, critic: Layers, tables: tuple[Array, ...], codes: Array) -> Any:
-    features = gan.coding.features(tables, codes)
-    return gan.critic.factors(critic, features, None, gan.loss)
+def _factors(gan: Gan, critic: Layers, features: Array) -> Any:
+    return gan.critic.factors(critic, features, gan.loss)
 
 
 def _latents(gan: Gan, key: Array, batch: int, biases: Array) -> tuple[Array, Array]:
     """Latents with their condition, and the heads that are conditioned on (B, S) one-hot or 0."""
     noise, column, value = jax.random.split(key, 3)
     z = jax.random.normal(noise, (batch, gan.latent), jnp.float32)
-    if not gan.conditioned:
+    heads = [h for h, size in enumerate(gan.coding.heads) if size > 1]
+    if not gan.conditions:
         return z, jnp.zeros((batch, sum(gan.coding.heads)))
-    heads = [size for size in gan.coding.heads if size > 1]
-    which = jax.random.randint(column, (batch,), 0, max(1, len(heads)))
-    drawn = biases + jax.random.gumbel(value, (batch, biases.size))
-    parts: list[Array] = []
-    at = number = 0
-    for size in gan.coding.heads:
-        part = jnp.zeros((batch, size))
-        if size > 1:
-            hot = jax.nn.one_hot(jnp.argmax(drawn[:, at : at + size], axis=1), size)
-            part = jnp.where((which == number)[:, None], hot, 0.0)
-            number += 1
-        parts.append(part)
-        at += size
-    asked = jnp.concatenate(parts, axis=1)
+    which = jnp.asarray(heads)[jax.random.randint(column, (batch,), 0, len(heads))]
+    asked = jax.nn.one_hot(which, len(gan.coding.heads)) @ gan.coding.owns
+    asked = asked * gan.coding.one_hot(biases + jax.random.gumbel(value, (batch, biases.size)))
     return jnp.concatenate([z, asked], axis=1), asked
 
 
 def _made(
     gan: Gan, params: Params, key: Array, batch: int, biases: Array, temperature: Array
 ) -> tuple[Array, Array, Array]:
-    """(features, logits, what was asked for): hard forward, soft backward."""
+    """(features, logits, what was asked for)."""
     first, second = jax.random.split(key)
     z, asked = _latents(gan, first, batch, biases)
     logits = gan.generator.logits(params, z)
-    soft = gan.coding.relaxed(logits, second, temperature)
-    hard = jnp.concatenate(
-        [part if real else jnp.round(part) for part, real in _parts(gan, soft)], axis=1
-    )
-    return soft + jax.lax.stop_gradient(hard - soft), logits, asked
-
-
-def _parts(gan: Gan, features: Array) -> list[tuple[Array, bool]]:
-    """Features head by head; of choices the largest is the one, also where none passes a half."""
-    parts: list[tuple[Array, bool]] = []
-    at = 0
-    for size in gan.coding.heads:
-        width = 1 if size <= 2 else size
-        part = features[:, at : at + width]
-        if size > 2:
-            part = jax.nn.one_hot(jnp.argmax(part, axis=1), size)
-        parts.append((part, size == 1))
-        at += width
-    return parts
+    return gan.coding.seen(gan.coding.relaxed(logits, second, temperature)), logits, asked
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def critic_step(
     gan: Gan, pace: Pace, state: Playing, real: Array, key: Array, biases: Array, heat: Array
 ) -> tuple[Playing, Array]:
-    """One step against the made-up rows and the given gradient of the real ones; the fake loss."""
-    rows, _, _ = _made(gan, state.generator, key, pace.batch, biases, heat)
+    """One step against the made-up rows and the given gradient of the real ones; the fake loss.
+
+    `key` is a whole number.
+    """
+    made = jax.random.fold_in(jax.random.key(key), 0)
+    rows, _, _ = _made(gan, state.generator, made, pace.batch, biases, heat)
     rows = jax.lax.stop_gradient(rows)
 
     def fake(layers: Layers) -> Array:
@@ -213,14 +199,13 @@ def generator_step(
     gan: Gan, pace: Pace, state: Playing, key: Array, biases: Array, heat: Array
 ) -> tuple[Playing, Array]:
     """One step of the generator; it meets the critic and released shares, no rows."""
-    targets = gan.generator.softmax(biases[None, :])[0]
+    made = jax.random.fold_in(jax.random.key(key), 1)
+    targets = jnp.exp(gan.coding.log_softmax(biases[None, :])[0])
 
     def loss(params: Params) -> tuple[Array, Array]:
-        rows, logits, asked = _made(gan, params, key, pace.batch, biases, heat)
+        rows, logits, asked = _made(gan, params, made, pace.batch, biases, heat)
         value = gan.loss.generator(gan.critic.scores(state.critic, rows)).mean()
-        logs = jnp.concatenate(
-            [jax.nn.log_softmax(part, axis=-1) for part in gan.generator.split(logits)], axis=1
-        )
+        logs = gan.coding.log_softmax(logits)
         mean = jnp.exp(logs).mean(axis=0)
         off = ((mean - targets) ** 2 / (targets + _LEAST)).sum()
         held = -(asked * logs).sum(axis=1).mean()
@@ -236,19 +221,21 @@ def generator_step(
 
 
 @partial(jax.jit, static_argnums=(0, 4))
-def _hard(gan: Gan, params: Params, key: Array, biases: Array, batch: int) -> list[Array]:
-    first, second = jax.random.split(key)
+def _hard(gan: Gan, params: Params, key: Array, biases: Array, batch: int) -> Array:
+    first, second = jax.random.split(jax.random.key(key))
     z, _ = _latents(gan, first, batch, biases)
-    return gan.coding.hard(gan.generator.logits(params, z), second)
+    return gan.coding.drawn(gan.generator.logits(params, z), second)
 
 
 def records(
     gan: Gan, params: Params, count: int, key: int, shares: Sequence[Float]
 ) -> tuple[NDArray[np.int64], ...]:
     """`count` hard rows, one array of codes per column."""
-    biases = jnp.asarray(gan.coding.start(shares))
-    keys = jax.random.split(jax.random.key(key % 2**32), max(1, -(-count // _CHUNK)))
-    parts = [gan.coding.codes(_hard(gan, params, k, biases, _CHUNK), shares) for k in keys]
+    biases = gan.coding.start(shares)
+    keys = np.random.default_rng(key).integers(2**32, size=max(1, -(-count // _CHUNK)))
+    parts = [
+        gan.coding.codes(_hard(gan, params, np.uint32(k), biases, _CHUNK), shares) for k in keys
+    ]
     return tuple(np.concatenate(column)[:count] for column in zip(*parts, strict=True))
 
 
@@ -272,27 +259,26 @@ def train_without_privacy(
     """
     rng = np.random.default_rng(key)
     matrix = np.stack([np.asarray(c) for c in codes], axis=1).astype(np.int32)
-    tables = tuple(jnp.asarray(t) for t in gan.coding.tables(shares))
-    biases = jnp.asarray(gan.coding.start(shares))
-    keys = jax.random.split(jax.random.key(key % 2**32), 2 * steps)
+    tables = gan.coding.tables(shares)
+    biases = gan.coding.start(shares)
+    keys = rng.integers(2**32, size=steps)
     for step in range(steps):
-        heat = jnp.float32(temperature(step, steps))
-        rows = jnp.asarray(matrix[rng.integers(len(matrix), size=pace.batch)])
-        real = _public_gradient(gan, state.critic, tables, rows)
-        state, _ = critic_step(gan, pace, state, real, keys[2 * step], biases, heat)
+        heat, number = np.float32(temperature(step, steps)), np.uint32(keys[step])
+        rows = matrix[rng.integers(len(matrix), size=pace.batch)]
+        real = _public_gradient(gan, state.critic, gan.coding.features(tables, rows))
+        state, _ = critic_step(gan, pace, state, real, number, biases, heat)
         if (step + 1) % critic_steps == 0:
-            state, _ = generator_step(gan, pace, state, keys[2 * step + 1], biases, heat)
+            state, _ = generator_step(gan, pace, state, number, biases, heat)
         if report is not None:
             report(step + 1, steps)
     return state
 
 
 @partial(jax.jit, static_argnums=0)
-def _public_gradient(gan: Gan, critic: Layers, tables: tuple[Array, ...], codes: Array) -> Array:
+def _public_gradient(gan: Gan, critic: Layers, features: Array) -> Array:
     """The mean gradient of the critic's loss over public rows, as one vector."""
 
     def loss(layers: Layers) -> Array:
-        features = gan.coding.features(tables, codes)
         return gan.loss.real(gan.critic.scores(layers, features)).mean()
 
     return gan.critic.flat(jax.grad(loss)(critic))
@@ -300,8 +286,9 @@ def _public_gradient(gan: Gan, critic: Layers, tables: tuple[Array, ...], codes:
 
 def public_gradient(rows: Rows, codes: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     """The mean gradient over rows that anybody may know."""
-    matrix = jnp.asarray(np.stack([np.asarray(c) for c in codes], axis=1), jnp.int32)
-    return np.asarray(_public_gradient(rows.gan, rows.critic, rows.tables, matrix))
+    matrix = np.stack([np.asarray(c) for c in codes], axis=1)
+    features = rows.gan.coding.features(rows.tables, matrix)
+    return np.asarray(_public_gradient(rows.gan, rows.critic, features))
 
 
 def temperature(step: int, steps: int) -> float:

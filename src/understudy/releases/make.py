@@ -127,6 +127,9 @@ def prepare(
         given = _solve(draft, target_error, target_of, rows, delta)
     budget = Budget.of(given, delta)
     plan = accounting.calibrate(draft.build, budget, group(schema.unit))
+    confirm = getattr(draft.method, "confirm", None)  # what can be judged once the noise is known
+    if confirm is not None:
+        confirm(draft.design, plan)
     return Prepared(
         schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta
     )  # fmt: skip
@@ -220,6 +223,8 @@ def _draft(
     design = Design(
         schema.shape, resolved.cliques, resolved.weights, relation, rows_public, families,
         tuple(column.name for column in schema.modelled),
+        tuple(column.kind for column in schema.modelled),
+        tuple(column.nullable for column in schema.modelled),
     )  # fmt: skip
     require_classes(chosen, design)
     chosen.check(design)

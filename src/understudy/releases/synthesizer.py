@@ -12,8 +12,8 @@ from understudy.releases.release import Release
 from understudy.schema import Schema
 
 __all__ = [
-    "AIM", "DQRS", "FEM", "GEM", "HDMM", "MST", "MWEM", "DualQuery", "FrankWolfe", "GaussianMarginals",
-    "Independent", "QueryGAN", "SepFEM", "Synthesizer",
+    "AIM", "DPGAN", "DQRS", "FEM", "GEM", "HDMM", "MST", "MWEM", "DualQuery", "FrankWolfe",
+    "GaussianMarginals", "Independent", "QueryGAN", "SepFEM", "Synthesizer",
 ]  # fmt: skip
 
 _COMMON: dict[str, Any] = {
@@ -129,6 +129,12 @@ class MWEM(Synthesizer):
     """Multiplicative weights with the exponential mechanism, for universes that fit."""
 
     method = "mwem"
+
+
+class DPGAN(Synthesizer):
+    """A generator network against a critic that is trained privately; needs the extra `nets`."""
+
+    method = "dpgan"
 
 
 class DQRS(Synthesizer):

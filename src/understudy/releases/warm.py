@@ -34,8 +34,8 @@ def warmed(
     warm = getattr(chosen, "warm", None)
     if warm is None:
         raise InputError(
-            f"public: method = {chosen.name} does not start from public rows; use method = gem, or "
-            f"leave public out"
+            f"public: method = {chosen.name} does not start from public rows; use method = gem or "
+            f"dpgan, or leave public out"
         )
     table = _table(public, schema)
     if not table.num_rows:

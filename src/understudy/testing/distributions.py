@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from inspect import isfunction
 from itertools import combinations
 from typing import Any
 
@@ -149,8 +151,19 @@ def fingerprint(value: Any) -> Any:
             description, arrays = value.to_arrays()
             held = tuple((name, fingerprint(arrays[name])) for name in sorted(arrays))
             return (json.dumps(description, sort_keys=True), held)
+        case _ if is_dataclass(value) and not isinstance(value, type) and not _compares(value):
+            held = tuple(fingerprint(getattr(value, each.name)) for each in fields(value))
+            return (type(value).__name__, held)
+        case _ if hasattr(value, "__array__"):
+            return fingerprint(np.asarray(value))
+        case _ if isfunction(value):
+            return ("function", value.__qualname__)
         case _:
             return value
+
+
+def _compares(value: Any) -> bool:
+    return type(value).__eq__ is not object.__eq__
 
 
 def _require_clique(clique: Clique, shape: tuple[int, ...]) -> None:

@@ -84,7 +84,8 @@ def method_checks(
     """Everything a method owes. `shapes` are the domains of the tables that it is played on.
 
     * name, description and forecast are public and can be written down
-    * its charges cost at most ρ, exactly, for one to six columns, both relations, public and private
+    * its charges cost at most ρ, exactly (where rows are sampled nominally, see
+      `accounting.nominal`), for one to six columns, both relations, public and private
       rows, tiny and huge ρ; each purpose once; the same design gives the same plan
     * it refuses a design by `InputError` in `check`, before anything is planned
     * played through the real curator and a real ledger it stays within its plan, whatever the rows,
@@ -164,7 +165,7 @@ def _plan_fits(method: Method) -> None:
             len(set(purposes)) == len(purposes) > 0,
             f"the plan for {design} names {purposes}; expected each purpose once, at least one",
         )
-        cost = sum((accounting.rho(c.event) * c.times for c in charges), Fraction(0))
+        cost = sum((accounting.nominal(c.event) * c.times for c in charges), Fraction(0))
         require(
             cost <= rho,
             f"the plan for {len(design.shape)} columns, {design.relation}, rows = {design.rows} "
@@ -224,7 +225,7 @@ def _plays(method: Method, design: Design) -> None:
         charges = StrictCharges(plan)
         model = _game(method, design, plan, charges, table, SeededNoise(5))
         require_model(model, design.shape)
-        spent = sum((accounting.rho(event) for _, event in charges.charged), Fraction(0))
+        spent = sum((accounting.nominal(event) for _, event in charges.charged), Fraction(0))
         require(spent <= _PLAYED, f"the players drew rho = {float(spent)} of {float(_PLAYED)}")
 
 

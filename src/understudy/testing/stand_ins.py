@@ -191,7 +191,7 @@ class GivenNoise(ChoosingNoise):
 
 
 _PUBLIC = frozenset(
-    {name for name in vars(Curator) if not name.startswith("_")}
+    {name for name in dir(Curator) if not name.startswith("_")}
     | {"relation", "rows_public", "shape"}
 )
 

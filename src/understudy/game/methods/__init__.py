@@ -8,6 +8,7 @@ from typing import Any
 from understudy.errors import InputError
 from understudy.game.methods.aim import AIM
 from understudy.game.methods.base import Design, Forecast, Method, Theorem
+from understudy.game.methods.dpgan import DPGAN
 from understudy.game.methods.dqrs import DQRS
 from understudy.game.methods.dualquery import DualQuery
 from understudy.game.methods.fem import FEM, SepFEM
@@ -23,6 +24,7 @@ from understudy.game.methods.querygan import QueryGAN
 
 __all__ = [
     "AIM",
+    "DPGAN",
     "DQRS",
     "FEM",
     "GEM",
@@ -46,6 +48,7 @@ __all__ = [
 
 METHODS: dict[str, Callable[..., Method]] = {
     "aim": AIM,
+    "dpgan": DPGAN,
     "dqrs": DQRS,
     "dualquery": DualQuery,
     "fem": FEM,

@@ -31,6 +31,10 @@ class Design:
     families: tuple[Family, ...] = ()
     names: tuple[str, ...] = ()
     """Names of the columns, for messages; may be left out."""
+    kinds: tuple[str, ...] = ()
+    """Types of the columns as the schema has them ("category", "integer", …); may be left out."""
+    nullable: tuple[bool, ...] = ()
+    """Whether a column's last code is null; may be left out."""
 
     def column(self, position: int) -> str:
         """How a message calls a column: by name, otherwise by position."""

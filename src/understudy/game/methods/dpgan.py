@@ -1,0 +1,416 @@
+"""`dpgan`: a generator network against a critic that is trained privately on the rows.
+
+After Boob, Cummings, Kimpara, Tantipongpipat, Waites and Zimmerman's proposal to NIST (2018), made
+sound: rows are clipped one by one, batches are Poisson samples over a public denominator, groups of
+weights are charged together, and the number of steps is fixed before training by privacy loss
+distributions. Columns are measured first; the generator starts there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import InputError
+from understudy.game.methods.base import Design, Forecast
+from understudy.nets import require_nets
+from understudy.players.query.critic import CriticSteps
+from understudy.privacy import accounting
+from understudy.privacy.budget import split
+from understudy.privacy.cost import Charge, Gaussian, Plan, SampledGroups, Selection
+from understudy.privacy.models import Models, jensen_shannon_step
+
+if TYPE_CHECKING:
+    from understudy.players.data.gan import GanPlayer, Grouping, Task
+
+__all__ = ["DPGAN"]
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+_LOSSES = ("non-saturating", "wasserstein")
+_NUMBERS = ("bins", "real")
+_MOST_BITS = 15
+"""Whole numbers with up to so many values are written in bits."""
+_ROWS = 20_000
+_WATCH = 0.05
+"""Of a step's cost, what watching thresholds may take at most."""
+_MOST_MULTIPLIER = 2.0**20
+_WORDS = 2**32
+
+
+@dataclass(frozen=True)
+class DPGAN:
+    """Public settings.
+
+    steps          critic steps; with `sigma` (a noise multiplier) instead, as many as ε allows
+    batch, rate    rows a step on average (needs a public number of rows), or the sampling rate; by
+                   default 1024 rows, of an assumed 20 000 where their number is private
+    loss           "non-saturating", or "wasserstein" with weights clipped to ±`box`
+    critic_steps   critic steps for every step of the generator; each meets `fakes` made-up rows
+    groups         groups of weights that are clipped by themselves, found by clustering of gradients
+                   on public rows, or of the generator's own; `adapt` > 0 moves thresholds towards the
+                   `quantile` of row norms, privately
+    numbers        "real": numbers and dates are a tanh, small integers bits; "bins": one choice of
+                   the schema's cells
+    conditional    the generator is asked for values as often as their released shares
+    columns        the share of the budget that goes to columns
+    pick           that many of `checkpoints` are chosen privately, with a share `choice` of the budget:
+                   by `task`, the name of a column to be predicted (or a `Task`, in Python), on a
+                   `holdout` share of rows, otherwise by Jensen-Shannon divergence; 0 takes the
+                   running average at the end
+    """
+
+    steps: int = 1000
+    sigma: float | None = None
+    batch: int | None = None
+    rate: float | None = None
+    loss: str = "non-saturating"
+    critic_steps: int = 1
+    fakes: int = 512
+    box: float = 0.05
+    groups: int = 1
+    adapt: float = 0.0
+    quantile: float = 0.5
+    numbers: str = "bins"
+    conditional: bool = True
+    width: int = 128
+    blocks: int = 1
+    latent: int = 64
+    critic_width: int = 128
+    critic_layers: int = 2
+    learning: float = 5e-4
+    critic_learning: float = 5e-4
+    columns: float = 0.1
+    pick: int = 0
+    checkpoints: int = 8
+    choice: float = 0.05
+    holdout: float = 0.1
+    task: Any = None
+    public_steps: int = 500
+    public: tuple[Codes, ...] | None = field(default=None, repr=False)
+    name: str = "dpgan"
+
+    def warm(self, codes: tuple[Codes, ...]) -> DPGAN:
+        """The same, starting from rows that anybody may know; they must not be private ones."""
+        return replace(self, public=codes)
+
+    def check(self, design: Design) -> None:
+        """Settings in range, the libraries there, a batch that the rows can fill."""
+        for name, low, high in (
+            ("steps", 1, 10**6), ("critic_steps", 1, 1000), ("fakes", 1, 65_536),
+            ("groups", 1, 64), ("width", 1, 4096), ("blocks", 0, 16), ("latent", 1, 4096),
+            ("critic_width", 1, 4096), ("critic_layers", 1, 8), ("pick", 0, 1000),
+            ("checkpoints", 1, 1000), ("public_steps", 1, 10**6),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                self._refuse(f"{name} = {value} must be a whole number from {low:,} to {high:,}")
+        for name, low, high in (
+            ("box", 0, 100), ("learning", 0, 1), ("critic_learning", 0, 1), ("quantile", 0, 1),
+            ("columns", 0, 0.9), ("choice", 0, 0.9), ("holdout", 0, 0.9),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not low < value < high:
+                self._refuse(f"{name} = {value} must lie between {low} and {high}")
+        if not isinstance(self.adapt, (int, float)) or not 0 <= self.adapt <= 1:
+            self._refuse(f"adapt = {self.adapt} must lie between 0 (off) and 1; 0.2 is usual")
+        for name, known in (("loss", _LOSSES), ("numbers", _NUMBERS)):
+            if getattr(self, name) not in known:
+                self._refuse(f"{name} = {getattr(self, name)!r} is not one of {', '.join(known)}")
+        if self.pick > self.checkpoints:
+            self._refuse(
+                f"pick = {self.pick} is more than checkpoints = {self.checkpoints}; keep more"
+            )
+        if self.pick and self.checkpoints > max(1, self.steps // 2):
+            self._refuse(
+                f"checkpoints = {self.checkpoints} need at least twice as many steps as "
+                f"steps = {self.steps}; keep fewer"
+            )
+        if self.task is not None and not self.pick:
+            self._refuse("task needs pick: how many checkpoints are chosen by it, for instance 1")
+        self._check_sampling(design)
+        self._task(design)
+        if self.public is not None and not _fits(self.public, design.shape):
+            self._refuse(
+                "public is no setting; give a table of the same schema by the option --public "
+                "(public= in Python)"
+            )
+        require_nets(self.name)
+
+    def _check_sampling(self, design: Design) -> None:
+        if self.sigma is not None and not (
+            isinstance(self.sigma, (int, float)) and 0.1 <= self.sigma <= 1000
+        ):
+            self._refuse(f"sigma = {self.sigma} must lie between 0.1 and 1000; 1 to 4 is usual")
+        if self.batch is not None and self.rate is not None:
+            self._refuse("batch and rate say the same thing; give one of them")
+        if self.rate is not None and not 0 < self.rate <= 1:
+            self._refuse(f"rate = {self.rate} must be above 0 and at most 1; 0.02 is usual")
+        if self.batch is None:
+            return
+        if isinstance(self.batch, bool) or not isinstance(self.batch, int) or self.batch < 1:
+            self._refuse(f"batch = {self.batch} must be a whole number of at least 1")
+        if design.rows is None:
+            self._refuse(
+                f"batch = {self.batch} is a share of a number of rows that is private; give rate, "
+                f"for instance 0.02, or declare rows_public (--rows-public N)"
+            )
+        elif self.batch > design.rows * (1 - self._held_out):
+            self._refuse(
+                f"batch = {self.batch} is more than the "
+                f"{design.rows * (1 - self._held_out):,.0f} rows there are to train on; take at most "
+                f"a tenth of them"
+            )
+
+    def confirm(self, design: Design, plan: Plan) -> None:
+        """Once the noise is known: a choice that the noise decides alone is refused."""
+        if not self.pick:
+            return
+        event = plan[CriticSteps.CHOICE].event
+        assert isinstance(event, Selection)
+        rows = design.rows or _ROWS
+        # The best is passed over by no more than this, but for one time in twenty.
+        off = event.scale / Models.SENSITIVITY * math.log(20 * self.checkpoints)
+        if self.task is None:
+            off *= jensen_shannon_step(rows, design.relation)
+            if off > 0.5:
+                self._refuse(
+                    f"the choice among {self.checkpoints} checkpoints would be off by {off:.2g} in "
+                    f"Jensen-Shannon divergence, which is at most 0.69; set pick = 0, or raise choice"
+                )
+            return
+        task = self._task(design)
+        assert task is not None
+        held = rows * self.holdout
+        if task.metric is None and off > held / 4:
+            self._refuse(
+                f"holdout = {self.holdout:g} keeps about {held:,.0f} rows, and the choice among "
+                f"{self.checkpoints} checkpoints would be off by {off:,.0f} right answers: that means "
+                f"nothing. Raise holdout or choice, or set task = none and pick = 0"
+            )
+        if task.metric is not None and task.sensitivity * held < 1 - 1e-9 and design.rows:
+            self._refuse(
+                f"task: sensitivity = {task.sensitivity:g} is below 1/h for the about {held:,.0f} rows "
+                f"held out; no metric of rows moves by less. Declare at least {1 / held:.3g}"
+            )
+
+    def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
+        """Columns, steps, and the choice; nominally ρ (see `accounting.nominal`)."""
+        shares = {"columns": self.columns, "steps": 1 - self.columns}
+        if self.pick:
+            shares = {"columns": self.columns, "choice": self.choice}
+            shares["steps"] = 1 - self.columns - self.choice
+        part = split(rho, {name: str(round(share, 6)) for name, share in shares.items()})
+        changes = design.relation.marginal_l2_squared(len(design.shape))
+        charges = [Charge(CriticSteps.COLUMNS, Gaussian.within(part["columns"], changes=changes))]
+        event, steps = self._steps(design, part["steps"])
+        charges.append(Charge(CriticSteps.STEP, event, steps))
+        if self.pick:
+            pick = Selection.within(part["choice"], sensitivity=Models.SENSITIVITY, k=self.pick)
+            charges.append(Charge(CriticSteps.CHOICE, pick))
+        return tuple(charges)
+
+    def players(self, design: Design, plan: Plan) -> tuple[CriticSteps, GanPlayer]:
+        """The critic's steps against the generator."""
+        event, columns = plan[CriticSteps.STEP].event, plan[CriticSteps.COLUMNS].event
+        assert isinstance(event, SampledGroups)
+        assert isinstance(columns, Gaussian)
+        query = CriticSteps(
+            plan[CriticSteps.STEP].times, columns.sigma, event.multipliers, event.rate,
+            self.adapt > 0, self._held_out, self.pick > 0,
+        )  # fmt: skip
+        return query, self._player(design, query.steps)
+
+    def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
+        """Steps dominate: factors, an exact product in float64, noise, and the two networks."""
+        event, columns = plan[CriticSteps.STEP].event, plan[CriticSteps.COLUMNS].event
+        assert isinstance(event, SampledGroups)
+        assert isinstance(columns, Gaussian)
+        steps, batch = plan[CriticSteps.STEP].times, event.rate * rows
+        work = event.coordinates * (batch * (2 + self.groups) + self.fakes * 3)
+        work += self.fakes * 6.0 * self.width * (sum(design.shape) + 2 * self.width)
+        return Forecast(
+            {CriticSteps.COLUMNS: columns.sigma},
+            f"all columns are measured; {steps} critic steps at noise multiplier "
+            f"{event.multiplier:.3g} and rate {event.rate:.3g} teach the rest; no theorem says how "
+            f"well, the certificate does",
+            9e8 + 60.0 * rows * len(design.shape) + 40.0 * event.coordinates,
+            25.0 + steps * (work / 2e10 + event.coordinates * 1.2e-7 + 4e-3),
+        )
+
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
+        """None: a network has no utility theorem."""
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters; of public rows their number and a digest, of a task its words."""
+        described = {
+            name: getattr(self, name) for name in self.__dataclass_fields__ if name != "public"
+        }
+        if self.task is not None and not isinstance(self.task, str):
+            described["task"] = repr(self.task)
+        if self.public is not None:
+            digest = hashlib.sha256()
+            for column in self.public:
+                digest.update(np.ascontiguousarray(column, np.int64).tobytes())
+            described["public"] = {"rows": int(self.public[0].size), "digest": digest.hexdigest()}
+        return described
+
+    # -- public rules ----------------------------------------------------------------------------
+
+    @property
+    def _held_out(self) -> float:
+        """The share of rows that is held out, on the grid that coins can be tossed at."""
+        if not self.pick or self.task is None:
+            return 0.0
+        return round(self.holdout * _WORDS) / _WORDS
+
+    def _rate(self, design: Design) -> float:
+        rows = (design.rows or _ROWS) * (1 - self._held_out)
+        rate = self.rate
+        if rate is None:
+            rate = (self.batch or min(1024, max(1, rows // 10))) / max(1.0, rows)
+        return min(1.0, max(1.0, float(round(rate * _WORDS))) / _WORDS)
+
+    def _steps(self, design: Design, rho: Fraction) -> tuple[SampledGroups, int]:
+        """The event and how often: for `steps` the least noise, for `sigma` the most steps."""
+        rate, sides = self._rate(design), design.relation.marginal_l1()
+        if self.sigma is not None:
+            event = self._event(design, float(self.sigma))
+            return event, max(1, min(10**6, math.floor(rho / accounting.nominal(event))))
+        each = float(rho) / self.steps
+        inverse = math.log1p(2 * each / rate**2) / sides**2
+        # Where samples do not help, as for all rows.
+        joint = min(1 / math.sqrt(inverse), sides / math.sqrt(2 * each))
+        event = self._event(design, joint)
+        while accounting.nominal(event) * self.steps > rho:
+            joint *= 1 + 1e-9
+            event = self._event(design, joint)
+        return event, self.steps
+
+    def _event(self, design: Design, joint: float) -> SampledGroups:
+        """One step at a joint multiplier: gradients in groups and, watched, a bit for each."""
+        from understudy.nets.clipping import bit_share, least_noise
+
+        groups, rate, sides = self.groups, self._rate(design), design.relation.marginal_l1()
+        numbers = self._parameters(design)
+        bits: tuple[float, ...] = ()
+        left = joint
+        if self.adapt:
+            rows = (design.rows or _ROWS) * (1 - self._held_out)
+            each = max(rate * rows / 10, joint * math.sqrt(groups / _WATCH))
+            bits, left = (each,) * groups, bit_share(joint, groups, each)
+        if groups > 1 and self.public is not None:
+            known = self._public_groups(design)
+            parts = least_noise(left, known.thresholds, known.sizes)
+        else:
+            parts = (left * math.sqrt(groups),) * groups
+        return SampledGroups((*parts, *bits), numbers + len(bits), rate, sides)
+
+    def _parameters(self, design: Design) -> int:
+        kinds, nullable = self._kinds(design)
+        width = 0
+        for size, kind, null in zip(design.shape, kinds, nullable, strict=True):
+            values = size - (null and kind != "choice")
+            width += {"choice": 1 if size == 2 else size, "real": 1}.get(
+                kind, max(1, math.ceil(math.log2(max(2, values))))
+            ) + (null and kind != "choice")
+        sizes = (width, *(self.critic_width,) * self.critic_layers, 1)
+        return sum((i + 1) * o for i, o in pairwise(sizes))
+
+    def _kinds(self, design: Design) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+        """How columns are encoded, and which may be null; without a schema all are choices."""
+        types = design.kinds or ("category",) * len(design.shape)
+        nullable = design.nullable or (False,) * len(design.shape)
+        kinds: list[str] = []
+        for size, type_, null in zip(design.shape, types, nullable, strict=True):
+            values = size - null
+            if type_ in ("category", "boolean") or self.numbers == "bins" or values <= 2:
+                kinds.append("choice")
+            elif type_ == "integer" and values <= _MOST_BITS:
+                kinds.append("bits")
+            else:
+                kinds.append("real")
+        return tuple(kinds), nullable
+
+    def _task(self, design: Design) -> Task | None:
+        from understudy.players.data.gan import Task
+
+        if self.task is None:
+            return None
+        target = self.task.target if isinstance(self.task, Task) else self.task
+        if isinstance(target, str):
+            if target not in design.names:
+                self._refuse(
+                    f"task = {target!r} is not a modelled column; the columns are "
+                    f"{', '.join(design.names)}"
+                )
+            target = design.names.index(target)
+        if not isinstance(target, int) or not 0 <= target < len(design.shape):
+            self._refuse(f"task: target = {target!r} is not a column")
+        if len(design.shape) < 2:
+            self._refuse("task: there is no other column to predict from")
+        task = self.task if isinstance(self.task, Task) else Task(target)
+        if not (math.isfinite(task.sensitivity) and task.sensitivity > 0):
+            self._refuse(
+                f"task: sensitivity = {task.sensitivity} must be a number above 0: how far one row "
+                f"moves the metric"
+            )
+        if task.metric is None and task.sensitivity != 1.0:
+            self._refuse("task: right answers are counted, one row moves one; give no sensitivity")
+        return replace(task, target=target)
+
+    def _player(self, design: Design, steps: int) -> GanPlayer:
+        from understudy.nets.gan import Pace
+        from understudy.players.data.gan import GanPlayer
+
+        kinds, nullable = self._kinds(design)
+        pace = Pace(self.fakes, float(self.learning), float(self.critic_learning), float(self.box))
+        known = self._public_groups(design) if self.groups > 1 and self.public else None
+        return GanPlayer(
+            steps, kinds, nullable, pace, self.width, self.blocks, self.latent, self.critic_width,
+            self.critic_layers, self.loss, self.conditional, self.critic_steps, known, self.groups,
+            float(self.adapt), float(self.quantile), self.checkpoints if self.pick else 0,
+            self._task(design), self.public, self.public_steps,
+        )  # fmt: skip
+
+    def _public_groups(self, design: Design) -> Grouping:
+        """Groups, thresholds and sizes from public rows at the start: found once, all public."""
+        from understudy.nets.gan import Pace
+        from understudy.players.data.gan import GanPlayer
+
+        key = (design.shape, design.kinds, design.nullable)
+        if key not in self._known:
+            assert self.public is not None
+            player = GanPlayer(
+                1, *self._kinds(design), Pace(), critic_width=self.critic_width, loss=self.loss,
+                critic_layers=self.critic_layers, groups=self.groups,
+            )  # fmt: skip
+            self._known[key] = player.grouping_of(design.shape, self.public)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[Any, Grouping]:
+        return {}
+
+    def _refuse(self, message: str) -> None:
+        raise InputError(f"method = dpgan: {message}")
+
+
+def _fits(public: Any, shape: tuple[int, ...]) -> bool:
+    """One array of codes inside the domain per column."""
+    return (
+        isinstance(public, tuple)
+        and len(public) == len(shape)
+        and all(
+            isinstance(codes, np.ndarray) and codes.size and 0 <= codes.min() <= codes.max() < size
+            for codes, size in zip(public, shape, strict=True)
+        )
+    )

@@ -1,0 +1,71 @@
+"""A query player that trains a critic: columns once, then a noisy gradient every round.
+
+The data player shows the critic as it stands; this one asks the curator for the gradient of its loss
+on a Poisson sample of rows, clipped and noised, and hands back the mean. There are as many rounds as
+the plan has, so that training cannot pass it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy.players.base import Problem
+from understudy.players.critics import Chosen, CriticGradient
+from understudy.players.query.fixed import measure
+from understudy.privacy.curator import Curator
+from understudy.privacy.gradients import Groups
+from understudy.privacy.models import Models
+from understudy.privacy.noise import GRAIN
+
+__all__ = ["CriticSteps"]
+
+
+@dataclass(frozen=True, slots=True)
+class CriticSteps:
+    """`steps` gradients with `multipliers` at a sampling `rate`, and perhaps a choice at the end."""
+
+    steps: int
+    sigma: float
+    multipliers: tuple[float, ...]
+    rate: float
+    watch: bool = False
+    held_out: float = 0.0
+    choose: bool = False
+
+    COLUMNS = "columns"
+    STEP = "critic step"
+    CHOICE = "choice of checkpoints"
+
+    @property
+    def rounds(self) -> int:
+        """Columns, steps, and the choice."""
+        return 1 + self.steps + self.choose
+
+    def play(self, problem: Problem, curator: Curator, view: Any, round: int) -> tuple[Any, ...]:
+        """See `QueryPlayer.play`."""
+        if round == 0:
+            ones = tuple((i,) for i in range(len(problem.shape)))
+            return measure(curator, self.COLUMNS, ones, self.sigma)
+        if round <= self.steps:
+            return (self._step(problem, curator, view),)
+        models = Models(view.scorers, view.sensitivity, view.cliques, view.tables)
+        found = curator.best_models(self.CHOICE, models, problem.rows, held_out=self.held_out)
+        return (Chosen(tuple(found)),)
+
+    def _step(self, problem: Problem, curator: Curator, view: Any) -> CriticGradient:
+        groups = Groups(view.thresholds, view.members)
+        values, within = curator.gradient(
+            self.STEP, view.network, groups, watch=self.watch, held_out=self.held_out
+        )
+        size = len(groups.thresholds)
+        # The public number of rows a step is about; where a sample is empty it is the same.
+        expected = self.rate * (1 - self.held_out) * max(1, problem.rows)
+        pairs = zip(self.multipliers[:size], groups.thresholds, strict=True)
+        scales = np.array([m * c / GRAIN / expected for m, c in pairs], np.float32)
+        gradient = values.astype(np.float32) * scales[groups.flat(view.network.layers)]
+        half = np.array([m / (2 * GRAIN) / expected for m in self.multipliers[size:]])
+        below = tuple(float(b) for b in 0.5 + within * half)
+        return CriticGradient(gradient, below)
