@@ -19,7 +19,7 @@ from understudy.report import facts, words
 from understudy.report.style import DARK, LIGHT, TEXT_ON
 from understudy.schema import Category, Integer, Schema
 
-from .conftest import Page, people, seeded
+from .conftest import TOML, Page, people, seeded
 
 
 def test_the_private_table_is_not_needed(tmp_path, schema):
@@ -163,6 +163,17 @@ def test_what_was_measured_is_shown_with_its_band(made):
         assert sum(column.shares) == pytest.approx(1)
         assert column.measured is not None
         assert min(column.band) > 0
+
+
+def test_a_unit_of_several_rows_is_who_is_promised(schema):
+    text = TOML.replace("version = 1", 'version = 1\nunit = "person"\nmax_rows = 2')
+    whole = Schema.loads(text + '\n[[column]]\nname = "person"\ntype = "identifier"\n')
+    table = people(300).append_column("person", pa.array([f"p{i // 3}" for i in range(300)]))
+    made = seeded(table, whole, method="independent", workload="marginals:1")
+    page = Page(report.render(made)).text
+    assert "whether one particular person was in" in page
+    assert "of those who have more than 2" in page
+    assert "1 was promised" in page
 
 
 def test_an_older_release_without_measurements_has_a_page(made):

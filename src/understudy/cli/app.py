@@ -17,6 +17,7 @@ from understudy.cli import (
     bench,
     compare,
     demo,
+    export,
     ledger,
     methods,
     plan,
@@ -70,8 +71,8 @@ app = typer.Typer(
 
 _MAKE, _USE = "Make a release", "Use a release"
 _ORDER = (
-    "schema", "plan", "release", "methods", "verify", "report", "compare", "sample", "answer", "audit",
-    "ledger", "serve", "demo", "bench",
+    "schema", "plan", "release", "methods", "verify", "report", "compare", "sample", "answer", "export",
+    "audit", "ledger", "serve", "demo", "bench",
 )  # fmt: skip
 _KEEP, _TRY = "Keep account", "Try it"
 
@@ -84,6 +85,7 @@ app.command("report", rich_help_panel=_USE)(report.report)
 app.command("compare", rich_help_panel=_USE)(compare.compare)
 app.command("sample", rich_help_panel=_USE)(sample.sample)
 app.command("answer", rich_help_panel=_USE)(answer.answer)
+app.command("export", rich_help_panel=_USE)(export.export)
 app.add_typer(audit.app, name="audit", rich_help_panel=_USE)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_KEEP)
 app.command("serve", rich_help_panel=_KEEP)(serve.serve)

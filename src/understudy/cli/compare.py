@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.outside import require_outside
 from understudy.cli.progress import Stages
 from understudy.errors import InputError
 
@@ -67,7 +68,7 @@ def compare(
     from understudy.report.compare import compare as work
 
     if out is not None:
-        _require_apart(out)
+        _require_place(out)
     release = Release.load(folder)
     with Stages() as stages:
         found = work(real, release, targets=target or None, key=key, progress=stages)
@@ -81,21 +82,10 @@ def compare(
         shell.note(f"wrote {out}, which is NOT PRIVATE")
 
 
-def _require_apart(out: Path) -> None:
-    """A file of a known kind, in no release's folder, that is not there yet."""
+def _require_place(out: Path) -> None:
     if out.suffix.lower() not in _SUFFIXES:
         raise InputError(f"out = {out} must end in .json or .html; that chooses the format")
-    where = out.resolve()
-    for parent in where.parents:
-        if (parent / "release.json").is_file():
-            raise InputError(
-                f"out = {out} lies in the release {parent}; what `compare` finds is not private and "
-                f"never goes into a release: choose another folder"
-            )
-    if not where.parent.is_dir():
-        raise InputError(f"out = {out}: the folder {where.parent} does not exist; make it first")
-    if where.exists():
-        raise InputError(f"out = {out} exists already and is not overwritten; remove it first")
+    require_outside(out, "what `compare` finds is not private and never goes into a release")
 
 
 def _write(found: Comparison, schema: Schema, out: Path, name: str) -> None:

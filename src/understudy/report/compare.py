@@ -32,7 +32,7 @@ from understudy.releases import Release
 from understudy.report.classify import area, fit
 from understudy.schema import Schema
 from understudy.source import Source, read
-from understudy.source.base import fold
+from understudy.source.base import rows_that_count
 
 __all__ = ["LOUD", "Association", "Band", "Comparison", "Learnt", "MarginalError", "compare"]
 
@@ -157,7 +157,7 @@ def compare(
     source: Source = real if hasattr(real, "bind") else read(real)
     source.bind(schema)  # checks the header
     progress("reading", 0, 1)
-    truth = _encode(source, schema)
+    truth = rows_that_count(source, schema)
     if not truth[0].size:
         raise InputError("the real table has no rows; there is nothing to compare")
     made = [np.asarray(code) for code in schema.encode(release.rows)]
@@ -202,16 +202,6 @@ def compare(
         queries,
         matches,
     )
-
-
-def _encode(source: Source, schema: Schema) -> Codes:
-    names = [column.name for column in schema.modelled]
-    parts: list[Codes] = fold(
-        source, names, list, lambda kept, batch: kept.append(schema.encode(batch))
-    )
-    if not parts:
-        return [np.zeros(0, dtype=np.uint8) for _ in names]
-    return [np.concatenate([part[i] for part in parts]) for i in range(len(names))]
 
 
 def _targets(schema: Schema, asked: Sequence[str] | None) -> list[int]:

@@ -17,6 +17,7 @@ from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows
 from understudy.report import charts, words
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
 from understudy.report.style import sheet
+from understudy.units import group
 from understudy.wording import number, percent
 
 __all__ = ["document", "render"]
@@ -438,7 +439,7 @@ def _ledger(release: Release) -> Html:
     rows: list[Sequence[Child]] = []
     for entries in _alike(release.entries)[:_MOST_ENTRIES]:
         rows.append(_entry(entries, planned, total))
-    cost = accounting.epsilon(release.plan, release.budget.delta)
+    cost = accounting.epsilon(release.plan, release.budget.delta, group(release.schema.unit))
     return _section(
         "ledger",
         "The ledger",

@@ -17,8 +17,8 @@ _SMALL = ("zero", "one", "two", "three", "four", "five", "six")
 
 def whose(release: Release) -> str:
     """Whose privacy: a row, or what the rows of a unit belong to."""
-    unit = getattr(release, "unit", None)
-    return "row" if unit is None else f"{unit.column}"
+    unit = release.schema.unit
+    return "row" if unit is None else unit.column
 
 
 def promise(release: Release) -> str:
@@ -77,7 +77,7 @@ def order(release: Release) -> list[tuple[str, list[str]]]:
     """The guarantee in the order in which NIST SP 800-226 asks for it."""
     epsilon, delta = decimal(release.budget.epsilon), small(release.delta)
     factor = number(math.exp(min(release.epsilon, 700.0)))
-    unit = whose(release)
+    unit, bounded = whose(release), release.schema.unit
     forecast = release.forecast
     utility = [
         f"Certified: {release.certificate}. This is a measurement with its own noise, paid from the "
@@ -108,10 +108,14 @@ def order(release: Release) -> list[tuple[str, list[str]]]:
         (
             "Unit of privacy",
             [
-                f"A single {unit}: {release.relation.describe(rows_public=release.rows_public)}. "
-                f"Whoever has several rows is protected less: k rows, about k times the ε."
-                if unit == "row"
-                else f"One {unit}, all of its rows together."
+                f"A single {unit}: "
+                f"{release.relation.describe(rows_public=release.rows_public, unit=bounded)}. "
+                + (
+                    "Whoever has several rows is protected less: k rows, about k times the ε."
+                    if bounded is None
+                    else f"All rows of a {unit} are protected together; of those who have more than "
+                    f"{bounded.max_rows}, so many count and the others are left out."
+                )
             ],
         ),
         (

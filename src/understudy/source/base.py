@@ -34,6 +34,7 @@ __all__ = [
     "check_header",
     "fold",
     "read_table",
+    "rows_that_count",
     "with_nulls",
 ]
 
@@ -102,8 +103,7 @@ class EncodedCounts:
     @classmethod
     def encode(cls, source: Source, schema: Schema) -> "EncodedCounts":
         """Read the source once; raw rows are dropped as soon as they are encoded."""
-        codes, units = _encoded(source, schema)
-        return cls(_bounded(codes, units, schema), schema)
+        return cls(rows_that_count(source, schema), schema)
 
     def rows(self) -> Sensitive[int]:
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
@@ -136,6 +136,7 @@ class StreamedCounts:
         self._source = source
         self._schema = schema
         self._turns = turns
+        self._told: Callable[[int], object] | None = None
 
     def rows(self) -> Sensitive[int]:
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
@@ -156,20 +157,35 @@ class StreamedCounts:
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
         """Exact marginal tables, sealed. One neighbour moves `Relation.changed_cells` of each."""
-        return Sensitive(self._count(lambda: Counter(self.shape, tuple(cliques))).tables())
+        return Sensitive(self._count(Counter, tuple(cliques)).tables())
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
         """Occupied cells of marginals of any size, sealed."""
-        return Sensitive(self._count(lambda: SparseCounter(self.shape, tuple(cliques))).tables())
+        return Sensitive(self._count(SparseCounter, tuple(cliques)).tables())
 
-    def _count(self, start: Callable[[], Counting]) -> Counting:
-        schema = self._schema
+    def watch(self, told: Callable[[int], object]) -> None:
+        """Have every scan say how far it is, in percent of the rows: a share, never a number."""
+        self._told = told
+
+    def _count(
+        self, kind: Callable[[Sequence[int], Sequence[Clique]], Counting], cliques: Sequence[Clique]
+    ) -> Counting:
         if self.unit is not None:
-            counter = start()
+            counter = kind(self.shape, cliques)
             self._each_turn(counter.add)
             return counter
+        every = range(len(self.shape))
+        used = sorted({i for clique in cliques for i in clique}) or [0]
+        used = used if set(used) <= set(every) else every  # a clique that is none is told of
+        place = {column: at for at, column in enumerate(used)}
+        within = [tuple(place.get(i, i) for i in clique) for clique in cliques]
+        read = Schema(
+            tuple(self._schema.modelled[i] for i in used), null_values=self._schema.null_values
+        )
         return self._scan(
-            _modelled(schema), start, lambda counter, batch: counter.add(schema.encode(batch))
+            _modelled(read),
+            lambda: kind(read.shape, within),
+            lambda counter, batch: counter.add(read.encode(batch)),
         )
 
     def _each_turn(self, add: Callable[[Codes], object]) -> None:
@@ -201,10 +217,35 @@ class StreamedCounts:
         start: Callable[[], Accumulator],
         add: Callable[[Accumulator, "pa.RecordBatch"], object],
     ) -> Accumulator:
+        length = getattr(self._source, "length", None)
+        total = length() if length is not None and self._told is not None else 0
+        seen = 0
+
+        def begin() -> Accumulator:
+            nonlocal seen
+            seen = 0
+            return start()
+
+        def watched(done: Accumulator, batch: "pa.RecordBatch") -> None:
+            nonlocal seen
+            add(done, batch)
+            seen += batch.num_rows
+            if total and self._told is not None:
+                self._told(min(99, 100 * seen // total))
+
         try:
-            return fold(self._source, names, start, add)
+            found = fold(self._source, names, begin, watched)
+            if total and self._told is not None:
+                self._told(100)
+            return found
         except SourceError as error:  # by now a charge may have been made
             raise WorkError(f"{error}; what was charged until now stays in the ledger") from None
+
+
+def rows_that_count(source: Source, schema: Schema) -> Codes:
+    """Every row as codes, at most so many of a unit as count; private, and for no other eyes."""
+    codes, units = _encoded(source, schema)
+    return _bounded(codes, units, schema)
 
 
 def fold(

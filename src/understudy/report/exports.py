@@ -1,0 +1,395 @@
+"""Descriptions of a release for other tools and catalogues: public facts and released numbers alone.
+
+    sdv              metadata of the synthetic table (spec V1), for SDV, SDMetrics and SDGym
+    frictionless     a data package (version 2) with types, domains and hashes
+    croissant        MLCommons Croissant 1.0: a schema.org dataset with its record set
+    opendp-registry  an entry of the OpenDP deployments registry, in YAML: what was promised and how
+
+What only the custodian knows (who publishes it, what it is meant for) is taken from `About`; where
+that is silent, `FILL_IN` stands in the registry entry, and the other formats leave it out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import InputError
+from understudy.releases import Release
+from understudy.releases.bundle import read_manifest
+from understudy.report import words
+from understudy.schema import Boolean, Category, Column, Identifier, Integer, Number
+from understudy.schema.columns.binned import Binned
+
+__all__ = ["FILL_IN", "FORMATS", "About", "describe"]
+
+FILL_IN = "(fill in)"
+_ROWS = "synthetic.parquet"
+_TYPE = "application/vnd.apache.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What only the custodian knows."""
+
+    title: str | None = None
+    curator: str | None = None
+    description: str | None = None
+    license: str | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Subject:
+    """A release in a folder, as every format looks at it."""
+
+    name: str
+    release: Release
+    manifest: Mapping[str, Any]
+    about: About
+
+    @property
+    def title(self) -> str:
+        return self.about.title or f"Synthetic stand-in: {self.name}"
+
+    @property
+    def created(self) -> str:
+        return str(self.manifest["created"])
+
+    @property
+    def description(self) -> str:
+        stated = f"{self.about.description.rstrip('.')}. " if self.about.description else ""
+        made = self.release
+        return (
+            f"{stated}{made.rows.num_rows:,} synthetic rows with {made.promise}. {made.certificate}. "
+            f"Made with understudy {self.manifest['understudy']}; the digest of the release is "
+            f"sha256:{self.manifest['digest']}."
+        )
+
+
+def describe(folder: str | Path, format: str, about: About | None = None) -> str:
+    """The description of the release in `folder`, as text of one of `FORMATS`.
+
+    Raises:
+        InputError: The format is unknown.
+        BundleError: The folder holds no release, or a damaged one.
+    """
+    if format not in FORMATS:
+        raise InputError(f"format = {format!r} must be one of {', '.join(FORMATS)}")
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    name = folder.resolve().name.removesuffix(".release")
+    return FORMATS[format](_Subject(name, Release.load(folder), manifest, about or About()))
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "release"
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    return value.isoformat() if isinstance(value, (date, datetime)) else value
+
+
+def _json(body: Mapping[str, Any]) -> str:
+    return json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# SDV
+
+
+def _sdv(subject: _Subject) -> str:
+    columns = {column.name: _sdv_column(column) for column in subject.release.schema.written}
+    table: dict[str, Any] = {"columns": columns}
+    return _json(
+        {
+            "METADATA_SPEC_VERSION": "V1",
+            "tables": {_slug(subject.name): table},
+            "relationships": [],
+        }
+    )
+
+
+def _sdv_column(column: Column) -> dict[str, Any]:
+    match column:
+        case Identifier():
+            return {"sdtype": "id"}
+        case Boolean():
+            return {"sdtype": "boolean"}
+        case Category():
+            return {"sdtype": "categorical"}
+        case Integer() | Number():
+            return {"sdtype": "numerical", "computer_representation": _width(column.dtype)}
+        case _:
+            written = getattr(column, "format", None)
+            default = "%Y-%m-%d" if column.kind == "date" else "%Y-%m-%d %H:%M:%S"
+            return {"sdtype": "datetime", "datetime_format": written or default}
+
+
+def _width(dtype: str) -> str:
+    match = re.fullmatch(r"(u?)int(8|16|32|64)", dtype)
+    return f"{'UInt' if match[1] else 'Int'}{match[2]}" if match else "Float"
+
+
+# Frictionless
+
+
+def _frictionless(subject: _Subject) -> str:
+    stated = subject.manifest["files"][_ROWS]
+    about = subject.about
+    return _json(
+        {
+            "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
+            "name": _slug(subject.name),
+            "title": subject.title,
+            "description": subject.description,
+            "created": subject.created,
+            **({"homepage": about.url} if about.url else {}),
+            **({"licenses": [{"name": about.license}]} if about.license else {}),
+            **({"contributors": [{"title": about.curator, "roles": ["publisher"]}]}
+               if about.curator else {}),
+            "resources": [
+                {
+                    "name": "synthetic",
+                    "path": _ROWS,
+                    "format": "parquet",
+                    "mediatype": _TYPE,
+                    "bytes": stated["bytes"],
+                    "hash": f"sha256:{stated['sha256']}",
+                    "schema": {
+                        "fields": [
+                            _frictionless_field(column)
+                            for column in subject.release.schema.written
+                        ]
+                    },
+                }
+            ],
+        }
+    )  # fmt: skip
+
+
+def _frictionless_field(column: Column) -> dict[str, Any]:
+    kind = {"category": _kind_of_category(column), "identifier": "string"}.get(
+        column.kind, column.kind
+    )
+    field: dict[str, Any] = {"name": column.name, "type": kind}
+    limits: dict[str, Any] = {} if column.nullable else {"required": True}
+    if isinstance(column, Category):
+        limits["enum"] = [_plain(value) for value in _values(column)]
+    if isinstance(column, Binned):
+        limits |= {"minimum": _plain(column.lower), "maximum": _plain(column.upper)}
+    return {**field, "constraints": limits} if limits else field
+
+
+def _values(column: Category) -> tuple[Any, ...]:
+    return column.values if column.other is None else (*column.values, column.other)
+
+
+def _kind_of_category(column: Column) -> str:
+    values = _values(column) if isinstance(column, Category) else ()
+    if values and all(isinstance(value, bool) for value in values):
+        return "boolean"
+    if values and all(isinstance(value, int) for value in values):
+        return "integer"
+    if values and all(isinstance(value, int | float) for value in values):
+        return "number"
+    return "date" if values and all(isinstance(value, date) for value in values) else "string"
+
+
+# Croissant
+
+_CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "dct": "http://purl.org/dc/terms/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "recordSet": "cr:recordSet",
+    "source": "cr:source",
+}
+_DATA_TYPES = {
+    "string": "sc:Text",
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "boolean": "sc:Boolean",
+    "date": "sc:Date",
+    "datetime": "sc:DateTime",
+}
+
+
+def _croissant(subject: _Subject) -> str:
+    stated, about = subject.manifest["files"][_ROWS], subject.about
+    fields = [
+        {
+            "@type": "cr:Field",
+            "@id": f"rows/{column.name}",
+            "name": column.name,
+            "dataType": _DATA_TYPES[_frictionless_field(column)["type"]],
+            "source": {"fileObject": {"@id": _ROWS}, "extract": {"column": column.name}},
+        }
+        for column in subject.release.schema.written
+    ]
+    return _json(
+        {
+            "@context": _CONTEXT,
+            "@type": "sc:Dataset",
+            "conformsTo": "http://mlcommons.org/croissant/1.0",
+            "name": _slug(subject.name),
+            "description": subject.description,
+            "version": "1.0.0",
+            "datePublished": subject.created[:10],
+            **({"url": about.url} if about.url else {}),
+            **({"license": about.license} if about.license else {}),
+            **({"creator": {"@type": "sc:Organization", "name": about.curator}}
+               if about.curator else {}),
+            "citeAs": f"{subject.title}. understudy {subject.manifest['understudy']}. "
+                      f"sha256:{subject.manifest['digest']}",
+            "rai:personalSensitiveInformation": "Synthetic rows; no row is a person's. "
+                                                + subject.release.promise,
+            "rai:dataLimitations": f"{subject.release.certificate}. Groups smaller than that may be "
+                                   f"noise.",
+            "distribution": [
+                {
+                    "@type": "cr:FileObject",
+                    "@id": _ROWS,
+                    "name": _ROWS,
+                    "contentUrl": _ROWS,
+                    "contentSize": f"{stated['bytes']} B",
+                    "encodingFormat": _TYPE,
+                    "sha256": stated["sha256"],
+                }
+            ],
+            "recordSet": [
+                {"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}
+            ],
+        }
+    )  # fmt: skip
+
+
+# OpenDP's registry of deployments
+
+
+def _registry(subject: _Subject) -> str:
+    made, about = subject.release, subject.about
+    pure = made.delta == 0
+    unit = words.whose(made)
+    mechanisms = "; ".join(
+        f"{charge.purpose}: {type(charge.event).__name__}" for charge in made.plan
+    )
+    public = ["names, types, categories and bounds of the columns"]
+    if made.rows_public is not None:
+        public.append(f"the number of rows, {made.rows_public}")
+    parameters: dict[str, Any] = {"epsilon": made.epsilon}
+    if not pure:
+        parameters["delta"] = made.delta
+    entry = {
+        "url_slug": _slug(subject.name),
+        "deployment": {
+            "basic": {
+                "name": subject.title,
+                "data_curators": [
+                    {"data_curator_name": about.curator or FILL_IN, "data_curator_type": FILL_IN}
+                ],
+                "description": subject.description,
+                "intended_use": FILL_IN,
+                "data_product_type": "Synthetic data",
+                "data_product_region": FILL_IN,
+                "data_product_sector": FILL_IN,
+                "publication_date": subject.created[:10],
+            },
+            "dp_variant": {
+                "variant_name": "Pure DP" if pure else "Approximate DP",
+                "data_domain": _domain(made),
+                "unprotected_quantities": "; ".join(public),
+            },
+            "privacy_loss": {
+                "privacy_unit": "Row-level" if unit == "row" else f"{unit}-level",
+                "privacy_unit_details": made.promise,
+                "privacy_parameters": parameters,
+                "privacy_parameters_details": words.promise(made),
+            },
+            "deployment_model": {
+                "model_name": "Central",
+                "trust_assumptions": "The custodian holds the table; readers of the release need not "
+                                     "be trusted.",
+                "release_type": "One release",
+                "data_source_type": "Static",
+                "access_type": "Non-interactive",
+            },
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning":
+                    "None outside the budget: the schema is public, and every choice that depends on "
+                    "rows is charged.",
+                "mechanisms": f"Method {made.method.get('name')} of understudy "
+                              f"{subject.manifest['understudy']}. {mechanisms}",
+                "composition": "Every draw is an entry of a hash-chained ledger in the release, "
+                               "charged before it is made; epsilon is recomputed from it by zCDP "
+                               "and by privacy loss distributions, the smaller valid one.",
+                "post_processing": "A model is fitted to the noisy answers, and the rows are drawn "
+                                   "from it.",
+                "justification": FILL_IN,
+                "utility": str(made.certificate),
+                "additional_information": f"Anyone can verify the release offline. Its digest is "
+                                          f"sha256:{subject.manifest['digest']}",
+            },
+            "administrative": {
+                "status": "Draft",
+                "registry_authors": [about.curator or FILL_IN],
+                "tier": 3,
+            },
+        },
+    }  # fmt: skip
+    return "\n".join(_yaml(entry)) + "\n"
+
+
+def _domain(made: Release) -> str:
+    return "; ".join(
+        f"{column.name} ({column.kind}, {column.size} values)" for column in made.schema.modelled
+    )
+
+
+def _yaml(value: Any, indent: str = "") -> list[str]:
+    """Block YAML with every text quoted as in JSON, which is YAML as well."""
+    lines: list[str] = []
+    for key, inner in value.items():
+        if isinstance(inner, Mapping):
+            lines += [f"{indent}{key}:", *_yaml(inner, indent + "  ")]
+        elif isinstance(inner, list):
+            lines.append(f"{indent}{key}:")
+            for item in inner:
+                if isinstance(item, Mapping):
+                    first, *rest = _yaml(item, indent + "    ")
+                    lines += [f"{indent}  - {first.strip()}", *rest]
+                else:
+                    lines.append(f"{indent}  - {_scalar(item)}")
+        else:
+            lines.append(f"{indent}{key}: {_scalar(inner)}")
+    return lines
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, float):
+        return repr(value) if "." in repr(value) else repr(value).replace("e", ".0e")
+    return json.dumps(value, ensure_ascii=False)
+
+
+FORMATS: dict[str, Callable[[_Subject], str]] = {
+    "sdv": _sdv,
+    "frictionless": _frictionless,
+    "croissant": _croissant,
+    "opendp-registry": _registry,
+}
+"""The formats, and what writes each."""
