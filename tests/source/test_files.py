@@ -330,8 +330,32 @@ def test_identifiers_are_never_read(tmp_path):
         source.scans = lambda names, original=original, asked=asked: (
             asked.append(tuple(names)) or original(names)
         )
-        reveal(source.bind(schema).marginals([(0,)]))
+        bound = source.bind(schema)
+        reveal(bound.marginals([(0, 1)]))
         assert set(asked) == {("age", "sex")}
+        reveal(bound.marginals([(1,)]))  # and of the others, those that are asked for
+        assert engine == "memory" or asked[-1] == ("sex",)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_scans_say_how_far_they_are(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr("understudy.source.duckdb.BATCH_ROWS", 2048)
+    table = pa.table({"age": np.arange(40_000) % 10, "sex": ["F", "M"] * 20_000})
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(table, path, row_group_size=4096)
+    else:
+        table.to_pandas().to_csv(path, index=False)
+    bound = read(path, engine="duckdb").bind(SCHEMA)
+    told: list[int] = []
+    bound.watch(told.append)
+    assert reveal(bound.marginals([(0, 1)]))[0].sum() == 40_000
+    if suffix == "csv":
+        assert told == []  # text does not say how many rows it has
+    else:
+        assert told == sorted(told)
+        assert told[-1] == 100
+        assert len(told) > 5
 
 
 def test_the_engine_follows_size_and_memory(tmp_path, monkeypatch):

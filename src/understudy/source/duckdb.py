@@ -66,6 +66,10 @@ class DuckDBSource:
             turns = -(-rows * ROW_BYTES // (self._memory_limit // 2))
         return StreamedCounts(self, with_nulls(schema, self._nulls), turns)
 
+    def length(self) -> int:
+        """How many rows there are, for shares of them alone; 0 where nobody knows without reading."""
+        return self._files.length()
+
     def frame(self, table: "pa.Table") -> Any:
         """Rows as an Arrow table."""
         return to_frame(table, self.native)

@@ -63,10 +63,14 @@ class Files:
         """About how many bytes the encoded rows need; private, for choosing an engine."""
         if self.format == "csv":  # a cell is at least a separator; text gzips to about an eighth
             return sum(path.stat().st_size * (8 if is_gzip(path) else 1) for path in self.paths)
+        return 2 * self.length() * len(self.columns)
+
+    def length(self) -> int:
+        """The number of rows, private; 0 for text, which does not say."""
         import pyarrow.parquet as pq
 
-        rows = sum(pq.read_metadata(path).num_rows for path in self.paths)
-        return 2 * rows * len(self.columns)
+        parquet = self.format == "parquet"
+        return sum(pq.read_metadata(path).num_rows for path in self.paths) if parquet else 0
 
 
 def find(given: str | Path) -> Files:

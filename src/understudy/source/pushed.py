@@ -5,7 +5,7 @@ each. Everything else (which marginals are counted together, how tables are put 
 is said when the engine is lost) is here, for all engines.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,8 +29,8 @@ _BYTES = 16
 class Engine(Protocol):
     """A table whose columns are encoded where they are."""
 
-    def count(self, cliques: Sequence[Clique]) -> list[Counted]:
-        """The occupied cells of each clique, packed; as few passes over the rows as pays.
+    def count(self, cliques: Sequence[Clique]) -> Iterator[Counted]:
+        """The occupied cells of each clique, packed, in order; as few passes as pays.
 
         Raises:
             SourceError: It could not be done; the message says nothing about a row.
@@ -45,6 +45,11 @@ class PushedCounts:
         self.shape: tuple[int, ...] = tuple(schema.shape)
         self.unit = schema.unit
         self._engine = engine
+        self._told: Callable[[int], object] | None = None
+
+    def watch(self, told: Callable[[int], object]) -> None:
+        """Have every question say how far it is, in percent of its marginals."""
+        self._told = told
 
     def rows(self) -> Sensitive[int]:
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
@@ -85,8 +90,13 @@ class PushedCounts:
         return Sensitive(tuple(tables))
 
     def _count(self, cliques: Sequence[Clique]) -> list[Counted]:
+        found: list[Counted] = []
         try:
-            return self._engine.count(cliques)
+            for counted in self._engine.count(cliques):
+                found.append(counted)
+                if self._told is not None:
+                    self._told(100 * len(found) // len(cliques))
+            return found
         except SourceError as error:  # by now a charge may have been made
             raise WorkError(f"{error}; what was charged until now stays in the ledger") from None
 

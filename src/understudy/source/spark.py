@@ -220,12 +220,10 @@ class _Cluster:
         kept = rows.withColumn("place", sf.row_number().over(order))
         self._frame = kept.where(sf.col("place") <= unit.max_rows).select(*names)
 
-    def count(self, cliques: Sequence[Clique]) -> list[Counted]:
+    def count(self, cliques: Sequence[Clique]) -> Iterator[Counted]:
         """As many marginals at once as one pass counts well."""
-        found: list[Counted] = []
         for batch in cells_per_pass(self._shape, cliques):
-            found += self._count(batch)
-        return found
+            yield from self._count(batch)
 
     def _count(self, cliques: Sequence[Clique]) -> list[Counted]:
         from pyspark.sql import functions as sf

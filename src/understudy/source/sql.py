@@ -233,9 +233,9 @@ class _Database:
             return False
         return True
 
-    def count(self, cliques: Sequence[Clique]) -> list[Counted]:
+    def count(self, cliques: Sequence[Clique]) -> Iterator[Counted]:
         """One GROUP BY each; after a lost connection the same one again, on a new connection."""
-        return [self._count(clique) for clique in cliques]
+        return (self._count(clique) for clique in cliques)
 
     def _count(self, clique: Clique) -> Counted:
         codes = list(self._codes.values())
