@@ -192,11 +192,11 @@ def test_independent_is_the_product_of_estimates():
 
 
 def test_columns_gain_from_pairs_that_hold_them():
-    """A pair summed over its other column is one more measurement, noisier by the cells summed."""
+    """A pair is one more measurement, at most as noisy as its sums over the other column."""
     tables = [Measured((0,), np.array([60, 40]), 3.0), Measured((0, 1), np.full((2, 4), 15), 3.0)]
     fitted = independent((2, 4), tables, 100)
-    assert fitted.deviations[0] == pytest.approx((1 / 9 + 1 / 36) ** -0.5)
-    assert fitted.deviations[1] == pytest.approx((2 * 9) ** 0.5)
+    assert 0.8 * (1 / 9 + 1 / 36) ** -0.5 < fitted.deviations[0] <= (1 / 9 + 1 / 36) ** -0.5
+    assert 0.8 * (2 * 9) ** 0.5 < fitted.deviations[1] <= (2 * 9) ** 0.5
 
 
 @pytest.mark.parametrize("shape", [(2,), (1,), (1, 5), (2, 2), (1, 1, 1)])

@@ -1,6 +1,6 @@
 """Regularised maximum entropy on weighted records: the fit of the default method.
 
-Given noisy tables y_j with noise σ_j, one-way tables are estimated first (`denoise`) and held exactly;
+Given noisy tables y_j with noise σ_j, one-way tables are estimated first (`margins`) and held exactly;
 every further table then says something about dependence only. The model is
 
     p(x) ∝ Π_i exp α_i(x_i) · Π_j exp θ_j(x_j),      θ_j = (y_j − m_j)/e_j on every cell,
@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models import _kernels as kernels
-from understudy.models.denoise import one_way
 from understudy.models.junction import JunctionTree, grow
+from understudy.models.margins import FREQUENT, one_ways, per_cell
 from understudy.models.measured import Measured
 from understudy.models.merging import Labels, frequent, merge
 from understudy.models.weighted import Weighted
@@ -44,10 +44,6 @@ Prior = Callable[[Clique], Table]
 # Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
 _FLOOR = 5.0
 """κ is at least min(σ, n/K)/5."""
-_STANDS_OUT = 1.0
-"""A cell stands out beyond 1 + √(2 ln K) deviations."""
-_FREQUENT = 0.05
-"""Values below this share are merged in the second view of a table."""
 _SIGNIFICANT = 2.0
 """Deviations by which a second view must differ from independence to be used."""
 _THETA = 40.0
@@ -130,7 +126,7 @@ class _Block:
 
 def independent(shape: tuple[int, ...], measured: Sequence[Measured], rows: float) -> Fitted:
     """The fit of one-way tables alone: independent columns."""
-    estimates, deviations = _one_ways(shape, measured, rows)
+    estimates, deviations = one_ways(shape, measured, rows)
     return Fitted(None, estimates, deviations)
 
 
@@ -146,7 +142,7 @@ def beliefs(
     three and more columns are believed whole, what their pairs say included.
     """
     rows = max(float(rows), 1.0)
-    estimates, _ = _one_ways(shape, measured, rows)
+    estimates, _ = one_ways(shape, measured, rows)
     found: list[Belief] = []
     for block in _blocks(shape, measured, estimates, rows, prior, whole_larger=True)[0]:
         expected = _expected(block.clique, estimates, rows, prior)
@@ -168,7 +164,7 @@ def fit(
 ) -> Fitted:
     """Fit everything that was measured; `cliques` are what sampled rows will be held to."""
     rows = max(float(rows), 1.0)
-    estimates, deviations = _one_ways(shape, measured, rows)
+    estimates, deviations = one_ways(shape, measured, rows)
     blocks, gains = _blocks(shape, measured, estimates, rows)
     ones = [
         _Block((i,), None, estimate, np.full(estimate.size, 1e-6), None)
@@ -198,32 +194,6 @@ def fit(
     weights = _reweigh(blocks, ones, codes, shape, rows, effort.sweeps)
     model = Weighted(shape, tuple(codes), weights.astype(np.float32), tuple(cliques))
     return Fitted(model, estimates, deviations)
-
-
-def _one_ways(
-    shape: tuple[int, ...], measured: Sequence[Measured], rows: float
-) -> tuple[tuple[Table, ...], tuple[float, ...]]:
-    """Inverse-variance averages of all whole tables that hold a column, then `denoise`."""
-    precision = np.zeros(len(shape))
-    sums = [np.zeros(size) for size in shape]
-    for m in measured:
-        if m.labels is not None:
-            continue
-        for axis, i in enumerate(m.clique):
-            others = tuple(a for a in range(len(m.clique)) if a != axis)
-            weight = m.sigma**-2 * shape[i] / m.values.size
-            precision[i] += weight
-            sums[i] += weight * m.values.sum(axis=others)
-    estimates: list[Table] = []
-    deviations: list[float] = []
-    for i, size in enumerate(shape):
-        if precision[i] <= 0:
-            estimates.append(np.full(size, rows / size))
-            deviations.append(float(rows))
-            continue
-        deviations.append(float(precision[i] ** -0.5))
-        estimates.append(one_way(sums[i] / precision[i], deviations[-1], rows))
-    return tuple(estimates), tuple(deviations)
 
 
 def _expected(
@@ -298,7 +268,7 @@ def _view(
         (float((residual**2).sum()) - sigma**2 * (free + math.sqrt(2 * free))) / rows,
     )
     believed = min(believed, 2 * rows)  # no table varies more than all rows in one cell would
-    ease = sigma**2 / _per_cell(residual, noise, base, believed)
+    ease = sigma**2 / per_cell(residual, noise, base, believed)
     margins = _margins(base)
     block = _Block(clique, labels, (base + residual).reshape(-1), ease, margins)
     flat = base.reshape(-1)
@@ -318,7 +288,7 @@ def _second_view(
     rows: float,
 ) -> _Block | None:
     """The same table with rare values merged, where that shows dependence by itself."""
-    labels = tuple(frequent(estimates[i], _FREQUENT) for i in clique)
+    labels = tuple(frequent(estimates[i], FREQUENT) for i in clique)
     groups = [np.bincount(label) for label in labels]
     coarse = math.prod(g.size for g in groups)
     if coarse >= values.size or min(g.size for g in groups) < 2:
@@ -329,7 +299,7 @@ def _second_view(
     noise = sigma**2 * np.multiply.outer(*spread).reshape(-1)
     beyond = float((residual**2).sum() - noise.sum())
     believed = (beyond - _SIGNIFICANT * math.sqrt(2 * float((noise**2).sum()))) / rows
-    cells = _per_cell(residual, noise, base, max(believed, 0.1))
+    cells = per_cell(residual, noise, base, max(believed, 0.1))
     if believed <= 0 and cells.max() <= 0.1:
         return None
     ease = np.maximum(noise, 1e-6) / cells
@@ -341,14 +311,6 @@ def _interaction(residual: Table) -> Table:
     for axis in range(residual.ndim):
         residual = residual - residual.mean(axis=axis, keepdims=True)
     return residual
-
-
-def _per_cell(residual: Table, noise: Table, base: Table, believed: float) -> Table:
-    """κ per cell: that of the table, or what a cell that stands out says of itself."""
-    flat = residual.reshape(-1)
-    threshold = (_STANDS_OUT + math.sqrt(2 * math.log(max(flat.size, 2)))) * np.sqrt(noise)
-    alone = np.where(np.abs(flat) > threshold, flat**2 / np.maximum(base.reshape(-1), 1.0), 0.0)
-    return np.maximum(believed, alone)
 
 
 def _margins(base: Table) -> tuple[Table, Table] | None:
