@@ -286,7 +286,8 @@ def release(
     certificate and, where it is private, the number of rows are inside that ε. Everything charged is
     in the ledger before it is drawn.
 
-    table        a path (CSV, Parquet), a pandas, Polars or Arrow table, or what `read` returned
+    table        a path (CSV, Parquet), a pandas, Polars, Arrow, Spark or Ibis table, or what `read`
+                 returned, such as a table of a database
     schema       a `Schema` or the path of its TOML file, confirmed
     epsilon      the budget; or `target_error`, a forecast error for which the least ε is taken, see
                  `epsilon_for`: `before_spending` gets to know it before anything is read
@@ -354,6 +355,8 @@ def release(
             key = int(journal.header["key"])
         progress("reading", 0, 1)
         bound = source.bind(schema)
+        if (watch := getattr(bound, "watch", None)) is not None:
+            watch(lambda percent: progress("counting", percent, 100))
         progress("reading", 1, 1)
         if account is None or dataset is None:
             account, dataset = _one_off(stack, prepared, journal), _ONE_OFF
