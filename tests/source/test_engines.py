@@ -26,7 +26,7 @@ from understudy.schema import (
     Number,
     Schema,
 )
-from understudy.source import expressions, read
+from understudy.source import expressions, read, shown
 from understudy.source.expressions import unions
 from understudy.units import Unit
 
@@ -370,6 +370,31 @@ def test_credentials_that_are_wrong(tmp_path):
         finally:
             hba.write_text(before)
             c.execute("SELECT pg_reload_conf()")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://ann:12/hunter2@host/db", "postgresql://ann:hunter2@host:port/db"],
+)
+def test_addresses_that_cannot_be_read(url):
+    with pytest.raises(InputError, match="cannot be read; write postgresql") as caught:
+        read(url, table="t")
+    quiet_about_the_password(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("rows.csv", "rows.csv"),
+        ("postgresql://host/db", "postgresql://host/db"),
+        ("postgresql://ann@host:1/db", "postgresql://ann@host:1/db"),
+        ("postgresql://ann:hunter2@host/db?password=hunter2", "postgresql://ann@host/db"),
+        ("postgresql://ann:hun@ter2/x@host/db", "postgresql://ann@host/db"),
+        ("postgresql:///db?host=/run", "postgresql:///db"),
+    ],
+)
+def test_what_is_shown_of_an_address(data, told):
+    assert shown(data) == told
 
 
 def test_a_database_or_a_user_that_is_not_there():

@@ -32,6 +32,7 @@ __all__ = [
     "RowsPublic",
     "SchemaFile",
     "Settings",
+    "TableName",
     "TargetError",
     "TargetOf",
     "Targets",
@@ -171,6 +172,15 @@ Beta = Annotated[
         metavar="P",
         help="How likely the certificate may be wrong; 0.05 is 95 % confidence.",
         rich_help_panel=_CERTIFICATE,
+    ),
+]
+TableName = Annotated[
+    str | None,
+    typer.Option(
+        "--table",
+        metavar="T",
+        help="Which table of a database or of Spark's catalogue: table, or schema.table.",
+        show_default=False,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]

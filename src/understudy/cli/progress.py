@@ -103,6 +103,9 @@ class Stages:
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Called by the work: `done` of `total` steps of `stage`."""
+        if stage == "counting":  # a part of whatever asks for counts
+            self._counting(done, total)
+            return
         new = stage != self._stage
         if new:
             self._tick()
@@ -113,6 +116,15 @@ class Stages:
         if self._live is not None:
             self._show(name)
         elif new or time.monotonic() - self._last > _PATIENCE:
+            self._say(name)
+
+    def _counting(self, done: int, total: int) -> None:
+        name = (
+            f"{_STAGES.get(self._stage, self._stage)}: counted {100 * done // total} % of the table"
+        )
+        if self._live is not None:
+            self._show(name)
+        elif time.monotonic() - self._last > _PATIENCE:
             self._say(name)
 
     def _tick(self) -> None:

@@ -37,7 +37,8 @@ def release(
         str,
         typer.Argument(
             metavar="DATA",
-            help="The private table: a CSV or Parquet file, a folder of Parquet files, or a glob.",
+            help="The private table: a CSV or Parquet file, a folder of Parquet files, a glob; or, "
+            "with --table, a database (postgresql://user@host/db) or a Spark master.",
         ),
     ],
     schema: options.SchemaFile,
@@ -48,6 +49,7 @@ def release(
             rich_help_panel=_OUTPUT,
         ),
     ],
+    table: options.TableName = None,
     epsilon: options.MaybeEpsilon = None,
     target_error: options.TargetError = None,
     target_of: options.TargetOf = options.Targets.WORST,
@@ -126,6 +128,8 @@ def release(
     [bold]Example[/bold]
       understudy release patients.csv --schema patients.schema.toml --epsilon 1 \\
                          --out patients.release
+      understudy release postgresql://ann@db.example/clinic --table visits.patients \\
+                         --schema patients.schema.toml --epsilon 1 --out patients.release
     """
     from understudy.releases.bundle import require_absent
     from understudy.schema import Schema
@@ -153,7 +157,7 @@ def release(
     if epsilon is None or target_error is not None:
         prepared = _found(loaded, account, dataset, target_error, target_of, choices)
         choices["epsilon"] = _agreed(prepared, target_error, target_of, yes)
-    made = make(data, loaded, out, ledger=account, dataset=dataset, **choices)
+    made = make(data, loaded, out, ledger=account, dataset=dataset, table=table, **choices)
     _show(made, data, out, account, dataset)
 
 
@@ -164,6 +168,7 @@ def make(
     *,
     ledger: Place | None = None,
     dataset: str | None = None,
+    table: str | None = None,
     **choices: Any,
 ) -> Release:
     """Release, save and publish to the ledger, with progress; says what a failure has cost."""
@@ -192,7 +197,7 @@ def make(
 
         try:
             made = work(
-                read(data),
+                read(data, table=table),
                 schema,
                 ledger=account,
                 dataset=dataset,
@@ -340,10 +345,13 @@ def _show(
 ) -> None:  # fmt: skip
     from understudy.releases.bundle import read_manifest
     from understudy.releases.outline import example
+    from understudy.source import shown
 
     console = shell.out()
     rows, columns = made.rows.num_rows, made.rows.num_columns
-    console.print(Text.assemble(("A stand-in for ", "bold"), data, (" lies in ", "bold"), str(out)))
+    console.print(
+        Text.assemble(("A stand-in for ", "bold"), shown(data), (" lies in ", "bold"), str(out))
+    )
     if ledger is None:
         account: str = "its own; to keep a total over releases, give --ledger FILE --dataset NAME"
     else:

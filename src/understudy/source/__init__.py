@@ -15,7 +15,7 @@ from understudy.source.base import Native, Source, read_table
 from understudy.source.frames import to_frame
 from understudy.source.spark import is_master, spark_source, spark_table
 
-__all__ = ["Native", "Source", "read", "read_table", "to_frame"]
+__all__ = ["Native", "Source", "read", "read_table", "shown", "to_frame"]
 
 _ENGINES = (None, "memory", "duckdb")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
@@ -96,6 +96,15 @@ def read(
     from understudy.source.duckdb import DuckDBSource
 
     return DuckDBSource(files, nulls, memory_limit=room)
+
+
+def shown(data: str) -> str:
+    """A path, or the address of a database without the password that it may hold."""
+    if not _URL.match(data):
+        return data
+    scheme, _, rest = data.partition("://")
+    user, at, place = rest.partition("?")[0].rpartition("@")
+    return f"{scheme}://{user.partition(':')[0]}{at}{place}"
 
 
 def _not_for(engine: str | None, memory_limit: object, where: str) -> None:

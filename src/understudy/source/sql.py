@@ -392,6 +392,8 @@ def _where(url: str) -> str:
         parts = urlsplit(url)
         host = parts.hostname or (parse_qs(parts.query).get("host") or [""])[0]
         port = f":{parts.port}" if parts.port else ""
+        if "@" in parts.path:  # an unescaped slash in a password
+            raise ValueError
     except ValueError:
         raise InputError(
             "this database URL cannot be read; write postgresql://user@host:5432/database, with "
