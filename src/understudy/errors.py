@@ -15,6 +15,7 @@
     │       └── ChainBroken        the hash chain does not hold
     ├── VerificationError          a release does not keep what it states
     └── WorkError                  the work failed for another reason, for instance a full disk
+        └── CountingError          an engine failed while it counted: charged, and nothing drawn
 
 Messages name the column or option, the value it had and the remedy. They never hold a value that
 was computed from private rows.
@@ -24,6 +25,7 @@ __all__ = [
     "BudgetExhausted",
     "BundleError",
     "ChainBroken",
+    "CountingError",
     "InputError",
     "LedgerError",
     "PrivacyError",
@@ -97,3 +99,7 @@ class VerificationError(UnderstudyError):
 
 class WorkError(UnderstudyError, RuntimeError):
     """The work failed for a reason that is neither input nor privacy."""
+
+
+class CountingError(WorkError):
+    """An engine failed while it counted: what it counted for is charged, and nothing was drawn."""

@@ -160,6 +160,10 @@ class Curator(RowQuestions):
         self.rows_public = rows_public
         self.shape = tuple(counts.shape)
 
+    def charge_to(self, charges: Charges) -> None:
+        """Charge to the same reservation through something that keeps count: a journal."""
+        self._charges = charges
+
     # -- what may be asked -----------------------------------------------------------------------
 
     def measure(

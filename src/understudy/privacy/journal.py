@@ -6,7 +6,9 @@ used. All of it is released already: every line was charged for, and a reader le
 release would not tell. A resumed release is handed the recorded answers in order, without a charge, and
 goes on with fresh ones where they end. Guarantee: charges and answers agree one to one, so the whole is
 what one uninterrupted release would have been; where a charge has no answer, because the process died
-between the two, the draw is lost and the journal refuses.
+between the two, the draw is lost and the journal refuses. Where it has none because the rows could not
+be counted (`CountingError`: a database went away), no noise was drawn: the journal says so, and the
+resumed release counts again and draws under the charge that is there already, once.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from understudy.errors import InputError, LedgerError, PrivacyError
-from understudy.privacy.curator import Cell, Curator, Picked
+from understudy.errors import CountingError, InputError, LedgerError, PrivacyError
+from understudy.privacy.cost import Event, event_from_json
+from understudy.privacy.curator import Cell, Charges, Curator, Picked
 from understudy.privacy.ledger import Reservation
 
 __all__ = ["Journal"]
@@ -44,6 +47,7 @@ class Journal:
             raise InputError(f"checkpoint = {folder}: {error.strerror}") from None
         self._lines = self._read()
         self._next = 1
+        self._prepaid: _Prepaid | None = None
 
     @property
     def header(self) -> Mapping[str, Any] | None:
@@ -69,18 +73,19 @@ class Journal:
 
     def around(self, curator: Curator, reservation: Reservation) -> Curator:
         """The curator, handing out what is recorded first and recording what comes after."""
-        charged = sum(
-            entry.kind == "charge"
-            for entry in reservation.entries()
-            if entry.body is not None and entry.body.get("reservation") == reservation.id
-        )
-        if charged != len(self._lines) - 1:
+        charged = _charges(reservation)
+        answers = sum("answer" in line for line in self._lines)
+        waits = bool(self._lines) and "uncounted" in self._lines[-1]
+        if len(charged) != answers + waits:
             raise LedgerError(
-                f"checkpoint = {self.folder}: {charged} draws were charged and "
-                f"{len(self._lines) - 1} answers kept; an answer was lost when the release was "
+                f"checkpoint = {self.folder}: {len(charged)} draws were charged and "
+                f"{answers} answers kept; an answer was lost when the release was "
                 f"killed, so it cannot go on. Close it with `understudy ledger settle` "
                 f"({reservation.id}) and start anew with another folder"
             )
+        self._lines = [self._lines[0], *(line for line in self._lines if "answer" in line)]
+        self._prepaid = _Prepaid(reservation, charged[-1] if waits else None)
+        curator.charge_to(cast(Charges, self._prepaid))
         return cast(Curator, _Recorded(self, curator))
 
     def close(self) -> None:
@@ -111,9 +116,23 @@ class Journal:
                 )
             answer = _decoded(line["answer"])
         else:
-            answer = getattr(curator, name)(*args, **named)
-            self._write({"asked": asked, "answer": _encoded(answer)})
+            answer = self._fresh(curator, name, args, named, asked)
         self._next += 1
+        return answer
+
+    def _fresh(self, curator: Curator, name: str, args: Any, named: Any, asked: str) -> Any:
+        paid = self._prepaid
+        assert paid is not None
+        if paid.waits:
+            self._note({"again": asked})  # whoever dies from here on may have drawn
+        try:
+            answer = getattr(curator, name)(*args, **named)
+        except CountingError:
+            if paid.unanswered():
+                self._note({"uncounted": asked})
+            raise
+        paid.answered()
+        self._write({"asked": asked, "answer": _encoded(answer)})
         return answer
 
     def _read(self) -> list[dict[str, Any]]:
@@ -127,11 +146,65 @@ class Journal:
         return lines
 
     def _write(self, line: dict[str, Any]) -> None:
+        self._note(line)
+        self._lines.append(line)
+
+    def _note(self, line: dict[str, Any]) -> None:
         with self._path.open("ab") as file:
             file.write(json.dumps(line).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        self._lines.append(line)
+
+
+class _Prepaid:
+    """The charges of a reservation; one that was made and never drawn under is used before a new one."""
+
+    def __init__(self, reservation: Reservation, waiting: Mapping[str, Any] | None) -> None:
+        self._reservation = reservation
+        self._waiting = waiting
+        self._charged = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reservation, name)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a charge is there that nothing was drawn under."""
+        return self._waiting is not None
+
+    def charge(self, purpose: str, event: Event | None = None) -> Event:
+        """The charge that waits, or a new one."""
+        self._charged += 1
+        if self._waiting is None:
+            return self._reservation.charge(purpose, event)
+        paid = event_from_json(self._waiting["event"])
+        if self._waiting["purpose"] != purpose or (event is not None and event != paid):
+            raise LedgerError(
+                f"charge {purpose!r}: {self._waiting['purpose']!r} was charged when the rows could not "
+                f"be counted, and this is another draw"
+            )
+        self._waiting = None
+        return paid
+
+    def unanswered(self) -> bool:
+        """Whether exactly one charge was made for the question that failed."""
+        once, self._charged = self._charged == 1, 0
+        return once
+
+    def answered(self) -> None:
+        """The question has its answer."""
+        self._charged = 0
+
+
+def _charges(reservation: Reservation) -> list[Mapping[str, Any]]:
+    """What was charged for a release, in order."""
+    return [
+        entry.body
+        for entry in reservation.entries()
+        if entry.kind == "charge"
+        and entry.body is not None
+        and entry.body.get("reservation") == reservation.id
+    ]
 
 
 class _Recorded:
