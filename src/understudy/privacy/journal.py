@@ -157,7 +157,7 @@ class Journal:
 
 
 class _Prepaid:
-    """The charges of a reservation; one that was made and never drawn under is used before a new one."""
+    """A reservation's charges; one that was made and never drawn under comes before a new one."""
 
     def __init__(self, reservation: Reservation, waiting: Mapping[str, Any] | None) -> None:
         self._reservation = reservation
