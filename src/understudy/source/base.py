@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import SourceError, WorkError
+from understudy.errors import CountingError, SourceError
 from understudy.privacy.curator import ExactCounts
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import Clique, Counter, SparseCounter
@@ -194,7 +194,7 @@ class StreamedCounts:
             try:
                 codes, units = _encoded(self._source, self._schema, at, self._turns)
             except SourceError as error:
-                raise WorkError(
+                raise CountingError(
                     f"{error}; what was charged until now stays in the ledger"
                 ) from None
             add(_bounded(codes, units, self._schema))
@@ -239,7 +239,9 @@ class StreamedCounts:
                 self._told(100)
             return found
         except SourceError as error:  # by now a charge may have been made
-            raise WorkError(f"{error}; what was charged until now stays in the ledger") from None
+            raise CountingError(
+                f"{error}; what was charged until now stays in the ledger"
+            ) from None
 
 
 def rows_that_count(source: Source, schema: Schema) -> Codes:

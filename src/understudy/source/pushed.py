@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import SourceError, WorkError, WorkloadError
+from understudy.errors import CountingError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
 from understudy.schema import Schema
@@ -98,7 +98,9 @@ class PushedCounts:
                     self._told(100 * len(found) // len(cliques))
             return found
         except SourceError as error:  # by now a charge may have been made
-            raise WorkError(f"{error}; what was charged until now stays in the ledger") from None
+            raise CountingError(
+                f"{error}; what was charged until now stays in the ledger"
+            ) from None
 
 
 def bytes_back(shape: Sequence[int], cliques: Sequence[Clique]) -> tuple[int, int]:
