@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DEMO   ?= demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench docs clean
+.PHONY: help demo java test test-all lint bench docs clean
 
 help:
 	@echo "make demo      install, release a synthetic copy of a sample table, verify it"
@@ -41,7 +41,14 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench tools
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-test-all: lint
+# Spark's tests need Java; where it is not and cannot be installed, they are skipped and say so.
+java:
+	@command -v java >/dev/null 2>&1 || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && \
+	    timeout 300 apt-get install -y -qq default-jre-headless >/dev/null 2>&1; } || \
+	  echo "There is no Java: the tests of Spark are skipped. On Debian: apt-get install default-jre-headless"
+
+test-all: lint java
 	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.dev
