@@ -202,8 +202,7 @@ def _matched(
     kappa = per_cell(off, noise, base, believed).reshape(cells.shape)
     u = kappa * base
     a = sigma**2 * many + u
-    total, through = u.sum(axis=1), (u * u / a).sum(axis=1)
-    rest = np.maximum(total - through, 1e-9 * total)
+    rest = (u * (sigma**2 * many) / a).sum(axis=1)  # Σu − uᵀa⁻¹u, without its cancellation
     h = (p + u * ((u * p / a).sum(axis=1) / rest)[:, None]) / a
     precision = h @ p
     return 1 / precision, (h * cells).sum(axis=1) / precision
