@@ -16,6 +16,9 @@ JOINT_CELLS = 1 << 16
 """Marginals are counted together where their columns have at most so many cells together."""
 
 
+_RECENT = 8
+
+
 class Operations(Protocol):
     """What an engine can do with a column; `x` is one of its own expressions."""
 
@@ -99,21 +102,28 @@ def unions(shape: Sequence[int], cliques: Sequence[Clique]) -> dict[Clique, list
     """Cliques that are counted together: the union of each group, and its members.
 
     A union has at most `JOINT_CELLS` cells, or is itself one of the cliques: so no more comes back
-    than a marginal, and nothing as fine as rows.
+    than a marginal, and nothing as fine as rows. Every clique joins the group that grows least by
+    it, of the last few: cliques that begin alike follow each other.
     """
     groups: dict[Clique, list[Clique]] = {}
-    for clique in sorted(set(cliques), key=lambda c: (-cells(shape, c), c)):
+    recent: list[Clique] = []
+    for clique in sorted(set(cliques)):
         best: tuple[int, Clique, Clique] | None = None
-        for union in groups:
+        for union in recent:
             joined = tuple(sorted({*union, *clique}))
             size = cells(shape, joined)
-            if joined == union or size <= JOINT_CELLS:
+            if joined in (union, clique) or size <= JOINT_CELLS:
                 grown = size - cells(shape, union)
                 if best is None or grown < best[0]:
                     best = (grown, union, joined)
         if best is None:
-            groups[clique] = [clique]
+            joined, members = clique, [clique]
         else:
-            members = groups.pop(best[1])
-            groups[best[2]] = [*members, clique]
+            joined, members = best[2], [*groups.pop(best[1]), clique]
+            recent.remove(best[1])
+        if joined in groups:  # two groups have grown into one
+            members = [*groups.pop(joined), *members]
+            recent = [union for union in recent if union != joined]
+        groups[joined] = members
+        recent = [*recent[1 - _RECENT :], joined]
     return groups

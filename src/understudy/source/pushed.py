@@ -18,12 +18,10 @@ from understudy.schema import Schema
 from understudy.source.base import Sparse
 from understudy.source.expressions import unions
 
-__all__ = ["Counted", "Engine", "PushedCounts", "bytes_back"]
+__all__ = ["Counted", "Engine", "PushedCounts", "columns_of"]
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Packed cells that occur, in any order, and the number of rows in each."""
-
-_BYTES = 16
 
 
 class Engine(Protocol):
@@ -101,12 +99,6 @@ class PushedCounts:
             raise CountingError(
                 f"{error}; what was charged until now stays in the ledger"
             ) from None
-
-
-def bytes_back(shape: Sequence[int], cliques: Sequence[Clique]) -> tuple[int, int]:
-    """(groups counted, bytes that come back at most) for these marginals."""
-    groups = unions(shape, cliques)
-    return len(groups), sum(_BYTES * cells(shape, union) for union in groups)
 
 
 def columns_of(table: Any) -> Counted:
