@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["errors_in_words", "found_in_words", "plan"]
 
 _WORST_MARGINALS = 3
+_ENGINES = {
+    "memory": "in memory", "duckdb": "files (DuckDB)", "sql": "a database", "spark": "Spark",
+}  # fmt: skip
 
 
 @shell.guarded
@@ -181,6 +184,25 @@ def _show_forecast(console: shell.Console, prepared: Prepared, rows: int | None)
         ("time", f"about {words.duration(forecast.seconds)}"),
     ]
     words.facts(console, pairs)
+    _show_engines(console, prepared, size)
+
+
+def _show_engines(console: shell.Console, prepared: Prepared, rows: int) -> None:
+    from understudy.source.costs import engine_costs
+
+    console.print()
+    console.print(Text("Counting the workload once, where the rows are", style="bold"))
+    table = words.table(
+        "engine", "passes", "rows gone over", "comes back", right=("passes", "rows gone over")
+    )
+    for cost in engine_costs(prepared.design.shape, prepared.workload.cliques, rows):
+        back = (
+            f"counts, at most {words.byte_size(cost.bytes_back)}" if cost.bytes_back
+            else f"nothing: codes are kept, {words.byte_size(cost.held)}" if cost.held
+            else "nothing: files are streamed through"
+        )  # fmt: skip
+        table.add_row(_ENGINES[cost.engine], f"{cost.passes:,}", f"{cost.rows:,}", back)
+    console.print(table)
 
 
 def errors_in_words(errors: Errors | None, schema: Schema) -> list[tuple[str, str | Text]]:

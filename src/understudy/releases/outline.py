@@ -12,6 +12,7 @@ from understudy.privacy.curator import GRID, VARIATION_GRID
 from understudy.releases import certificate
 from understudy.releases.make import Prepared
 from understudy.schema import Category, Integer, Schema
+from understudy.source.costs import engine_costs
 
 if TYPE_CHECKING:
     from understudy.privacy.ledger import Ledger
@@ -123,6 +124,9 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "seconds": forecast.seconds,
             "errors": _errors_json(forecast.errors, prepared.schema),
         },
+        "engines": [
+            each.to_json() for each in engine_costs(design.shape, prepared.workload.cliques, size)
+        ],
     }
 
 
