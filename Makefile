@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DEMO   ?= demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo java test test-all lint bench docs clean
+.PHONY: help demo java test test-all lint bench docs clean browser
 
 help:
 	@echo "make demo      install, release a synthetic copy of a sample table, verify it"
@@ -13,7 +13,7 @@ help:
 	@echo "make test-all  the slow tests too, and the type checker"
 	@echo "make lint      ruff and pyright"
 	@echo "make bench     benchmarks; see docs/benchmarks.md"
-	@echo "make docs      check the documentation's links and code"
+	@echo "make docs      build the documentation into site/, without a warning"
 	@echo "make clean     remove the environment and everything built"
 
 $(BIN)/python:
@@ -37,9 +37,18 @@ demo: $(VENV)/.base
 	@rm -rf $(DEMO)
 	@$(BIN)/understudy demo $(DEMO)
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev browser
 	$(BIN)/ruff check src tests bench tools
 	$(BIN)/python -m pytest -n auto -m "not slow"
+
+# The page's tests drive Debian's Chromium; where it is not and cannot be installed, they are skipped.
+browser:
+	@command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && \
+	    { timeout 300 apt-get install -y -qq chromium >/dev/null 2>&1 || \
+	      { timeout 120 apt-get update -qq >/dev/null 2>&1 && \
+	        timeout 300 apt-get install -y -qq chromium >/dev/null 2>&1; }; }; } || \
+	  echo "There is no Chromium: the tests of the page in a browser are skipped. On Debian: apt-get install chromium"
 
 # Spark's tests need Java; where it is not and cannot be installed, they are skipped and say so.
 java:
@@ -48,7 +57,7 @@ java:
 	    timeout 300 apt-get install -y -qq default-jre-headless >/dev/null 2>&1; } || \
 	  echo "There is no Java: the tests of Spark are skipped. On Debian: apt-get install default-jre-headless"
 
-test-all: lint java
+test-all: lint java browser
 	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.dev
@@ -60,7 +69,9 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
 docs: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m pytest tests/docs -m "not slow"
+	@echo "The pages are in site/index.html; make test-all runs their code."
 
 clean:
 	rm -rf $(VENV) $(DEMO) build dist site .pytest_cache .ruff_cache .hypothesis bench/out

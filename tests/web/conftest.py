@@ -182,23 +182,39 @@ def zipped(folder, **changed):
     return out.getvalue()
 
 
+SLOW = """
+import sys, time
+from understudy.privacy import curator
+from understudy.releases import make
+from understudy.web import job
+
+def slowly(kept, before, after):
+    def call(*args, **kwargs):
+        time.sleep(before)
+        found = kept(*args, **kwargs)
+        if after:
+            open({mark!r}, "w").close()
+            time.sleep(after)
+        return found
+    return call
+
+make._draw = slowly(make._draw, {before}, 0)
+curator.Curator.measure = slowly(curator.Curator.measure, 0, {after})
+sys.exit(job.main(sys.argv[1:]))
+"""
+"""A job that rests before its first draw, or after every measurement, and says when it does."""
+
+
 class Server:
     """`understudy serve` as people start it."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, code=None):
         self.folder = folder
         self.options = options
+        self.python = ["-m", "understudy"] if code is None else ["-c", code]
 
     def start(self, port=0):
-        command = [
-            sys.executable,
-            "-m",
-            "understudy",
-            "serve",
-            str(self.folder),
-            "--port",
-            str(port),
-        ]
+        command = [sys.executable, *self.python, "serve", str(self.folder), "--port", str(port)]
         self.process = subprocess.Popen(
             [*command, *self.options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

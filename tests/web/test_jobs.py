@@ -8,7 +8,7 @@ import time
 import pytest
 
 import understudy as us
-from tests.web.conftest import SCHEMA, Page, TestClient, app_here, put_table, small_table
+from tests.web.conftest import SCHEMA, SLOW, Page, TestClient, app_here, put_table, small_table
 from understudy.privacy.ledger import Ledger, Reservation
 from understudy.web import job as runner
 from understudy.web import jobs
@@ -66,42 +66,17 @@ def test_a_release_is_made_published_and_charged(desk):
     assert not (desk.folder / "jobs" / identity / "journal" / "journal.jsonl").exists()
 
 
-SLOW = """
-import sys, time
-sys.path[:0] = {path!r}
-from understudy.web import job
-from understudy.releases import make
-kept = make._draw
-def slowly(*args, **kwargs):
-    if {when!r} == "before":
-        time.sleep(60)
-    return kept(*args, **kwargs)
-make._draw = slowly
-from understudy.privacy import curator
-measure = curator.Curator.measure
-def measured(self, *args, **kwargs):
-    found = measure(self, *args, **kwargs)
-    open({mark!r}, "w").close()
-    if {when!r} == "after":
-        time.sleep(60)
-    return found
-curator.Curator.measure = measured
-sys.exit(job.main(sys.argv[1:]))
-"""
-
-
 @pytest.fixture
 def slow_desk(tmp_path, monkeypatch):
-    """A page whose jobs stop for a while, before or after their first draw."""
+    """A page whose jobs rest for a while, before or after their first draw."""
 
-    def made(when):
+    def made(**rests):
         mark = tmp_path / "drawn"
-        code = SLOW.format(path=[p for p in sys.path if p], when=when, mark=str(mark))
+        code = SLOW.format(**{"before": 0, "after": 0, "mark": str(mark), **rests})
         monkeypatch.setattr(
             jobs, "command", lambda folder, lock: [sys.executable, "-c", code, folder, str(lock)]
         )
-        app = app_here(tmp_path / "desk", launch)
-        client = TestClient(app)
+        client = TestClient(app_here(tmp_path / "desk", launch))
         return Page(client, tmp_path / "desk").enter(), mark
 
     return made
@@ -116,7 +91,7 @@ def reserved(page, identity):
 
 @pytest.mark.slow
 def test_cancelling_before_a_draw_costs_nothing(slow_desk):
-    page, _ = slow_desk("before")
+    page, _ = slow_desk(before=60)
     table = put_table(page)
     identity = start(page, table)
     reserved(page, identity)
@@ -132,7 +107,7 @@ def test_cancelling_before_a_draw_costs_nothing(slow_desk):
 def test_a_killed_job_is_shown_with_what_it_spent_and_goes_on_without_spending_again(
     slow_desk, monkeypatch
 ):
-    page, mark = slow_desk("after")
+    page, mark = slow_desk(after=60)
     table = put_table(page)
     identity = start(page, table)
     deadline = time.monotonic() + 60
@@ -167,7 +142,7 @@ def test_a_killed_job_is_shown_with_what_it_spent_and_goes_on_without_spending_a
 
 @pytest.mark.slow
 def test_a_job_outlives_its_server(slow_desk):
-    page, _ = slow_desk("before")
+    page, _ = slow_desk(before=60)
     table = put_table(page)
     identity = start(page, table)
     reserved(page, identity)

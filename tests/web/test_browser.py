@@ -1,0 +1,269 @@
+"""The page in a real browser: the whole way by keyboard on a phone, and what may happen on it.
+
+Pictures of every page go to build/screens, for people to look at.
+"""
+
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.web.conftest import (
+    SCHEMA,
+    SLOW,
+    Server,
+    csv_bytes,
+    put_bundle,
+    small_table,
+)
+from understudy.cli.app import main
+from understudy.web.people import People, Role
+from understudy.web.workspace import Workspace
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium here; on Debian: apt-get install chromium"
+)
+
+SCREENS = Path(__file__).parents[2] / "build" / "screens"
+WORD = "a long enough word"
+PATIENCE = 60_000
+PLACES = (
+    "tables", "releases", "jobs", "ledger", "audits", "import", "tables/our-people/schema/text",
+    "releases/for-everybody/verify", "releases/for-everybody/report", "none",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def phone(browser):
+    context = browser.new_context(viewport={"width": 400, "height": 800}, accept_downloads=True)
+    context.set_default_timeout(PATIENCE)
+    yield context.new_page()
+    context.close()
+
+
+def picture(page, name):
+    """Both looks of a page, narrow and wide; nothing may stick out at the side."""
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    for width, scheme in ((400, "light"), (1200, "dark")):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_timeout(50)
+        beyond = page.evaluate(
+            "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        assert beyond <= 0, (name, width, beyond)
+        page.screenshot(path=SCREENS / f"{name}-{width}-{scheme}.png", full_page=True)
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.emulate_media(color_scheme="light")
+
+
+class Keys:
+    """Somebody without a mouse."""
+
+    def __init__(self, page):
+        self.page = page
+
+    def to(self, locator, most=120):
+        """Press Tab until something has the focus."""
+        wanted = locator.element_handle()
+        for _ in range(most):
+            self.page.keyboard.press("Tab")
+            if self.page.evaluate("(wanted) => document.activeElement === wanted", wanted):
+                return self
+        raise AssertionError(f"{locator} cannot be reached by keyboard")
+
+    def type(self, text):
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.type(text)
+        return self
+
+    def press(self, key="Enter"):
+        self.page.keyboard.press(key)
+        return self
+
+
+def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
+    rows = tmp_path / "our people.csv"
+    rows.write_bytes(csv_bytes(small_table()))
+    server = Server(tmp_path / "desk").start()
+    page, keys = phone, Keys(phone)
+    try:
+        page.goto(f"{server.base}/enter?token=wrong")
+        assert page.get_by_role("alert").inner_text().startswith("That token is not")
+        picture(page, "01-login")
+        page.goto(server.url)
+        assert "token" not in page.url
+        picture(page, "02-no-table")
+
+        # Upload; choosing a file opens a window of the system, which no test can type into.
+        keys.to(page.get_by_role("link", name="Add a table")).press()
+        page.wait_for_url("**/tables/new")
+        picture(page, "03-upload")
+        page.set_input_files("#file", rows)
+        keys.to(page.get_by_role("button", name="Upload")).press()
+        page.wait_for_url("**/our-people/schema")
+        picture(page, "04-draft")
+
+        # Confirm: one fact by itself, a column by its button, the rest at once.
+        facts = page.get_by_text("facts were read from the rows").inner_text()
+        assert "10 facts" in facts
+        keys.to(page.locator("#column-1 input[name=public-lower]")).press("Space")
+        keys.to(page.locator("#column-1 button[value=save]")).press()
+        page.wait_for_url("**/schema#column-1")
+        assert "9 facts" in page.get_by_text("facts were read from the rows").inner_text()
+        keys.to(page.get_by_role("button", name="All of city is public")).press()
+        page.get_by_text("6 facts were read from the rows").wait_for()
+        keys.to(page.get_by_role("button", name="I have checked everything")).press()
+        page.get_by_text("Every fact is confirmed").wait_for()
+        picture(page, "05-confirmed")
+        keys.to(page.get_by_role("link", name="Go on", exact=True)).press()
+        page.wait_for_url("**/tables/our-people")
+
+        keys.to(page.get_by_label("Total ε")).type("3").press()
+        page.get_by_text("is left of 3").wait_for()
+        picture(page, "06-table")
+        keys.to(page.get_by_role("link", name="Plan a release")).press()
+        page.wait_for_url("**/plan")
+
+        # Plan: another method, no further certificate, and ε moved by the arrow keys.
+        page.locator(".figures").wait_for()
+        picture(page, "07-plan")
+        slider = page.get_by_role("slider")
+        keys.to(slider).press("ArrowLeft")
+        assert page.get_by_label("ε, the privacy").input_value() == "0.7"
+        assert slider.get_attribute("aria-valuetext") == "ε = 0.7"
+        keys.press("ArrowRight")
+        keys.to(page.get_by_label("Method")).type("gaussian")
+        keys.to(page.locator("#variations")).press("Space")
+        page.locator("[data-epsilon='1']").wait_for()
+        page.get_by_text("Noise of one count").wait_for()
+        assert "ε = 2" in page.locator("#forecast").inner_text()
+        keys.to(page.get_by_label("Name of the release")).type("For everybody")
+        keys.to(page.get_by_role("button", name="Start the release")).press()
+
+        # Watch, and open what came out.
+        page.wait_for_url("**/jobs/for-everybody")
+        assert page.locator("[data-stage]").count() in (0, 6)
+        page.get_by_text("The release is done").wait_for()
+        picture(page, "08-done")
+        keys.to(page.get_by_role("link", name="Open the release")).press()
+        page.wait_for_url("**/releases/for-everybody")
+        for number, question in enumerate(
+            ("age >= 5", "smoker = 'yes' and city = 'Aa'", "agee > 1")
+        ):
+            keys.to(page.get_by_label("Condition")).type(question).press()
+            page.locator(".answer").nth(number).wait_for()
+        told = page.locator(".answer").all_inner_texts()
+        assert "did you mean 'age'" in told[0]
+        assert "certified at 95 %" in told[1]
+        assert "certified at 95 %" in told[2]
+        picture(page, "09-release")
+        with page.expect_download() as download:
+            keys.to(page.get_by_role("link", name="Download the release")).press()
+        zipfile.ZipFile(download.value.path()).extractall(tmp_path)
+        assert main(["verify", str(tmp_path / "for-everybody.release")]) == 0
+        assert "keeps what it states" in capsys.readouterr().out
+
+        for number, path in enumerate(PLACES, 10):
+            page.goto(f"{server.base}/{path}")
+            picture(page, f"{number}-{path.replace('/', '-')}")
+    finally:
+        code, said = server.stop()
+        server.close()
+    assert code == 0
+    assert str(tmp_path / "desk" / "tables") not in said
+    assert "Traceback" not in said
+
+
+WRAPPED = """
+import sys
+from understudy.cli import main
+from understudy.web import jobs
+jobs.command = lambda folder, lock: [sys.executable, "-c", {code!r}, str(folder), str(lock)]
+sys.exit(main())
+"""
+
+
+def test_a_server_that_goes_away_a_job_that_does_not_and_an_analyst(
+    phone, browser, tmp_path, bundle
+):
+    desk = tmp_path / "desk"
+    workspace = Workspace(desk)
+    people = People(workspace.folder)
+    people.add("ben", WORD, Role.ANALYST)
+    people.add("ana", WORD, Role.CUSTODIAN)
+
+    class Here:
+        folder = desk
+
+    put_bundle(Here, bundle)
+    with workspace.incoming() as folder:
+        (folder / "rows.csv").write_bytes(csv_bytes(small_table()))
+        workspace.add_table("people", folder / "rows.csv", SCHEMA.dumps(), 3)
+    from understudy.privacy import Budget
+
+    with workspace.ledger() as ledger:
+        ledger.open_dataset("people", Budget.of(1, "1e-8"))
+    slow = SLOW.format(before=60, after=0, mark="")
+    server = Server(desk, code=WRAPPED.format(code=slow)).start()
+    page = phone
+    try:
+        page.goto(server.base)
+        page.get_by_label("Name").fill("ana")
+        page.get_by_label("Password").fill(WORD)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url("**/tables")
+        page.goto(f"{server.base}/tables/people/plan?method=gaussian&variations=")
+        page.get_by_role("button", name="Start the release").click()
+        page.locator("[data-stage=reading].now, [data-stage=playing].now").wait_for()
+        picture(page, "20-running")
+
+        # Ctrl-C: the job goes on, the page waits, and all is there when the server is back.
+        code, said = server.stop()
+        server.close()
+        assert code == 0
+        assert "1 job goes on without the page" in said
+        page.get_by_text("The server does not answer").wait_for()
+        picture(page, "21-away")
+        server.start(server.port)
+        page.locator("#away").wait_for(state="hidden")
+        page.get_by_role("button", name="Cancel").click()
+        page.get_by_text("It was cancelled").wait_for()
+        assert "Nothing was charged." in page.locator("main").inner_text()
+        picture(page, "22-cancelled")
+
+        other = browser.new_context(viewport={"width": 400, "height": 800})
+        other.set_default_timeout(PATIENCE)
+        ben = other.new_page()
+        ben.goto(server.base)
+        ben.get_by_label("Name").fill("ben")
+        ben.get_by_label("Password").fill("not his word")
+        ben.get_by_role("button", name="Log in").click()
+        assert "do not go together" in ben.get_by_role("alert").inner_text()
+        ben.get_by_label("Name").fill("ben")
+        ben.get_by_label("Password").fill(WORD)
+        ben.get_by_role("button", name="Log in").click()
+        ben.wait_for_url("**/releases")
+        assert ben.get_by_role("navigation").inner_text().split() == ["Releases"]
+        assert ben.goto(f"{server.base}/tables/people").status == 403
+        assert "for custodians" in ben.locator("main").inner_text()
+        picture(ben, "23-analyst")
+        assert ben.goto(f"{server.base}/releases/small").status == 200
+        ben.get_by_role("button", name="Ask").click()
+        ben.get_by_text(re.compile("certified at 95 %")).wait_for()
+        other.close()
+    finally:
+        server.stop()
+        server.close()
