@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import jax
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import understudy as us
@@ -13,19 +14,22 @@ from understudy import demo
 from understudy.errors import InputError, WorkError
 from understudy.game import play
 from understudy.game.methods import METHODS, QueryGAN
-from understudy.game.methods.querygan import COLUMNS, TABLES
+from understudy.game.methods.querygan import COLUMNS, FEATURES, TABLES
 from understudy.models import Empirical
-from understudy.players.base import LinearCritic, MeasuredCell, Problem
+from understudy.nets.generator import one_hot
+from understudy.players.base import LinearCritic, MeasuredCell, MeasuredMoments, Problem
 from understudy.players.data import NetLeader
+from understudy.players.data.netleader import _arranged, _units
 from understudy.players.query import CellPicker, LogisticCritics
 from understudy.players.query.logistic import grouped
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Plan
 from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.maps import Maps
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.releases.certificate import WORST, Certificate
-from understudy.schema import Schema
+from understudy.schema import Category, Schema
 from understudy.testing import StrictCharges, Tape, TinyCounts, check_method, tiny_design
 from understudy.testing.stand_ins import Gate
 
@@ -64,7 +68,7 @@ def test_moments_are_all_pairs_inside_the_workload():
     assert query.then.cliques[-1] == (0, 1, 2)
 
 
-@pytest.mark.parametrize(("rho", "rounds"), [("1e-9", 1000), ("0.002", 1207), ("50", 2000)])
+@pytest.mark.parametrize(("rho", "rounds"), [("1e-12", 300), ("1e-7", 1270), ("50", 4000)])
 def test_free_rounds_grow_with_what_the_means_are_worth(rho, rounds):
     design = tiny_design((3, 2, 2), rows=50_000)
     _, leader = QueryGAN().players(design, Plan(QueryGAN().charges(design, Fraction(rho))))
@@ -81,6 +85,88 @@ def test_noise_of_the_moments_is_exactly_calibrated():
     assert (columns.changes, tables.changes) == (3, 3)
     assert columns.sigma == pytest.approx(math.sqrt(3 / (2 * 0.15)))
     assert tables.sigma == pytest.approx(math.sqrt(3 / (2 * 0.85)))
+
+
+def test_tables_that_noise_would_hide_leave_their_share_to_the_columns():
+    design = tiny_design((40, 50, 30), rows=100)
+    columns, tables = (charge.event for charge in QueryGAN().charges(design, Fraction(1)))
+    whole = math.sqrt(3 / (2 * 0.85))
+    cells = (40 * 50 + 40 * 30 + 50 * 30) / 3
+    share = 0.85 * 2 * 100 / (cells * whole)
+    assert tables.sigma == pytest.approx(math.sqrt(3 / (2 * share)), rel=1e-4)
+    assert columns.sigma == pytest.approx(math.sqrt(3 / (2 * (1 - share))), rel=1e-4)
+
+
+# --- features that are released -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+@pytest.mark.parametrize("features", FEATURES)
+def test_every_feature_map_uses_the_budget_and_no_more(features, relation):
+    design = tiny_design((3, 2, 2, 4), relation, 500)
+    made = QueryGAN(features=features, units=4)
+    made.check(design)
+    for rho in (Fraction(1, 1000), Fraction(2)):
+        plan = Plan(made.charges(design, rho))
+        assert 1 - 1e-6 < float(accounting.total_rho(plan) / rho) <= 1
+        query, leader = made.players(design, plan)
+        assert query.rounds == 2
+        assert 300 <= leader.rounds <= 4000
+        assert made.forecast(design, plan, 500).seconds > 0
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+def test_the_kernel_s_features_are_released_with_its_own_sensitivity(relation):
+    """Scaled by w^{|A|/2}, all features have one noise σ, and ρ = c·κ/(2σ²), κ = Σ_k J_k·w^k."""
+    design = replace(tiny_design((3, 2, 2, 4), relation, 500), cliques=((0, 1, 2), (2, 3)))
+    w, made = 0.2, QueryGAN(features="subsets", degree=3, kernel=0.2)
+    plan = Plan(made.charges(design, Fraction(1)))
+    sigmas = [charge.event.sigma for charge in plan]
+    scaled = [s * w ** (order / 2) for order, s in enumerate(sigmas, 1)]
+    assert scaled == pytest.approx([scaled[0]] * 3, rel=1e-6)
+    kappa = 4 * w + 4 * w**2 + 1 * w**3
+    sides = 2 if relation is Relation.REPLACE else 1
+    assert scaled[0] == pytest.approx(math.sqrt(sides * kappa / 2), rel=1e-6)
+    query, leader = made.players(design, plan)
+    assert [player.cliques for player in query.then.players] == [
+        ((0, 1), (0, 2), (1, 2), (2, 3)),
+        ((0, 1, 2),),
+    ]
+    assert (leader.objective, leader.kernel) == ("mmd", w)
+
+
+@pytest.mark.parametrize("kind", ["fourier", "relu", "softplus"])
+def test_units_of_the_generator_are_the_features_that_were_measured(kind):
+    shape = (2, 3, 2)
+    maps = Maps(shape, ((0, 1), (1, 2), (0, 1, 2)), kind, 5)
+    every = np.array(list(np.ndindex(shape)))
+    found = np.asarray(
+        _units(MeasuredMoments(maps, np.zeros(0), 1.0)).features(
+            one_hot(shape, jax.numpy.asarray(every))
+        )
+    )
+    parts = [maps.features(at, list(every[:, c].T)) for at, c in enumerate(maps.cliques)]
+    rows = np.concatenate(parts, axis=1)
+    expected = np.stack([_arranged(MeasuredMoments(maps, row, 1.0)) for row in rows])
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", FEATURES)
+def test_a_generator_learns_from_every_feature_map(features):
+    """Two columns that always agree; independent columns would be off by a half."""
+    table = pa.table({"a": ["x", "y"] * 1_000, "b": ["x", "y"] * 1_000})
+    columns = [Category(name, values=("x", "y")) for name in ("a", "b")]
+    made = us.release(
+        table, Schema(tuple(columns)), epsilon=50, workload="marginals:2", method="querygan",
+        rows_public=2_000, noise=SeededNoise(0), key=0,
+        parameters={
+            "features": features, "rounds": 200, "batch": 64, "width": 32, "records": 4_000,
+            "units": 8, "rate": 0.02,
+        },
+    )  # fmt: skip
+    agree = np.mean(np.array(made.rows["a"]) == np.array(made.rows["b"]))
+    assert agree > 0.9
 
 
 def test_logistic_critics_take_their_groups_in_turn():
@@ -248,6 +334,12 @@ BAD = {
     "nan": ({"rate": math.nan}, "rate = nan must be above 0"),
     "tilt": ({"tilt": -1.0}, "tilt = -1.0 must be at least 0"),
     "columns": ({"columns": 1.0}, "columns = 1.0 must lie between 0 and 1; .* 0.15 is usual"),
+    "features": ({"features": "rff"}, "features = 'rff' is not one of cells, subsets, fourier"),
+    "kernel": ({"features": "subsets", "degree": 1}, "needs tables of two columns: degree = 1"),
+    "mixed": ({"features": "relu", "oracle": "weights"}, "relu are released by oracle = moments"),
+    "units": ({"features": "relu", "units": 0}, "units = 0 must be at least 1"),
+    "held": ({"features": "relu", "units": 10**6}, "units on each of 3 marginals .* fewer units"),
+    "alpha": ({"alpha": 1.0}, "alpha = 1.0 must be at least 0 and below 1"),
     "keep": ({"keep": 0.0}, r"keep = 0.0 must be in \(0, 1\]"),
     "memory": ({"limit": 10}, "look at .* above the limit of 10 .* use oracle = exponential"),
     "solver": ({"oracle": "logistic", "cells": 1}, "one weight per cell.*'sex', 'age'.*fewer bins"),

@@ -147,7 +147,7 @@ def test_a_rectified_unit_is_a_conjunction_on_hard_rows_and_not_on_soft_ones():
     layer = units("relu", chosen)
     assert (np.asarray(layer.features(jnp.asarray(CUBE))) == conjunctions).all()
     for theta in (np.ones(layer.size), -np.ones(layer.size)):
-        together = layer.scores(theta, jnp.asarray(CUBE))
+        together = layer.scores(theta, CUBE)
         assert (together == theta[0] * conjunctions.sum(axis=1)).all()
     soft = units("relu", np.ones((1, 6))).features(jnp.full((1, 6), 0.5))
     assert float(soft[0, 0]) == 0.0 != 0.5**6

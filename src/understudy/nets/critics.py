@@ -147,9 +147,10 @@ class Units:
         """Their mean. Not multilinear in the columns: a mixture of products is not enough."""
         return self.features(rows).mean(axis=0)
 
-    def scores(self, theta: NDArray[Any], rows: Array) -> Reals:
+    def scores(self, theta: NDArray[Any], rows: NDArray[Any]) -> Reals:
         """D(x) = ⟨θ, ψ(x)⟩ of one-hot rows (B, S)."""
-        return np.asarray(self.features(rows) @ jnp.asarray(theta, rows.dtype), np.float64)
+        psi = self.features(jnp.asarray(rows, jnp.float32))
+        return np.asarray(psi @ jnp.asarray(theta, jnp.float32), np.float64)
 
 
 def best_response(

@@ -164,8 +164,10 @@ class Player:
         rate: float,
         rounds: int,
         key: Array,
-    ) -> Trained:
+    ) -> tuple[Trained, float]:
         """A few steps on −⟨θ, ψ̄(φ)⟩ − ⟨σ, φ⟩/t + (anchor/t)·KL, after t = `rounds` rounds.
+
+        Returns what was trained and the loss of the last step, a function of released numbers.
 
         Raises:
             WorkError: The loss is not a number any more.
@@ -178,7 +180,7 @@ class Player:
                 f"the generator diverged in round {rounds}: its loss is not a number; use a lower "
                 f"rate. What was charged until now stays in the ledger"
             )
-        return Trained(params, moments, trained.base)
+        return Trained(params, moments, trained.base), float(loss)
 
     def records(self, trained: Trained, number: int, key: Array) -> NDArray[np.int32]:
         """Hard records (number, d)."""
@@ -194,12 +196,14 @@ def duel(
     rounds: int,
     rate: Callable[[int], float],
     rng: np.random.Generator,
-    after: Callable[[int, Trained], None],
+    after: Callable[[int, Trained, float], None],
 ) -> tuple[Trained, Past]:
     """`rounds` rounds between the exact critic of `truth` and the generator; all post-processing.
 
     The critic sees a batch of the generator's mixture, answers (`best_response`), and the generator
-    plays against the leader. `after(round, trained)` is called after every round, from 1 on.
+    plays against the leader. `after(round, trained, worst)` is called after every round, from 1 on;
+    `worst` is max |m̃ − ψ̄| of the batch that the critic saw. Differences are held against the noise of m̃
+    and of that batch, σ² + |ψ̄|(1 − |ψ̄|)/B: within it a sign says nothing, and large errors go first.
     """
     means, noise, weights = (
         jnp.asarray(each, jnp.float32) for each in (truth.means, truth.noise, truth.weights)
@@ -208,12 +212,12 @@ def duel(
     key = key_of(rng)
     for t in range(1, rounds + 1):
         key, seen, moved = jax.random.split(key, 3)
-        critic = _answer(
+        critic, worst = _answer(
             player, truth.features, objective, trained.params, means, noise, weights, critic, seen
         )
         past = past.plus(np.asarray(critic))
-        trained = player.improve(trained, truth.features, past.leader(rng), rate(t), t, moved)
-        after(t, trained)
+        trained, _ = player.improve(trained, truth.features, past.leader(rng), rate(t), t, moved)
+        after(t, trained, float(worst))
     return trained, past
 
 
@@ -303,9 +307,13 @@ def _answer(
     weights: Array,
     before: Array,
     key: Array,
-) -> Array:
+) -> tuple[Array, Array]:
     seen = moments_of(player, features, params, key)
-    return best_response(objective, means - seen, noise, weights, before)
+    size = jnp.abs(seen)
+    spread = size * jnp.maximum(1 - size, 0) / player.batch
+    within = jnp.sqrt(noise**2 + spread)
+    difference = means - seen
+    return best_response(objective, difference, within, weights, before), jnp.abs(difference).max()
 
 
 @partial(jax.jit, static_argnums=(0, 1))

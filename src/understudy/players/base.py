@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from understudy.models import Measured
 from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.maps import Maps
 from understudy.queries import Family, Query
 
 __all__ = [
-    "Answer", "Clique", "DataPlayer", "LinearCritic", "Measured", "MeasuredCell", "Model",
-    "PickedQuery", "Problem", "QueryPlayer", "View",
+    "Answer", "Clique", "DataPlayer", "LinearCritic", "Measured", "MeasuredCell", "MeasuredMoments",
+    "Model", "PaidOff", "PickedQuery", "Problem", "QueryPlayer", "View",
 ]  # fmt: skip
 
 Clique = tuple[int, ...]
@@ -69,7 +70,25 @@ class LinearCritic:
     tables: tuple[Table, ...]
 
 
-Answer = Measured | MeasuredCell | PickedQuery | LinearCritic
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredMoments:
+    """Released sums of public random features over the rows; `values` and `sigma` are in rows."""
+
+    maps: Maps
+    values: Table
+    sigma: float
+
+
+@dataclass(frozen=True, slots=True)
+class PaidOff:
+    """A released sum of payoffs q(D) − q(D^t) over some rounds, in rows, with its noise's scale."""
+
+    value: float
+    scale: float
+    rounds: int
+
+
+Answer = Measured | MeasuredCell | PickedQuery | LinearCritic | MeasuredMoments | PaidOff
 
 
 class View(Protocol):

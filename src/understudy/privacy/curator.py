@@ -22,7 +22,20 @@ from numpy.typing import NDArray
 from understudy.errors import PrivacyError, UnderstudyError
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, Touched, pick
 from understudy.privacy.coins import covered, halves
-from understudy.privacy.cost import Event, Gaussian, Laplace, Perturbation, Plan, Selection, Zcdp
+from understudy.privacy.cost import (
+    Discovery,
+    Event,
+    Gaussian,
+    Laplace,
+    Perturbation,
+    Plan,
+    SampledGaussian,
+    Selection,
+    Zcdp,
+)
+from understudy.privacy.maps import GRID as MAP_GRID
+from understudy.privacy.maps import Maps, summed
+from understudy.privacy.maps import covers as covers_maps
 from understudy.privacy.merged import Merged
 from understudy.privacy.noise import Noise
 from understudy.privacy.objective import Looks, covers, perturbed
@@ -30,7 +43,7 @@ from understudy.privacy.products import Products
 from understudy.privacy.relation import Relation
 from understudy.privacy.rowwise import RowQuestions
 from understudy.privacy.sensitive import Sensitive, reveal
-from understudy.units import Unit
+from understudy.units import Unit, group
 
 __all__ = [
     "GRID",
@@ -41,6 +54,7 @@ __all__ = [
     "Clique",
     "Curator",
     "ExactCounts",
+    "HeldValues",
     "Picked",
     "variation_step",
 ]
@@ -49,7 +63,7 @@ Clique = tuple[int, ...]
 Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
 Table = NDArray[np.float64]
-E = TypeVar("E", Gaussian, Laplace, Perturbation, Selection)
+E = TypeVar("E", Discovery, Gaussian, Laplace, Perturbation, SampledGaussian, Selection)
 T = TypeVar("T")
 
 GRID = 16
@@ -89,6 +103,19 @@ class ExactCounts(Protocol):
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[tuple[Counts, Counts], ...]]:
         """(packed occupied cells in order, their counts) per clique, for marginals of any size."""
+        ...
+
+
+class HeldValues(Protocol):
+    """The values of columns whose domain is not known, as the curator sees them."""
+
+    @property
+    def unit(self) -> Unit | None:
+        """Who holds values; a row where there is no unit."""
+        ...
+
+    def holders(self, column: str) -> Sensitive[tuple[Sequence[str], Counts]]:
+        """Every value that occurs and how many units hold it, k values of a unit at most."""
         ...
 
 
@@ -261,6 +288,35 @@ class Curator(RowQuestions):
         )
         exact = np.array([reveal(self._counts.rows())], dtype=np.int64)
         return int(self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))[0])
+
+    def discover(
+        self, purpose: str, held: HeldValues, column: str, most: int
+    ) -> tuple[str, ...]:  # fmt: skip
+        """The values of an open column that enough units hold, at most `most`, the commonest first.
+
+        Count of a value: the units (rows, where there are none) that hold it, each of which counts
+        for at most k of its values. A neighbour moves k counts by one (2k under replace). See
+        `Discovery` for why values of one unit alone stay hidden; which of the shown ones come first
+        and how many are kept is post-processing of the noisy counts.
+        """
+        if _unit(held) != _unit(self._charges):
+            raise PrivacyError("the values are held by other units than the account is kept for")
+        if most < 1:
+            raise PrivacyError(f"most = {most} must be at least 1")
+        values, sides = group(_unit(held)), self.relation.changed_cells
+        drawn = self._draw(
+            purpose,
+            Discovery,
+            None,
+            lambda e: e.values >= values and e.sides >= sides,
+            f"the values of {column!r}, of which a neighbour holds {values} on {sides} sides",
+        )
+        texts, counts = reveal(held.holders(column))
+        if not len(texts):
+            return ()
+        noisy = self._guarded(lambda: self._noise.gaussian(counts, drawn.sigma))
+        shown = [(-int(n), t) for n, t in zip(noisy, texts, strict=True) if n >= drawn.threshold]
+        return tuple(text for _, text in sorted(shown)[:most])
 
     def select_marginals(
         self,
@@ -518,6 +574,64 @@ class Curator(RowQuestions):
         return tuple(
             part.reshape(self._shape(clique)) for part, clique in zip(parts, cliques, strict=True)
         )
+
+    def moments(self, purpose: str, maps: Maps) -> Table:
+        """Sums over the rows of public random features, in rows, with discrete Gaussian noise.
+
+        A row adds an integer vector of bounded L2 norm: see `understudy.privacy.maps`.
+        """
+        if type(maps) is not Maps:  # a subclass might compute longer vectors
+            raise PrivacyError(f"features must come as Maps, got {type(maps).__name__}")
+        self._check_cliques(maps.cliques)
+        if maps.shape != self.shape:
+            raise PrivacyError(f"the features speak of {maps.shape} values, not {self.shape}")
+        drawn = self._draw(
+            purpose,
+            SampledGaussian,
+            None,
+            lambda e: covers_maps(e, maps, self.relation),
+            f"{maps.size} sums of {maps.kind} features on {len(maps.cliques)} marginals",
+        )
+        exact = summed(maps, reveal(self._counts.sparse(maps.cliques)))
+        return self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma)) / MAP_GRID
+
+    def payoff(
+        self,
+        purpose: str,
+        cliques: Sequence[Clique],
+        cells: Sequence[Cell],
+        expected: Sequence[float],
+        event: Laplace | None = None,
+    ) -> float:
+        """Σ_t s_t·(c_t − ref_t) over T cells and their sides s_t, in rows, plus discrete Laplace noise.
+
+        References are public and rounded to 1/65536 row. A row that comes, goes or is replaced moves
+        every count by at most 1, so the sum moves by at most T rows: l1 = 65536·T.
+        """
+        self._check_cliques(cliques)
+        for cell in cells:
+            self._check_query(cliques, cell)
+        references = np.asarray(expected, np.float64)
+        if references.shape != (len(cells),) or not len(cells):
+            raise PrivacyError(f"{len(cells)} cells need as many expected counts, and one at least")
+        if not np.isfinite(references).all() or np.abs(references).max() > 2**40:
+            raise PrivacyError("an expected count is not finite or too large")
+        drawn = self._draw(
+            purpose,
+            Laplace,
+            event,
+            lambda e: e.l1 >= UNIT * len(cells),
+            f"the payoff of {len(cells)} cells, which moves by {len(cells)} rows",
+        )
+        occupied = self._occupied(cliques)
+        places = [
+            self._place(cliques, cell) + int(occupied.offsets[cell.marginal]) for cell in cells
+        ]
+        counts = occupied.at(np.array(places, dtype=np.int64))
+        sides = np.array([cell.sign for cell in cells], dtype=np.int64)
+        gaps = UNIT * counts - np.rint(UNIT * references).astype(np.int64)
+        exact = np.array([int((sides * gaps).sum())], dtype=np.int64)
+        return float(self._guarded(lambda: self._noise.laplace(exact, drawn.scale))[0]) / UNIT
 
     def worst_query_error(
         self, purpose: str, classes: Sequence[Products], synthetic: Sequence[Counts], size: int

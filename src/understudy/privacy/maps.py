@@ -31,12 +31,10 @@ from understudy.errors import PrivacyError
 from understudy.privacy.cost import SampledGaussian
 from understudy.privacy.relation import Relation
 
-__all__ = ["GRID", "KAPPA", "KINDS", "Maps", "covers", "event_for", "summed"]
+__all__ = ["GRID", "KINDS", "Maps", "covers", "event_for", "summed"]
 
 GRID = 2**12
 """Features are multiples of 1/4096."""
-KAPPA = 8.0
-"""How sharp a softplus is."""
 KINDS = ("fourier", "relu", "softplus")
 
 Clique = tuple[int, ...]
@@ -67,6 +65,17 @@ class Maps:
         return self.units * (2 if self.kind == "fourier" else 1)
 
     @property
+    def kappa(self) -> float:
+        """How sharp a softplus is."""
+        return 8.0
+
+    @property
+    def over(self) -> float:
+        """What units are divided by, so that a block has norm at most 1."""
+        most = 1 + math.log(2) / self.kappa if self.kind == "softplus" else 1.0
+        return most * math.sqrt(self.units)
+
+    @property
     def size(self) -> int:
         """All features."""
         return self.block * len(self.cliques)
@@ -94,18 +103,12 @@ class Maps:
         inside = np.zeros((len(codes[0]), self.units))
         for start, code in zip(starts, codes, strict=True):
             inside += weights[start + np.asarray(code, np.int64)]
-        return activated(inside, self.kind, len(clique))
-
-
-def activated(inside: Reals, kind: str, columns: int) -> Reals:
-    """What units say to ⟨ω, x⟩, so that a block has norm at most 1."""
-    root = math.sqrt(inside.shape[1])
-    if kind == "fourier":
-        return np.concatenate([np.cos(inside), np.sin(inside)], axis=1) / root
-    z = inside + 1 - columns
-    if kind == "relu":
-        return np.maximum(z, 0) / root
-    return np.logaddexp(0, KAPPA * z) / KAPPA / (1 + math.log(2) / KAPPA) / root
+        if self.kind == "fourier":
+            return np.concatenate([np.cos(inside), np.sin(inside)], axis=1) / self.over
+        z = inside + 1 - len(clique)
+        if self.kind == "relu":
+            return np.maximum(z, 0) / self.over
+        return np.logaddexp(0, self.kappa * z) / self.kappa / self.over
 
 
 def event_for(maps: Maps, relation: Relation, rho: Fraction) -> SampledGaussian:

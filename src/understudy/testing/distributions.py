@@ -18,7 +18,9 @@ from understudy.players.base import (
     Clique,
     LinearCritic,
     MeasuredCell,
+    MeasuredMoments,
     Model,
+    PaidOff,
     PickedQuery,
     Problem,
     View,
@@ -141,6 +143,10 @@ def fingerprint(value: Any) -> Any:
         case MeasuredCell(clique=clique, cell=cell, value=number, sigma=sigma):
             numbers = tuple(None if x is None else float(x).hex() for x in (number, sigma))
             return ("cell", clique, cell, numbers)
+        case MeasuredMoments(maps=maps, values=values, sigma=sigma):
+            return ("moments", maps, fingerprint(values), float(sigma).hex())
+        case LinearCritic(cliques=cliques, tables=tables):
+            return ("critic", cliques, fingerprint(tables))
         case Products(clique=clique, literals=literals, rule=rule):
             return ("queries", clique, fingerprint(literals), str(rule))
         case np.ndarray():
@@ -176,10 +182,26 @@ def _require_clique(clique: Clique, shape: tuple[int, ...]) -> None:
 def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
     """A released table, a released cell, a query or a critic over legal cliques."""
     require(
-        isinstance(answer, (Measured, MeasuredCell, PickedQuery, LinearCritic)),
-        f"answered with a {type(answer).__name__}; expected Measured, MeasuredCell, PickedQuery or "
-        f"LinearCritic",
+        isinstance(answer, Answer),
+        f"answered with a {type(answer).__name__}; expected Measured, MeasuredCell, PickedQuery, "
+        f"LinearCritic, MeasuredMoments or PaidOff",
     )
+    if isinstance(answer, PaidOff):
+        require(
+            math.isfinite(answer.value) and answer.scale > 0 and answer.rounds > 0,
+            f"answered with a payoff that is not a number with its noise: {answer}",
+        )
+        return
+    if isinstance(answer, MeasuredMoments):
+        for clique in answer.maps.cliques:
+            _require_clique(clique, shape)
+        require(
+            np.shape(answer.values) == (answer.maps.size,)
+            and bool(np.isfinite(answer.values).all())
+            and answer.sigma > 0,
+            f"answered with moments that are not {answer.maps.size} numbers with their noise",
+        )
+        return
     if isinstance(answer, LinearCritic):
         for clique, table in zip(answer.cliques, answer.tables, strict=True):
             _require_clique(clique, shape)

@@ -3,10 +3,11 @@
 Critics come as released answers, and what is done with them depends on their kind alone:
 
     columns measured     the generator starts at their shares
-    tables measured      T rounds are played at once against the exact critic of the noisy tables
-                         (`understudy.nets.leader.duel`); rounds cost nothing, all is post-processing
+    tables measured,     T rounds are played at once against the exact critic of the noisy tables
+    moments measured     (`understudy.nets.leader.duel`); rounds cost nothing, all is post-processing
     queries picked       each is a critic ±q, and the generator answers to the leader of them
     a linear critic      the same
+    a payoff             is kept for who judges the game
 
 The result is the mixture over the rounds of the last part of the game: hard records of each, equally
 weighted, and, where a tilt is given, thinned out by the average critic (rejection sampling).
@@ -15,7 +16,8 @@ weighted, and, where a tilt is given, thinned out by the average critic (rejecti
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,17 +25,34 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkError
 from understudy.models import Empirical, Measured
-from understudy.models.measured import simplex
-from understudy.players.base import Answer, Clique, LinearCritic, MeasuredCell, Problem
+from understudy.models.fitting import beliefs, independent
+from understudy.players.base import (
+    Answer,
+    Clique,
+    LinearCritic,
+    MeasuredCell,
+    MeasuredMoments,
+    PaidOff,
+    Problem,
+)
 
 if TYPE_CHECKING:
+    from understudy.nets.critics import Units
     from understudy.nets.leader import Past, Player, Trained
 
 __all__ = ["Judged", "NetLeader"]
 
 Records = NDArray[np.integer[Any]]
+Pick = tuple[MeasuredCell, float]
+Progress = Callable[[str, int, int], None]
 # Of the rate, what is left in the last round.
-_LAST_RATE = 0.05
+_LAST_RATE = 0.01
+_NONE = 1e-6
+"""Counts below this are none."""
+_JUDGED = 10_000
+"""Records that are judged at once."""
+_OFTEN = 10
+"""Rounds between two words on how training goes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,16 +68,28 @@ class Played:
     literals: tuple[tuple[int, ...], ...] = ()
     cliques: tuple[Clique, ...] = ()
     tables: tuple[Measured, ...] = ()
+    moments: MeasuredMoments | None = None
+    picks: tuple[Pick, ...] = ()
+    paid: PaidOff | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shown(Empirical):
+    """Records, and the queries that were picked against those of the rounds that are kept."""
+
+    picks: tuple[Pick, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Judged(Empirical):
-    """Records, and how far the noisy tables that critics were made of are from them.
+    """Records, and what the game says of them: released numbers.
 
-    `gaps` holds, for each table, max over its cells of |m̃ − share of the records|; released numbers.
+    `gaps` holds, for each noisy table that critics were made of, max over its cells of
+    |m̃ − share of the records|. `paid` is the payoff of the critics against exactly these records.
     """
 
     gaps: tuple[float, ...] = ()
+    paid: PaidOff | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +119,11 @@ class NetLeader:
     latent: int = 64
     width: int = 256
     blocks: int = 1
+    progress: Progress | None = field(default=None, repr=False, compare=False)
+
+    def watched(self, progress: Progress) -> NetLeader:
+        """The same player, saying how the game goes: rounds, and errors on released numbers."""
+        return replace(self, progress=progress)
 
     def start(self, problem: Problem) -> Played:
         """Nothing is known: uniform records, from a fixed public key."""
@@ -95,10 +131,11 @@ class NetLeader:
         columns = [rng.integers(0, size, self._each) for size in problem.shape]
         return Played(np.stack(columns, axis=1))
 
-    def view(self, problem: Problem, state: Played) -> Empirical:
+    def view(self, problem: Problem, state: Played) -> Shown:
         """The records of this round, or of all."""
         shown = np.concatenate(state.kept) if self.whole and state.kept else state.records
-        return Empirical.of(problem.shape, shown)
+        model = Empirical.of(problem.shape, shown)
+        return Shown(model.shape, model.codes, state.picks)
 
     def respond(
         self, problem: Problem, state: Played, answers: tuple[Answer, ...], rng: np.random.Generator
@@ -109,8 +146,12 @@ class NetLeader:
             return self._opened(problem, replace(state, columns=state.columns + tables), rng)
         if not answers:
             return state
+        if isinstance(answers[0], PaidOff):
+            return replace(state, paid=answers[0])
         if state.trained is None:
             state = self._opened(problem, state, rng)
+        if isinstance(answers[0], MeasuredMoments):
+            return self._waved(problem, state, answers[0], rng)
         if tables:
             return self._dueled(problem, state, state.columns + tables, rng)
         return self._answered(problem, state, answers, rng)
@@ -132,19 +173,17 @@ class NetLeader:
             np.abs(table.values / max(problem.rows, 1) - model.marginal(table.clique)).max()
             for table in state.tables
         ]
-        return Judged(model.shape, model.codes, tuple(float(gap) for gap in apart))
+        gaps = tuple(float(gap) for gap in apart)
+        # A payoff was earned against all kept records; of fewer of them it says nothing.
+        return Judged(model.shape, model.codes, gaps, None if self.tilt else state.paid)
 
     # -- the three kinds of answers --------------------------------------------------------------
 
     def _opened(self, problem: Problem, state: Played, rng: np.random.Generator) -> Played:
         """A generator at the measured shares of the columns, at uniform ones where there are none."""
         player = self._player(problem)
-        shares = [np.full(size, 1 / size) for size in problem.shape]
-        for table in state.columns:
-            # A quarter of the noise's share keeps what was drowned from being ruled out.
-            floor = table.sigma / problem.rows / 4
-            share = simplex(table.values, problem.rows) + floor
-            shares[table.clique[0]] = share / share.sum()
+        start = independent(problem.shape, state.columns, problem.rows)
+        shares = [start.marginal((i,)) for i in range(len(problem.shape))]
         trained = player.start(shares, _key(rng))
         return replace(
             state, trained=trained, records=player.records(trained, self._each, _key(rng))
@@ -157,24 +196,47 @@ class NetLeader:
         tables: tuple[Measured, ...],
         rng: np.random.Generator,
     ) -> Played:
-        from understudy.nets.critics import Cells, Objective
-        from understudy.nets.leader import Past, Play, Truth, duel
+        from understudy.nets.critics import Cells
+        from understudy.nets.leader import Truth
 
-        assert state.trained is not None
         cells = Cells(problem.shape, tuple(table.clique for table in tables))
         rows = max(problem.rows, 1)
+        means, noise = _believed(problem, tables)
         truth = Truth(
             cells,
-            cells.flat([table.values for table in tables]) / rows,
-            cells.spread([table.sigma / rows for table in tables]),
+            cells.flat(means) / rows,
+            cells.flat(noise) / rows,
             cells.spread([self.kernel ** len(table.clique) for table in tables]),
         )
+        done = self._played(problem, state, truth, rng)
+        return replace(done, cliques=cells.cliques, tables=tables)
+
+    def _waved(
+        self, problem: Problem, state: Played, moments: MeasuredMoments, rng: np.random.Generator
+    ) -> Played:
+        """The same against critics over random features. Columns stay where the generator began."""
+        from understudy.nets.leader import Truth
+
+        rows, units = max(problem.rows, 1), _units(moments)
+        means = _arranged(moments) / rows
+        noise = np.full(units.size, moments.sigma / rows)
+        truth = Truth(units, means, noise, np.ones(units.size))
+        return replace(self._played(problem, state, truth, rng), moments=moments)
+
+    def _played(
+        self, problem: Problem, state: Played, truth: Any, rng: np.random.Generator
+    ) -> Played:
+        from understudy.nets.critics import Objective
+        from understudy.nets.leader import Past, Play, duel
+
+        assert state.trained is not None
         player, kept = self._player(problem), list(state.kept)
         first = math.floor(self.rounds * (1 - self.keep))
 
-        def after(round: int, trained: Trained) -> None:
+        def after(round: int, trained: Trained, worst: float) -> None:
             if round > first:
                 kept.append(player.records(trained, self._each, _key(rng)))
+            self._say(f"worst error about {worst:.4f} on what was measured", round)
 
         trained, past = duel(
             player, state.trained, truth, Objective(self.objective),
@@ -182,7 +244,7 @@ class NetLeader:
         )  # fmt: skip
         return replace(
             state, trained=trained, past=past, kept=tuple(kept), round=self.rounds,
-            records=kept[-1], cliques=cells.cliques, tables=tables,
+            records=kept[-1],
         )  # fmt: skip
 
     def _answered(
@@ -206,18 +268,35 @@ class NetLeader:
             features = Conjunctions(theta.size, padded.shape[1])
             critic = (padded, past.leader(rng))
         player = self._player(problem)
-        trained = player.improve(
+        trained, loss = player.improve(
             state.trained, features, critic, self._rate(round), round, _key(rng)
         )
         records = player.records(trained, self._each, _key(rng))
         first = 0 if self.whole else math.floor(self.rounds * (1 - self.keep))
-        kept = (*state.kept, records) if round > first else state.kept
+        kept, picks = state.kept, state.picks
+        if round > first:
+            # Whoever picks one query a round is judged by the records that it was picked against.
+            alone = not self.whole and len(answers) == 1
+            kept = (*kept, state.records if alone else records)
+            picks = (*picks, self._pick(problem, state.records, answers[0])) if alone else ()
+        self._say(f"loss {loss:.4g}", round)
         return replace(
             state, trained=trained, past=past, literals=literals, round=round, records=records,
-            kept=kept, cliques=self.features,
+            kept=kept, picks=picks, cliques=self.features,
         )  # fmt: skip
 
     # -- what they share -------------------------------------------------------------------------
+
+    @staticmethod
+    def _pick(problem: Problem, records: Records, answer: Answer) -> Pick:
+        """A picked cell and the rows that the records, scaled to the table's number, have in it."""
+        assert isinstance(answer, MeasuredCell)
+        inside = (records[:, answer.clique] == answer.cell.index).all(axis=1).mean()
+        return answer, float(problem.rows * inside)
+
+    def _say(self, what: str, round: int) -> None:
+        if self.progress is not None and (round % _OFTEN == 0 or round == self.rounds):
+            self.progress(f"training, {what}", round - 1, self.rounds)
 
     @property
     def _each(self) -> int:
@@ -246,10 +325,14 @@ class NetLeader:
 
         assert state.past is not None
         mean = state.past.mean()
+        hot = np.zeros((len(pool), sum(problem.shape) + 1), bool)
+        offsets = np.cumsum([0, *problem.shape])[:-1]
+        hot[np.arange(len(pool))[:, None], offsets + pool] = hot[:, -1] = True
+        if state.moments is not None:
+            units = _units(state.moments)
+            parts = np.array_split(hot[:, :-1], -(-len(pool) // _JUDGED))
+            return np.concatenate([units.scores(mean, part) for part in parts])
         if state.literals:
-            hot = np.zeros((len(pool), sum(problem.shape) + 1), bool)
-            offsets = np.cumsum([0, *problem.shape])[:-1]
-            hot[np.arange(len(pool))[:, None], offsets + pool] = hot[:, -1] = True
             padded = _padded(problem, state.literals, len(state.literals))
             return hot[:, padded].all(axis=-1) @ mean[: len(padded)].astype(np.float64)
         return Cells(problem.shape, state.cliques).scores(mean, pool)
@@ -259,6 +342,58 @@ def _key(rng: np.random.Generator) -> Any:
     from understudy.nets.leader import key_of
 
     return key_of(rng)
+
+
+def _believed(
+    problem: Problem, tables: tuple[Measured, ...]
+) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+    """(counts, their standard deviations) of every table, shrunk to what independence expects.
+
+    A cell with noisy count y, expected count b and ease e (see `understudy.models.fitting`) is believed
+    to hold the m with m + e·ln(m/b) = y, that is m = e·ω(y/e + ln(b/e)), ω Wright's function, with
+    the standard deviation σ·√(m/(m + e)) that is left. Critics of noisy means would make the generator
+    learn the noise of tables that have more cells than rows.
+    """
+    from scipy.special import wrightomega
+
+    columns, found = beliefs(problem.shape, tables, problem.rows)
+    whole = {belief.clique: belief for belief in found if belief.labels is None}
+    means, noise = [], []
+    for table in tables:
+        shape = tuple(problem.shape[i] for i in table.clique)
+        if len(table.clique) == 1:
+            means.append(np.asarray(columns[table.clique[0]], np.float64))
+            noise.append(np.full(shape, table.sigma))
+            continue
+        belief = whole[table.clique]
+        expected = np.maximum(belief.expected, _NONE)
+        ease = np.maximum(np.broadcast_to(belief.ease, expected.shape), _NONE)
+        counts = ease * wrightomega(belief.values / ease + np.log(expected / ease))
+        means.append(counts.reshape(shape))
+        noise.append((table.sigma * np.sqrt(counts / (counts + ease)) + _NONE).reshape(shape))
+    return means, noise
+
+
+def _units(moments: MeasuredMoments) -> Units:
+    """The public features as a layer over the whole one-hot code, marginal by marginal."""
+    from understudy.nets.critics import Units
+
+    maps = moments.maps
+    offsets = np.cumsum([0, *maps.shape])
+    weights = np.zeros((int(offsets[-1]), maps.units * len(maps.cliques)))
+    bias = np.zeros(maps.units * len(maps.cliques))
+    for at, (clique, own) in enumerate(zip(maps.cliques, maps.weights, strict=True)):
+        part = slice(at * maps.units, (at + 1) * maps.units)
+        rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in clique])
+        weights[rows, part] = own
+        bias[part] = 0 if maps.kind == "fourier" else 1 - len(clique)
+    return Units(maps.kind, weights, bias, maps.over, maps.kappa)
+
+
+def _arranged(moments: MeasuredMoments) -> NDArray[np.float64]:
+    """From marginal by marginal to the order of a layer, in which all cosines come first."""
+    parts = moments.values.reshape(len(moments.maps.cliques), -1, moments.maps.units)
+    return np.moveaxis(parts, 1, 0).reshape(-1)
 
 
 def _joined(features: Any, answers: tuple[Answer, ...]) -> NDArray[np.float64]:

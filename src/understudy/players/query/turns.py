@@ -1,4 +1,4 @@
-"""Query players one after the other: an opening, then the game."""
+"""Query players one after the other, an opening and then the game; or several in one round."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from understudy.players.base import Answer, Problem, QueryPlayer, View
 from understudy.privacy.curator import Curator
 
-__all__ = ["InTurn"]
+__all__ = ["InTurn", "Together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +29,21 @@ class InTurn:
         if round < self.first.rounds:
             return self.first.play(problem, curator, view, round)
         return self.then.play(problem, curator, view, round - self.first.rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Plays the first round of all `players` as one round."""
+
+    players: tuple[QueryPlayer, ...]
+    rounds: int = 1
+
+    def play(
+        self, problem: Problem, curator: Curator, view: View, round: int
+    ) -> tuple[Answer, ...]:
+        """See `QueryPlayer.play`."""
+        return tuple(
+            answer
+            for player in self.players
+            for answer in player.play(problem, curator, view, round)
+        )

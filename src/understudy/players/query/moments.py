@@ -1,0 +1,29 @@
+"""Sums of public random features, once: all that critics over them ever need to know of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from understudy.players.base import Answer, MeasuredMoments, Problem, View
+from understudy.privacy.curator import Curator
+from understudy.privacy.maps import Maps
+
+__all__ = ["RandomMoments"]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomMoments:
+    """Measures the features of `maps` in one round; `sigma`, in rows, is what the plan says."""
+
+    maps: Maps
+    sigma: float
+    rounds: int = 1
+
+    PURPOSE = "moments of random features"
+
+    def play(
+        self, problem: Problem, curator: Curator, view: View, round: int
+    ) -> tuple[Answer, ...]:
+        """See `QueryPlayer.play`."""
+        values = curator.moments(self.PURPOSE, self.maps)
+        return (MeasuredMoments(self.maps, values, self.sigma),)
