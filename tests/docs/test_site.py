@@ -34,3 +34,18 @@ def test_the_site_builds_strictly_and_offline(tmp_path):
     interface = (tmp_path / "site" / "api.html").read_text(encoding="utf-8")
     for name in ("epsilon_for", "Release", "Certificate", "render", "BudgetExhausted"):
         assert name in interface
+
+
+def test_two_columns_become_a_list():
+    pytest.importorskip("griffe")
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("docstrings", ROOT / "tools" / "docstrings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = "Do it.\n\nrows   how many;\n       by default all\nkey    a seed\n\nMore of it."
+    assert module.listed(text) == (
+        "Do it.\n\n- `rows`: how many;\n  by default all\n- `key`: a seed\n\nMore of it."
+    )
