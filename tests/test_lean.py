@@ -1,4 +1,4 @@
-"""A lean base install: JAX and mbi are extras, and what needs them says so before anything is spent."""
+"""A lean base install: what is heavy is an extra, and whatever needs one says so before it spends."""
 
 import subprocess
 import sys
@@ -12,20 +12,27 @@ from understudy.game.methods import METHODS
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 REFERENCE = {"aim", "mst"}
 NETS = {"dpgan", "gem", "querygan"}
+HEAVY = (
+    "fastapi", "ibis", "jax", "jaxlib", "matplotlib", "mbi", "optax", "ortools", "pandas", "polars",
+    "psycopg", "pyspark", "sklearn",
+)  # fmt: skip
 # Stands in for an environment without them: nobody finds these packages.
-WITHOUT = """
+WITHOUT = (
+    f"HEAVY = {set(HEAVY)}"
+    """
 import sys
 from importlib.machinery import PathFinder
 
 class Lean(PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        if name.split(".")[0] in {"jax", "jaxlib", "mbi", "optax"}:
+        if name.split(".")[0] in HEAVY:
             return None
         return PathFinder.find_spec(name, path, target)
 
 sys.meta_path = [Lean if finder is PathFinder else finder for finder in sys.meta_path]
 """
+)
 
 
 def fresh(code, folder):
@@ -45,7 +52,8 @@ def test_the_extras_hold_what_the_base_does_not():
     assert not names(project["dependencies"]) & {"jax", "mbi", "optax"}
     assert names(extras["reference"]) == {"mbi", "jax"}
     assert names(extras["nets"]) == {"jax", "optax"}
-    assert names(extras["reference"]) | names(extras["nets"]) <= names(extras["dev"])
+    for extra in extras.values():
+        assert names(extra) <= names(extras["dev"]) | {"pyright"}
 
 
 RELEASE = """
@@ -98,3 +106,17 @@ def test_the_command_says_it_with_exit_code_two(tmp_path):
     done = fresh(code, tmp_path)
     assert done.returncode == 2
     assert "understudy[reference]" in done.stderr
+
+
+def test_learning_says_what_it_needs(tmp_path):
+    code = """
+from understudy import errors, learn
+try:
+    learn.PrivateLogisticRegression
+except errors.InputError as error:
+    print(error)
+"""
+    done = fresh(code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "needs scikit-learn" in done.stdout
+    assert "pip install 'understudy[learn]'" in done.stdout
