@@ -1,5 +1,6 @@
 """The command line on a database: the same release, progress, and no password anywhere."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,25 @@ def test_databases_that_are_wrong(case, people: str, tmp_path: Path):
         assert said in " ".join(result.err.split())
         assert "hunter2" not in result.err
     assert not (tmp_path / "x").exists()
+
+
+def test_a_schema_from_a_table_of_a_database(case, people: str, tmp_path: Path):
+    out = tmp_path / "s.toml"
+    secret = people.replace("postgres:@", "postgres:hunter2@")
+    drafted = run("schema", "draft", secret, "--table", '"cli people"', "--out", out)
+    assert drafted.code == 0, drafted.err
+    assert "age" in out.read_text()
+    assert "hunter2" not in drafted.out + drafted.err + out.read_text()
+    looked = run("schema", "check", out, "--data", secret, "--table", '"cli people"')
+    assert looked.code == 0, looked.out
+    assert "hunter2" not in looked.out + looked.err
+
+
+def test_a_plan_says_what_engines_do(case):
+    told = run("plan", "--schema", case.schema, "--epsilon", 1, "--rows", 1000)
+    assert "a database" in told.out
+    assert "counts, at most" in told.out
+    machine = json.loads(run("plan", "--schema", case.schema, "--epsilon", 1, "--json").out)
+    engines = {each["engine"]: each for each in machine["engines"]}
+    assert engines["sql"]["passes"] == engines["spark"]["passes"] == 1
+    assert engines["memory"]["bytes_back"] == 0

@@ -3,11 +3,13 @@
 import warnings
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import combinations
 
 import ibis
 import numpy as np
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,6 +29,7 @@ from understudy.schema import (
     Schema,
 )
 from understudy.source import expressions, read, shown
+from understudy.source.costs import engine_costs
 from understudy.source.expressions import unions
 from understudy.units import Unit
 
@@ -208,6 +211,27 @@ def test_small_tables_are_counted_in_one_query(monkeypatch):
     pairs = [(i, j) for i in range(5) for j in range(i + 1, 5)]
     reveal(bound.marginals(pairs))
     assert len(asked) == 1
+
+
+def test_the_costs_are_what_engines_do(monkeypatch):
+    rng = np.random.default_rng(3)
+    table = pa.table({f"c{i}": rng.integers(0, 30, 200) for i in range(6)})
+    schema = Schema(tuple(Integer(name, 0, 29) for name in table.column_names))
+    cliques = [*combinations(range(6), 3), (0,), (1, 2)]
+    sql, spark = engine_costs(schema.shape, cliques, 200)[2:]
+    source = in_duckdb(table)
+    bound = source.bind(schema)
+    answers = []
+    fetch = source._backend.to_pyarrow
+    monkeypatch.setattr(
+        source._backend, "to_pyarrow", lambda e, **k: answers.append(fetch(e, **k)) or answers[-1]
+    )
+    expected = counts(schema.encode(table), schema.shape, cliques)
+    for one, other in zip(reveal(bound.marginals(cliques)), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(answers) == sql.passes > spark.passes >= 1
+    assert sum(16 * answer.num_rows for answer in answers) <= sql.bytes_back
+    assert sql.rows == 200 * sql.passes
 
 
 # --- only counts come back ------------------------------------------------------------------------
@@ -512,3 +536,29 @@ def test_moments_before_and_after_all_bounds():
     ):
         bound = read(servers.postgres(), table="ever").bind(Schema((column,)))
         assert reveal(bound.marginals([(0,)]))[0].tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.slow
+def test_a_release_from_spark_is_the_one_from_files(tmp_path):
+    import understudy as us
+    from understudy.testing.stand_ins import StillNoise
+
+    rng = np.random.default_rng(4)
+    table = pa.table(
+        {"a": rng.integers(0, 9, 4000), "b": rng.choice(["x", "y"], 4000), "c": rng.random(4000)}
+    )
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=1000)
+    schema = Schema(
+        (Integer("a", 0, 7), Category("b", ("x",), other=True), Number("c", 0, 1, bins=5))
+    )
+    servers.spark()
+    sources = [
+        read(tmp_path / "rows.parquet", engine="duckdb"),
+        read("local-cluster[2,1,1024]", path=tmp_path / "rows.parquet"),
+    ]
+    one, other = (
+        us.release(source, schema, epsilon=1, key=5, noise=StillNoise(), method="independent")
+        for source in sources
+    )
+    assert one.rows.equals(other.rows)
+    assert one.certificate.to_json() == other.certificate.to_json()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from understudy.cli import shell, words
+from understudy.cli import options, shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +39,11 @@ class Format(StrEnum):
 @shell.guarded
 def draft(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A CSV or Parquet file with the private rows.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A CSV or Parquet file with the private rows; or, with --table, a database.",
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -47,6 +51,7 @@ def draft(
             "--out", metavar="S.toml", help="The schema to write; by default FILE.schema.toml."
         ),
     ] = None,
+    table: options.TableName = None,
 ) -> None:
     """Guess a schema from a table, for you to review.
 
@@ -56,14 +61,16 @@ def draft(
     \b
     [bold]Example[/bold]
       understudy schema draft patients.csv
+      understudy schema draft postgresql://ann@db.example/clinic --table visits.patients
     """
-    target = out if out is not None else file.with_name(_stem(file) + ".schema.toml")
+    named = Path(file) if table is None else Path(table.rpartition(".")[2].strip('"'))
+    target = out if out is not None else named.with_name(_stem(named) + ".schema.toml")
     _require_new(target)
     from understudy.schema import draft as make
-    from understudy.source import read
+    from understudy.source import read, read_table
 
-    read(str(file))  # the header is one, before its names are taken for columns
-    made = make(file)
+    source = read(file, table=table)  # the header is one, before its names are taken for columns
+    made = make(file if table is None else read_table(source))
     made.save(target)
     console = shell.out()
     console.print(words.columns_table(made.columns, marks=True))
@@ -156,6 +163,7 @@ def check(
             help="Compare with this table. NOT PRIVATE: prints values and counts of its rows.",
         ),
     ] = None,
+    table: options.TableName = None,
 ) -> None:
     """Show what a schema declares and whether a release would accept it.
 
@@ -173,7 +181,7 @@ def check(
     loaded = Schema.load(schema)
     console = shell.out()
     if data is not None:
-        _compare(loaded, schema, data)
+        _compare(loaded, schema, data, table)
         return
     marked = any(column.read_from_rows for column in loaded.columns)
     console.print(words.columns_table(loaded.columns, marks=marked))
@@ -181,16 +189,16 @@ def check(
     _next_step(console, schema, loaded)
 
 
-def _compare(schema: Schema, path: Path, data: str) -> None:
+def _compare(schema: Schema, path: Path, data: str, table: str | None) -> None:
     from understudy.schema import check as look
-    from understudy.source import read
+    from understudy.source import read, read_table, shown
 
-    read(data)
+    source = read(data, table=table)
     console = shell.out()
     _private(console, "What follows was read from private rows. Do not publish it.")
-    findings = look(schema, Path(data))
+    findings = look(schema, Path(data) if table is None else read_table(source))
     if not findings:
-        console.print(Text.assemble(("✓ ", "green"), f"every value of {data} fits {path}"))
+        console.print(Text.assemble(("✓ ", "green"), f"every value of {shown(data)} fits {path}"))
         return
     for finding in findings[:_MOST_FINDINGS]:
         console.print(Text.assemble(("✗ ", "red"), str(finding)), soft_wrap=True)
