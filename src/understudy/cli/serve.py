@@ -220,6 +220,7 @@ def _run(settings: Settings, host: str, port: int, tls: tuple[Path, Path] | None
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=3,
+            timeout_keep_alive=75,
             ssl_certfile=None if tls is None else tls[0],
             ssl_keyfile=None if tls is None else tls[1],
         )

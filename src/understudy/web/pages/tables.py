@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from functools import lru_cache
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
@@ -122,7 +124,14 @@ def load_schema(table: Table) -> Schema:
     """The schema of a table whose rows are still here."""
     if not table.schema.is_file():
         raise Missing(f"the rows of {table.name} were removed, and their schema with them")
-    return Schema.load(table.schema)
+    state = table.schema.stat()
+    return _parsed(table.schema, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=64)
+def _parsed(path: Path, changed: int, size: int) -> Schema:
+    """A schema is read again when its file has changed."""
+    return Schema.load(path)
 
 
 @router.get("/tables/{identity}")
@@ -136,7 +145,7 @@ def _table(request: Request, identity: str, problem: str = "", status: int = 200
     table = site.workspace.table(identity)
     waiting, ready, why, unit = 0, False, "", "row"
     if table.schema.is_file():
-        schema = Schema.load(table.schema)
+        schema = load_schema(table)
         waiting = sum(len(column.read_from_rows) for column in schema.columns)
         unit = schema.unit.column if schema.unit is not None else "row"
         try:
