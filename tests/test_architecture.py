@@ -40,6 +40,8 @@ ONLY = {
     "jax": ("models.graphical", "nets"),
     "optax": ("nets",),
     "duckdb": ("source",),
+    "ibis": ("source.sql",),
+    "pyspark": ("source.spark", "releases.sample_to"),
     "psycopg": ("privacy.postgres", "source"),
     "ortools": ("oracles.exact",),
     "sklearn": ("learn",),
@@ -271,7 +273,7 @@ def test_the_checker_lets_good_sources_pass(module, source, package):
 
 HEAVY = (
     "opendp", "dp_accounting", "jax", "mbi", "duckdb", "pyarrow", "pandas", "polars", "scipy", "numba",
-    "ortools", "sklearn",
+    "ortools", "sklearn", "ibis", "pyspark", "psycopg",
 )  # fmt: skip
 
 
