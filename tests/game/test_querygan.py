@@ -1,6 +1,7 @@
 """QueryGAN: plans within the budget, post-processing only, refusals for free, and it learns."""
 
 import math
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,12 +18,20 @@ from understudy.game.methods import METHODS, QueryGAN
 from understudy.game.methods.querygan import COLUMNS, FEATURES, TABLES
 from understudy.models import Empirical
 from understudy.nets.generator import one_hot
-from understudy.players.base import LinearCritic, MeasuredCell, MeasuredMoments, Problem
+from understudy.players.base import (
+    LinearCritic,
+    Measured,
+    MeasuredCell,
+    MeasuredMoments,
+    PaidOff,
+    Problem,
+)
 from understudy.players.data import NetLeader
-from understudy.players.data.netleader import _arranged, _units
-from understudy.players.query import CellPicker, LogisticCritics
+from understudy.players.data.netleader import Judged, _arranged, _units
+from understudy.players.query import CellPicker, LogisticCritics, Payoffs
 from understudy.players.query.logistic import grouped
 from understudy.privacy import accounting
+from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Plan
 from understudy.privacy.curator import Cell, Curator
 from understudy.privacy.maps import Maps
@@ -30,7 +39,14 @@ from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.releases.certificate import WORST, Certificate
 from understudy.schema import Category, Schema
-from understudy.testing import StrictCharges, Tape, TinyCounts, check_method, tiny_design
+from understudy.testing import (
+    StillNoise,
+    StrictCharges,
+    Tape,
+    TinyCounts,
+    check_method,
+    tiny_design,
+)
 from understudy.testing.stand_ins import Gate
 
 TINY = QueryGAN(rounds=2, batch=8, width=4, records=60, steps=1)
@@ -292,6 +308,74 @@ def test_a_tilt_thins_out_what_critics_dislike():
     expected = p / (p + (1 - p) * math.exp(-4.0))
     assert after.size < before.size
     assert after.marginal((0, 1))[1, 2] == pytest.approx(expected, abs=0.05)
+
+
+# --- what was proved ----------------------------------------------------------------------------
+
+PICKING = replace(TINY, oracle="exponential", rounds=6, keep=0.5)
+
+
+def test_the_payoff_of_picked_queries_has_its_share_where_it_is_of_use():
+    design = tiny_design((3, 2), rows=500)
+    plan = Plan(PICKING.charges(design, Fraction(1)))
+    assert [charge.purpose for charge in plan] == [COLUMNS, CellPicker.PICK, Payoffs.PURPOSE]
+    assert plan[Payoffs.PURPOSE].event.l1 == 3 * UNIT  # the last half of six rounds
+    for other in (replace(PICKING, alpha=0.0), replace(PICKING, tilt=1.0)):
+        assert Payoffs.PURPOSE not in Plan(other.charges(design, Fraction(1)))
+    private = replace(design, rows=None)
+    assert Payoffs.PURPOSE not in Plan(PICKING.charges(private, Fraction(1)))
+
+
+@pytest.mark.slow
+def test_no_query_is_off_by_more_than_the_payoff_of_the_best_ones():
+    """Without noise picks are the best, and the payoff alone bounds the error of the mixture."""
+    design = tiny_design((3, 2), rows=5)
+    plan = Plan(PICKING.charges(design, Fraction(1)))
+    rows = [(0, 1), (2, 0), (2, 1), (2, 1), (1, 0)]
+    counts = TinyCounts(design.shape, rows)
+    curator = Curator(counts, StrictCharges(plan), design.relation, StillNoise(), 5)
+    query, data = PICKING.players(design, plan)
+    model = play(design.problem(5), query, data, curator, np.random.default_rng(0))
+    exact = Empirical.of(design.shape, np.array(rows))
+    worst = max(np.abs(exact.marginal(c) - model.marginal(c)).max() for c in design.cliques)
+    assert model.paid.rounds == 3
+    assert worst <= model.paid.value / (5 * 3) + 1e-4
+    theorem = PICKING.judged(design, plan, 5, 0.05, model, 10**9)
+    assert worst <= theorem.bound
+
+
+def test_alpha_is_what_the_specification_says():
+    design = tiny_design((3, 2), rows=50_000)
+    plan = Plan(PICKING.charges(design, Fraction(1, 100)))
+    pick, paid = plan[CellPicker.PICK].event, plan[Payoffs.PURPOSE].event
+    beta, size, value = 0.05, 40_000, 3 * 900.0
+    records = tuple(np.zeros(4, np.int64) for _ in design.shape)
+    model = Judged(design.shape, records, (), PaidOff(value, paid.scale / UNIT, 3))
+    theorem = PICKING.judged(design, plan, 50_000, beta, model, size)
+    third, n, T = beta / 3, 50_000, 3
+    queries = 2 * sum(math.prod(design.shape[i] for i in c) for c in design.cliques)
+    epsilon, own = 2 * SCORE_SENSITIVITY / pick.scale, paid.l1 / paid.scale
+    alpha = (
+        value / (n * T) + math.log(1 / (2 * third)) / (n * own)
+        + 2 / (n * epsilon) * math.log(queries * T / third)
+        + math.sqrt(math.log(2 * queries / third) / (2 * size))
+    )  # fmt: skip
+    assert theorem.bound == pytest.approx(alpha, rel=2e-4)
+    assert theorem.bound >= alpha
+    assert theorem.beta == beta
+    assert "thesis" in theorem.statement
+
+
+def test_progress_tells_rounds_and_errors_on_released_numbers():
+    told = []
+    player = leader(rounds=20, records=40).watched(lambda *step: told.append(step))
+    state, rng = player.start(PROBLEM), np.random.default_rng(0)
+    one = [Measured((i,), np.array(v), 2.0) for i, v in enumerate(([50, 50], [20, 50, 30]))]
+    state = player.respond(PROBLEM, state, tuple(one), rng)
+    pair = Measured((0, 1), np.array([[20, 30, 0], [0, 20, 30]]), 2.0)
+    player.respond(PROBLEM, state, (pair,), rng)
+    assert [step[1:] for step in told] == [(9, 20), (19, 20)]
+    assert all(re.match(r"training, worst error about 0\.\d+", step[0]) for step in told)
 
 
 # --- the certificate ----------------------------------------------------------------------------
