@@ -71,8 +71,20 @@ class Bundle:
         return self.own[0]["body"]
 
     @property
-    def plan(self) -> list[dict[str, Any]]:
+    def reserved(self) -> list[dict[str, Any]]:
         return self.reserve["plan"]
+
+    @property
+    def refinements(self) -> list[dict[str, Any]]:
+        return [e["body"] for e in self.own if e["kind"] == "refine"]
+
+    @property
+    def plan(self) -> list[dict[str, Any]]:
+        """What was reserved, with the allowance as it was filled later, if it was."""
+        plan = self.reserved
+        for body in self.refinements:
+            plan = [slot for slot in plan if slot["purpose"] != body["purpose"]] + body["plan"]
+        return plan
 
     def event(self, purpose: str) -> dict[str, Any]:
         (event,) = (slot["event"] for slot in self.plan if slot["purpose"] == purpose)
@@ -80,6 +92,14 @@ class Bundle:
 
     def schema_text(self) -> str:
         return (self.folder / "schema.toml").read_bytes().decode()
+
+    def schema_stated(self) -> str:
+        """The digest of the schema: as reserved or, with open columns, as found."""
+        facts = self.reserve["facts"]
+        if "declared" not in facts:
+            return facts["schema"]
+        (refinement,) = self.refinements
+        return refinement["facts"]["schema"]
 
     def unit_declared(self) -> Any:
         head = tomllib.loads(self.schema_text())["understudy"]
@@ -194,8 +214,16 @@ def check_charges(b: Bundle) -> Iterator[str]:
     if b.entries[0] != own[0] or b.entries[-1] != own[-1]:
         yield "the stretch does not run from the reservation to the last entry"
     kinds = [e["kind"] for e in own]
-    if kinds != ["reserve", *["charge"] * (len(own) - 2), "settle"]:
+    later = [kind for kind in kinds if kind != "refine"]
+    if later != ["reserve", *["charge"] * (len(later) - 2), "settle"] or kinds.count("refine") > 1:
         yield f"its entries are {kinds}"
+    for body in b.refinements:
+        (slot,) = (slot for slot in b.reserved if slot["purpose"] == body["purpose"])
+        cost = sum(rho(each["event"]) * each["times"] for each in body["plan"])
+        if slot["event"]["kind"] != "zcdp" or slot["times"] != 1:
+            yield f"{body['purpose']!r} was filled, and is no allowance"
+        elif cost > rho(slot["event"]) * (1 + CLOSE):
+            yield f"{body['purpose']!r} was filled by a plan that costs more"
     if own[-1]["body"].get("outcome") != "finished":
         yield "the release was not finished"
     slots = {slot["purpose"]: slot for slot in b.plan}
@@ -204,6 +232,8 @@ def check_charges(b: Bundle) -> Iterator[str]:
     drawn: dict[str, list[dict[str, Any]]] = {purpose: [] for purpose in slots}
     for entry in own[1:-1]:
         body = entry["body"]
+        if entry["kind"] == "refine":
+            continue
         if body["purpose"] in drawn:
             drawn[body["purpose"]].append(body["event"])
         else:
@@ -235,7 +265,11 @@ def check_facts(b: Bundle) -> Iterator[str]:
         "rows_public": (facts["rows_public"], b.promise["rows_public"]),
         "method": (facts["method"], b.manifest["method"]),
         "workload": (facts["workload"], b.manifest["workload"]),
-        "schema": (facts["schema"], sha256(text[text.index("[understudy]\n") :].encode())),
+        "schema": (b.schema_stated(), sha256(text[text.index("[understudy]\n") :].encode())),
+        "declared schema": (
+            facts["schema"],
+            sha256(facts["declared"].encode()) if "declared" in facts else facts["schema"],
+        ),
     }
     for name, (one, other) in pairs.items():
         if canonical(one) != canonical(other):
@@ -260,7 +294,7 @@ def check_privacy(b: Bundle) -> Iterator[str]:
         return
     if b.promise["words"] != in_words(b.promise):
         yield f"the promise is {in_words(b.promise)!r}; it is stated otherwise"
-    found = epsilon(b.plan, float(delta), b.group)
+    found = epsilon(b.reserved, float(delta), b.group)
     if not found <= float(promised) * (1 + CLOSE):
         yield f"the plan costs ε = {found:.6g} at δ = {float(delta):g}, promised is {promised}"
 
@@ -308,11 +342,12 @@ def epsilon(plan: list[dict[str, Any]], delta: float, group: int = 1) -> float:
         if event["kind"] == "sampled groups"
     )
     delta *= math.exp(-apart)
+    delta -= sum(discovery_delta(event) * times for event, times in steps)
     found = [sum(group * pure(event) * times for event, times in steps)]
     if delta > 0:
         total = sum(group_rho(event, group) * times for event, times in steps)
         found.append(zcdp_epsilon(total, delta))
-        if group == 1 and all(event["kind"] != "zcdp" for event, _ in steps):
+        if group == 1 and all(event["kind"] not in ("zcdp", "discovery") for event, _ in steps):
             # One way round and the other differ where rows are sampled.
             ways = {False, *(event["kind"] == "sampled groups" for event, _ in steps)}
             found.append(max(pld_epsilon(steps, delta, way) for way in ways))
@@ -325,11 +360,25 @@ def pure(event: dict[str, Any]) -> float:
             return _whole(event["l1"]) / _positive(event["scale"])
         case "selection":
             return _whole(event["k"]) * _pick(event)
+        case "perturbation":
+            noise = _whole(event["l1"]) / _positive(event["scale"])
+            output = _whole(event["output_l1"]) / _positive(event["output_scale"])
+            return noise + math.log1p(_positive(event["jacobian"])) + output
     return math.inf
+
+
+def discovery_delta(event: dict[str, Any]) -> float:
+    """How likely a value that one neighbour alone holds is shown: values·Φ̄((threshold − 2)/σ)."""
+    if event["kind"] != "discovery":
+        return 0.0
+    reach = (_whole(event["threshold"]) - 2) / _positive(event["sigma"])
+    return _whole(event["values"]) * math.erfc(reach / math.sqrt(2)) / 2
 
 
 def group_rho(event: dict[str, Any], group: int) -> float:
     """ρ for neighbours that differ in up to `group` rows: group²·ρ, or that of a pure group·ε."""
+    if event["kind"] == "discovery":
+        return rho(event)  # it speaks of whole units
     whole = group * pure(event)
     alone = math.inf if math.isinf(whole) else whole * math.tanh(whole / 2)
     return rho(event) if group == 1 else min(group**2 * rho(event), alone)
@@ -340,12 +389,14 @@ def rho(event: dict[str, Any]) -> float:
         case "gaussian":
             changes, step = _whole(event["changes"]), _whole(event["step"])
             return changes * step**2 / (2 * _positive(event["sigma"]) ** 2)
-        case "laplace":
+        case "laplace" | "perturbation":
             return pure(event) * math.tanh(pure(event) / 2)
         case "selection":
             return _whole(event["k"]) * _pick(event) ** 2 / 8
         case "sampled groups":
             return _sides(event) ** 2 / (2 * _joint(event) ** 2)
+        case "discovery":
+            return event["sides"] * _whole(event["values"]) / (2 * _positive(event["sigma"]) ** 2)
         case "zcdp":
             return _positive(event["rho"])
     raise ValueError(f"unknown event {event['kind']!r}")
@@ -493,8 +544,9 @@ def _losses(
             times * event["changes"],
         )
     else:
-        single = pure(event) if event["kind"] == "laplace" else _pick(event)
-        copies = times * (1 if event["kind"] == "laplace" else event["k"])
+        several = event["kind"] == "selection"
+        single = _pick(event) if several else pure(event)
+        copies = times * (event["k"] if several else 1)
         truth = 1 / (1 + math.exp(-single))
         yield np.array([-single, single]), np.array([1 - truth, truth]), copies
 
@@ -803,7 +855,7 @@ def main(folders: list[str]) -> int:
                 print(f"  {problem}")
         else:
             bundle = Bundle(Path(folder))
-            found = epsilon(bundle.plan, float(exact(bundle.promise["delta"])), bundle.group)
+            found = epsilon(bundle.reserved, float(exact(bundle.promise["delta"])), bundle.group)
             print(f"{folder}: holds")
             print(
                 f"  (ε, δ) = ({bundle.promise['epsilon']}, {bundle.promise['delta']}) promised, "

@@ -55,7 +55,15 @@ def domain(column: Column) -> str:
 
 
 def _values(column: Column) -> str:
-    from understudy.schema import Boolean, Category, Identifier, Incomplete, Text
+    from understudy.schema import (
+        Boolean,
+        Category,
+        Identifier,
+        Incomplete,
+        OpenBins,
+        OpenCategory,
+        Text,
+    )
     from understudy.schema.columns.binned import Binned
 
     if isinstance(column, Category):
@@ -68,6 +76,11 @@ def _values(column: Column) -> str:
     if isinstance(column, Binned):
         cells = "" if column.edges is None and column.bins is None else f" in {column.cells} bins"
         return f"{_point(column.lower)} to {_point(column.upper)}{cells}"
+    if isinstance(column, OpenCategory):
+        return f"found privately: at most {column.max_values} values that many hold"
+    if isinstance(column, OpenBins):
+        lower, upper = column.facts["lower"], column.facts["upper"]
+        return f"{lower}..{upper}, cut privately at {column.quantiles} quantiles"
     if isinstance(column, Identifier):
         return "left out" if column.dropped else f"written anew as {column.action}"
     if isinstance(column, Incomplete):

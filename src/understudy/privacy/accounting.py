@@ -19,6 +19,8 @@
 * groups: where neighbours differ in up to `group` rows (see `units`), pure ε is `group` times and ρ is
   `group`² times that of one row (Bun-Steinke 2016, Proposition 27); a pure event may take the ρ of
   its larger ε instead. PLD is left out.
+* discoveries are δ-approximately ρ-zCDP for a whole unit, so that their δ is taken off before ρ is
+  converted: (ε, δ' + Σδ) (Bun-Steinke 2016, Section 8). PLD is left out.
 
 Each of the three is an upper bound on its own, so the smallest is one. Nothing here draws or reads
 private data; every result is rounded to the private side.
@@ -37,6 +39,7 @@ from typing import Literal
 from understudy.errors import InputError, PrivacyError
 from understudy.privacy.budget import Budget, round_up
 from understudy.privacy.cost import (
+    Discovery,
     Event,
     Gaussian,
     Laplace,
@@ -61,6 +64,7 @@ __all__ = [
     "pure",
     "rho",
     "rho_for",
+    "total_delta",
     "total_rho",
 ]
 
@@ -118,7 +122,7 @@ def rho(event: Event, group: int = 1) -> Fraction:
     group²·ρ of one row; where the event is pure at most that of a mechanism of group·ε.
     """
     one = _rho(event)
-    if group == 1:
+    if group == 1 or isinstance(event, Discovery):  # which speaks of units itself
         return one
     if pure(event) is None:
         return group * group * one
@@ -147,6 +151,8 @@ def _rho(event: Event) -> Fraction:
             return min(_rho_of_pure(event), _rho(Selection(scale, sensitivity)))
         case Laplace() | Perturbation():
             return _rho_of_pure(event)
+        case Discovery(sigma, _, values, sides):
+            return Fraction(sides * values) / (2 * Fraction(sigma) ** 2)
         case Zcdp(allowance):
             return Fraction(allowance)
 
@@ -174,6 +180,12 @@ def nominal(event: Event) -> Fraction:
         return whole
     each = event.rate**2 * math.expm1(min(2 * float(whole), 700.0)) / 2
     return min(whole, Fraction(each))
+
+
+def total_delta(events: Plan | Iterable[Event]) -> Fraction:
+    """δ that events cost by themselves, whatever ε is: that of discoveries."""
+    found = _grouped(events).items()
+    return sum((Fraction(e.delta) * n for e, n in found if isinstance(e, Discovery)), Fraction(0))
 
 
 def laplace_epsilon(allowance: Fraction) -> Fraction:
@@ -306,6 +318,8 @@ def epsilon(
     grouped = _grouped(events)
     given = float(delta)
     d = given * math.exp(-_apart(grouped))
+    if shown := total_delta(grouped.elements()):
+        d = max(0.0, (d - float(shown)) * (1 - _SLACK))
     candidates: list[Spent] = []
     pures = [(pure(event, group), times) for event, times in grouped.items()]
     if all(eps is not None for eps, _ in pures):
@@ -323,6 +337,8 @@ def epsilon(
         if by_pld is not None:
             candidates.append(Spent(by_pld, d, "pld"))
     candidates = [_as_drawn(grouped, spent, given) for spent in candidates]
+    if not candidates and shown:
+        return Spent(math.inf, given, "zcdp")  # discoveries alone cost more than δ
     if not candidates:
         raise InputError("delta = 0 cannot cover Gaussian noise; give a small delta such as 1e-9")
     return min(candidates, key=lambda spent: spent.epsilon)
@@ -354,7 +370,7 @@ def _pld_epsilon(
     if len(grouped) > _PLD_MAX_EVENTS:
         return None
     for event, _ in grouped:
-        if isinstance(event, Zcdp):
+        if isinstance(event, Zcdp | Discovery):
             return None
         if isinstance(event, Gaussian) and event.sigma > _PLD_MAX_SIGMA:
             return None

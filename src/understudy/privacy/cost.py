@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 from understudy.errors import PrivacyError
 from understudy.privacy.budget import round_down
 
 __all__ = [
-    "Charge", "Event", "Gaussian", "Laplace", "Perturbation", "Plan", "SampledGaussian",
+    "Charge", "Discovery", "Event", "Gaussian", "Laplace", "Perturbation", "Plan", "SampledGaussian",
     "SampledGroups", "SampledSelection", "Selection", "Zcdp", "event_from_json",
 ]  # fmt: skip
 
@@ -254,6 +255,51 @@ class SampledSelection:
 
 
 @dataclass(frozen=True, slots=True)
+class Discovery:
+    """The values of a column that many hold: noisy counts of holders that reach a threshold τ.
+
+    Only values that somebody holds are looked at. A neighbour, a whole privacy unit, holds at most
+    `values` of them and adds one to the count of each; where it replaces another, `sides` is 2.
+    Discrete Gaussian noise, so ρ = sides·values/(2σ²) for the counts of values that others hold as
+    well; one that nobody else holds has a count of 1 and is shown with probability
+    P(1 + Z ≥ τ) ≤ P(N(0, σ²) ≥ τ − 2), so that altogether δ = values·Φ̄((τ − 2)/σ), in the sense of
+    δ-approximate ρ-zCDP (Korolova et al. 2009; Bun-Steinke 2016, Definition 8.1).
+    """
+
+    sigma: float
+    threshold: int
+    values: int = 1
+    sides: int = 1
+
+    def __post_init__(self) -> None:
+        _positive("Discovery", "sigma", self.sigma)
+        _count("Discovery", "threshold", self.threshold)
+        _count("Discovery", "values", self.values)
+        if self.sides not in (1, 2):
+            raise PrivacyError(f"Discovery: sides = {self.sides!r} must be 1 or 2")
+
+    @property
+    def delta(self) -> float:
+        """How likely a value that one neighbour alone holds is shown, at most."""
+        tail = math.erfc((self.threshold - 2) / (self.sigma * math.sqrt(2))) / 2
+        return min(1.0, self.values * tail * (1 + 1e-12))
+
+    @classmethod
+    def within(cls, rho: Fraction, delta: float, *, values: int = 1, sides: int = 1) -> Discovery:
+        """The least noise that costs at most ρ, and the least threshold that costs at most δ."""
+        sigma = Gaussian.within(rho, changes=sides * values).sigma
+        z = NormalDist().inv_cdf(1 - delta / values) if delta / values > 1e-15 else 8.0
+        threshold = max(2, 2 + math.floor(sigma * z) - 1)
+        while cls(sigma, threshold, values, sides).delta > delta:
+            threshold += 1
+        return cls(sigma, threshold, values, sides)
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        return {"kind": "discovery", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
 class Zcdp:
     """An allowance of ρ from which events are drawn adaptively through the zCDP filter."""
 
@@ -270,11 +316,12 @@ class Zcdp:
 
 
 Event = (
-    Gaussian | Laplace | Perturbation | SampledGaussian | SampledGroups | SampledSelection
+    Discovery | Gaussian | Laplace | Perturbation | SampledGaussian | SampledGroups | SampledSelection
     | Selection | Zcdp
 )  # fmt: skip
 
 _KINDS: dict[str, type[Event]] = {
+    "discovery": Discovery,
     "gaussian": Gaussian,
     "laplace": Laplace,
     "perturbation": Perturbation,

@@ -23,6 +23,7 @@ from understudy.errors import PrivacyError, UnderstudyError
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, Touched, pick
 from understudy.privacy.coins import covered, halves
 from understudy.privacy.cost import (
+    Discovery,
     Event,
     Gaussian,
     Laplace,
@@ -42,7 +43,7 @@ from understudy.privacy.products import Products
 from understudy.privacy.relation import Relation
 from understudy.privacy.rowwise import RowQuestions
 from understudy.privacy.sensitive import Sensitive, reveal
-from understudy.units import Unit
+from understudy.units import Unit, group
 
 __all__ = [
     "GRID",
@@ -53,6 +54,7 @@ __all__ = [
     "Clique",
     "Curator",
     "ExactCounts",
+    "HeldValues",
     "Picked",
     "variation_step",
 ]
@@ -61,7 +63,7 @@ Clique = tuple[int, ...]
 Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
 Table = NDArray[np.float64]
-E = TypeVar("E", Gaussian, Laplace, Perturbation, SampledGaussian, Selection)
+E = TypeVar("E", Discovery, Gaussian, Laplace, Perturbation, SampledGaussian, Selection)
 T = TypeVar("T")
 
 GRID = 16
@@ -101,6 +103,19 @@ class ExactCounts(Protocol):
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[tuple[Counts, Counts], ...]]:
         """(packed occupied cells in order, their counts) per clique, for marginals of any size."""
+        ...
+
+
+class HeldValues(Protocol):
+    """The values of columns whose domain is not known, as the curator sees them."""
+
+    @property
+    def unit(self) -> Unit | None:
+        """Who holds values; a row where there is no unit."""
+        ...
+
+    def holders(self, column: str) -> Sensitive[tuple[Sequence[str], Counts]]:
+        """Every value that occurs and how many units hold it, k values of a unit at most."""
         ...
 
 
@@ -273,6 +288,35 @@ class Curator(RowQuestions):
         )
         exact = np.array([reveal(self._counts.rows())], dtype=np.int64)
         return int(self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))[0])
+
+    def discover(
+        self, purpose: str, held: HeldValues, column: str, most: int
+    ) -> tuple[str, ...]:  # fmt: skip
+        """The values of an open column that enough units hold, at most `most`, the commonest first.
+
+        Count of a value: the units (rows, where there are none) that hold it, each of which counts
+        for at most k of its values. A neighbour moves k counts by one (2k under replace). See
+        `Discovery` for why values of one unit alone stay hidden; which of the shown ones come first
+        and how many are kept is post-processing of the noisy counts.
+        """
+        if _unit(held) != _unit(self._charges):
+            raise PrivacyError("the values are held by other units than the account is kept for")
+        if most < 1:
+            raise PrivacyError(f"most = {most} must be at least 1")
+        values, sides = group(_unit(held)), self.relation.changed_cells
+        drawn = self._draw(
+            purpose,
+            Discovery,
+            None,
+            lambda e: e.values >= values and e.sides >= sides,
+            f"the values of {column!r}, of which a neighbour holds {values} on {sides} sides",
+        )
+        texts, counts = reveal(held.holders(column))
+        if not len(texts):
+            return ()
+        noisy = self._guarded(lambda: self._noise.gaussian(counts, drawn.sigma))
+        shown = [(-int(n), t) for n, t in zip(noisy, texts, strict=True) if n >= drawn.threshold]
+        return tuple(text for _, text in sorted(shown)[:most])
 
     def select_marginals(
         self,

@@ -272,7 +272,7 @@ def _encoded(answer: Any) -> Any:
         if isinstance(answer, made):
             first = answer.marginal if isinstance(answer, Cell) else answer.products
             return {kind: [first, list(answer.index), answer.sign]}
-    if isinstance(answer, (bool, int, float)) or answer is None:
+    if isinstance(answer, (bool, int, float, str)) or answer is None:
         return answer
     if isinstance(answer, np.generic):
         return answer.item()

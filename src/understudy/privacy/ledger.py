@@ -6,6 +6,7 @@ per dataset, see `stores`; every fact is derived from the entries alone:
 * `open`     a dataset with its total budget, relation, rule of composition and privacy unit
 * `reserve`  a release: its (ε, δ) and its whole plan, checked against what is left
 * `charge`   one draw of the plan, committed before the draw
+* `refine`   an allowance of the plan is filled by a plan that follows from earlier draws
 * `settle`   the release is over; later charges are refused
 * `publish`  the digest of the bundle that came of it
 * `move`, `arrive`  the dataset goes on in another ledger, and came from one
@@ -26,7 +27,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -49,7 +50,7 @@ from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Lost, Place, Server, open_store, place
 from understudy.units import Unit, group
 
-__all__ = ["Account", "Composition", "Dataset", "Ledger", "Reservation"]
+__all__ = ["Account", "Composition", "Dataset", "Ledger", "Reservation", "planned", "refined"]
 
 Composition = Literal["basic", "zcdp"]
 
@@ -268,29 +269,33 @@ class Ledger:
                 sum((b.epsilon for b in counted), Fraction(0)),
                 sum((b.delta for b in counted), Fraction(0)),
             )
-        rho = self._rho(reserves, settled, self._bodies(dataset.name, "charge"))
+        rho, shown = self._used(reserves, settled, self._bodies(dataset.name, "charge"))
         if rho == 0:
             return Fraction(0), Fraction(0)
-        return Fraction(
-            accounting.epsilon_from_rho(rho, dataset.budget.delta)
-        ), dataset.budget.delta
+        delta = dataset.budget.delta
+        if shown >= delta:
+            return dataset.budget.epsilon, delta
+        return Fraction(accounting.epsilon_from_rho(rho, delta - shown)), delta
 
     @staticmethod
-    def _rho(
+    def _used(
         reserves: list[dict[str, Any]], settled: set[str], charges: list[dict[str, Any]]
-    ) -> Fraction:
-        total = Fraction(0)
+    ) -> tuple[Fraction, Fraction]:
+        """ρ, and the δ that discoveries cost besides."""
+        rho, delta = Fraction(0), Fraction(0)
         rows: dict[str, int] = {}
         for body in reserves:
             rows[body["reservation"]] = group(Unit.from_json(body.get("unit")))
             if body["reservation"] not in settled:
                 plan = Plan.from_json(body["plan"])
-                total += accounting.total_rho(plan, rows[body["reservation"]])
+                rho += accounting.total_rho(plan, rows[body["reservation"]])
+                delta += accounting.total_delta(plan)
         for body in charges:
             if body["reservation"] in settled:
                 event = event_from_json(body["event"])
-                total += accounting.rho(event, rows[body["reservation"]])
-        return total
+                rho += accounting.rho(event, rows[body["reservation"]])
+                delta += accounting.total_delta([event])
+        return rho, delta
 
     # -- releases --------------------------------------------------------------------------------
 
@@ -381,11 +386,12 @@ class Ledger:
             fits = epsilon + budget.epsilon <= total.epsilon and delta + budget.delta <= total.delta
         else:
             settled = {body["reservation"] for body in self._bodies(dataset.name, "settle")}
-            rho = self._rho(
+            rho, shown = self._used(
                 self._bodies(dataset.name, "reserve"), settled, self._bodies(dataset.name, "charge")
             )
             after = rho + accounting.total_rho(plan, group(unit))
-            fits = accounting.epsilon_from_rho(after, total.delta) <= total.epsilon
+            left = total.delta - shown - accounting.total_delta(plan)
+            fits = left > 0 and accounting.epsilon_from_rho(after, left) <= total.epsilon
         if not fits:
             left_epsilon, left_delta = total.epsilon - epsilon, total.delta - delta
             raise BudgetExhausted(
@@ -470,6 +476,33 @@ class Ledger:
         self.verify(name)
 
 
+def planned(entries: Sequence[Entry], reservation: str) -> tuple[Plan, Plan]:
+    """What a release reserved, and that with its allowance as it was filled, if it was.
+
+    Raises:
+        PrivacyError: It was filled more than once, by a plan that costs more, or is no allowance.
+    """
+    own = [e for e in entries if e.body is not None and e.body.get("reservation") == reservation]
+    (outer,) = (Plan.from_json(list(e.body["plan"])) for e in own if e.kind == "reserve" and e.body)
+    fills = [e.body for e in own if e.kind == "refine" and e.body is not None]
+    if not fills:
+        return outer, outer
+    if len(fills) > 1:
+        raise PrivacyError("an allowance was filled more than once")
+    inner, purpose = Plan.from_json(list(fills[0]["plan"])), fills[0]["purpose"]
+    slot = outer[purpose]
+    if not isinstance(slot.event, Zcdp) or slot.times != 1:
+        raise PrivacyError(f"{purpose!r} was filled, and is no allowance")
+    if accounting.total_rho(inner) > Fraction(slot.event.rho):
+        raise PrivacyError(f"{purpose!r} was filled by a plan that costs more than the allowance")
+    return outer, refined(outer, purpose, inner)
+
+
+def refined(plan: Plan, purpose: str, later: Plan) -> Plan:
+    """A plan with an allowance replaced by what it was filled with."""
+    return Plan((*(charge for charge in plan if charge.purpose != purpose), *later))
+
+
 def _require_unit(dataset: Dataset, unit: Unit | None) -> None:
     """A budget protects rows or the values of one column; releases for others do not add up to it."""
     column = None if unit is None else unit.column
@@ -532,6 +565,8 @@ class Reservation:
             if ledger._bodies(name, "settle", self.id):
                 raise LedgerError(f"release {self.id} is settled; it can draw nothing more")
             if allowance is not None:
+                if any(b["purpose"] == purpose for b in ledger._bodies(name, "refine", self.id)):
+                    raise BudgetExhausted(f"charge {purpose!r}: its allowance is planned already")
                 used = sum(
                     (
                         accounting.rho(event_from_json(body["event"]))
@@ -551,6 +586,50 @@ class Reservation:
 
         ledger._write(name, attempt)
         return drawn
+
+    def refine(self, purpose: str, plan: Plan, facts: Mapping[str, Any]) -> Reservation:
+        """Fill an allowance by a plan that was made after the first draws; the reservation with it.
+
+        What was drawn may have told what to plan: ρ adds up adaptively, so a plan whose ρ stays
+        within the allowance costs no more than the allowance (Feldman-Zrnic 2021). Durable before
+        anything of it is drawn. Doing it again with the same plan is fine.
+        """
+        slot = self.plan[purpose]
+        if not isinstance(slot.event, Zcdp) or slot.times != 1:
+            raise PrivacyError(f"charge {purpose!r} is not an allowance; it cannot be refined")
+        if accounting.total_rho(plan) > Fraction(slot.event.rho):
+            raise PrivacyError(f"charge {purpose!r}: the plan costs more than the allowance")
+        ledger, name = self._ledger, self.dataset.name
+        body = {
+            "reservation": self.id,
+            "purpose": purpose,
+            "plan": plan.to_json(),
+            "facts": dict(facts),
+        }
+        whole = refined(self.plan, purpose, plan)
+
+        def attempt() -> Entry | None:
+            if ledger._bodies(name, "settle", self.id):
+                raise LedgerError(f"release {self.id} is settled; it can plan nothing more")
+            for known in ledger._bodies(name, "refine", self.id):
+                if {key: known[key] for key in body} == json.loads(json.dumps(body)):
+                    return None
+                raise LedgerError(f"release {self.id} was planned otherwise; it cannot go on")
+            if ledger._store.drawn(name, self.id, purpose):
+                raise BudgetExhausted(f"charge {purpose!r}: its allowance is in use")
+            return ledger._append(name, "refine", body)
+
+        ledger._write(name, attempt)
+        return Reservation(
+            ledger,
+            self.dataset,
+            self.id,
+            self.budget,
+            whole,
+            self._seq,
+            self.private_noise,
+            self.unit,
+        )
 
     def entries(self) -> list[Entry]:
         """The stretch of the chain from this reservation on, other releases' bodies withheld."""

@@ -36,7 +36,7 @@ from understudy.game.methods import Theorem
 from understudy.models import Decomposable, Empirical, Weighted, from_arrays
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry, canonical
-from understudy.privacy.cost import Plan
+from understudy.privacy.ledger import planned
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload
 from understudy.releases.certificate import Certificate
@@ -216,8 +216,6 @@ def load(path: Path) -> Release:
         schema = Schema.load(path / "schema.toml")
         promise = manifest["promise"]
         entries = tuple(Entry.from_json(line) for line in manifest["ledger"]["entries"])
-        reserve = next(e for e in entries if e.kind == "reserve" and e.body is not None)
-        assert reserve.body is not None
         workload = Workload.from_json(manifest["workload"], schema, max_cells=2**62)
         return Release(
             schema=schema,
@@ -229,7 +227,7 @@ def load(path: Path) -> Release:
             relation=Relation(promise["relation"]),
             rows_public=promise["rows_public"],
             rows_estimate=manifest["rows_estimate"],
-            plan=Plan.from_json(list(reserve.body["plan"])),
+            plan=planned(entries, manifest["ledger"]["reservation"])[1],
             entries=entries,
             method=manifest["method"],
             private=manifest["private"],

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,13 @@ from understudy.privacy.budget import Budget, Exact, exact, split
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.curator import Curator
 from understudy.privacy.journal import Journal
-from understudy.privacy.ledger import Ledger, Reservation
+from understudy.privacy.ledger import Ledger, Reservation, refined
 from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Place
 from understudy.queries import Workload, WorkloadLike, resolve
 from understudy.releases import certificate as certificates
+from understudy.releases import facts as private_facts
 from understudy.releases import targets
 from understudy.releases.measurements import Heard
 from understudy.releases.notebook import plan_card, progress_here
@@ -65,6 +66,29 @@ class Prepared:
     design: Design
     plan: Plan
     beta: float
+    declared: Schema | None = None
+    """The schema with open columns, where `schema` is only the largest that may come of it."""
+    inner: Plan | None = None
+    """What the allowance of `plan` is spent on, where the plan is made in two steps."""
+    again: Callable[[Schema], _Draft] | None = None
+
+    @property
+    def game_plan(self) -> Plan:
+        """Every charge of the game and the certificate, as far as it is known."""
+        return (
+            self.plan if self.inner is None else refined(self.plan, private_facts.REST, self.inner)
+        )
+
+    def refined(self, schema: Schema) -> Prepared:
+        """The same release for the schema that was found, planned within the allowance."""
+        assert self.again is not None
+        draft, rest = self.again(schema), self.plan[private_facts.REST].event
+        inner = draft.build(accounting.rho(rest))
+        confirm = getattr(draft.method, "confirm", None)
+        if confirm is not None:
+            confirm(draft.design, inner)
+        return replace(self, schema=schema, workload=draft.workload, method=draft.method,
+                       design=draft.design, inner=inner)  # fmt: skip
 
     def cost(self) -> accounting.Spent:
         """What the plan costs; at most the budget."""
@@ -72,12 +96,12 @@ class Prepared:
 
     def forecast(self, rows: int) -> Forecast:
         """What to expect for a table of about `rows` rows."""
-        return self.method.forecast(self.design, self.plan, rows)
+        return self.method.forecast(self.design, self.game_plan, rows)
 
     def margin(self, rows: int) -> float:
         """What the certificate will add to the true worst error."""
         private = self.design.rows is None
-        return certificates.forecast_margin(self.plan, self.beta, rows, private)
+        return certificates.forecast_margin(self.game_plan, self.beta, rows, private)
 
     def _repr_html_(self) -> str:
         return plan_card(self)
@@ -119,10 +143,17 @@ def prepare(
     """
     targets.require_one(epsilon, target_error)
     given = "1" if epsilon is None else epsilon
-    draft = _draft(
-        schema, Budget.of(given, delta), workload, method, parameters, neighbours, rows_public,
-        beta, certificate_share, variations,
-    )  # fmt: skip
+
+    def again(known: Schema) -> _Draft:
+        return _draft(
+            known, Budget.of(given, delta), workload, method, parameters, neighbours, rows_public,
+            beta, certificate_share, variations,
+        )  # fmt: skip
+
+    schema.require_confirmed()
+    if schema.opened:
+        return _staged(schema, Budget.of(given, delta), target_error, again)
+    draft = again(schema)
     if target_error is not None:
         given = _solve(draft, target_error, target_of, rows, delta)
     budget = Budget.of(given, delta)
@@ -133,6 +164,24 @@ def prepare(
     return Prepared(
         schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta
     )  # fmt: skip
+
+
+def _staged(
+    schema: Schema, budget: Budget, target: float | None, again: Callable[[Schema], _Draft]
+) -> Prepared:
+    """A release that first finds the domains of its open columns; checked for the largest of them."""
+    if target is not None:
+        raise InputError(
+            f"target_error = {target} cannot be planned for while the domain of column "
+            f"{schema.opened[0].name!r} is to be found privately; give epsilon"
+        )
+    draft = again(schema.provisional())
+    plan = private_facts.outer_plan(schema, budget, draft.design.relation)
+    staged = Prepared(
+        draft.schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta,
+        declared=schema, again=again,
+    )  # fmt: skip
+    return replace(staged, inner=staged.refined(draft.schema).inner)
 
 
 def epsilon_for(
@@ -354,9 +403,8 @@ def release(
         if journal is not None and journal.header is not None:
             key = int(journal.header["key"])
         progress("reading", 0, 1)
-        bound = source.bind(schema)
-        if (watch := getattr(bound, "watch", None)) is not None:
-            watch(lambda percent: progress("counting", percent, 100))
+        looked = private_facts.look(source, schema) if schema.opened else None
+        bound = source.bind(schema) if looked is None else looked.fine
         progress("reading", 1, 1)
         if account is None or dataset is None:
             account, dataset = _one_off(stack, prepared, journal), _ONE_OFF
@@ -377,9 +425,22 @@ def release(
                 journal.begin(reservation.id, key, facts)
         if journal is None:
             stack.enter_context(reservation)  # settles, whatever happens
-        curator = Curator(bound, reservation, prepared.design.relation, noise, prepared.design.rows)
-        if journal is not None:
-            curator = journal.around(curator, reservation)
+
+        def ask(counts: Any) -> Curator:
+            design = prepared.design
+            made = Curator(counts, reservation, design.relation, noise, design.rows)
+            return made if journal is None else journal.around(made, reservation)
+
+        if looked is not None:
+            progress("finding domains", 0, 1)
+            prepared = prepared.refined(private_facts.found(schema, looked, ask))
+            assert prepared.inner is not None
+            found = {"schema": prepared.schema.digest()}
+            reservation = reservation.refine(private_facts.REST, prepared.inner, found)
+            prepared = replace(prepared, plan=reservation.plan, inner=None)
+            bound = source.bind(prepared.schema)
+            progress("finding domains", 1, 1)
+        curator = ask(bound)
         made = _draw(prepared, source, curator, reservation, rows, key, noise.private, progress)
         if journal is not None:
             journal.close()
@@ -514,13 +575,16 @@ def _default_workload(schema: Schema) -> str:
 
 def _facts(prepared: Prepared) -> dict[str, Any]:
     """The public inputs that the plan followed from."""
-    return {
-        "schema": prepared.schema.digest(),
+    facts = {
+        "schema": (prepared.declared or prepared.schema).digest(),
         "workload": prepared.workload.to_json(prepared.schema),
         "method": prepared.method.describe(),
         "rows_public": prepared.design.rows,
         "understudy": __version__,
     }
+    if prepared.declared is not None:
+        facts["declared"] = prepared.declared.dumps(comments=False)
+    return facts
 
 
 def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> Ledger:

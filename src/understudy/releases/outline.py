@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from understudy.game.forecast import Errors
 from understudy.privacy import accounting
-from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Selection
+from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Perturbation, Selection
 from understudy.privacy.curator import GRID, VARIATION_GRID
-from understudy.releases import certificate
+from understudy.releases import certificate, facts
 from understudy.releases.make import Prepared
 from understudy.schema import Category, Integer, Schema
 from understudy.source.costs import engine_costs
@@ -49,7 +49,7 @@ def noise_in_rows(charge: Charge) -> float | None:
     match charge.event:
         case Gaussian(sigma) if charge.purpose == certificate.VARIATION:
             return sigma / (2 * VARIATION_GRID)
-        case Gaussian(sigma):
+        case Gaussian(sigma) | Discovery(sigma):
             return sigma
         case Laplace(scale, l1):
             return math.sqrt(2) * scale / l1
@@ -65,10 +65,14 @@ def buys(charge: Charge) -> str:
         certificate.ROWS: "how many rows there are",
         certificate.WORST: "the bound on the worst error",
         certificate.VARIATION: "a bound for every marginal",
+        facts.QUANTILES: "where to cut columns",
+        facts.REST: "all that follows, planned once the domains are known",
     }
     match charge.event:
         case _ if charge.purpose in known:
             return known[charge.purpose]
+        case Discovery(_, threshold):
+            return f"the values that about {threshold} or more hold"
         case Gaussian():
             return "counts with noise, for the model"
         case Selection():

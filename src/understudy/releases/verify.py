@@ -28,7 +28,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry, check_chain
 from understudy.privacy.cost import Gaussian, Laplace, Plan, Zcdp, event_from_json
 from understudy.privacy.curator import variation_step
-from understudy.privacy.ledger import Ledger
+from understudy.privacy.ledger import Ledger, planned
 from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Place, place
 from understudy.releases.bundle import FILES, MANIFEST, digest, load, manifest_bytes, read_manifest
@@ -172,9 +172,14 @@ def _own(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Entry]]:
     return own[0].body, own[1:]
 
 
+def _plan(manifest: Mapping[str, Any]) -> Plan:
+    """Every charge, an allowance as it was filled."""
+    return planned(_entries(manifest), manifest["ledger"]["reservation"])[1]
+
+
 def _charges(manifest: Mapping[str, Any]) -> str:
-    reserve, later = _own(manifest)
-    plan = Plan.from_json(list(reserve["plan"]))
+    _, later = _own(manifest)
+    plan = _plan(manifest)
     if not later or later[-1].kind != "settle" or later[-1].body is None:
         raise _Refused("the release was not settled")
     if later[-1].body["outcome"] != "finished":
@@ -182,6 +187,8 @@ def _charges(manifest: Mapping[str, Any]) -> str:
     drawn: dict[str, int] = {}
     allowed: dict[str, Fraction] = {}
     for entry in later[:-1]:
+        if entry.kind == "refine":
+            continue
         if entry.kind != "charge" or entry.body is None:
             raise _Refused(f"entry {entry.seq} of kind {entry.kind!r} stands among the charges")
         purpose = entry.body["purpose"]
@@ -245,8 +252,7 @@ def _privacy(manifest: Mapping[str, Any]) -> str:
 
 
 def _certificate(manifest: Mapping[str, Any]) -> str:
-    reserve, _ = _own(manifest)
-    plan = Plan.from_json(list(reserve["plan"]))
+    plan = _plan(manifest)
     stated = Certificate.from_json(
         {name: value for name, value in manifest["certificate"].items() if name != "words"}
     )
@@ -291,7 +297,17 @@ def _certificate(manifest: Mapping[str, Any]) -> str:
 def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
     release = load(folder)
     reserve, _ = _own(manifest)
-    if release.schema.digest() != reserve["facts"]["schema"]:
+    facts = reserve["facts"]
+    stated = facts["schema"]
+    if "declared" in facts:  # with open columns; the ledger says later what came of them
+        if hashlib.sha256(facts["declared"].encode()).hexdigest() != stated:
+            raise _Refused("the declared schema is not the one in the ledger")
+        (stated,) = (
+            e.body["facts"]["schema"]
+            for e in _entries(manifest)
+            if e.kind == "refine" and e.body is not None
+        )
+    if release.schema.digest() != stated:
         raise _Refused("schema.toml is not the schema in the ledger")
     if release.schema.unit != Unit.from_json(reserve.get("unit")):
         raise _Refused("the unit of schema.toml is not the one in the ledger")

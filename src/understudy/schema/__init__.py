@@ -19,6 +19,8 @@ from understudy.schema.columns import (
     Integer,
     Modelled,
     Number,
+    OpenBins,
+    OpenCategory,
     Text,
 )
 from understudy.schema.draft import confirm, draft
@@ -40,6 +42,8 @@ __all__ = [
     "Integer",
     "Modelled",
     "Number",
+    "OpenBins",
+    "OpenCategory",
     "Pieces",
     "Schema",
     "Text",

@@ -7,7 +7,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError, WorkloadError
 from understudy.schema import toml
-from understudy.schema.columns import Category, Column, Identifier, Incomplete, Modelled, Text
+from understudy.schema.columns import (
+    Category,
+    Column,
+    Identifier,
+    Incomplete,
+    Modelled,
+    Opened,
+    Text,
+)
 from understudy.schema.columns.base import near
 from understudy.schema.compute import pc
 from understudy.schema.dtypes import same_stored, type_name
@@ -94,6 +102,19 @@ class Schema:
     def modelled(self) -> tuple[Modelled, ...]:
         """The columns with codes, in order."""
         return tuple(column for column in self.columns if isinstance(column, Modelled))
+
+    @cached_property
+    def opened(self) -> tuple[Opened, ...]:
+        """The columns whose domain a release finds privately, in order."""
+        return tuple(column for column in self.columns if isinstance(column, Opened))
+
+    def provisional(self) -> Schema:
+        """The schema with the largest columns that its open ones may become; for planning."""
+        return self.closed({column.name: column.provisional() for column in self.opened})
+
+    def closed(self, found: Mapping[str, Column]) -> Schema:
+        """The schema with columns replaced by what was found."""
+        return replace(self, columns=tuple(found.get(c.name, c) for c in self.columns))
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -184,15 +205,13 @@ class Schema:
         """
         if self.unit is None:
             raise SchemaError("the schema declares no unit; every row is one")
-        parts: list[pa.Array] = []
-        for chunk in flat(batch.column(self.unit.column)):
-            texts, index = distinct_texts(chunk)
-            trimmed = pc.utf8_trim_whitespace(texts)
-            null = np.append(null_texts(texts, self.null_values), True)
-            named = pa.concat_arrays([trimmed, pa.nulls(1, pa.string())])
-            absent = pa.array(np.where(null[index], len(texts), index))
-            parts.append(named.take(absent))
-        return pa.concat_arrays(parts)
+        texts = _texts(batch.column(self.unit.column), self.null_values)
+        return pc.utf8_trim_whitespace(texts)
+
+    def texts(self, batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
+        """The cells of a column as texts, null where they say so. Never fails on a value."""
+        (own,) = (column.null_values for column in self.columns if column.name == name)
+        return _texts(batch.column(name), (*self.null_values, *own))
 
     def decode(
         self, codes: Sequence[NDArray[np.integer]], rng: np.random.Generator, *, first: int = 1
@@ -273,7 +292,7 @@ class Schema:
                     f"column {column.name!r} is free text, which no release can hold; drop it with "
                     'type = "identifier", or declare its categories with type = "category"'
                 )
-        if not self.modelled:
+        if not self.modelled and not self.opened:
             raise SchemaError("no column is modelled; declare at least one with a domain")
 
     # Files
@@ -334,6 +353,16 @@ class Schema:
     def digest(self) -> str:
         """SHA-256 of the canonical text: equal for equal schemas, whatever the comments."""
         return hashlib.sha256(self.dumps(comments=False).encode()).hexdigest()
+
+
+def _texts(array: pa.Array | pa.ChunkedArray, tokens: Sequence[str]) -> pa.Array:
+    parts: list[pa.Array] = []
+    for chunk in flat(array):
+        texts, index = distinct_texts(chunk)
+        null = np.append(null_texts(texts, tokens), True)
+        named = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
+        parts.append(named.take(pa.array(np.where(null[index], len(texts), index))))
+    return pa.concat_arrays(parts)
 
 
 def _unit(head: Mapping[str, Any]) -> Unit | None:

@@ -9,8 +9,9 @@ from datetime import date, datetime
 from typing import Any
 
 from understudy.errors import SchemaError
-from understudy.schema.columns import KINDS, Column, Incomplete
+from understudy.schema.columns import KINDS, Column, Incomplete, OpenBins, OpenCategory
 from understudy.schema.columns.base import near
+from understudy.schema.columns.opened import DISCOVER
 
 __all__ = ["VERSION", "build_column", "parse", "write"]
 
@@ -82,9 +83,9 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if not isinstance(kind, str) or kind not in KINDS:
         said = "type is missing" if kind is None else f"unknown type {kind!r}"
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
-    cls = KINDS[kind]
+    cls = _opened(kind, facts, where) or KINDS[kind]
     keys = [field.name for field in dataclasses.fields(cls) if field.name != "name"]
-    _known(facts, [*_FIRST, *keys, "missing"], where)
+    _known(facts, [*_FIRST, *(_keys(kind) if cls is OpenBins else keys), "missing"], where)
     missing = facts.pop("missing", [])
     if not isinstance(missing, list) or not all(isinstance(key, str) for key in missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
@@ -94,6 +95,8 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if isinstance(marks, list):
         _known(marks, ["type", *keys], f"{where}: read_from_rows")
     facts = {key: _frozen(value) for key, value in facts.items()}
+    if cls is OpenBins:
+        return _open_bins(name, kind, facts, where)
     if still:
         shared = {field.name for field in dataclasses.fields(Column)}
         own = {key: value for key, value in facts.items() if key not in shared}
@@ -109,6 +112,35 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if required:
         raise SchemaError(f"{where}: {required[0]} is missing; a {kind} column needs it")
     return cls(name, **facts)
+
+
+def _opened(kind: str, facts: dict[str, Any], where: str) -> type[Column] | None:
+    """The open column that a table declares; `categories = "discover"` is another way to say it."""
+    if kind == "category" and "categories" in facts:
+        if facts["categories"] != DISCOVER or "values" in facts:
+            raise SchemaError(
+                f'{where}: categories = {facts["categories"]!r} can only be "{DISCOVER}", in place '
+                "of values; list known ones with values = [...]"
+            )
+        facts["values"] = facts.pop("categories")
+    if kind == "category" and isinstance(facts.get("values"), str):
+        return OpenCategory
+    return OpenBins if isinstance(facts.get("bins"), dict) else None
+
+
+def _keys(kind: str) -> list[str]:
+    return [field.name for field in dataclasses.fields(KINDS[kind]) if field.name != "name"]
+
+
+def _open_bins(name: str, kind: str, facts: dict[str, Any], where: str) -> OpenBins:
+    bins = facts.pop("bins")
+    _known(bins, ["quantiles"], f"{where}: bins")
+    if "quantiles" not in bins:
+        raise SchemaError(f"{where}: bins = {bins!r} must say how many, bins = {{quantiles = 16}}")
+    shared = {field.name for field in dataclasses.fields(Column)}
+    own = {key: value for key, value in facts.items() if key not in shared}
+    common = {key: value for key, value in facts.items() if key in shared}
+    return OpenBins(name, wanted=kind, facts=own, quantiles=bins["quantiles"], **common)
 
 
 def _frozen(value: Any) -> Any:
@@ -157,9 +189,11 @@ def _facts(column: Column) -> dict[str, Any]:
         value = getattr(column, field.name)
         if field.name in ("dtype", "nullable") or value != field.default:
             own[field.name] = value
-    if isinstance(column, Incomplete):
+    if isinstance(column, Incomplete | OpenBins):
         facts["type"] = own.pop("wanted")
         own |= own.pop("facts", {})
+        if isinstance(column, OpenBins):
+            own["bins"] = {"quantiles": own.pop("quantiles")}
     elif own.get("edges") is not None:  # the outermost edges are the bounds
         del own["lower"], own["upper"]
     first = {key: own.pop(key) for key in _FIRST if key in own}
@@ -191,6 +225,8 @@ def _value(value: Any) -> str:
         )
     if isinstance(value, (datetime, date)):
         return value.isoformat()
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(_value(item) for item in value) + "]"
     return repr(value)

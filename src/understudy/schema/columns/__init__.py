@@ -4,6 +4,7 @@ from understudy.schema.columns.base import MOST_CELLS, OPERATORS, Column, Modell
 from understudy.schema.columns.binned import MOST_SINGLES
 from understudy.schema.columns.category import Boolean, Category
 from understudy.schema.columns.numeric import Integer, Number
+from understudy.schema.columns.opened import OpenBins, OpenCategory, Opened
 from understudy.schema.columns.temporal import Date, Datetime
 from understudy.schema.columns.unmodelled import Identifier, Incomplete, Text
 
@@ -22,6 +23,9 @@ __all__ = [
     "Integer",
     "Modelled",
     "Number",
+    "OpenBins",
+    "OpenCategory",
+    "Opened",
     "Text",
 ]
 

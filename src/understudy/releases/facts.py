@@ -1,0 +1,146 @@
+"""Private facts: the domains of open columns, found inside the ε before the release is played.
+
+The order. (1) From public facts alone, a part of ρ is set aside for every open column, a part of δ for
+those whose values are discovered, and the rest becomes one allowance; this outer plan is reserved.
+(2) The open columns are measured: values by `Curator.discover`, quantiles by a Gaussian measurement of
+fine one-way tables. (3) With the schema that follows, the whole release is planned anew so that its ρ
+fits the allowance, and that plan is written to the ledger (`refine`) before anything of it is drawn.
+
+Guarantee: (ε, δ) for the whole. ρ adds up although the later plan depends on what was released before
+(adaptive composition of zCDP with a filter, Feldman-Zrnic 2021); δ is the sum of the discoveries' own
+and of the conversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from understudy.errors import InputError
+from understudy.privacy import accounting
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Charge, Discovery, Gaussian, Plan, Zcdp
+from understudy.privacy.curator import Curator, ExactCounts
+from understudy.privacy.relation import Relation
+from understudy.schema import Identifier, Modelled, OpenBins, OpenCategory, Schema
+from understudy.source import Source
+from understudy.source.base import check_header
+from understudy.source.values import Holders
+from understudy.units import group
+
+__all__ = ["QUANTILES", "REST", "Look", "found", "look", "outer_plan", "purpose"]
+
+REST = "everything else"
+QUANTILES = "quantiles"
+
+# Of ρ, for each open column and for all of them together at most; of δ, for all discoveries.
+_SHARE = Fraction(1, 25)
+_MOST = Fraction(1, 5)
+_DELTA = Fraction(1, 10)
+
+
+def purpose(column: str) -> str:
+    """The name of the charge for a column's values."""
+    return f"values of {column}"
+
+
+def outer_plan(schema: Schema, budget: Budget, relation: Relation) -> Plan:
+    """The charges of the open columns, and the allowance that is left; ρ of one row, as ever."""
+    listed = [column for column in schema.opened if isinstance(column, OpenCategory)]
+    cut = [column for column in schema.opened if isinstance(column, OpenBins)]
+    shown = budget.delta * _DELTA if listed else Fraction(0)
+    total = accounting.rho_for(Budget(budget.epsilon, budget.delta - shown))
+    if total <= 0:
+        raise InputError(f"epsilon = {float(budget.epsilon):g} is too small to plan with")
+    total *= 1 - Fraction(1, 10**9)  # rounding of the conversion
+    share = min(_SHARE, _MOST / len(schema.opened))
+    rows, sides = group(schema.unit), relation.changed_cells
+    charges = [
+        Charge(
+            purpose(column.name),
+            Discovery.within(
+                total * share, float(shown / len(listed)) * (1 - 1e-9), values=rows, sides=sides
+            ),
+        )
+        for column in listed
+    ]
+    if cut:
+        changes = relation.marginal_l2_squared(len(cut))
+        rho = total * share * len(cut) / rows**2
+        charges.append(Charge(QUANTILES, Gaussian.within(rho, changes=changes)))
+    left = total * (1 - share * len(schema.opened)) / rows**2
+    return Plan((*charges, Charge(REST, Zcdp(left))))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What the curator is asked about before the schema is closed."""
+
+    holders: Holders | None
+    fine: ExactCounts
+
+
+class _Nothing:
+    """No column to count; the curator needs something to hold."""
+
+    shape = ()
+
+    def __init__(self, schema: Schema) -> None:
+        self.unit = schema.unit
+
+
+def look(source: Source, schema: Schema) -> Look:
+    """Bind the source to the open columns; what cannot be found there is refused before spending."""
+    check_header(source.columns, schema, source.describe())
+    cut = {c.name: c.fine() for c in schema.opened if isinstance(c, OpenBins)}
+    # Only the columns to be cut are counted; the others are there, and not looked at.
+    others = {
+        column.name: Identifier(column.name)
+        for column in schema.columns
+        if isinstance(column, Modelled | OpenCategory)
+    }
+    fine: Any = _Nothing(schema)
+    if cut:
+        fine = source.bind(schema.closed({**others, **cut}))
+    listed = [column.name for column in schema.opened if isinstance(column, OpenCategory)]
+    if not listed:
+        return Look(None, fine)
+    if not _reads_rows(source):
+        raise InputError(
+            f'column {listed[0]!r}: values = "discover" reads files and frames; '
+            f"{source.describe()} counts where its rows are: list the values in the schema"
+        )
+    return Look(Holders(source, schema), fine)
+
+
+def _reads_rows(source: Source) -> bool:
+    """Whether the engine encodes rows itself; one that pushes counting down hands no value back."""
+    from understudy.source.duckdb import DuckDBSource
+    from understudy.source.files import FileSource
+    from understudy.source.memory import FrameSource
+
+    return isinstance(source, DuckDBSource | FileSource | FrameSource)
+
+
+def found(schema: Schema, looked: Look, ask: Callable[[Any], Curator]) -> Schema:
+    """Ask the curator for every open column, in order, and close the schema."""
+    curator = ask(looked.fine)
+    closed: dict[str, Any] = {}
+    cut = [column for column in schema.opened if isinstance(column, OpenBins)]
+    for column in schema.opened:
+        if isinstance(column, OpenCategory):
+            assert looked.holders is not None
+            texts = curator.discover(
+                purpose(column.name), looked.holders, column.name, column.max_values
+            )
+            closed[column.name] = column.found(texts)
+    if cut:
+        cliques = [(at,) for at in range(len(cut))]
+        tables = curator.measure(QUANTILES, cliques)
+        for column, counts in zip(cut, tables, strict=True):
+            closed[column.name] = column.found(np.asarray(counts))
+    return schema.closed(closed)

@@ -1,0 +1,84 @@
+"""Who holds which value of a column whose values nobody could list: sealed, for private discovery."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.errors import SourceError, WorkError
+from understudy.privacy.sensitive import Sensitive
+from understudy.schema import Schema
+from understudy.source.base import Source, fold, with_nulls
+from understudy.units import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Holders"]
+
+
+class Holders:
+    """The values of open columns and how many units hold each, from one scan of the source.
+
+    Where there are units, each holds at most k = `max_rows` of its values: the first in the order of
+    md5("{salt}|{value}|{unit}"), which depends on the unit's own rows alone. Rows without a unit, and
+    nulls, hold nothing. Without units every row holds its value.
+    """
+
+    def __init__(self, source: Source, schema: Schema) -> None:
+        self.unit: Unit | None = schema.unit
+        self._source = source
+        self._schema = with_nulls(schema, getattr(source, "_nulls", ()))
+
+    def holders(self, column: str) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:
+        """Every value that occurs, and its holders. One unit adds 1 to at most k of them."""
+        schema, unit = self._schema, self.unit
+        names = [column] if unit is None else [unit.column, column]
+        parts: list[list[pa.Table]] = []
+
+        def start() -> list[pa.Table]:
+            parts.append([])
+            return parts[-1]
+
+        def add(done: list[pa.Table], batch: pa.RecordBatch) -> None:
+            cells: Mapping[str, pa.Array] = {"v": schema.texts(batch, column)}
+            if unit is not None:
+                cells = {"u": schema.units(batch), **cells}
+            pairs = pa.table(cells).drop_null()
+            # Equal pairs go at once; where there are no units they are counted.
+            done.append(
+                pairs.group_by(["v"]).aggregate([([], "count_all")])
+                if unit is None
+                else pairs.group_by(["u", "v"]).aggregate([])
+            )
+
+        try:
+            fold(self._source, names, start, add)
+        except SourceError as error:
+            raise WorkError(f"{error}; what was charged until now stays in the ledger") from None
+        if not parts[-1]:
+            return Sensitive(([], np.zeros(0, np.int64)))
+        return Sensitive(_counted(pa.concat_tables(parts[-1]), unit))
+
+
+def _counted(pairs: pa.Table, unit: Unit | None) -> tuple[list[str], NDArray[np.int64]]:
+    import duckdb
+
+    if unit is None:
+        asked, values = "SELECT v, sum(count_all)::BIGINT AS n FROM pairs GROUP BY v", {}
+    else:
+        asked = """
+            SELECT v, count(*) AS n FROM (
+                SELECT u, v FROM (SELECT DISTINCT u, v FROM pairs)
+                QUALIFY row_number() OVER (
+                    PARTITION BY u ORDER BY md5($salt || '|' || v || '|' || u), v
+                ) <= $most
+            ) GROUP BY v"""
+        values = {"salt": unit.salt, "most": unit.max_rows}
+    with duckdb.connect(":memory:", config={"temp_directory": ""}) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        connection.register("pairs", pairs)
+        found = connection.execute(f"{asked} ORDER BY v", values or None).fetchall()
+    return [text for text, _ in found], np.array([n for _, n in found], dtype=np.int64)
