@@ -7,6 +7,7 @@ from cli_cases import run
 
 from understudy.bench.querygan import Nets, draw, systems, tasks
 from understudy.bench.tables import generated
+from understudy.cli.progress import Stages
 
 
 def _bench(folder, *more):
@@ -102,3 +103,15 @@ def test_points_put_runs_together(tmp_path):
     text = written[0].read_text()
     assert "T, marginals:2" in text
     assert "U, marginals:2" in text
+
+
+def test_how_training_goes_begins_no_new_stage(capsys):
+    stages = Stages()
+    for round, worst in enumerate((0.5, 0.4, 0.3)):
+        stages(f"training, worst error about {worst}", 10 * round, 30)
+    stages("playing, loss 0.2", 1, 3)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "training, worst error about 0.5: round 1 of 30",
+        "measuring and fitting, loss 0.2: round 2 of 3",
+    ]

@@ -34,6 +34,12 @@ _MANY = 100_000
 """Rows from which on writing may take longer than two seconds."""
 
 
+def _named(stage: str) -> str:
+    """The stage in words, and how it goes."""
+    what, comma, how = stage.partition(",")
+    return _STAGES.get(what, what) + comma + how
+
+
 class _Clock(ProgressColumn):
     """Time passed, against an estimate where there is one."""
 
@@ -102,15 +108,18 @@ class Stages:
             self._show(self._stage)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Called by the work: `done` of `total` steps of `stage`."""
+        """Called by the work: `done` of `total` steps of `stage`.
+
+        What follows a comma says how the stage goes, and begins no new one.
+        """
         if stage == "counting":  # a part of whatever asks for counts
             self._counting(done, total)
             return
-        new = stage != self._stage
+        new = stage.partition(",")[0] != self._stage.partition(",")[0]
         if new:
             self._tick()
-            self._stage = stage
-        name = _STAGES.get(stage, stage)
+        self._stage = stage
+        name = _named(stage)
         if total > 1:
             name = f"{name}: round {min(done + 1, total)} of {total}"
         if self._live is not None:
@@ -119,9 +128,7 @@ class Stages:
             self._say(name)
 
     def _counting(self, done: int, total: int) -> None:
-        name = (
-            f"{_STAGES.get(self._stage, self._stage)}: counted {100 * done // total} % of the table"
-        )
+        name = f"{_named(self._stage)}: counted {100 * done // total} % of the table"
         if self._live is not None:
             self._show(name)
         elif time.monotonic() - self._last > _PATIENCE:
@@ -129,12 +136,12 @@ class Stages:
 
     def _tick(self) -> None:
         if self._live is not None and self._stage:
-            line = Text.assemble(("✓ ", "green"), _STAGES.get(self._stage, self._stage))
+            line = Text.assemble(("✓ ", "green"), _named(self._stage))
             self._live.console.print(line)
 
     def _show(self, name: str) -> None:
         if self._live is not None:
-            self._live.update(self._live.task_ids[0], description=_STAGES.get(name, name))
+            self._live.update(self._live.task_ids[0], description=_named(name))
 
     def _say(self, line: str) -> None:
         self._last = time.monotonic()

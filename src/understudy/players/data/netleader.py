@@ -236,7 +236,7 @@ class NetLeader:
         def after(round: int, trained: Trained, worst: float) -> None:
             if round > first:
                 kept.append(player.records(trained, self._each, _key(rng)))
-            self._say(f"worst error about {worst:.4f} on what was measured", round)
+            self._say(f"training, worst error about {worst:.4f} on what was measured", round)
 
         trained, past = duel(
             player, state.trained, truth, Objective(self.objective),
@@ -279,7 +279,7 @@ class NetLeader:
             alone = not self.whole and len(answers) == 1
             kept = (*kept, state.records if alone else records)
             picks = (*picks, self._pick(problem, state.records, answers[0])) if alone else ()
-        self._say(f"loss {loss:.4g}", round)
+        self._say(f"playing, loss {loss:.4g}", round)
         return replace(
             state, trained=trained, past=past, literals=literals, round=round, records=records,
             kept=kept, picks=picks, cliques=self.features,
@@ -296,7 +296,7 @@ class NetLeader:
 
     def _say(self, what: str, round: int) -> None:
         if self.progress is not None and (round % _OFTEN == 0 or round == self.rounds):
-            self.progress(f"training, {what}", round - 1, self.rounds)
+            self.progress(what, round - 1, self.rounds)
 
     @property
     def _each(self) -> int:
