@@ -214,6 +214,24 @@ def test_relative_errors_fall_with_the_size_of_a_group(made):
         assert next.pair < one.pair
 
 
+def test_a_long_ledger_is_shown_by_purpose(made):
+    from understudy.privacy.chain import Entry
+    from understudy.report.page import _alike
+
+    event = next(e for e in made.entries if e.kind == "charge").body["event"]
+    turns = [
+        Entry.make(
+            seq, "charge", {"purpose": "ab"[seq % 2], "event": event, "reservation": "r"}, ""
+        )
+        for seq in range(400)
+    ]
+    entries = [made.entries[0], *turns, made.entries[-1]]
+    assert [len(group) for group in _alike(entries)] == [1, 200, 200, 1]
+    page = Page(report.render(replace(made, entries=tuple(entries)))).text
+    assert "200 draws" in page
+    assert [len(group) for group in _alike(made.entries)] == [1] * len(made.entries)
+
+
 AUDIT = {
     "what": "understudy audit release",
     "words": "no attack refuted ε = 1",

@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell
+from understudy.cli.progress import Stages
 
 __all__ = ["report"]
 
@@ -44,7 +45,9 @@ def report(
     from understudy.report.write import read_audit, write
 
     found = None if audit is None else read_audit(audit)
-    path = write(folder, out=out, audit=found)
+    with Stages() as stages:
+        stages("reporting", 0, 1)
+        path = write(folder, out=out, audit=found)
     size = path.stat().st_size
     shell.out().print(
         Text.assemble(("wrote ", "bold"), f"{path}, {size / 1000:,.0f} kB"), soft_wrap=True

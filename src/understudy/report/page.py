@@ -27,7 +27,8 @@ _LETTERS = 1_200_000
 """About what the charts may take of a page that stays under two megabytes."""
 _MOST_COLUMNS = 200
 _MOST_PAIRS = 200
-_MOST_ENTRIES = 400
+_MOST_ENTRIES = 60
+"""A longer ledger is shown by purpose."""
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """No network, no script: what is in the file is all there is."""
@@ -437,7 +438,7 @@ def _ledger(release: Release) -> Html:
     total = float(accounting.total_rho(release.plan)) or 1.0
     planned = {charge.purpose: charge for charge in release.plan}
     rows: list[Sequence[Child]] = []
-    for entries in _alike(release.entries)[:_MOST_ENTRIES]:
+    for entries in _alike(release.entries):
         rows.append(_entry(entries, planned, total))
     cost = accounting.epsilon(release.plan, release.budget.delta, group(release.schema.unit))
     return _section(
@@ -449,6 +450,7 @@ def _ledger(release: Release) -> Html:
                 ("entry", "what", "noise, in rows", "share of the budget", "hash"),
                 rows,
                 right=(2, 3),
+                class_="ledger",
             ),
             class_="scroll",
         ),
@@ -464,20 +466,30 @@ def _ledger(release: Release) -> Html:
 
 
 def _alike(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Entries in order; charges for one purpose that follow each other stand together."""
+    """Entries in order; charges for one purpose stand together where they follow each other, and
+    everywhere in a long ledger."""
 
-    def what(entry: Entry) -> tuple[str | None, str | None]:
-        purpose = entry.body.get("purpose") if entry.kind == "charge" and entry.body else None
-        return entry.kind, purpose if purpose is not None else str(entry.seq)
+    def what(entry: Entry) -> tuple[str, str]:
+        if entry.kind == "charge" and entry.body is not None:
+            return "charge", str(entry.body["purpose"])
+        return str(entry.kind), "" if entry.kind is None else str(entry.seq)
 
-    return [list(group) for _, group in groupby(entries, what)]
+    found = [list(group) for _, group in groupby(entries, what)]
+    if len(found) <= _MOST_ENTRIES:
+        return found
+    together: dict[tuple[str, str], list[Entry]] = {}
+    for run in found:
+        together.setdefault(what(run[0]), []).extend(run)
+    return list(together.values())
 
 
 def _entry(
     entries: Sequence[Entry], planned: Mapping[str, Charge], total: float
 ) -> tuple[Child, ...]:
     first, last = entries[0], entries[-1]
-    seq = f"{first.seq}" if first is last else f"{first.seq}–{last.seq}"
+    whole = last.seq - first.seq == len(entries) - 1
+    seq = f"{first.seq}–{last.seq}" if whole else f"from {first.seq}"
+    seq = f"{first.seq}" if first is last else seq
     stamp = tag("code", last.hash[:12], class_="hash")
     if first.kind == "charge" and first.body is not None:
         event = event_from_json(first.body["event"])

@@ -106,7 +106,8 @@ tbody th{font-weight:500}
 .facts th{color:var(--soft);font-weight:400;padding-right:1.6rem}
 .facts tr:first-child>*{border-top:1px solid var(--rule)}
 th.n,td.n{text-align:right}
-td.n,.sizes th[scope=row]{white-space:nowrap}
+td.n,.sizes th[scope=row],.ledger th[scope=row]{white-space:nowrap}
+.ledger td:nth-child(2){min-width:15rem}
 th:last-child,td:last-child{padding-right:0}
 .scroll{overflow-x:auto}
 figure{margin:1.2rem 0;break-inside:avoid}

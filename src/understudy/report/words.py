@@ -6,6 +6,7 @@ import math
 
 from understudy.audit import ceiling
 from understudy.privacy.budget import decimal
+from understudy.privacy.cost import SampledGroups
 from understudy.privacy.relation import Relation
 from understudy.releases import Release
 from understudy.wording import number, percent
@@ -73,6 +74,22 @@ def tables(release: Release) -> str:
     return f"{many:,} {'table' if many == 1 else 'tables'} of {up_to}{columns}"
 
 
+def _noise(release: Release) -> str:
+    """Where the noise comes from; gradients have too many coordinates for an exact sampler."""
+    if not release.private:
+        return "This release was made with seeded test noise and protects nobody."
+    exact = (
+        "Noise is drawn as integers from the operating system's cryptographic source, through "
+        "OpenDP's samplers, which are exact: no floating-point number of it is released."
+    )
+    if any(isinstance(charge.event, SampledGroups) for charge in release.plan):
+        return (
+            f"{exact} For gradients it is drawn in floating point from cryptographic bits and rounded "
+            f"to a public grid; what that could change is charged."
+        )
+    return exact
+
+
 def order(release: Release) -> list[tuple[str, list[str]]]:
     """The guarantee in the order in which NIST SP 800-226 asks for it."""
     epsilon, delta = decimal(release.budget.epsilon), small(release.delta)
@@ -90,12 +107,6 @@ def order(release: Release) -> list[tuple[str, list[str]]]:
         "cannot be negative, which lifts rare values a little; what was not measured follows from "
         "the model, which knows no more dependence than it was shown. Inside a cell (a range of "
         "values) rows are spread evenly."
-    )
-    noise = (
-        "Noise is drawn as integers from the operating system's cryptographic source, through "
-        "OpenDP's samplers, which are exact: there is no floating-point side channel."
-        if release.private
-        else "This release was made with seeded test noise and protects nobody."
     )
     return [
         (
@@ -131,7 +142,7 @@ def order(release: Release) -> list[tuple[str, list[str]]]:
             "Trust and security",
             [
                 "Central model: the custodian holds the table and must be trusted with it; readers of "
-                "the release need not be trusted at all. " + noise,
+                "the release need not be trusted at all. " + _noise(release),
                 "Every charge was written to a hash-chained ledger before anything was drawn. What "
                 "the release says can be recomputed by anyone (see the end of this page); that the "
                 "custodian ran the published code cannot.",
