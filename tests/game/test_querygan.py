@@ -310,6 +310,25 @@ def test_a_tilt_thins_out_what_critics_dislike():
     assert after.marginal((0, 1))[1, 2] == pytest.approx(expected, abs=0.05)
 
 
+@pytest.mark.parametrize("oracle", ["exponential", pytest.param("moments", marks=pytest.mark.slow)])
+def test_divergence_keeps_the_last_good_round_and_asks_nothing_more(oracle):
+    made = replace(TINY, oracle=oracle, rounds=4, rate=1e38)
+    design = tiny_design((2, 3), rows=4)
+    plan = Plan(made.charges(design, Fraction(1)))
+    charges = StrictCharges(plan)
+    rows = TinyCounts(design.shape, [(0, 1), (1, 2), (1, 1), (0, 0)])
+    curator = Curator(rows, charges, design.relation, SeededNoise(1), 4)
+    query, data = made.players(design, plan)
+    with pytest.warns(RuntimeWarning, match="diverged in round .* nothing more is asked"):
+        model = play(design.problem(4), query, data, curator, np.random.default_rng(0))
+    asked = [purpose for purpose, _ in charges.charged]
+    assert model.size >= 60
+    assert model.paid is None
+    if oracle == "exponential":
+        assert asked[:2] == [COLUMNS, CellPicker.PICK]
+        assert len(asked) < query.rounds
+
+
 # --- what was proved ----------------------------------------------------------------------------
 
 PICKING = replace(TINY, oracle="exponential", rounds=6, keep=0.5)
@@ -366,6 +385,7 @@ def test_alpha_is_what_the_specification_says():
     assert "thesis" in theorem.statement
 
 
+@pytest.mark.slow
 def test_progress_tells_rounds_and_errors_on_released_numbers():
     told = []
     player = leader(rounds=20, records=40).watched(lambda *step: told.append(step))

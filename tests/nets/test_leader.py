@@ -7,10 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from understudy.errors import WorkError
 from understudy.nets.critics import Cells, Objective, Units
 from understudy.nets.generator import Generator, one_hot
-from understudy.nets.leader import Conjunctions, Past, Play, Player, Truth, duel, moments_of
+from understudy.nets.leader import (
+    Conjunctions,
+    Diverged,
+    Past,
+    Play,
+    Player,
+    Truth,
+    duel,
+    moments_of,
+)
 
 SHAPE = (2, 3)
 PAIR = Cells(SHAPE, ((0, 1),))
@@ -175,7 +183,7 @@ def test_waves_are_learned_from_relaxed_records():
 
 def test_a_loss_that_is_no_number_is_said():
     trained = SMALL.start(None, jax.random.key(0))
-    with pytest.raises(WorkError, match=r"diverged in round 7.*lower rate.*stays in the ledger"):
+    with pytest.raises(Diverged, match=r"diverged in round 7.*lower rate"):
         SMALL.improve(trained, PAIR, np.full(PAIR.size, np.nan), 0.01, 7, jax.random.key(1))
 
 

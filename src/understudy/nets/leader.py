@@ -33,10 +33,15 @@ from understudy.nets.critics import Cells, Objective, Units, best_response
 from understudy.nets.generator import Generator, Params
 
 __all__ = [
-    "Conjunctions", "Past", "Play", "Player", "Trained", "Truth", "duel", "key_of", "moments_of",
+    "Conjunctions", "Diverged", "Past", "Play", "Player", "Trained", "Truth", "duel", "key_of",
+    "moments_of",
 ]  # fmt: skip
 
 Critic = NDArray[np.float32]
+
+
+class Diverged(WorkError):
+    """The loss is not a number any more; what was trained before is still good."""
 
 
 class Play(StrEnum):
@@ -170,15 +175,15 @@ class Player:
         Returns what was trained and the loss of the last step, a function of released numbers.
 
         Raises:
-            WorkError: The loss is not a number any more.
+            Diverged: The loss is not a number any more.
         """
         params, moments, loss = _improve(
             self, features, trained, critic, jnp.float32(rate), jnp.float32(1 / rounds), key
         )
         if not bool(jnp.isfinite(loss)):
-            raise WorkError(
-                f"the generator diverged in round {rounds}: its loss is not a number; use a lower "
-                f"rate. What was charged until now stays in the ledger"
+            raise Diverged(
+                f"the generator diverged in round {rounds}: its loss is not a number; a lower rate "
+                f"may help"
             )
         return Trained(params, moments, trained.base), float(loss)
 

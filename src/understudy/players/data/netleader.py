@@ -16,6 +16,7 @@ weighted, and, where a tilt is given, thinned out by the average critic (rejecti
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,7 @@ class Played:
     moments: MeasuredMoments | None = None
     picks: tuple[Pick, ...] = ()
     paid: PaidOff | None = None
+    diverged: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,8 @@ class Shown(Empirical):
     """Records, and the queries that were picked against those of the rounds that are kept."""
 
     picks: tuple[Pick, ...] = ()
+    diverged: bool = False
+    """Training ended early; who asks questions should ask no more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +139,7 @@ class NetLeader:
         """The records of this round, or of all."""
         shown = np.concatenate(state.kept) if self.whole and state.kept else state.records
         model = Empirical.of(problem.shape, shown)
-        return Shown(model.shape, model.codes, state.picks)
+        return Shown(model.shape, model.codes, state.picks, state.diverged)
 
     def respond(
         self, problem: Problem, state: Played, answers: tuple[Answer, ...], rng: np.random.Generator
@@ -144,7 +148,7 @@ class NetLeader:
         tables = tuple(answer for answer in answers if isinstance(answer, Measured))
         if tables and all(len(table.clique) == 1 for table in tables) and not state.round:
             return self._opened(problem, replace(state, columns=state.columns + tables), rng)
-        if not answers:
+        if not answers or state.diverged:
             return state
         if isinstance(answers[0], PaidOff):
             return replace(state, paid=answers[0])
@@ -227,21 +231,27 @@ class NetLeader:
         self, problem: Problem, state: Played, truth: Any, rng: np.random.Generator
     ) -> Played:
         from understudy.nets.critics import Objective
-        from understudy.nets.leader import Past, Play, duel
+        from understudy.nets.leader import Diverged, Past, Play, duel
 
         assert state.trained is not None
-        player, kept = self._player(problem), list(state.kept)
+        player, kept, good = self._player(problem), list(state.kept), [state.trained]
         first = math.floor(self.rounds * (1 - self.keep))
 
         def after(round: int, trained: Trained, worst: float) -> None:
+            good[0] = trained
             if round > first:
                 kept.append(player.records(trained, self._each, _key(rng)))
             self._say(f"training, worst error about {worst:.4f} on what was measured", round)
 
-        trained, past = duel(
-            player, state.trained, truth, Objective(self.objective),
-            Past(Play(self.play), self.history), self.rounds, self._rate, rng, after,
-        )  # fmt: skip
+        past = Past(Play(self.play), self.history)
+        try:
+            trained, past = duel(
+                player, state.trained, truth, Objective(self.objective), past, self.rounds,
+                self._rate, rng, after,
+            )  # fmt: skip
+        except Diverged as error:
+            last = replace(state, trained=good[0], kept=tuple(kept))
+            return self._stopped(problem, last, error, rng)
         return replace(
             state, trained=trained, past=past, kept=tuple(kept), round=self.rounds,
             records=kept[-1],
@@ -251,7 +261,7 @@ class NetLeader:
         self, problem: Problem, state: Played, answers: tuple[Answer, ...], rng: np.random.Generator
     ) -> Played:
         from understudy.nets.critics import Cells
-        from understudy.nets.leader import Conjunctions, Past, Play
+        from understudy.nets.leader import Conjunctions, Diverged, Past, Play
 
         assert state.trained is not None
         past = state.past or Past(Play(self.play), self.history)
@@ -268,9 +278,12 @@ class NetLeader:
             features = Conjunctions(theta.size, padded.shape[1])
             critic = (padded, past.leader(rng))
         player = self._player(problem)
-        trained, loss = player.improve(
-            state.trained, features, critic, self._rate(round), round, _key(rng)
-        )
+        try:
+            trained, loss = player.improve(
+                state.trained, features, critic, self._rate(round), round, _key(rng)
+            )
+        except Diverged as error:
+            return self._stopped(problem, state, error, rng)
         records = player.records(trained, self._each, _key(rng))
         first = 0 if self.whole else math.floor(self.rounds * (1 - self.keep))
         kept, picks = state.kept, state.picks
@@ -284,6 +297,21 @@ class NetLeader:
             state, trained=trained, past=past, literals=literals, round=round, records=records,
             kept=kept, picks=picks, cliques=self.features,
         )  # fmt: skip
+
+    def _stopped(
+        self, problem: Problem, state: Played, error: Exception, rng: np.random.Generator
+    ) -> Played:
+        """The last good round is the result, where no round is kept yet; nothing more is learned."""
+        assert state.trained is not None
+        warnings.warn(
+            f"{error}. The last good round is kept, and nothing more is asked of the data",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        kept = state.kept or (
+            self._player(problem).records(state.trained, self.records, _key(rng)),
+        )
+        return replace(state, kept=kept, records=kept[-1], picks=(), diverged=True)
 
     # -- what they share -------------------------------------------------------------------------
 

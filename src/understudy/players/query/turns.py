@@ -12,7 +12,11 @@ __all__ = ["InTurn", "Together"]
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """Plays all rounds of `first`, then all of `then`, which counts its own from 0."""
+    """Plays all rounds of `first`, then all of `then`, which counts its own from 0.
+
+    Nothing more is asked once the data player says that it can learn no more (`diverged`), a fact about
+    released numbers.
+    """
 
     first: QueryPlayer
     then: QueryPlayer
@@ -26,6 +30,8 @@ class InTurn:
         self, problem: Problem, curator: Curator, view: View, round: int
     ) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
+        if getattr(view, "diverged", False):
+            return ()
         if round < self.first.rounds:
             return self.first.play(problem, curator, view, round)
         return self.then.play(problem, curator, view, round - self.first.rounds)
