@@ -124,6 +124,8 @@ def sample_to(
                 _write(target, job, part, *_model(files), progress)
         else:
             _in_processes(target, todo, min(workers, len(todo)), progress)
+        if not all(_path(target, part, parts).exists() for part in todo):
+            raise OSError("a part is missing")
     except OSError as error:
         raise _failed(target, error) from None
     _finish(target, job)
@@ -259,15 +261,18 @@ def _in_processes(folder: Path, todo: list[int], workers: int, progress: Written
     def serve(process: subprocess.Popen[str]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        with contextlib.suppress(queue.Empty, OSError, ValueError):
-            while True:
+        try:
+            while not parts.empty():
                 process.stdin.write(f"{parts.get_nowait()}\n")
                 process.stdin.flush()
-                while (line := process.stdout.readline().strip()) not in ("done", ""):
+                while (line := process.stdout.readline().strip()) != "done":
+                    if not line:
+                        raise BrokenPipeError
                     told.put(int(line) if line.isdecimal() else line)
-                if not line:
-                    told.put("a process died")
-                    break
+        except queue.Empty:
+            pass  # another worker has taken the last one
+        except (OSError, ValueError):
+            told.put("a process died")
         told.put(None)
 
     threads = [threading.Thread(target=serve, args=(each,), daemon=True) for each in started]
