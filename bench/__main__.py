@@ -13,6 +13,7 @@ BENCHMARKS = {
     "wide": "the default on 100 columns × 100 000 rows and on 10 × 10: CPU seconds, memory, error",
     "monotone": "the default over seven ε on four tables: does the error fall at every step?",
     "profile": "where the default's time goes, against bare NumPy loops",
+    "web": "the page: fifty readers while a release is being made",
     "methods": "every method on the demo survey: error, certificate, CPU seconds, memory",
 }
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -46,10 +47,24 @@ def prepared(folder: Path) -> None:
         ledger.open_dataset("survey", Budget.of(10, "1e-8"))
 
 
-async def read(
-    url: str, base: str, pause: float
-) -> tuple[dict[str, list[float]], list[str], float]:
-    """Start a release and read until it is done: seconds by page, what went wrong, and the time."""
+@dataclass(frozen=True)
+class Seen:
+    """Seconds by page, what went wrong, how long it took, and CPU seconds of the server alone."""
+
+    took: dict[str, list[float]]
+    wrong: list[str]
+    seconds: float
+    cpu: float
+
+
+def cpu_of(process: int) -> float:
+    """CPU seconds of a process so far: a figure that other work on the machine does not change."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def read(url: str, base: str, pause: float, server: int) -> Seen:
+    """Start a release and read until it is done."""
     took: dict[str, list[float]] = defaultdict(list)
     wrong: list[str] = []
     limits = httpx.Limits(max_connections=READERS + 2)
@@ -82,7 +97,7 @@ async def read(
                 took[path].append(time.perf_counter() - begun)
                 await asyncio.sleep(pause)
 
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), cpu_of(server)
         readers = [asyncio.create_task(reader(number)) for number in range(READERS)]
         while True:
             await asyncio.sleep(0.5)
@@ -93,10 +108,10 @@ async def read(
         await asyncio.gather(*readers)
         if state != "finished":
             wrong.append(f"the release: {state}")
-        return took, wrong, time.perf_counter() - begun
+        return Seen(took, wrong, time.perf_counter() - begun, cpu_of(server) - before)
 
 
-def served(pause: float) -> tuple[dict[str, list[float]], list[str], float]:
+def served(pause: float) -> Seen:
     """A server of its own for one run."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "desk"
@@ -107,7 +122,7 @@ def served(pause: float) -> tuple[dict[str, list[float]], list[str], float]:
             assert server.stdout is not None
             found = re.search(r"(http://[^/]+)\S+", server.stdout.readline())
             assert found is not None
-            return asyncio.run(read(found[0], found[1], pause))
+            return asyncio.run(read(found[0], found[1], pause, server.pid))
         finally:
             server.terminate()
             server.wait()
@@ -116,12 +131,15 @@ def served(pause: float) -> tuple[dict[str, list[float]], list[str], float]:
 def main() -> None:
     """Print the tables."""
     for pause in PAUSES:
-        took, wrong, seconds = served(pause)
+        seen = served(pause)
+        took, wrong, seconds = seen.took, seen.wrong, seen.seconds
         every = sorted(second for page in took.values() for second in page)
+        each_page = 1000 * seen.cpu / len(every)
         print(
             f"{READERS} readers who pause {pause:g} s, for {seconds:.0f} s, while a release of "
             f"{ROWS:,} rows runs: {len(every):,} pages, {len(every) / seconds:.0f} a second, "
-            f"{len(wrong)} errors; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n"
+            f"{len(wrong)} errors; {each_page:.1f} ms of the server's CPU a page; load "
+            f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n"
         )
         for each in sorted(set(wrong)):
             print(f"- {each}")

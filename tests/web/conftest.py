@@ -227,7 +227,7 @@ class Server:
     def stop(self, number=signal.SIGINT):
         """The exit code, and everything that was printed."""
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=120)
         return self.process.returncode, out + err
 
     def close(self):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import ssl
 import subprocess
 import urllib.request
@@ -80,12 +81,17 @@ def test_users_are_named_and_forgotten(capsys, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "desk" / "users.json").read_text()) == {}
 
 
-def test_ctrl_c_stops_it_and_a_taken_port_is_told(server, tmp_path, capsys):
-    with urllib.request.urlopen(f"{server.base}/healthz") as answer:
-        assert json.load(answer) == {"ok": True}
-    code, text = told(capsys, "serve", tmp_path / "second", "--port", server.port)
+def test_a_taken_port_is_told(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, text = told(capsys, "serve", tmp_path / "desk", "--port", taken.getsockname()[1])
     assert code == 2
     assert "choose another with --port" in text
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_it(server):
+    with urllib.request.urlopen(f"{server.base}/healthz") as answer:
+        assert json.load(answer) == {"ok": True}
     code, text = server.stop()
     assert code == 0
     assert "everything is kept" in text
