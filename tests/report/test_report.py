@@ -214,6 +214,15 @@ def test_relative_errors_fall_with_the_size_of_a_group(made):
         assert next.pair < one.pair
 
 
+def test_facts_that_were_found_privately_are_in_the_ledger(table):
+    found = TOML.replace("bins = 10", "bins = {quantiles = 4}")
+    made = seeded(table, Schema.loads(found), method="independent", workload="marginals:1")
+    page = Page(report.render(made)).text
+    assert "where to cut columns" in page
+    assert "within its allowance" in page
+    assert "recomputed by zCDP" in page  # a plan that follows from answers has no other account
+
+
 def test_a_long_ledger_is_shown_by_purpose(made):
     from understudy.privacy.chain import Entry
     from understudy.report.page import _alike

@@ -11,7 +11,7 @@ from understudy.markup import Child, Html, join, table, tag
 from understudy.privacy import accounting
 from understudy.privacy.budget import decimal
 from understudy.privacy.chain import Entry
-from understudy.privacy.cost import Charge, event_from_json
+from understudy.privacy.cost import Charge, Plan, event_from_json
 from understudy.releases import Release
 from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows
 from understudy.report import charts, words
@@ -435,12 +435,13 @@ def _relative(error: float) -> str:
 
 
 def _ledger(release: Release) -> Html:
-    total = float(accounting.total_rho(release.plan)) or 1.0
+    reserved = _reserved(release)
+    total = float(accounting.total_rho(reserved)) or 1.0
     planned = {charge.purpose: charge for charge in release.plan}
     rows: list[Sequence[Child]] = []
     for entries in _alike(release.entries):
         rows.append(_entry(entries, planned, total))
-    cost = accounting.epsilon(release.plan, release.budget.delta, group(release.schema.unit))
+    cost = accounting.epsilon(reserved, release.budget.delta, group(release.schema.unit))
     return _section(
         "ledger",
         "The ledger",
@@ -463,6 +464,13 @@ def _ledger(release: Release) -> Html:
         ),
         lead="Whatever depended on a private row is an entry here, written before anything was drawn.",
     )
+
+
+def _reserved(release: Release) -> Plan:
+    """The plan that was reserved before anything was read, with allowances that were filled later."""
+    bodies = (e.body for e in release.entries if e.kind == "reserve" and e.body is not None)
+    first = next(bodies, None)
+    return release.plan if first is None else Plan.from_json(list(first["plan"]))
 
 
 def _alike(entries: Sequence[Entry]) -> list[list[Entry]]:
@@ -505,6 +513,7 @@ def _entry(
         return seq, what, noise, percent(share / total), stamp
     said = {
         "reserve": "the whole plan is reserved, before a row is counted",
+        "refine": "what was found decides the rest of the plan, within its allowance",
         "settle": "the account is settled",
         None: "another release's entry, withheld",
     }.get(first.kind, first.kind)
