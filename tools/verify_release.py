@@ -761,7 +761,34 @@ def check_rows(b: Bundle) -> Iterator[str]:
             )
         if not legal:
             yield f"{name!r} has values outside its declared domain"
+    for place in tomllib.loads(b.schema_text()).get("geography", []):
+        y, x = place["latitude"], place["longitude"]
+        pairs = zip(table[y].to_pylist(), table[x].to_pylist(), strict=True)
+        if not all(on_mask(float(v), float(w), place) for v, w in pairs if None not in (v, w)):
+            yield f"{y!r} and {x!r} have places off their mask"
     yield from model_problems(b)
+
+
+def on_mask(latitude: float, longitude: float, place: dict[str, Any]) -> bool:
+    """Whether a place is allowed: inside an odd number of rings, on a 1, or at a centroid."""
+    if "polygons" in place:
+        east = 0
+        for ring in place["polygons"]:
+            for (x0, y0), (x1, y1) in zip(ring, [*ring[1:], ring[0]], strict=True):
+                if (y0 > latitude) != (y1 > latitude):
+                    east += longitude < x0 + (latitude - y0) / (y1 - y0) * (x1 - x0)
+        return east % 2 == 1
+    if "grid" in place:
+        grid = place["grid"]
+        (west, south), side = grid["corner"], grid["pixel"]
+        line = math.floor((latitude - south) / side)
+        column = math.floor((longitude - west) / side)
+        rows = grid["rows"][::-1]
+        inside = 0 <= line < len(rows) and 0 <= column < len(rows[0])
+        return inside and rows[line][column] == "1"
+    return any(  # written with the digits of its column
+        abs(latitude - y) < 0.01 and abs(longitude - x) < 0.01 for x, y in place["centroids"]
+    )
 
 
 def same_type(type_: pa.DataType, declared: str) -> bool:

@@ -253,7 +253,7 @@ def _write_confirmed(path: Path, wanted: Schema, columns: set[str] | None) -> No
             for name, block in zip(names, blocks, strict=True)
         )
         try:
-            if Schema.loads(text) == wanted:
+            if Schema.loads(text, path.parent) == wanted:
                 _replace(path, text)
                 return
         except SchemaError:

@@ -469,7 +469,7 @@ def _draw(
     model = data.finish(problem, state)
     size = rows if rows is not None else estimate
     progress("sampling", 0, 1)
-    codes = model.sample(size, rng)
+    codes = schema.settled(model.sample(size, rng))
     synthetic = schema.decode(codes, rng)
     progress("sampling", 1, 1)
     progress("certifying", 0, 1)

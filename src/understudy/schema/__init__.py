@@ -25,18 +25,22 @@ from understudy.schema.columns import (
 )
 from understudy.schema.draft import confirm, draft
 from understudy.schema.forms import Form, Pieces, Words, form
+from understudy.schema.geography import Geography
 from understudy.schema.imports import import_mbi, import_sdv
+from understudy.schema.masks import Centres, Polygons, Raster
 from understudy.schema.schema import Schema
 
 __all__ = [
     "OPERATORS",
     "Boolean",
     "Category",
+    "Centres",
     "Column",
     "Date",
     "Datetime",
     "Finding",
     "Form",
+    "Geography",
     "Identifier",
     "Incomplete",
     "Integer",
@@ -45,6 +49,8 @@ __all__ = [
     "OpenBins",
     "OpenCategory",
     "Pieces",
+    "Polygons",
+    "Raster",
     "Schema",
     "Text",
     "Words",

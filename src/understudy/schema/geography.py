@@ -92,8 +92,6 @@ class Geography:
 
     def bind(self, columns: Mapping[str, Column]) -> Places:
         """The places of a schema's columns; SchemaError where they cannot be."""
-        if self.latitude == self.longitude:
-            raise SchemaError(f"[[geography]] latitude and longitude are both {self.latitude!r}")
         found: list[Number] = []
         for key, name, most in (
             ("latitude", self.latitude, 90),

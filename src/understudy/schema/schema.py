@@ -30,6 +30,7 @@ from understudy.schema.columns import (
 from understudy.schema.columns.base import near
 from understudy.schema.compute import pc
 from understudy.schema.dtypes import same_stored, type_name
+from understudy.schema.geography import Geography, Places
 from understudy.schema.reading import distinct_texts, flat, null_texts, shown
 from understudy.units import Unit
 
@@ -45,7 +46,8 @@ class Schema:
     `rows_public` is the number of rows where that is public; `null_values` are texts, such as
     "?", that stand for null in every column that arrives as text. `unit` says who is protected where
     somebody may have several rows: an identifier column, and how many rows of one of its values
-    count; without it one row is protected.
+    count; without it one row is protected. `geography` names pairs of columns that are places, and
+    where those of synthetic rows may lie.
 
     Nothing here depends on private rows, except in a draft, which says so (`require_confirmed`).
     """
@@ -54,6 +56,7 @@ class Schema:
     rows_public: int | None = None
     null_values: tuple[str, ...] = ()
     unit: Unit | None = None
+    geography: tuple[Geography, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -83,6 +86,22 @@ class Schema:
                 )
         if self.unit is not None:
             self._check_unit(self.unit)
+        object.__setattr__(self, "geography", tuple(self.geography))
+        self._check_geography()
+
+    def _check_geography(self) -> None:
+        """Places are worked out at once, so that a mask without any is refused here."""
+        used: set[str] = set()
+        for name in (n for place in self.geography for n in (place.latitude, place.longitude)):
+            if name in used:
+                raise SchemaError(f"[[geography]]: column {name!r} is used more than once")
+            used.add(name)
+        assert len(self._places) == len(self.geography)
+
+    @cached_property
+    def _places(self) -> tuple[Places, ...]:
+        columns = {column.name: column for column in self.columns}
+        return tuple(place.bind(columns) for place in self.geography)
 
     def _check_unit(self, unit: Unit) -> None:
         found = [column for column in self.columns if column.name == unit.column]
@@ -213,23 +232,38 @@ class Schema:
         (own,) = (column.null_values for column in self.columns if column.name == name)
         return _texts(batch.column(name), (*self.null_values, *own))
 
+    def settled(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The codes that `decode` gives rows for: places off their mask move to the nearest on it."""
+        moved = list(codes)
+        for places in self._places:
+            y, x = (self.position(c.name) for c in (places.latitude, places.longitude))
+            moved[y], moved[x] = places.settled(np.asarray(moved[y]), np.asarray(moved[x]))
+        return moved
+
     def decode(
         self, codes: Sequence[NDArray[np.integer]], rng: np.random.Generator, *, first: int = 1
     ) -> pa.Table:
         """A table with the declared types, nulls and order; identifiers dropped or made anew.
 
         Fresh identifiers are numbered from `first` on, for tables that are made in parts.
-        `encode(decode(codes, rng))` gives the codes back.
+        `encode(decode(codes, rng))` gives the `settled` codes back.
         """
         if len(codes) != len(self.modelled):
             raise SchemaError(f"{len(codes)} arrays of codes for {len(self.modelled)} columns")
         if len({len(array) for array in codes}) > 1:
             raise SchemaError("the arrays of codes differ in length")
         rows = len(codes[0]) if codes else 0
-        by_name = dict(zip((column.name for column in self.modelled), codes, strict=True))
+        names = [column.name for column in self.modelled]
+        by_name = dict(zip(names, self.settled(codes), strict=True))
+        placed: dict[str, pa.Array] = {}
+        for places in self._places:
+            y, x = places.latitude.name, places.longitude.name
+            placed[y], placed[x] = places.decode(by_name[y], by_name[x], rng)
         arrays = []
         for column in self.written:
-            if isinstance(column, Modelled):
+            if column.name in placed:
+                arrays.append(placed[column.name])
+            elif isinstance(column, Modelled):
                 arrays.append(column.decode(by_name[column.name], rng))
             else:
                 assert isinstance(column, Identifier)
@@ -264,6 +298,11 @@ class Schema:
                     f"column {column.name!r} has {count} values outside its domain, "
                     f"such as {example}"
                 )
+        if not found:
+            for places in self._places:
+                y, x = places.latitude.name, places.longitude.name
+                if off := int((~places.legal(table.column(y), table.column(x))).sum()):
+                    found.append(f"columns {y!r} and {x!r} have {off} places off their mask")
         return found
 
     # Drafts
@@ -309,19 +348,20 @@ class Schema:
         except (OSError, UnicodeDecodeError) as error:
             raise SchemaError(f"{path}: cannot be read as a schema: {error}") from None
         try:
-            return cls.loads(text)
+            return cls.loads(text, Path(path).parent)
         except SchemaError as error:
             raise type(error)(f"{path}: {error}") from None
 
     @classmethod
-    def loads(cls, text: str) -> Schema:
-        """Read a schema from the text of a file."""
+    def loads(cls, text: str, folder: Path | None = None) -> Schema:
+        """Read a schema from the text of a file; masks that it names are looked up in `folder`."""
         head, columns = toml.parse(text)
         return cls(
             tuple(columns),
             rows_public=head.get("rows_public"),
             null_values=head.get("null_values", ()),
             unit=_unit(head),
+            geography=tuple(Geography.from_toml(t, folder) for t in toml.places(text)),
         )
 
     def dumps(self, *, comments: bool = True) -> str:
@@ -330,7 +370,8 @@ class Schema:
         if self.unit is not None:
             head |= {"unit": self.unit.column, "max_rows": self.unit.max_rows}
             head["unit_salt"] = self.unit.salt or None
-        return toml.write(head, self.columns, comments=comments)
+        places = [place.facts() for place in self.geography]
+        return toml.write(head, self.columns, places, comments=comments)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a schema file whole or not at all."""

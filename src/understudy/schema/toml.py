@@ -13,7 +13,7 @@ from understudy.schema.columns import KINDS, Column, Incomplete, OpenBins, OpenC
 from understudy.schema.columns.base import near
 from understudy.schema.columns.opened import DISCOVER
 
-__all__ = ["VERSION", "build_column", "parse", "write"]
+__all__ = ["VERSION", "build_column", "parse", "places", "write"]
 
 VERSION = 1
 """The version of the file format that this version of understudy writes and reads."""
@@ -46,7 +46,7 @@ def parse(text: str) -> tuple[dict[str, Any], list[Column]]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"this is not TOML: {error}") from None
-    _known(document, ("understudy", "column"), "the file")
+    _known(document, ("understudy", "column", "geography"), "the file")
     head = document.get("understudy")
     if not isinstance(head, dict) or "version" not in head:
         raise SchemaError(
@@ -70,6 +70,14 @@ def parse(text: str) -> tuple[dict[str, Any], list[Column]]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise SchemaError("column must be a list of tables; write [[column]] with two brackets")
     return head, [build_column(table, at) for at, table in enumerate(tables, start=1)]
+
+
+def places(text: str) -> list[dict[str, Any]]:
+    """The [[geography]] tables of a file that `parse` accepts."""
+    tables = tomllib.loads(text).get("geography", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise SchemaError("geography must be a list of tables; write [[geography]], two brackets")
+    return tables
 
 
 def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
@@ -157,7 +165,13 @@ def _known(found: Iterable[str], known: Iterable[str], where: str) -> None:
             raise SchemaError(f"{where}: unknown key {key!r}{hint}")
 
 
-def write(head: Mapping[str, Any], columns: Iterable[Column], *, comments: bool = True) -> str:
+def write(
+    head: Mapping[str, Any],
+    columns: Iterable[Column],
+    geography: Iterable[Mapping[str, Any]] = (),
+    *,
+    comments: bool = True,
+) -> str:
     """The file; without comments it is canonical, and `Schema.digest` is its hash."""
     columns = list(columns)
     lines: list[str] = []
@@ -178,6 +192,8 @@ def write(head: Mapping[str, Any], columns: Iterable[Column], *, comments: bool 
             if comments and key == "missing":
                 lines.append("# Fill these in, then delete this line.")
             lines.append(_line(key, value))
+    for place in geography:
+        lines += ["", "[[geography]]", *(_line(key, value) for key, value in place.items())]
     return "\n".join(lines) + "\n"
 
 
