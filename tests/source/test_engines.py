@@ -1,5 +1,6 @@
 """Databases and clusters: types, units, what comes back, and what may go wrong."""
 
+import sys
 import warnings
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -448,6 +449,32 @@ def test_options_that_do_not_go_together():
         read("y.csv", path="x")
     with pytest.raises(InputError, match="which table"):
         read("local[1]")
+
+
+@pytest.mark.parametrize(
+    ("data", "module", "extra"),
+    [
+        ("postgresql://host/db", "ibis", r"understudy\[sql\]"),
+        ("local[1]", "pyspark.sql", r"understudy\[spark\]"),
+    ],
+)
+def test_an_extra_that_is_not_installed_is_named(monkeypatch, data, module, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=f"pip install '{extra}'"):
+        read(data, table="t")
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/rows.parquet", "nosuch://host/db"])
+def test_an_address_of_no_engine_that_is_known(url):
+    with pytest.raises(SourceError, match="no engine of this name is known"):
+        read(url, table="t")
+
+
+def test_a_folder_that_is_called_as_a_cluster_is_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "yarn").mkdir()
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "yarn" / "x.parquet")
+    assert read("yarn").columns == ("a",)
 
 
 def test_columns_and_types_that_do_not_fit():

@@ -58,7 +58,7 @@ def read(
         raise InputError(f"null_values={null_values!r}: give a list, such as [{null_values!r}]")
     nulls = tuple(null_values or ())
     limit = None if memory_limit is None else _bytes(memory_limit)
-    if isinstance(data, str) and is_master(data):
+    if isinstance(data, str) and is_master(data) and not Path(data).exists():
         _not_for(engine, memory_limit, "Spark")
         return spark_table(data, table, path, nulls)
     if path is not None:
