@@ -138,6 +138,7 @@ def main() -> None:
             size = generate(folder, rows)
             base = apart("lean", folder)["cpu"]
             count = apart("ours", folder)
+            print(f"{rows:,} rows: {base:.1f} and {count['cpu']:.1f} CPU s", file=sys.stderr)
             whole = apart("released", folder)
         print(
             f"| {rows:,} | {size / 1e6:,.0f} MB | {base:.1f} | {count['cpu']:.1f} | "
@@ -145,7 +146,7 @@ def main() -> None:
             f"{count['peak'] / 1e9:.2f} GB | {whole['cpu']:.1f} | {whole['peak'] / 1e9:.2f} GB |",
             flush=True,
         )
-        print(f"|  | {whole['said']} |", file=sys.stderr)
+        print(whole["said"], file=sys.stderr)
 
 
 if __name__ == "__main__":
