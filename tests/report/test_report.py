@@ -45,7 +45,8 @@ def test_the_three_things_to_know_come_first(made):
 
 
 def test_everything_that_a_reader_needs_is_there(made):
-    page = Page(report.render(made, name="people.release", digest="ab" * 32))
+    page = Page(report.render(made, name="people.release", digest="ab" * 32,
+                              created="2024-02-29T10:00:00+00:00"))  # fmt: skip
     headings = [
         "The promise in full", "How wrong can a number be?", "The columns", "Pairs of columns",
         "What was measured, and what is model", "What not to use it for",
@@ -62,6 +63,7 @@ def test_everything_that_a_reader_needs_is_there(made):
     for charge in made.plan:
         assert charge.purpose in page.text
     assert "understudy verify people.release --digest " + "ab" * 32 in page.text
+    assert "2024-02-29. sha256:abab" in page.text
 
 
 def test_no_network_no_script_and_small(made):

@@ -39,13 +39,15 @@ def render(
     *,
     name: str | None = None,
     digest: str | None = None,
+    created: str | None = None,
     audit: Mapping[str, Any] | None = None,
 ) -> str:
     """The whole page.
 
-    name    what the release is called, such as the name of its folder
-    digest  that of its manifest, for verifying and citing; known once it is saved
-    audit   what `understudy audit` found (its audit.json)
+    name     what the release is called, such as the name of its folder
+    digest   that of its manifest, for verifying and citing; known once it is saved
+    created  when it was saved, an ISO time
+    audit    what `understudy audit` found (its audit.json)
 
     Everything in it comes from the release (and the audit): no private row is read, nothing is
     charged, and the page is as private as the release.
@@ -64,7 +66,7 @@ def render(
         _ledger(release),
         _method(release),
         _audit(audit),
-        _verify(release, name, digest),
+        _verify(release, name, digest, created),
         tag(
             "footer",
             f"Made by understudy {__version__} from the release alone: this page reads no private "
@@ -601,14 +603,13 @@ def _tpr(attack: Mapping[str, Any], level: str) -> str:
     return "–" if value is None else f"{100 * value:.2f} %"
 
 
-def _verify(release: Release, name: str | None, digest: str | None) -> Html:
+def _verify(release: Release, name: str | None, digest: str | None, created: str | None) -> Html:
     folder = name or "DIR"
     command = f"understudy verify {folder}" + (f" --digest {digest}" if digest else "")
-    year = str(release.facts.get("created", ""))[:4]
     cite = (
         f"{folder}: synthetic table of {release.rows.num_rows:,} rows, {release.promise}. Made with "
         f"understudy {release.facts.get('understudy', __version__)}"
-        + (f", {year}" if year else "")
+        + (f", {created[:10]}" if created else "")
         + (f". sha256:{digest}" if digest else "")
         + "."
     )

@@ -33,10 +33,17 @@ def write(
     release  the release in that folder, if it is at hand; otherwise it is read
     """
     folder = Path(folder)
-    digest = str(read_manifest(folder)["digest"])
-    made = Release.load(folder) if release is None else release
-    page = render(made, name=folder.resolve().name, digest=digest, audit=audit)
     path = folder / NAME if out is None else Path(out)
+    _require_place(path)
+    manifest = read_manifest(folder)
+    made = Release.load(folder) if release is None else release
+    page = render(
+        made,
+        name=folder.resolve().name,
+        digest=str(manifest["digest"]),
+        created=str(manifest["created"]),
+        audit=audit,
+    )
     # Beside the folder, not in it: a release with an unknown file is refused.
     beside = folder.resolve().parent if out is None else path.resolve().parent
     staging = beside / f".{NAME}.partial-{secrets.token_hex(4)}"
@@ -50,6 +57,17 @@ def write(
     finally:
         staging.unlink(missing_ok=True)
     return path
+
+
+def _require_place(path: Path) -> None:
+    """A page, and in a release no other than its report: nothing else is ever replaced."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"out = {path} must end in .html")
+    if (path.resolve().parent / "release.json").is_file() and path.name != NAME:
+        raise InputError(
+            f"out = {path} lies in a release, which may hold no other page than {NAME}: choose "
+            f"another folder"
+        )
 
 
 def read_audit(path: str | Path) -> dict[str, Any]:
