@@ -7,6 +7,7 @@ server sees that by the lock.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -159,6 +160,7 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
     from understudy.releases import Prepared, release
     from understudy.releases.bundle import read_manifest
     from understudy.releases.outline import assumed_rows
+    from understudy.report import write
     from understudy.schema import Schema
     from understudy.source import read
 
@@ -185,6 +187,9 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
         teller("saving", 0, 1)
         made.save(out)
         account.publish(made.facts["reservation"], read_manifest(out)["digest"])
+        teller("reporting", 0, 1)
+        with contextlib.suppress(UnderstudyError):  # the release is whole without it
+            write(out, release=made)
 
 
 def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:

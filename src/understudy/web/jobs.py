@@ -38,6 +38,7 @@ STAGES = {
     "sampling": "making synthetic rows",
     "certifying": "certifying the worst error",
     "saving": "writing the release",
+    "reporting": "writing the report",
 }
 """What a release does, in order."""
 

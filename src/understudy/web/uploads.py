@@ -7,6 +7,7 @@ a byte of its file is read; a declared length beyond the limit is refused before
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 
-from understudy.errors import InputError
+from understudy.errors import InputError, WorkError
 from understudy.web.guard import Refused, TooLarge
 from understudy.wording import byte_size
 
@@ -58,6 +59,12 @@ async def receive_file(
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most + _MOST_FIELD * _MOST_FIELDS:
         raise TooLarge(f"the file has about {byte_size(int(length))}; {limit}")
+    free = shutil.disk_usage(folder).free
+    if length.isdigit() and int(length) > free:
+        raise TooLarge(
+            f"the file has about {byte_size(int(length))}, but only {byte_size(free)} are free on "
+            f"the disk of the page; free some space and send it again"
+        )
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise InputError("this is not a form with a file; use the form of the page")
@@ -75,6 +82,11 @@ async def receive_file(
         raise InputError("the form arrived damaged; send it again") from None
     except ClientDisconnect:
         raise InputError("the upload was broken off; nothing was kept") from None
+    except OSError as error:
+        raise WorkError(
+            f"the file could not be kept ({error.strerror}); free some space on the disk of the "
+            f"page and send it again"
+        ) from None
     finally:
         parts.close()
     if not parts.token_seen:

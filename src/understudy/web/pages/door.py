@@ -70,13 +70,13 @@ async def log_in(
 async def _by_token(request: Request, token: str) -> Response:
     site = site_of(request)
     who = _address(request)
+    found = site.people.by_token(token)  # too long to be guessed, so nobody is kept waiting
+    if found is not None:
+        return _welcome(site, found)
     if wait := site.throttle.wait(who):
         return _door(request, f"Too many wrong tries; wait {wait} seconds.", 429)
-    found = site.people.by_token(token)
-    if found is None:
-        site.throttle.failed(who)
-        return _door(request, _WRONG_TOKEN, 401)
-    return _welcome(site, found)
+    site.throttle.failed(who)
+    return _door(request, _WRONG_TOKEN, 401)
 
 
 def _address(request: Request) -> str:

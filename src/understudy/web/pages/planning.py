@@ -107,7 +107,9 @@ async def _page(
     wish = wish if pairs or wish.workload != "marginals:2" else _single(wish)
     with site.workspace.ledger() as ledger:
         account = account_of(ledger, table.id)
-    outline, told = await _outlined(request, table, wish, account)
+    outline, told = None, ("", 0)
+    if request.query_params:  # without, the page is there at once and asks for the plan itself
+        outline, told = await _outlined(request, table, wish, account)
     if outline is not None and wish.target.strip():
         wish = _found(wish, outline)
     if not problem:

@@ -25,6 +25,7 @@ from understudy.releases import Answer, Release
 from understudy.releases.bundle import FILES, MANIFEST, read_manifest
 from understudy.releases.outline import example
 from understudy.releases.verify import verify
+from understudy.report import NAME as REPORT
 from understudy.report.words import promise
 from understudy.web.guard import TooLarge, session_of, status_of, wants_page
 from understudy.web.pages.audits import audits_of
@@ -68,7 +69,8 @@ def show_release(request: Request, identity: str, q: str = "") -> Response:
         request, "release.html", 422 if problem else 200, here="releases", release=release,
         spine=spine, title=title_of(site, identity), columns=columns, q=q,
         answer=None if found is None else _drawn(release, found), problem=problem,
-        promise=promise(release), example=example(release.schema), audits=audits_of(site, identity),
+        parts=_PARTS, promise=promise(release), example=example(release.schema),
+        audits=audits_of(site, identity),
     )  # fmt: skip
 
 
@@ -213,7 +215,7 @@ class _Pipe(io.RawIOBase):
 def _zipped(folder: Path, named: str) -> Iterator[bytes]:
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:
-        for name in _PARTS:
+        for name in (*_PARTS, REPORT):
             if not (folder / name).is_file():
                 continue
             with (folder / name).open("rb") as source, archive.open(f"{named}/{name}", "w") as into:
@@ -325,7 +327,7 @@ def _unpacked(path: Path, target: Path, most: int, shown: str) -> Path:
                 name = item.filename.replace("\\", "/").rpartition("/")[2]
                 if item.is_dir() or not name:
                     continue
-                if name == "report.html":
+                if name == REPORT:
                     continue  # it is made anew from what was released
                 if name not in _PARTS or (target / name).exists():
                     raise BundleError(

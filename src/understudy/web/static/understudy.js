@@ -71,9 +71,17 @@ if (plan) {
     clearTimeout(timer);
     show(target.value.trim() !== "");
   });
+  if (!forecast.children.length) soon(false);
   target.addEventListener("keydown", (event) => {
     if (event.key === "Enter") { event.preventDefault(); find("#find").click(); }
   });
+}
+
+// Steps that take a while say so; going back to a page finds it as it was.
+for (const step of document.querySelectorAll("[data-wait]")) {
+  const said = step.textContent;
+  step.addEventListener("click", () => { setTimeout(() => { step.textContent = step.dataset.wait; }); });
+  addEventListener("pageshow", () => { step.textContent = said; });
 }
 
 // A job: how far it is, asked for again and again; a server that is away is waited for.
