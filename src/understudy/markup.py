@@ -86,22 +86,25 @@ def table(
     )
 
 
+_CARD = (
+    ".understudy{max-width:60em}.understudy table{border-collapse:collapse;font-size:inherit;"
+    "margin:.2em 0 .6em}.understudy th,.understudy td{text-align:left!important;"
+    "vertical-align:top;padding:.15em 1.2em .15em 0;font-weight:normal}.understudy thead th,"
+    ".understudy .facts th{opacity:.7}"
+)
+"""Notebooks have their own rules for tables; the colours stay the notebook's."""
+
+
 def notebook(title: str, facts: Sequence[tuple[str, Child]], *more: Child) -> str:
     """A small card for notebooks, in the notebook's own colours: a title, facts, whatever follows."""
-    rows = [
-        tag(
-            "tr",
-            tag("th", name, scope="row", style="text-align:left;font-weight:normal;opacity:.75"),
-            tag("td", said, style="text-align:left"),
-        )
-        for name, said in facts
-    ]
+    rows = [tag("tr", tag("th", name, scope="row"), tag("td", said)) for name, said in facts]
     return str(
         tag(
             "div",
-            tag("div", title, style="font-weight:600;margin:0 0 .3em"),
-            tag("table", tag("tbody", rows)) if rows else None,
+            tag("style", Html(_CARD)),
+            tag("strong", title),
+            tag("table", tag("tbody", rows), class_="facts") if rows else None,
             more,
-            style="max-width:60em",
+            class_="understudy",
         )
     )

@@ -84,7 +84,12 @@ def plan_card(prepared: Prepared) -> str:
     expected = prepared.forecast(forecast["rows"]).errors
     facts: list[tuple[str, Child]] = [
         ("promise", f"{prepared.budget}-differential privacy"),
-        ("neighbours", prepared.design.relation.describe(rows_public=prepared.design.rows)),
+        (
+            "neighbours",
+            prepared.design.relation.describe(
+                rows_public=prepared.design.rows, unit=prepared.schema.unit
+            ),
+        ),
         ("method", prepared.method.name),
         ("all of it costs", f"ε = {seen['cost']['epsilon']:.6g} at δ = {seen['cost']['delta']:g}"),
         (
