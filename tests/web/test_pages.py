@@ -190,6 +190,17 @@ def test_the_ledger_shows_every_release_and_whether_the_chain_holds(custodian):
     assert "The chain is broken" in custodian.client.get("/ledger").text
 
 
+def test_a_form_that_is_sent_twice_starts_one_release(custodian):
+    put_table(custodian)
+    for _ in range(2):
+        done = custodian.post("/tables/people/releases", **FAST, once="a1b2", name="twice")
+        assert str(done.url).endswith("/jobs/twice")
+    other = custodian.post("/tables/people/releases", **FAST, once="c3d4", name="twice")
+    assert str(other.url).endswith("/jobs/twice-2")
+    with custodian.site.workspace.ledger() as ledger:
+        assert float(ledger.spent("people").epsilon) == 2
+
+
 def test_an_open_release_without_a_job_can_be_closed(custodian):
     from understudy.releases import prepare
 

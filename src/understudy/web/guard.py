@@ -35,6 +35,7 @@ log = logging.getLogger("understudy.web")
 
 _FORM = "application/x-www-form-urlencoded"
 _MOST_FORM = 4_000_000
+_MOST_FIELDS = 1_000
 _OPEN = ("/login", "/enter", "/static/", "/healthz")
 _UPLOADS = ("/tables", "/import")
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -199,7 +200,10 @@ class Guard:
             return receive, self._page(
                 request, 413, "This is too much", f"A form holds at most {_MOST_FORM:,} bytes."
             )
-        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=100_000)
+        try:
+            fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            fields = {}
         if not self._people.form_is_ours(session, (fields.get("csrf") or [""])[0]):
             return receive, self._foreign(request)
         return _replayed(body), None

@@ -60,7 +60,7 @@ async def show_audit(request: Request, identity: str) -> Response:
 
 
 @router.post("/audits")
-async def start_audit(
+def start_audit(
     request: Request,
     release: Annotated[str, Form()] = "",
     runs: Annotated[str, Form()] = "48",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -116,8 +117,9 @@ async def _page(
         problem, status = told
     return site.page(
         request, "plan.html", status or 200, here="tables", table=table, account=account,
-        wish=wish, outline=outline, problem=problem, epsilons=EPSILONS, methods=METHODS,
-        workloads=WORKLOADS, shown=_shown(outline), left=_left(account, outline),
+        wish=wish, once=secrets.token_hex(8), outline=outline, problem=problem,
+        epsilons=EPSILONS, methods=METHODS, workloads=WORKLOADS,
+        shown=_shown(outline), left=_left(account, outline),
     )  # fmt: skip
 
 
@@ -198,8 +200,12 @@ async def start_release(
     size: Annotated[str, Form()] = "",
     variations: Annotated[str, Form()] = "",
     name: Annotated[str, Form()] = "",
+    once: Annotated[str, Form()] = "",
 ) -> Response:
-    """Begin a release, in a process of its own. Everything is checked before anything is spent."""
+    """Begin a release, in a process of its own. Everything is checked before anything is spent.
+
+    `once` is of the page that the form stood on: sent twice, by a double click, it starts one job.
+    """
     site, session = site_of(request), session_of(request)
     table = site.workspace.table(identity)
     wish = Wish(epsilon, "", "worst", delta, workload, method, rows, size, variations, name)
@@ -219,6 +225,9 @@ async def start_release(
     except UnderstudyError as error:
         text = without_paths(str(error), site.workspace.folder)
         return await _page(request, identity, wish, text, status_of(error))
+    for begun in site.jobs.all() if once else ():
+        if begun.facts.get("once") == once:
+            return RedirectResponse(f"/jobs/{begun.id}", 303)
     title = " ".join(name.split())[:80] or f"{table.name} ε {choices['epsilon']}"
     choices = {key: value for key, value in choices.items() if key != "neighbours"}
     job = site.jobs.start(
@@ -229,6 +238,7 @@ async def start_release(
             "table_name": table.name,
             "by": session.shown,
             "rows": rows_assumed,
+            "once": once[:64],
             "choices": {**choices, "rows": made},
         },
         {"schema.toml": table.schema.read_text(encoding="utf-8")},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
 import shutil
@@ -291,9 +292,10 @@ async def import_bundle(request: Request) -> Response:
         )
         assert received.path is not None
         shown = received.filename or "the file"
-        unpacked = _unpacked(received.path, folder / "bundle", site.settings.max_upload, shown)
+        most = site.settings.max_upload
+        unpacked = await asyncio.to_thread(_unpacked, received.path, folder / "bundle", most, shown)
         try:
-            found = verify(unpacked)
+            found = await asyncio.to_thread(verify, unpacked)
         except BundleError as error:
             raise BundleError(str(error).replace(str(unpacked), shown)) from None
         if not found.passed:

@@ -24,7 +24,7 @@ if (plan) {
     if (asked) asked.abort();
     asked = new AbortController();
     const form = new FormData(plan);
-    for (const name of ["csrf", "slider", "name", "size"]) form.delete(name);
+    for (const name of ["csrf", "once", "slider", "name", "size"]) form.delete(name);
     if (!wished) form.set("target", "");
     forecast.classList.add("waiting");
     forecast.setAttribute("aria-busy", "true");
