@@ -309,6 +309,6 @@ PUBLIC = [
     "AIM", "DPGAN", "DQRS", "DualQuery", "FEM", "FrankWolfe", "GEM", "GaussianMarginals", "HDMM",
     "METHODS", "MST", "MWEM", "Answer", "Budget", "Certificate", "Independent", "Ledger", "SepFEM",
     "QueryGAN", "Relation", "Release", "Schema", "Synthesizer", "Workload", "__version__",
-    "epsilon_for", "errors",
+    "epsilon_for", "errors", "release_graph", "sample_graph",
     "marginals", "prepare", "read", "release", "verify", "workload",
 ]  # fmt: skip

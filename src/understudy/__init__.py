@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from understudy.privacy import Budget, Ledger, Relation
     from understudy.queries import Workload, marginals, workload
     from understudy.releases import Answer, Certificate, Release, epsilon_for, prepare, release
+    from understudy.releases.graphs import release_graph, sample_graph
     from understudy.releases.synthesizer import (
         AIM,
         DPGAN,
@@ -78,6 +79,8 @@ __all__ = [
     "prepare",
     "read",
     "release",
+    "release_graph",
+    "sample_graph",
     "verify",
     "workload",
 ]
@@ -112,6 +115,8 @@ _HOME = {
     "prepare": "understudy.releases",
     "read": "understudy.source",
     "release": "understudy.releases",
+    "release_graph": "understudy.releases.graphs",
+    "sample_graph": "understudy.releases.graphs",
     "verify": "understudy.releases.verify",
     "workload": "understudy.queries",
 }

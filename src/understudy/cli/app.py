@@ -18,6 +18,7 @@ from understudy.cli import (
     compare,
     demo,
     export,
+    graph,
     ledger,
     methods,
     plan,
@@ -71,14 +72,15 @@ app = typer.Typer(
 
 _MAKE, _USE = "Make a release", "Use a release"
 _ORDER = (
-    "schema", "plan", "release", "methods", "verify", "report", "compare", "sample", "answer", "export",
-    "audit", "ledger", "serve", "demo", "bench",
+    "schema", "plan", "release", "graph", "methods", "verify", "report", "compare", "sample", "answer",
+    "export", "audit", "ledger", "serve", "demo", "bench",
 )  # fmt: skip
 _KEEP, _TRY = "Keep account", "Try it"
 
 app.add_typer(schema.app, name="schema", rich_help_panel=_MAKE)
 app.command("plan", rich_help_panel=_MAKE)(plan.plan)
 app.command("release", rich_help_panel=_MAKE)(release.release)
+app.add_typer(graph.app, name="graph", rich_help_panel=_MAKE)
 app.command("methods", rich_help_panel=_MAKE)(methods.methods)
 app.command("verify", rich_help_panel=_USE)(verify.verify)
 app.command("report", rich_help_panel=_USE)(report.report)

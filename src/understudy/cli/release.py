@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from understudy.privacy.stores import Place
     from understudy.releases import Prepared, Release
     from understudy.schema import Schema
+    from understudy.source import Source
 
 __all__ = ["make", "release"]
 
@@ -162,7 +163,7 @@ def release(
 
 
 def make(
-    data: str,
+    data: str | Source,
     schema: Schema,
     out: Path,
     *,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from understudy.releases import Release
 
-__all__ = ["sample"]
+__all__ = ["require_output", "sample", "write_whole"]
 
 _MANY = "Many rows"
 _SUFFIXES = (".csv", ".parquet", ".pq")
@@ -98,10 +98,7 @@ def sample(
     for name, value in (("--workers", workers), ("--spark", spark)):
         if value is not None:
             raise InputError(f"{name} {value} goes with --partitions P, a folder of P files")
-    if out.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"out = {out} must end in .csv or .parquet; that chooses the "
-                         f"format. A folder of files needs --partitions P")  # fmt: skip
-    _require_new(out)
+    require_output(out, " A folder of files needs --partitions P")
     from understudy.releases import Release
 
     release = Release.load(folder)
@@ -159,6 +156,22 @@ def _say(release: Release, folder: Path, rows: int, where: str) -> None:
         f"As private as the release itself: {release.promise}. "
         f"The certificate speaks of the rows in {folder / 'synthetic.parquet'}, not of these."
     )
+
+
+def require_output(path: Path, remark: str = "") -> None:
+    """Refuse a name that chooses no format, or that is taken, before anything is done for it."""
+    if path.suffix.lower() not in _SUFFIXES:
+        said = f"out = {path} must end in .csv or .parquet; that chooses the format"
+        raise InputError(f"{said}.{remark}" if remark else said)
+    _require_new(path)
+
+
+def write_whole(table: pa.Table, path: Path) -> None:
+    """Write a table as the name says; the file appears whole or not at all."""
+    with _staged(path) as staging:
+        write = _writer(staging, path.suffix.lower())
+        write(table)
+        write(None)
 
 
 def _require_new(path: Path) -> None:

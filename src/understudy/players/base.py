@@ -20,7 +20,8 @@ from understudy.privacy.maps import Maps
 from understudy.queries import Family, Query
 
 __all__ = [
-    "Answer", "Clique", "DataPlayer", "LinearCritic", "Measured", "MeasuredCell", "MeasuredMoments",
+    "Answer", "Clique", "DataPlayer", "LinearCritic", "Measured", "MeasuredCell",
+    "MeasuredDegrees", "MeasuredMoments",
     "Model", "PaidOff", "PickedQuery", "Problem", "QueryPlayer", "View",
 ]  # fmt: skip
 
@@ -88,7 +89,23 @@ class PaidOff:
     rounds: int
 
 
-Answer = Measured | MeasuredCell | PickedQuery | LinearCritic | MeasuredMoments | PaidOff
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredDegrees:
+    """Released degrees of a graph's nodes, sorted within blocks before the noise of deviation sigma."""
+
+    values: NDArray[np.int64]
+    sigma: float
+
+
+Answer = (
+    Measured
+    | MeasuredCell
+    | MeasuredDegrees
+    | PickedQuery
+    | LinearCritic
+    | MeasuredMoments
+    | PaidOff
+)
 
 
 class View(Protocol):

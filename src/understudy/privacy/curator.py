@@ -289,6 +289,38 @@ class Curator(RowQuestions):
         exact = np.array([reveal(self._counts.rows())], dtype=np.int64)
         return int(self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))[0])
 
+    def degrees(
+        self, purpose: str, pair: Clique, groups: Counts, event: Gaussian | None = None
+    ) -> Counts:
+        """How often every value stands at either end of a pair of columns, with discrete Gaussian
+        noise; sorted within public groups, smallest first, group after group.
+
+        A row (u, v) counts once for u and once for v, a row (u, u) for nobody: a neighbour moves two
+        counts by one (four under replace). Sorting keeps that: one count of a group that grows by one
+        moves one entry of the sorted group by one, its last among equals, and a second count moves
+        another entry.
+        """
+        self._check_cliques([pair])
+        sizes = [self.shape[column] for column in pair]
+        if len(sizes) != 2 or sizes[0] != sizes[1] or len(groups) != sizes[0]:
+            raise PrivacyError(f"the ends {pair} must be two columns of {len(groups)} values each")
+        changes = self.relation.marginal_l2_squared(2)
+        drawn = self._draw(
+            purpose,
+            Gaussian,
+            event,
+            lambda e: e.step >= 1 and e.changes >= changes,
+            f"sorted degrees, of which a neighbour moves {changes} by 1",
+        )
+        ((cells, counts),) = reveal(self._counts.sparse([pair]))
+        u, v = np.divmod(cells, sizes[1])
+        counts = np.where(u == v, 0, counts)
+        exact = np.zeros(sizes[0], np.int64)
+        np.add.at(exact, u, counts)
+        np.add.at(exact, v, counts)
+        ordered = exact[np.lexsort((exact, groups))]
+        return self._guarded(lambda: self._noise.gaussian(ordered, drawn.sigma))
+
     def discover(
         self, purpose: str, held: HeldValues, column: str, most: int
     ) -> tuple[str, ...]:  # fmt: skip

@@ -1,0 +1,204 @@
+"""Graphs from released numbers: sorted noisy degrees and noisy counts of edges between blocks.
+
+Degrees are read as Hay, Li, Miklau and Jensen (2009) do: the noise of a sorted sequence is undone by
+the nearest non-decreasing sequence (isotonic regression), which averages over all nodes of nearly the
+same degree; where k distinct degrees stand for n nodes its squared error falls from n·σ² to about
+k·log³n·σ². Edges between blocks are put on the simplex and then scaled (iterative proportional fitting)
+until both measurements agree on the ends that a block has.
+
+The graph is drawn from the degree-corrected block model with these numbers fixed ("microcanonical",
+Peixoto 2017): ends are matched at random, then loops and repetitions are swapped away, within a pair of
+blocks as long as that goes. Clustering is not measured: it is what degrees and blocks bring along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.models.measured import simplex
+
+__all__ = ["fitted", "matched"]
+
+Reals = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+_SCALINGS = 200
+_TRIES = 100
+
+
+def fitted(
+    degrees: NDArray[Any],
+    degree_sigma: float,
+    pairs: NDArray[Any],
+    pair_sigma: float,
+    sizes: Sequence[int],
+    edges: int,
+    rng: np.random.Generator,
+) -> tuple[Whole, Whole]:
+    """(degree of every node, in random order within its block; edges between blocks, upper triangle).
+
+    `degrees` are noisy and were sorted within blocks before the noise came, so who has which is lost.
+    The results agree: the degrees of a block sum to its ends, all of them to 2·`edges`.
+    """
+    from scipy.optimize import isotonic_regression
+
+    count, members = len(sizes), np.split(np.asarray(degrees, float), np.cumsum(sizes)[:-1])
+    level = [np.asarray(isotonic_regression(part).x) for part in members]
+    caps = _caps(sizes)
+    edges = min(edges, int(caps.sum()))
+    upper = np.triu_indices(count)
+    between = np.zeros((count, count))
+    between[upper] = simplex(np.asarray(pairs, float)[upper], edges) * edges
+    seen = between + between.T  # the diagonal doubled: both ends of its edges lie there
+    by_pairs, by_degrees = seen.sum(axis=1), np.array([part.sum() for part in level])
+    noise_pairs = (count + 3) * pair_sigma**2
+    noise_degrees = np.asarray(sizes) * degree_sigma**2
+    share = noise_pairs / (noise_pairs + noise_degrees)
+    wanted = simplex(by_pairs + share * (by_degrees - by_pairs), 2 * edges) * 2 * edges
+    for _ in range(_SCALINGS):
+        factor = np.sqrt(wanted / np.maximum(seen.sum(axis=1), 1e-12))
+        seen *= factor[:, None] * factor[None, :]
+    between = np.triu(seen)
+    between[np.diag_indices(count)] /= 2
+    whole = np.zeros((count, count), np.int64)
+    whole[upper] = _whole(_capped(between[upper], caps[upper], edges), edges, rng)
+    ends = whole.sum(axis=0) + whole.sum(axis=1)
+    most = float(sum(sizes) - 1)
+    found = [
+        _whole(_capped(simplex(part, total) * total, np.full(len(part), most), total), total, rng)
+        for part, total in zip(level, ends.tolist(), strict=True)
+    ]
+    return np.concatenate([rng.permutation(part) for part in found]), whole
+
+
+def matched(
+    degrees: Whole, pairs: Whole, sizes: Sequence[int], rng: np.random.Generator
+) -> tuple[Whole, Whole]:
+    """The ends (lower, higher) of the edges of a random simple graph with these numbers.
+
+    Always simple. Degrees and edges between blocks are as given, but for what no graph can have: where
+    swaps within a pair of blocks find no way, one of the whole graph is taken, then an edge is moved.
+    """
+    count, starts = len(sizes), np.concatenate([[0], np.cumsum(sizes)])
+    ends: list[list[Whole]] = []
+    for block in range(count):
+        nodes = np.arange(starts[block], starts[block + 1])
+        own = rng.permutation(np.repeat(nodes, degrees[nodes]))
+        parts = [int(pairs[min(block, o), max(block, o)]) for o in range(count)]
+        parts[block] *= 2
+        ends.append(np.split(own, np.cumsum(parts)[:-1]))
+    left, right, of = [], [], []
+    for a in range(count):
+        for b in range(a, count):
+            size = int(pairs[a, b])
+            here = (ends[a][a][:size], ends[a][a][size:]) if a == b else (ends[a][b], ends[b][a])
+            left.append(here[0])
+            right.append(here[1])
+            of.append(np.full(size, a * count + b))
+    u, v, group = (np.concatenate(each) for each in (left, right, of))
+    return _simple(u, v, group, starts, rng)
+
+
+def _simple(
+    u: Whole, v: Whole, group: Whole, starts: NDArray[Any], rng: np.random.Generator
+) -> tuple[Whole, Whole]:
+    nodes, count = int(starts[-1]), len(starts) - 1
+    ends = [(min(a, b), max(a, b)) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
+    present: set[tuple[int, int]] = set()
+    bad: list[int] = []
+    for at, edge in enumerate(ends):
+        if edge[0] == edge[1] or edge in present:
+            bad.append(at)
+        else:
+            present.add(edge)
+    wrong = set(bad)
+    alike: dict[int, NDArray[np.intp]] = {}
+
+    def swapped(at: int, other: int, turn: bool) -> bool:
+        (a, b), (c, d) = ends[at], ends[other]
+        if turn and rng.random() < 0.5:
+            c, d = d, c
+        first, second = (min(a, d), max(a, d)), (min(c, b), max(c, b))
+        if other in wrong or first == second or first[0] == first[1] or second[0] == second[1]:
+            return False
+        if first in present or second in present:
+            return False
+        present.remove(ends[other])
+        present.update((first, second))
+        ends[at], ends[other] = first, second
+        return True
+
+    for at in bad:
+        key = int(group[at])
+        first, second = divmod(key, count)
+        if key not in alike:
+            alike[key] = np.flatnonzero(group == key)
+        near = alike[key][rng.integers(0, len(alike[key]), _TRIES)]
+        far = rng.integers(0, len(ends), _TRIES)
+        done = any(swapped(at, other, first == second) for other in near.tolist())
+        if not done and not any(swapped(at, other, True) for other in far.tolist()):
+            ends[at] = _free(present, starts, first, second, nodes, rng)
+            present.add(ends[at])
+        wrong.discard(at)
+    found = np.array(ends, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def _free(
+    present: set[tuple[int, int]],
+    starts: NDArray[Any],
+    first: int,
+    second: int,
+    nodes: int,
+    rng: np.random.Generator,
+) -> tuple[int, int]:
+    """A pair that is no edge yet: between two blocks if one is found soon, otherwise anywhere."""
+    for tries in range(10**6):
+        if tries < _TRIES:
+            a = int(rng.integers(starts[first], starts[first + 1]))
+            b = int(rng.integers(starts[second], starts[second + 1]))
+        else:
+            a, b = (int(i) for i in rng.integers(0, nodes, 2))
+        if a != b and (min(a, b), max(a, b)) not in present:
+            return min(a, b), max(a, b)
+    raise AssertionError("a graph has no more edges than pairs")
+
+
+def _caps(sizes: Sequence[int]) -> Reals:
+    """How many edges two blocks can have between them, upper triangle."""
+    n = np.asarray(sizes, float)
+    most = np.triu(np.outer(n, n))
+    most[np.diag_indices(len(n))] = n * (n - 1) / 2
+    return most
+
+
+def _capped(values: Reals, caps: Reals, total: float) -> Reals:
+    """Values within caps that keep their total: what is cut off goes to those with room."""
+    values = np.minimum(values, caps)
+    for _ in range(50):
+        lack = total - values.sum()
+        room = caps - values
+        if lack <= 1e-9 or room.sum() <= 0:
+            break
+        weight = np.where(room > 0, np.maximum(values, 1e-9), 0)
+        values = np.minimum(values + lack * weight / weight.sum(), caps)
+    return values
+
+
+def _whole(values: Reals, total: int, rng: np.random.Generator) -> Whole:
+    """Whole numbers next to the values, with their total (systematic rounding)."""
+    scaled = values * (total / values.sum()) if values.sum() > 0 else values
+    whole = np.floor(scaled + 1e-9)
+    rest = np.clip(scaled - whole, 0, None)
+    left = int(total - whole.sum())
+    if left > 0 and rest.sum() > 0:
+        marks = np.cumsum(rest) * (left / rest.sum())
+        marks[-1] = left
+        offset = rng.random()
+        steps = np.floor(marks + offset)
+        whole += np.diff(steps, prepend=np.floor(offset))
+    return whole.astype(np.int64)

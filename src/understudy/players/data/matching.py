@@ -1,0 +1,52 @@
+"""Draws a graph from released degrees and edges between blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.models import Empirical
+from understudy.models.graphs import fitted, matched
+from understudy.players.base import Answer, Measured, MeasuredDegrees, Problem
+
+__all__ = ["Matching"]
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """A simple graph of as many edges as there seem to be; the model is the list of its edges."""
+
+    sizes: tuple[int, ...]
+
+    def start(self, problem: Problem) -> Empirical:
+        """One edge: nothing is known."""
+        return Empirical.of(problem.shape, np.zeros((1, len(problem.shape)), np.int64))
+
+    def view(self, problem: Problem, state: Empirical) -> Empirical:
+        """The graph so far."""
+        return state
+
+    def respond(
+        self,
+        problem: Problem,
+        state: Empirical,
+        answers: tuple[Answer, ...],
+        rng: np.random.Generator,
+    ) -> Empirical:
+        """The graph that the measurements describe."""
+        pairs, pair_sigma = np.full((1, 1), float(problem.rows)), 0.0
+        degrees, degree_sigma = np.zeros(sum(self.sizes)), 1.0
+        for answer in answers:
+            if isinstance(answer, MeasuredDegrees):
+                degrees, degree_sigma = answer.values, answer.sigma
+            elif isinstance(answer, Measured):
+                pairs, pair_sigma = answer.values, answer.sigma
+        numbers = fitted(degrees, degree_sigma, pairs, pair_sigma, self.sizes, problem.rows, rng)
+        u, v = matched(*numbers, self.sizes, rng)
+        block = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return Empirical.of(problem.shape, np.stack([u, v, block[u], block[v]], axis=1))
+
+    def finish(self, problem: Problem, state: Empirical) -> Empirical:
+        """The graph."""
+        return state

@@ -1,0 +1,71 @@
+"""A list of edges as a table that can be counted: one row an edge, with the public blocks of its ends.
+
+Unit: one edge. An edge is an unordered pair of two declared nodes, however often and in whichever
+direction its rows name it; loops and pairs with an undeclared end are no edges. So a row that comes or
+goes moves at most one edge, and the guarantee for edges holds for rows of the file as well.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.errors import InputError, SourceError
+from understudy.schema.columns.base import near
+from understudy.schema.nodes import ENDS, PAIR, Nodes
+from understudy.schema.tables import open_table
+from understudy.source.base import Source
+from understudy.source.memory import frame_source
+
+__all__ = ["edge_source"]
+
+_BARE = (".txt", ".edges", ".edgelist")
+
+
+def edge_source(edges: Any, nodes: Nodes, ends: tuple[str, str] | None = None) -> Source:
+    """The edges of a CSV or Parquet file, of a bare list (.txt: two names a line), or of a frame.
+
+    `ends` names the two columns; by default the first two. Nothing about the rows is told.
+    """
+    table = _bare(Path(edges)) if _is_bare(edges) else open_table(edges)[0]
+    names = table.column_names
+    if ends is None:
+        if len(names) < 2:
+            raise InputError(f"an edge has two ends; the table has the columns {names}")
+        ends = (names[0], names[1])
+    for end in ends:
+        if names.count(end) != 1:
+            raise InputError(f"ends: there is no column {end!r} in the edges{near(end, names)}")
+    number = {name: at for at, name in enumerate(nodes.names)}
+    at = [
+        np.array([-1 if cell is None else number.get(str(cell).strip(), -1) for cell in cells], int)
+        for cells in (table.column(end).to_pylist() for end in ends)
+    ]
+    low, high = np.minimum(*at), np.maximum(*at)
+    kept = (low >= 0) & (low != high)
+    pairs = np.unique(low[kept] * len(nodes.names) + high[kept])
+    found = np.divmod(pairs, len(nodes.names))
+    labels = np.array(nodes.names, object), np.array(nodes.blocks, object)
+    columns = [of[each] for of in labels for each in found]
+    made = [pa.array(column.tolist(), pa.string()) for column in columns]
+    return frame_source(pa.table(made, names=[*ENDS, *PAIR]), ())
+
+
+def _is_bare(edges: Any) -> bool:
+    return isinstance(edges, str | Path) and Path(edges).suffix.lower() in _BARE
+
+
+def _bare(path: Path) -> pa.Table:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise SourceError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError):
+        raise SourceError(f"{path}: cannot be read as text") from None
+    rows = [line.split() for line in text.splitlines() if line.strip() and line[0] not in "#%"]
+    pairs = [(row[0], row[1]) if len(row) > 1 else (row[0], row[0]) for row in rows]
+    left, right = zip(*pairs, strict=True) if pairs else ((), ())
+    return pa.table({ENDS[0]: pa.array(left, pa.string()), ENDS[1]: pa.array(right, pa.string())})

@@ -1,0 +1,150 @@
+"""Releases of graphs: one edge is protected, nodes are public, and nothing else is claimed."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import understudy as us
+from understudy.cli import main
+from understudy.errors import InputError
+from understudy.schema.nodes import Nodes
+from understudy.source.edges import edge_source
+
+BLOCKS = {f"n{i}": "left" if i < 30 else "right" for i in range(60)}
+
+
+def edges(key: int = 0) -> pa.Table:
+    """Two blocks with few edges between them."""
+    rng = np.random.default_rng(key)
+    rows = []
+    for a in range(60):
+        for b in range(a + 1, 60):
+            if rng.random() < (0.3 if (a < 30) == (b < 30) else 0.02):
+                rows.append((f"n{a}", f"n{b}") if rng.random() < 0.5 else (f"n{b}", f"n{a}"))
+    return pa.table({"from": [r[0] for r in rows], "to": [r[1] for r in rows]})
+
+
+@pytest.fixture(scope="module")
+def made() -> us.Release:
+    return us.release_graph(edges(), BLOCKS, epsilon=20, delta="1e-6", key=1)
+
+
+def pairs(table: pa.Table) -> list[frozenset[str]]:
+    columns = (table.column(name).to_pylist() for name in ("source", "target"))
+    return [frozenset(pair) for pair in zip(*columns, strict=True)]
+
+
+def test_it_is_a_simple_graph_of_declared_nodes(made):
+    found = pairs(made.rows)
+    assert len(set(found)) == len(found) == made.rows.num_rows
+    assert all(len(pair) == 2 and pair <= set(BLOCKS) for pair in found)
+    for end in ("source", "target"):
+        ends, blocks = (made.rows.column(c).to_pylist() for c in (end, f"{end}_block"))
+        assert [BLOCKS[name] for name in ends] == blocks
+
+
+def test_degrees_and_blocks_follow(made):
+    """At ε = 20 the noise is small: a wrong method would be off by far more than these margins."""
+    true = edges()
+    real = np.array([sum(n in (a, b) for a, b in zip(*true.to_pydict().values(), strict=True))
+                     for n in BLOCKS])  # fmt: skip
+    fake = np.array([sum(n in pair for pair in pairs(made.rows)) for n in BLOCKS])
+    assert np.abs(np.sort(real) - np.sort(fake)).mean() < 1.5
+    across = np.mean([len({BLOCKS[n] for n in pair}) == 2 for pair in pairs(made.rows)])
+    real_across = np.mean([BLOCKS[a] != BLOCKS[b]
+                           for a, b in zip(*true.to_pydict().values(), strict=True)])  # fmt: skip
+    assert abs(across - real_across) < 0.1
+
+
+def test_the_bundle_says_what_was_charged(made, tmp_path):
+    made.save(tmp_path / "graph")  # both verifiers look at it
+    manifest = json.loads((tmp_path / "graph" / "release.json").read_text())
+    charged = [e["body"]["purpose"] for e in manifest["ledger"]["entries"] if e["kind"] == "charge"]
+    assert charged == ["number of rows", "degrees", "edges between blocks", "certificate"]
+    assert manifest["method"] == {"name": "graph", "sizes": [30, 30]}
+    assert us.verify(tmp_path / "graph").passed
+
+
+def test_another_graph_has_the_same_degrees_and_costs_nothing(made):
+    def degrees(table):
+        return sorted(sum(n in pair for pair in pairs(table)) for n in BLOCKS)
+
+    one, same, other = (us.sample_graph(made, key=key) for key in (1, 1, 2))
+    assert one.equals(same)
+    assert degrees(one) == degrees(other) == degrees(made.rows)
+    assert set(pairs(one)) != set(pairs(other))
+
+
+def test_repetitions_directions_loops_and_strangers_are_no_further_edges():
+    nodes = Nodes.of(["a", "b", "c"])
+    once = pa.table({"x": ["a", "b"], "y": ["b", "c"]})
+    often = pa.table(
+        {"x": ["b", "a", "c", "a", "a", "z", None], "y": ["a", "b", "b", "b", "a", "a", "b"]}
+    )
+    shape = nodes.schema
+    both = [edge_source(table, nodes).bind(shape).marginals([(0, 1)]) for table in (once, often)]
+    from understudy.privacy.sensitive import reveal
+
+    first, second = (reveal(each)[0] for each in both)
+    assert first.tolist() == second.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"unit": "node"}, "does not hide a node with all its edges"),
+        ({"unit": "person"}, "no such unit"),
+        ({"nodes": 1}, "from 2 to 10,000"),
+        ({"nodes": 20_000}, "from 2 to 10,000"),
+        ({"nodes": ["a", "b", "a"]}, "'a' is listed 2 times"),
+        ({"nodes": "nowhere.txt"}, "neither a number, a range such as 1..34, nor a file"),
+        ({"ends": ("from", "too")}, "no column 'too' in the edges; did you mean 'to'"),
+        ({"edges": pa.table({"x": ["a"]})}, "an edge has two ends"),
+        ({"epsilon": 0}, "epsilon"),
+    ],
+)
+def test_bad_input_is_refused(change, said):
+    call = {"edges": edges(), "nodes": BLOCKS, "epsilon": 1, **change}
+    with pytest.raises(InputError, match=said):
+        us.release_graph(call.pop("edges"), call.pop("nodes"), **call)
+
+
+def test_sampling_a_graph_needs_one(made):
+    object.__setattr__(made, "method", {"name": "maxent"})
+    with pytest.raises(InputError, match="releases of graphs"):
+        us.sample_graph(made)
+    object.__setattr__(made, "method", {"name": "graph", "sizes": [30, 30]})
+
+
+def test_nodes_from_files_ranges_and_numbers(tmp_path):
+    (tmp_path / "nodes.txt").write_text("# a remark\na 2\nb\t1\nc,2\n")
+    nodes = Nodes.of(tmp_path / "nodes.txt")
+    assert (nodes.names, nodes.blocks) == (("b", "a", "c"), ("1", "2", "2"))
+    assert (nodes.kinds, nodes.sizes) == (("1", "2"), (1, 2))
+    assert Nodes.of("1..3").names == ("1", "2", "3")
+    assert Nodes.of("3") == Nodes.of(3)
+    (tmp_path / "nodes.txt").write_text("a 2\nb\n")
+    with pytest.raises(InputError, match="every line"):
+        Nodes.of(tmp_path / "nodes.txt")
+
+
+def test_the_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "\n".join(" ".join(row) for row in zip(*edges().to_pydict().values(), strict=True))
+    (tmp_path / "mails.txt").write_text("# from to\n" + text)
+    (tmp_path / "people.txt").write_text("\n".join(f"{n} {b}" for n, b in BLOCKS.items()))
+    start = ["graph", "release", "mails.txt", "--nodes", "people.txt", "--epsilon", "5"]
+    assert main([*start, "--out", "a.release", "--unit", "node"]) == 2
+    assert "hide a node" in " ".join(capsys.readouterr().err.split())
+    assert main([*start, "--out", "a.release", "--edge-list", "a.csv"]) == 0
+    said = capsys.readouterr().out
+    assert "one row is one edge" in " ".join(said.split())
+    assert "not measured" in said
+    assert (tmp_path / "a.csv").read_text().splitlines()[0] == '"source","target"'
+    assert main(["verify", "a.release"]) == 0
+    assert main(["graph", "sample", "a.release", "--out", "b.csv", "--key", "3"]) == 0
+    lines = [(tmp_path / name).read_text().splitlines() for name in ("a.csv", "b.csv")]
+    assert len(lines[0]) == len(lines[1])
+    assert lines[0] != lines[1]
