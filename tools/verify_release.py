@@ -13,15 +13,18 @@ Whether a release is the one that its custodian published, no program can tell f
 compare the digest that is printed with the published one.
 """
 
+import contextlib
 import datetime
 import hashlib
 import io
 import json
 import math
+import re
 import sys
 import tomllib
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -766,7 +769,212 @@ def check_rows(b: Bundle) -> Iterator[str]:
         pairs = zip(table[y].to_pylist(), table[x].to_pylist(), strict=True)
         if not all(on_mask(float(v), float(w), place) for v, w in pairs if None not in (v, w)):
             yield f"{y!r} and {x!r} have places off their mask"
+    for rule in tomllib.loads(b.schema_text()).get("rule", []):
+        if broken := rule_broken(rule, {c["name"]: c for c in written}, table):
+            yield f"{broken} rows break the rule {rule['says']!r}"
     yield from model_problems(b)
+
+
+# --- rules -------------------------------------------------------------------------------------
+
+TOKEN = re.compile(
+    r"""\s+|(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<string>'(?:[^']|'')*')"""
+    r"""|(?P<name>"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|==|[=<>(),+-])"""
+)
+Test = Callable[[dict[str, Any]], bool | None]
+
+
+def rule_broken(rule: dict[str, Any], columns: dict[str, Any], table: pa.Table) -> int:
+    """How many rows break a rule, by their values."""
+    words = Condition(rule["says"], columns).words
+    names = [name for name in columns if name in {text for kind, text in words if kind == "name"}]
+    rows = Counter(zip(*(table[name].to_pylist() for name in names), strict=True))
+    if len(words) == 3 and words[1] == ("name", "determines"):
+        source, target = words[0][1], words[2][1]
+        known = rule["mapping"]
+
+        def broken(row: dict[str, Any]) -> bool:
+            wanted = known.get(as_text(row[source]))
+            return wanted is not None and as_text(row[target]) != as_text(wanted)
+    else:
+        left, implies, right = _split(rule["says"])
+        given = Condition(left, columns).parse() if implies else None
+        then = Condition(right, columns).parse()
+
+        def broken(row: dict[str, Any]) -> bool:
+            return (given is None or given(row) is True) and then(row) is not True
+
+    return sum(n for row, n in rows.items() if broken(dict(zip(names, row, strict=True))))
+
+
+def _split(says: str) -> tuple[str, str, str]:
+    """Before and after the word `implies`, outside of quotes; without it all is after."""
+    for match in TOKEN.finditer(says):
+        if match["name"] and match["name"].lower() == "implies":
+            return says[: match.start()], "implies", says[match.end() :]
+    return "", "", says
+
+
+def as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class Condition:
+    """A condition of SQL's WHERE on one row: true, false, or unknown (None) because of a null."""
+
+    def __init__(self, text: str, columns: dict[str, Any]) -> None:
+        self.columns = columns
+        self.words: list[tuple[str, str]] = []
+        for match in TOKEN.finditer(text):
+            kind, word = match.lastgroup, match.group()
+            if kind in ("string", "name") and word[0] in "'\"`":
+                word = word[1:-1].replace(word[0] * 2, word[0])
+            elif kind == "name" and word.lower() in KEYWORDS:
+                kind, word = "keyword", word.lower()
+            if kind:
+                self.words.append((kind, word))
+
+    def parse(self) -> Test:
+        test = self._any()
+        if self.words:
+            raise ValueError(f"{self.words[0][1]!r} is not understood in a rule")
+        return test
+
+    def _take(self, *wanted: str) -> bool:
+        if self.words and self.words[0][0] in ("keyword", "sign") and self.words[0][1] in wanted:
+            self.words.pop(0)
+            return True
+        return False
+
+    def _any(self) -> Test:
+        parts = [self._all()]
+        while self._take("or"):
+            parts.append(self._all())
+
+        def test(row: dict[str, Any]) -> bool | None:
+            found = [part(row) for part in parts]
+            return True if True in found else None if None in found else False
+
+        return test
+
+    def _all(self) -> Test:
+        parts = [self._not()]
+        while self._take("and"):
+            parts.append(self._not())
+
+        def test(row: dict[str, Any]) -> bool | None:
+            found = [part(row) for part in parts]
+            return False if False in found else None if None in found else True
+
+        return test
+
+    def _not(self) -> Test:
+        if self._take("not"):
+            return _negated(self._not())
+        if self._take("("):
+            test = self._any()
+            self._expect(")")
+            return test
+        if self.words[0][0] != "name":  # 65 <= age
+            value = self._value()
+            sign = self.words.pop(0)[1]
+            return self._compare(self.words.pop(0)[1], {"<": ">", ">": "<", "<=": ">=",
+                                                        ">=": "<="}.get(sign, sign), value)  # fmt: skip
+        name = self.words.pop(0)[1]
+        column = self.columns[name]
+        if self._take("is"):
+            absent = not self._take("not")
+            self._expect("null")
+            return lambda row: (row[name] is None) == absent
+        negate = self._take("not")
+        if self._take("in"):
+            self._expect("(")
+            values = [self._value()]
+            while self._take(","):
+                values.append(self._value())
+            self._expect(")")
+            test = _either([self._compare(name, "=", value) for value in values])
+        elif self._take("between"):
+            low = self._value()
+            self._expect("and")
+            high = self._compare(name, "<=", self._value())
+            above = self._compare(name, ">=", low)
+            test = _negated(_either([_negated(above), _negated(high)]))
+        elif self.words and self.words[0][0] == "sign" and self.words[0][1] not in "(),":
+            test = self._compare(name, self.words.pop(0)[1], self._value())
+        elif column["type"] == "boolean":
+            test = self._compare(name, "=", True)
+        else:
+            raise ValueError(f"{name!r} says nothing by itself")
+        return _negated(test) if negate else test
+
+    def _expect(self, word: str) -> None:
+        if not self._take(word):
+            raise ValueError(f"a rule lacks {word!r}")
+
+    def _value(self) -> Any:
+        sign = -1 if self._take("-") else 1
+        self._take("+")
+        kind, word = self.words.pop(0)
+        if kind == "number":
+            return sign * (int(word) if word.isdigit() else float(word))
+        return {"true": True, "false": False}[word] if kind == "keyword" else word
+
+    def _compare(self, name: str, sign: str, literal: Any) -> Test:
+        column = self.columns[name]
+        sign = {"==": "=", "<>": "!="}.get(sign, sign)
+
+        def test(row: dict[str, Any]) -> bool | None:
+            value = row[name]
+            if value is None:
+                return None
+            if column["type"] in ("category", "boolean") and sign in ("=", "!="):
+                same = as_text(value) == as_text(literal) or value == literal
+                return same == (sign == "=")
+            one, two = point(value, column), point(literal, column)
+            if one is None or two is None:  # OTHER has no place in an order
+                return None
+            return {"=": one == two, "!=": one != two, "<": one < two, "<=": one <= two,
+                    ">": one > two, ">=": one >= two}[sign]  # fmt: skip
+
+        return test
+
+
+KEYWORDS = {"and", "or", "not", "in", "between", "is", "null", "true", "false"}
+
+
+def _negated(test: Test) -> Test:
+    def negated(row: dict[str, Any]) -> bool | None:
+        found = test(row)
+        return None if found is None else not found
+
+    return negated
+
+
+def _either(tests: list[Test]) -> Test:
+    def either(row: dict[str, Any]) -> bool | None:
+        found = [test(row) for test in tests]
+        return True if True in found else None if None in found else False
+
+    return either
+
+
+def point(value: Any, column: dict[str, Any]) -> Any:
+    """A value as something that can be compared; None if it has no place in the column's order."""
+    kind = column["type"]
+    if kind == "category" and isinstance(column["values"][0], str):
+        listed = column["values"]
+        return listed.index(value) if value in listed and column.get("ordinal") else None
+    if kind in ("date", "datetime") or isinstance(value, datetime.date):
+        if isinstance(value, str) and "format" in column:
+            with contextlib.suppress(ValueError):
+                value = datetime.datetime.strptime(value, column["format"])
+        if isinstance(value, str):
+            value = datetime.datetime.fromisoformat(value)
+        if not isinstance(value, datetime.datetime):
+            value = datetime.datetime.combine(value, datetime.time())
+        return value.replace(tzinfo=None)
+    return float(value)
 
 
 def on_mask(latitude: float, longitude: float, place: dict[str, Any]) -> bool:

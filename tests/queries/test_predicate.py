@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import WorkloadError
+from understudy.queries import Predicate
 from understudy.queries.evaluate import count
-from understudy.queries.predicate import Predicate
 from understudy.schema import Boolean, Category, Date, Identifier, Integer, Number, Schema
 
 SCHEMA = Schema(

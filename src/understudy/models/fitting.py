@@ -34,10 +34,11 @@ from understudy.models.measured import Measured
 from understudy.models.merging import Labels, frequent, merge
 from understudy.models.weighted import Weighted
 
-__all__ = ["Belief", "Effort", "Fitted", "beliefs", "fit", "independent"]
+__all__ = ["Belief", "Effort", "Fitted", "Mend", "beliefs", "fit", "independent"]
 
 Clique = tuple[int, ...]
 Table = NDArray[np.float64]
+Mend = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 Prior = Callable[[Clique], Table]
 """A table of counts that is expected before anything is measured, beyond independence."""
 
@@ -161,8 +162,14 @@ def fit(
     effort: Effort,
     rng: np.random.Generator,
     cliques: Sequence[Clique] = (),
+    mend: Mend | None = None,
 ) -> Fitted:
-    """Fit everything that was measured; `cliques` are what sampled rows will be held to."""
+    """Fit everything that was measured; `cliques` are what sampled rows will be held to.
+
+    `mend` moves records that public rules forbid to the nearest that they allow. It does so before
+    the records are weighed, so that what was measured is fitted by allowed records alone: the model
+    gives nothing to any other.
+    """
     rows = max(float(rows), 1.0)
     estimates, deviations = one_ways(shape, measured, rows)
     blocks, gains = _blocks(shape, measured, estimates, rows)
@@ -191,6 +198,8 @@ def fit(
     for _ in range(effort.tree_sweeps):
         tree.sweep(homes, refine)
     codes = tree.sample(effort.records, rng)
+    if mend is not None:
+        codes = mend(codes)
     weights = _reweigh(blocks, ones, codes, shape, rows, effort.sweeps)
     model = Weighted(shape, tuple(codes), weights.astype(np.float32), tuple(cliques))
     return Fitted(model, estimates, deviations)

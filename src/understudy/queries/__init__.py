@@ -10,7 +10,6 @@ from understudy.queries.evaluate import (
     count,
     counts,
 )
-from understudy.queries.predicate import Predicate
 from understudy.queries.workload import (
     Every,
     Marginal,
@@ -23,6 +22,7 @@ from understudy.queries.workload import (
     parse,
     resolve,
 )
+from understudy.schema.predicate import Predicate
 
 __all__ = [
     "MAX_CELLS",

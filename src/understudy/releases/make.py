@@ -274,6 +274,7 @@ def _draft(
         tuple(column.name for column in schema.modelled),
         tuple(column.kind for column in schema.modelled),
         tuple(column.nullable for column in schema.modelled),
+        schema.settled if schema.rules else None,
     )  # fmt: skip
     require_classes(chosen, design)
     chosen.check(design)

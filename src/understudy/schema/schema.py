@@ -32,6 +32,7 @@ from understudy.schema.compute import pc
 from understudy.schema.dtypes import same_stored, type_name
 from understudy.schema.geography import Geography, Places
 from understudy.schema.reading import distinct_texts, flat, null_texts, shown
+from understudy.schema.rules import Rule, Rules
 from understudy.units import Unit
 
 __all__ = ["Schema"]
@@ -47,7 +48,7 @@ class Schema:
     "?", that stand for null in every column that arrives as text. `unit` says who is protected where
     somebody may have several rows: an identifier column, and how many rows of one of its values
     count; without it one row is protected. `geography` names pairs of columns that are places, and
-    where those of synthetic rows may lie.
+    where those of synthetic rows may lie. `rules` are what every synthetic row keeps.
 
     Nothing here depends on private rows, except in a draft, which says so (`require_confirmed`).
     """
@@ -57,6 +58,7 @@ class Schema:
     null_values: tuple[str, ...] = ()
     unit: Unit | None = None
     geography: tuple[Geography, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -88,6 +90,27 @@ class Schema:
             self._check_unit(self.unit)
         object.__setattr__(self, "geography", tuple(self.geography))
         self._check_geography()
+        object.__setattr__(self, "rules", tuple(self.rules))
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        """Rules are worked out at once, so that those that cannot be kept are refused here."""
+        if not self.rules:
+            return
+        opened = {column.name for column in self.opened}
+        for rule in self.rules:
+            if both := sorted(rule.words & opened):
+                raise rule.refuse(
+                    f"the domain of column {both[0]!r} is found privately, and a rule needs to know "
+                    "it; declare its values or edges"
+                )
+        placed = {n for place in self.geography for n in (place.latitude, place.longitude)}
+        if both := sorted(placed & self._rules.columns):
+            raise SchemaError(f"column {both[0]!r} is part of a place, which no rule may move")
+
+    @cached_property
+    def _rules(self) -> Rules:
+        return Rules(self.rules, self)
 
     def _check_geography(self) -> None:
         """Places are worked out at once, so that a mask without any is refused here."""
@@ -233,8 +256,11 @@ class Schema:
         return _texts(batch.column(name), (*self.null_values, *own))
 
     def settled(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The codes that `decode` gives rows for: places off their mask move to the nearest on it."""
-        moved = list(codes)
+        """The codes that `decode` gives rows for.
+
+        Rows that break a rule, and places off their mask, are moved to the nearest that do not.
+        """
+        moved = self._rules.repaired(codes) if self.rules else list(codes)
         for places in self._places:
             y, x = (self.position(c.name) for c in (places.latitude, places.longitude))
             moved[y], moved[x] = places.settled(np.asarray(moved[y]), np.asarray(moved[x]))
@@ -303,6 +329,8 @@ class Schema:
                 y, x = places.latitude.name, places.longitude.name
                 if off := int((~places.legal(table.column(y), table.column(x))).sum()):
                     found.append(f"columns {y!r} and {x!r} have {off} places off their mask")
+            if self.rules:
+                found += self._rules.illegal(table, self)
         return found
 
     # Drafts
@@ -362,6 +390,7 @@ class Schema:
             null_values=head.get("null_values", ()),
             unit=_unit(head),
             geography=tuple(Geography.from_toml(t, folder) for t in toml.places(text)),
+            rules=tuple(Rule.from_toml(table) for table in toml.rules(text)),
         )
 
     def dumps(self, *, comments: bool = True) -> str:
@@ -371,7 +400,8 @@ class Schema:
             head |= {"unit": self.unit.column, "max_rows": self.unit.max_rows}
             head["unit_salt"] = self.unit.salt or None
         places = [place.facts() for place in self.geography]
-        return toml.write(head, self.columns, places, comments=comments)
+        rules = [rule.facts() for rule in self.rules]
+        return toml.write(head, self.columns, places, rules, comments=comments)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a schema file whole or not at all."""

@@ -13,7 +13,7 @@ from understudy.schema.columns import KINDS, Column, Incomplete, OpenBins, OpenC
 from understudy.schema.columns.base import near
 from understudy.schema.columns.opened import DISCOVER
 
-__all__ = ["VERSION", "build_column", "parse", "places", "write"]
+__all__ = ["VERSION", "build_column", "parse", "places", "rules", "write"]
 
 VERSION = 1
 """The version of the file format that this version of understudy writes and reads."""
@@ -46,7 +46,7 @@ def parse(text: str) -> tuple[dict[str, Any], list[Column]]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"this is not TOML: {error}") from None
-    _known(document, ("understudy", "column", "geography"), "the file")
+    _known(document, ("understudy", "column", "geography", "rule"), "the file")
     head = document.get("understudy")
     if not isinstance(head, dict) or "version" not in head:
         raise SchemaError(
@@ -77,6 +77,14 @@ def places(text: str) -> list[dict[str, Any]]:
     tables = tomllib.loads(text).get("geography", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise SchemaError("geography must be a list of tables; write [[geography]], two brackets")
+    return tables
+
+
+def rules(text: str) -> list[dict[str, Any]]:
+    """The [[rule]] tables of a file that `parse` accepts."""
+    tables = tomllib.loads(text).get("rule", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise SchemaError("rule must be a list of tables; write [[rule]] with two brackets")
     return tables
 
 
@@ -169,6 +177,7 @@ def write(
     head: Mapping[str, Any],
     columns: Iterable[Column],
     geography: Iterable[Mapping[str, Any]] = (),
+    rules: Iterable[Mapping[str, Any]] = (),
     *,
     comments: bool = True,
 ) -> str:
@@ -194,6 +203,8 @@ def write(
             lines.append(_line(key, value))
     for place in geography:
         lines += ["", "[[geography]]", *(_line(key, value) for key, value in place.items())]
+    for rule in rules:
+        lines += ["", "[[rule]]", *(_line(key, value) for key, value in rule.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -242,10 +253,14 @@ def _value(value: Any) -> str:
     if isinstance(value, (datetime, date)):
         return value.isoformat()
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(key)} = {_value(i)}" for key, i in value.items()) + "}"
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(_value(item) for item in value) + "]"
     return repr(value)
+
+
+def _key(key: str) -> str:
+    return key if key.isascii() and key.isidentifier() else _value(key)
 
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
-from understudy.players.base import Clique, DataPlayer, Problem, QueryPlayer
+from understudy.players.base import Clique, DataPlayer, Mend, Problem, QueryPlayer
 from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.relation import Relation
 from understudy.queries import MAX_CELLS, Family, cells
@@ -35,6 +35,8 @@ class Design:
     """Types of the columns as the schema has them ("category", "integer", …); may be left out."""
     nullable: tuple[bool, ...] = ()
     """Whether a column's last code is null; may be left out."""
+    mend: Mend | None = field(default=None, compare=False, repr=False)
+    """Moves records that public rules forbid to the nearest that they allow; None without rules."""
 
     def column(self, position: int) -> str:
         """How a message calls a column: by name, otherwise by position."""
@@ -42,7 +44,7 @@ class Design:
 
     def problem(self, rows: int) -> Problem:
         """The problem once a public number of rows is known."""
-        return Problem(self.shape, self.cliques, self.weights, rows, self.families)
+        return Problem(self.shape, self.cliques, self.weights, rows, self.families, self.mend)
 
     @property
     def asked(self) -> tuple[Family, ...]:

@@ -73,4 +73,6 @@ class Particles:
     ) -> Fitted:
         effort = Effort(records, self.tree_cells, sweeps=sweeps)
         rng = np.random.default_rng(key)
-        return fit(problem.shape, measured, problem.rows, effort, rng, problem.cliques)
+        return fit(
+            problem.shape, measured, problem.rows, effort, rng, problem.cliques, problem.mend
+        )

@@ -30,15 +30,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import WorkloadError
-from understudy.queries.evaluate import Clique
-from understudy.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Literal", "Predicate"]
+    from understudy.schema.schema import Schema
+
+__all__ = ["Literal", "Predicate", "tokens"]
 
 Literal: TypeAlias = bool | int | float | str
+Clique: TypeAlias = tuple[int, ...]
 Mask: TypeAlias = NDArray[np.bool_]
 
 _MAX_DEPTH = 60
@@ -139,11 +140,11 @@ class Predicate:
 
     text: str
     clique: Clique
-    _schema: Schema = field(repr=False, compare=False)
+    _schema: "Schema" = field(repr=False, compare=False)
     _node: _Node = field(repr=False, compare=False)
 
     @classmethod
-    def parse(cls, text: str, schema: Schema) -> "Predicate":
+    def parse(cls, text: str, schema: "Schema") -> "Predicate":
         """Read a predicate.
 
         Raises:
@@ -231,7 +232,8 @@ class _Token:
     start: int
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def tokens(text: str) -> Iterator[_Token]:
+    """The words, values and signs of a predicate; WorkloadError at what is none."""
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -272,10 +274,10 @@ class _Parser:
              | "not"? "between" value "and" value
     """
 
-    def __init__(self, text: str, schema: Schema) -> None:
+    def __init__(self, text: str, schema: "Schema") -> None:
         self._text = text
         self._schema = schema
-        self._tokens = list(_tokens(text))
+        self._tokens = list(tokens(text))
         self._at = 0
         self._depth = 0
 
