@@ -8,7 +8,8 @@ private data. A method pairs one of each (see `understudy.game.methods`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -22,11 +23,12 @@ from understudy.queries import Family, Query
 __all__ = [
     "Answer", "Clique", "DataPlayer", "LinearCritic", "Measured", "MeasuredCell",
     "MeasuredDegrees", "MeasuredMoments",
-    "Model", "PaidOff", "PickedQuery", "Problem", "QueryPlayer", "View",
+    "Mend", "Model", "PaidOff", "PickedQuery", "Problem", "QueryPlayer", "View",
 ]  # fmt: skip
 
 Clique = tuple[int, ...]
 Table = NDArray[np.float64]
+Mend = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 S = TypeVar("S")
 
 
@@ -42,6 +44,8 @@ class Problem:
     weights: tuple[float, ...]
     rows: int
     families: tuple[Family, ...] = ()
+    mend: Mend | None = field(default=None, compare=False, repr=False)
+    """Moves records that public rules forbid to the nearest that they allow; None without rules."""
 
 
 @dataclass(frozen=True, slots=True)
