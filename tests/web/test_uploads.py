@@ -29,12 +29,14 @@ def test_a_csv_and_a_parquet_become_tables_with_drafts(custodian):
         ("my people.csv", csv_bytes(small_table())),
         ("more.parquet", as_parquet(small_table())),
         ("packed.csv.gz", gzip.compress(csv_bytes(small_table()))),
+        ("european.csv", csv_bytes(small_table()).replace(b",", b";")),
     ):
         response = custodian.upload(name, data)
         assert response.status_code == 200, custodian.told(response)
         assert "This draft is private" in response.text
     tables = custodian.site.workspace.tables()
-    assert [t.name for t in tables] == ["more", "my people", "packed"]
+    assert [t.name for t in tables] == ["european", "more", "my people", "packed"]
+    assert {t.columns for t in tables} == {3}
     assert {t.file for t in tables} == {"rows.csv", "rows.parquet", "rows.csv.gz"}
     assert not list((custodian.folder / "incoming").iterdir())
     for table in tables:

@@ -15,7 +15,8 @@ from understudy.errors import SourceError
 
 __all__ = ["open_table"]
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+_SEPARATORS = ",;\t|"
+_HEADER_BYTES = 1 << 20
 _PARQUET = (".parquet", ".pq")
 
 
@@ -60,9 +61,7 @@ def _parquet(path: Path) -> pa.Table:
 def _csv(path: Path) -> pa.Table:
     from pyarrow import csv
 
-    plain = path.with_suffix("") if path.suffix in (".gz", ".bz2", ".zst", ".lz4") else path
-    separator = _SEPARATORS.get(plain.suffix.lower(), ",")
-    parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    parse = csv.ParseOptions(delimiter=_separator(path), newlines_in_values=True)
     try:
         with csv.open_csv(path, parse_options=parse) as reader:
             names = reader.schema.names
@@ -74,3 +73,15 @@ def _csv(path: Path) -> pa.Table:
         raise SourceError(f"{path}: there is no such file") from None
     except (OSError, pa.ArrowException) as error:
         raise SourceError(f"{path}: cannot be read as CSV: {error}") from None
+
+
+def _separator(path: Path) -> str:
+    """What the header has most of outside quotes, as a release reads it; a comma where none occurs."""
+    try:
+        with pa.input_stream(path) as file:
+            head = file.read(_HEADER_BYTES)
+    except (OSError, pa.ArrowException):
+        return ","  # reading it will say what is wrong
+    line = head.decode("utf-8", "replace").lstrip("\ufeff").splitlines()[:1]
+    outside = "".join("".join(line).split('"')[::2])
+    return max(_SEPARATORS, key=outside.count)
