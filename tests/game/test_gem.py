@@ -1,6 +1,7 @@
 """GEM: released tables alone train the network, and divergence ends the game in good order."""
 
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from understudy.errors import InputError
 from understudy.game import play
 from understudy.game.methods import GEM
+from understudy.models.fitting import Belief
 from understudy.players.base import Measured, Problem
-from understudy.players.data.generator import GeneratorPlayer, Products, listed
+from understudy.players.data.generator import GeneratorPlayer, Products, _evidence, listed
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
 from understudy.privacy.curator import Curator
@@ -99,6 +101,23 @@ def test_marginals_that_would_show_noise_alone_are_never_selected():
         assert all(c <= min(250_000, 12 * rows / query.sigma) for c in cells)
         assert query.rounds == 2 + some
         assert accounting.total_rho(plan) <= rho
+
+
+def test_steps_are_fewer_where_pairs_have_many_cells():
+    for shape, steps in (((30, 20, 2), 1200), ((800, 1000, 2), 750), ((2_000, 2_000, 2), 600)):
+        design = replace(tiny_design(shape, rows=1_000), cliques=((0, 1),))
+        plan = Plan(GEM().charges(design, Fraction(1)))
+        assert GEM().players(design, plan)[1].steps == steps
+        assert GEM(steps=77).players(design, plan)[1].steps == 77
+
+
+def test_no_spike_is_held_so_closely_that_it_outweighs_the_rest():
+    shares = np.array([0.5, 0.01, 0.0])
+    belief = Belief((0, 1), None, 1e4 * shares, np.full(3, 5.0), np.full(3, 1e-3))
+    ease = _evidence(belief, 1e4).ease
+    np.testing.assert_allclose(ease, 1e-3 * np.maximum(shares, 5e-4))
+    loose = _evidence(replace(belief, ease=np.full(3, 1e5)), 1e4).ease
+    np.testing.assert_array_equal(loose, 10.0)
 
 
 def test_settings_out_of_range_name_themselves():

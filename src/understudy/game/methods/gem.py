@@ -41,6 +41,7 @@ _WHOLE = 12.0
 whole table shows noise alone, and takes the longest to train on."""
 _PENALTY = 0.5
 _BATCH, _FEWEST = 1000, 250
+_STEPS, _MANY = 1200, 500_000
 _ONE_WAY = "columns"
 
 
@@ -50,7 +51,8 @@ class GEM:
 
     `batch` latents make the mixture, by default 1000, or fewer, where all columns together have more
     than 1000 values; the first training takes `steps` at `rate`, every later round
-    0.7 of them at a third of it; `megabytes` is what training may hold.
+    0.7 of them at a third of it; `megabytes` is what training may hold. `steps` are 1200, fewer where
+    the pairs have more than 500 000 cells together, 600 at least.
     """
 
     rounds: int = 1
@@ -59,7 +61,7 @@ class GEM:
     width: int = 128
     blocks: int = 1
     latent: int = 64
-    steps: int = 1200
+    steps: int | None = None
     rate: float = 0.03
     megabytes: float = 4000.0
     public: tuple[Codes, ...] | None = field(default=None, repr=False)
@@ -76,7 +78,7 @@ class GEM:
             ("blocks", 0, 100), ("latent", 1, 10**5), ("steps", 1, 10**7),
         ):  # fmt: skip
             value = getattr(self, name)
-            if name == "batch" and value is None:
+            if name in ("batch", "steps") and value is None:
                 continue
             if not isinstance(value, int) or not low <= value <= high:
                 raise InputError(
@@ -137,8 +139,8 @@ class GEM:
             _PENALTY,
         )
         data = GeneratorPlayer(
-            query.rounds, self._batch(design), self.latent, self.width, self.blocks, self.steps,
-            self.rate, self.megabytes * 5e5, self.public,
+            query.rounds, self._batch(design), self.latent, self.width, self.blocks,
+            self._steps(design), self.rate, self.megabytes * 5e5, self.public,
         )  # fmt: skip
         return query, data
 
@@ -147,7 +149,7 @@ class GEM:
         noise = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
         closure, picks = _pairs(design), _planned_picks(plan)
         more = f"; the worst {self.rounds} × {picks} marginals again" if picks else ""
-        steps = self.steps * (1 + 0.7 * self.rounds * bool(picks))
+        steps = self._steps(design) * (1 + 0.7 * self.rounds * bool(picks))
         batch = self._batch(design)
         work = batch * (2.0 * self._weights(design) + 20.0 * sum(design.shape))
         work += 2.0 * batch * sum(_cells(design, pair) for pair in closure)
@@ -178,6 +180,12 @@ class GEM:
         if self.batch is not None:
             return self.batch
         return max(_FEWEST, min(_BATCH, _BATCH * _BATCH // sum(design.shape)))
+
+    def _steps(self, design: Design) -> int:
+        if self.steps is not None:
+            return self.steps
+        cells = sum(_cells(design, pair) for pair in _pairs(design))
+        return round(_STEPS * max(0.5, min(1.0, _MANY / max(cells, 1))))
 
     def _picks(self, design: Design, rho: Fraction) -> int:
         """How many of the candidates a round takes; fewer of them are measured with less noise."""

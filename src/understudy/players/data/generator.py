@@ -40,6 +40,9 @@ would throw it off what it knows."""
 _SPREAD = 0.3
 """Weight of the pull towards independent columns."""
 _SLICE = 30_000_000
+_CLOSE, _SMALL = 1e-3, 1e-5
+"""No cell is held closer than √(its share/1000): a few spikes measured well would else outweigh all
+other cells by orders of magnitude, and nothing would be learned. Smaller shares count as the second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,12 +240,10 @@ def _evidence(belief: Belief, rows: float) -> Any:
     from understudy.nets.tables import Table as Which
     from understudy.nets.training import Evidence
 
-    return Evidence(
-        Which(belief.clique, belief.labels),
-        belief.values / rows,
-        belief.expected / rows,
-        np.asarray(belief.ease) / rows,
-    )
+    values, expected = belief.values / rows, belief.expected / rows
+    least = _CLOSE * np.maximum(np.maximum(values, expected), _SMALL)
+    ease = np.maximum(np.asarray(belief.ease) / rows, least)
+    return Evidence(Which(belief.clique, belief.labels), values, expected, ease)
 
 
 def listed(heads: list[Table], each: int, rng: np.random.Generator) -> tuple[Codes, ...]:
