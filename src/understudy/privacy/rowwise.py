@@ -61,6 +61,7 @@ class RowQuestions:
         σ_j/`GRAIN`, σ_j = m_j·c_j; and for every group that is watched the rows below its threshold
         less half of all, in multiples of m/(2·`GRAIN`).
         """
+        self._require_rows()
         flat = groups.flat(network.layers)
         size = len(groups.thresholds)
         wanted = 2 * size if watch else size
@@ -106,6 +107,8 @@ class RowQuestions:
         """
         if models.scorers is None:
             self._check_cliques(models.cliques)
+        else:
+            self._require_rows()
         drawn = self._draw(
             purpose,
             Selection,
@@ -124,13 +127,17 @@ class RowQuestions:
 
         return self._guarded(draw)
 
+    def _require_rows(self) -> None:
+        if not hasattr(self._counts, "records"):
+            raise PrivacyError(
+                "this source hands out counts and no rows, which gradients need; nothing was charged "
+                "or drawn"
+            )
+
     def _rows_of(self, held_out: float, *, inside: bool) -> Codes:
         """Rows of codes (n, d), or those (not) held out; which ones is decided once, by coins."""
         if self._split is None:
-            records = getattr(self._counts, "records", None)
-            if records is None:
-                raise PrivacyError("this source hands out counts only, and gradients need rows")
-            matrix = np.stack(reveal(records()), axis=1)
+            matrix = np.stack(reveal(self._counts.records()), axis=1)
             held = np.zeros(len(matrix), bool)
             if held_out > 0:
                 held[poisson(self._noise, len(matrix), held_out)] = True

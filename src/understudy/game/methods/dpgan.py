@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,10 +84,10 @@ class DPGAN:
     width: int = 128
     blocks: int = 1
     latent: int = 64
-    critic_width: int = 128
+    critic_width: int = 64
     critic_layers: int = 2
-    learning: float = 5e-4
-    critic_learning: float = 5e-4
+    learning: float = 1e-3
+    critic_learning: float = 2e-3
     columns: float = 0.1
     pick: int = 0
     checkpoints: int = 8
@@ -97,6 +97,9 @@ class DPGAN:
     public_steps: int = 500
     public: tuple[Codes, ...] | None = field(default=None, repr=False)
     name: str = "dpgan"
+
+    rowwise: ClassVar[bool] = True
+    """It looks at rows, not at counts of them: sources must hand them out."""
 
     def warm(self, codes: tuple[Codes, ...]) -> DPGAN:
         """The same, starting from rows that anybody may know; they must not be private ones."""

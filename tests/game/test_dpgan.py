@@ -1,0 +1,347 @@
+"""`dpgan`: its plan, its bad input, and what its players release."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import understudy as us
+from understudy.errors import BudgetExhausted, InputError
+from understudy.game.methods import DPGAN, Design
+from understudy.game.methods import method as named_method
+from understudy.nets.coding import Coding
+from understudy.players.critics import CriticGradient
+from understudy.players.data.gan import Task, least_squares
+from understudy.players.query.critic import CriticSteps
+from understudy.privacy import accounting
+from understudy.privacy.cost import Plan, SampledGroups, Selection
+from understudy.privacy.curator import Curator
+from understudy.privacy.models import Models
+from understudy.privacy.noise import SeededNoise
+from understudy.privacy.relation import Relation
+from understudy.schema import Schema
+from understudy.testing import StrictCharges, TinyCounts, tiny_design
+
+TINY = {"steps": 6, "width": 4, "latent": 4, "critic_width": 4, "fakes": 8}
+SCHEMA = Schema.loads("""[understudy]
+version = 1
+[[column]]
+name = "age"
+type = "integer"
+lower = 0
+upper = 99
+bins = 20
+[[column]]
+name = "visits"
+type = "integer"
+lower = 0
+upper = 10
+[[column]]
+name = "weight"
+type = "number"
+lower = 30.0
+upper = 150.0
+bins = 12
+nullable = true
+[[column]]
+name = "seen"
+type = "date"
+lower = 2020-01-01
+upper = 2020-12-31
+bins = 12
+[[column]]
+name = "ward"
+type = "category"
+values = ["a", "b", "c"]
+[[column]]
+name = "ill"
+type = "boolean"
+""")
+
+
+def design_of(rows=1000):
+    cliques = tuple(combinations(range(len(SCHEMA.shape)), 2))
+    columns = SCHEMA.modelled
+    return Design(
+        SCHEMA.shape, cliques, (1.0,) * len(cliques), Relation.ADD_REMOVE, rows, (),
+        tuple(c.name for c in columns), tuple(c.kind for c in columns),
+        tuple(c.nullable for c in columns),
+    )  # fmt: skip
+
+
+def planned(rows=1000, method=None, rho=Fraction(1, 8), **parameters):
+    """Checked, planned at a fixed nominal ρ and confirmed, without the search for ρ."""
+    design = design_of(rows)
+    made = method or named_method("dpgan", **{**TINY, **parameters})
+    made.check(design)
+    plan = Plan(made.charges(design, rho))
+    made.confirm(design, plan)
+    return made, design, plan
+
+
+def step_of(plan):
+    event = plan[CriticSteps.STEP].event
+    assert isinstance(event, SampledGroups)
+    return event
+
+
+# --- the plan -----------------------------------------------------------------------------------
+
+
+def test_the_plan_holds_everything_and_stays_within_the_budget():
+    made = us.prepare(
+        SCHEMA, epsilon=2, delta="1e-7", rows_public=1000, workload="marginals:2", method="dpgan",
+        parameters={**TINY, "pick": 1, "checkpoints": 2},
+    )  # fmt: skip
+    purposes = [charge.purpose for charge in made.plan]
+    assert purposes == [CriticSteps.COLUMNS, CriticSteps.STEP, CriticSteps.CHOICE, "certificate"]
+    assert made.plan[CriticSteps.STEP].times == 6
+    assert 1.97 < made.cost().epsilon <= 2
+    assert made.cost().by == "pld"
+
+
+def test_for_a_given_sigma_as_many_steps_as_the_budget_allows():
+    """T_max is known before training; one more step would pass it."""
+    made, design, plan = planned(sigma=3.0, rate=0.05, rho=Fraction(1, 2))
+    slot = plan[CriticSteps.STEP]
+    event = step_of(plan)
+    assert event.multiplier == pytest.approx(3.0)
+    part = Fraction(1, 2) * Fraction(9, 10)
+    assert accounting.nominal(event) * slot.times <= part
+    assert accounting.nominal(event) * (slot.times + 1) > part
+    assert slot.times > 100
+    query, _ = made.players(design, plan)
+    assert query.steps == slot.times
+
+
+def test_training_never_passes_the_plan():
+    design = tiny_design((3, 2), rows=30)
+    made = DPGAN(**TINY)
+    charges = StrictCharges(Plan(made.charges(design, Fraction(1))))
+    rows = [(i % 3, i % 2) for i in range(30)]
+    curator = Curator(
+        TinyCounts((3, 2), rows), charges, Relation.ADD_REMOVE, SeededNoise(0), 30
+    )  # fmt: skip
+    query, data = made.players(design, charges.plan)
+    problem, rng = design.problem(30), np.random.default_rng(0)
+    state = data.start(problem)
+    for round in range(query.rounds):
+        answers = query.play(problem, curator, data.view(problem, state), round)
+        state = data.respond(problem, state, answers, rng)
+    assert sum(purpose == CriticSteps.STEP for purpose, _ in charges.charged) == 6
+    with pytest.raises(BudgetExhausted):
+        query.play(problem, curator, data.view(problem, state), 1)
+    remarks = data.remarks(state)["training"]
+    assert remarks["step"] == [1, 2, 3, 4, 5, 6]
+    assert all(math.isfinite(x) for x in remarks["critic_loss_on_made_up_rows"])
+
+
+def test_groups_cost_what_they_cost_together():
+    """Five groups at one multiplier, planned: each has √5 of it, and the joint one is the same."""
+    one, five = (step_of(planned(groups=n)[2]) for n in (1, 5))
+    assert five.multipliers == pytest.approx([five.multiplier * math.sqrt(5)] * 5)
+    assert five.multiplier == pytest.approx(one.multiplier, rel=0.01)
+
+
+def test_public_rows_place_the_noise_where_it_hurts_least():
+    rng = np.random.default_rng(0)
+    public = tuple(rng.integers(s, size=50).astype(np.uint8) for s in SCHEMA.shape)
+    method, design, plan = planned(method=DPGAN(**TINY, groups=3).warm(public))
+    event = step_of(plan)
+    assert len(event.multipliers) == 3
+    assert max(event.multipliers) > min(event.multipliers) * 1.05
+    _, data = method.players(design, plan)
+    assert data.grouping is not None
+    assert sum(data.grouping.sizes) == event.coordinates
+    described = method.describe()["public"]
+    assert described["rows"] == 50
+    assert len(described["digest"]) == 64
+
+
+def test_watched_thresholds_take_a_twentieth_at_most():
+    event = step_of(planned(adapt=0.2, groups=2)[2])
+    gradients, bits = event.multipliers[:2], event.multipliers[2:]
+    assert len(bits) == 2
+    taken = sum(1 / b**2 for b in bits) * event.multiplier**2
+    assert 0 < taken <= 0.0501
+    assert sum(1 / m**2 for m in gradients) * event.multiplier**2 == pytest.approx(1 - taken)
+
+
+def test_coordinates_are_those_of_the_critic():
+    for numbers in ("bins", "real"):
+        made, design, plan = planned(numbers=numbers, adapt=0.1)
+        _, data = made.players(design, plan)
+        critic = data.architecture(SCHEMA.shape).critic
+        assert step_of(plan).coordinates == critic.parameters + 1
+
+
+def test_kinds_of_columns():
+    made, design, plan = planned(numbers="real")
+    _, data = made.players(design, plan)
+    assert data.kinds == ("real", "bits", "real", "real", "choice", "choice")
+    made, design, plan = planned(numbers="bins")
+    _, data = made.players(design, plan)
+    assert set(data.kinds) == {"choice"}
+
+
+def test_the_last_critic_gradient_alone_moves_the_networks():
+    """The same answers, whatever the rows: state is a function of them and of the key."""
+    design = tiny_design((3, 2), rows=30)
+    made = DPGAN(**TINY)
+    plan = Plan(made.charges(design, Fraction(1)))
+    query, data = made.players(design, plan)
+    problem = design.problem(30)
+    charges = StrictCharges(plan)
+    curator = Curator(TinyCounts((3, 2), [(0, 1)] * 30), charges, Relation.ADD_REMOVE,
+                      SeededNoise(0), 30)  # fmt: skip
+    rng = np.random.default_rng(0)
+    start = data.respond(problem, data.start(problem), query.play(problem, curator, None, 0), rng)
+    size = data.architecture((3, 2)).critic.parameters
+    answer = (CriticGradient(np.linspace(-1, 1, size).astype(np.float32)),)
+    one, other = (data.respond(problem, start, answer, np.random.default_rng(5)) for _ in range(2))
+    import jax
+
+    for a, b in zip(jax.tree.leaves(one.playing), jax.tree.leaves(other.playing), strict=True):
+        assert (np.asarray(a) == np.asarray(b)).all()
+
+
+# --- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"steps": 0}, "steps = 0 must be a whole number"),
+        ({"batch": 5000}, "batch = 5000 is more than the 1,000 rows"),
+        ({"batch": 10, "rate": 0.1}, "give one of them"),
+        ({"rate": 1.5}, "rate = 1.5"),
+        ({"sigma": 0}, "sigma = 0"),
+        ({"loss": "hinge"}, "loss = 'hinge' is not one of"),
+        ({"numbers": "text"}, "numbers = 'text'"),
+        ({"adapt": 3}, "adapt = 3"),
+        ({"columns": 1.0}, "columns = 1.0"),
+        ({"pick": 9, "checkpoints": 2}, "pick = 9 is more than checkpoints = 2"),
+        ({"pick": 1, "checkpoints": 5}, "need at least twice as many steps"),
+        ({"task": "ill"}, "task needs pick"),
+        ({"task": "sick", "pick": 1, "checkpoints": 2}, "task = 'sick' is not a modelled column"),
+        ({"public": "x"}, "public is no setting"),
+        ({"round": 3}, "round"),
+    ],
+)
+def test_bad_settings_are_named_before_anything_is_planned(parameters, message):
+    with pytest.raises(InputError, match=message):
+        planned(**parameters)
+
+
+def test_a_batch_of_a_private_number_of_rows_is_refused():
+    with pytest.raises(InputError, match="number of rows that is private; give rate"):
+        planned(rows=None, batch=10)
+
+
+def test_a_holdout_too_small_to_mean_anything_is_refused():
+    with pytest.raises(InputError, match="keeps about 10 rows"):
+        planned(task="ill", pick=1, checkpoints=2, holdout=0.01)
+    with pytest.raises(InputError, match="Jensen-Shannon"):
+        planned(rows=40, pick=1, checkpoints=2, choice=1e-4)
+    _, _, plan = planned(rows=20_000, task="ill", pick=1, checkpoints=2, holdout=0.3)
+    event = plan[CriticSteps.CHOICE].event
+    assert isinstance(event, Selection)
+    assert event.sensitivity == Models.SENSITIVITY
+
+
+def test_a_declared_sensitivity_that_cannot_be_is_refused():
+    def metric(truth, found):
+        return float((truth == found).mean())
+
+    def asked(sensitivity, **other):
+        task = Task(5, least_squares(), metric, sensitivity)
+        return planned(task=task, pick=1, checkpoints=2, holdout=0.5, **other)
+
+    with pytest.raises(InputError, match="below 1/h"):
+        asked(1e-6)
+    with pytest.raises(InputError, match="above 0"):
+        asked(0.0)
+    with pytest.raises(InputError, match="one row moves one"):
+        planned(task=Task(5, sensitivity=2.0), pick=1, checkpoints=2)
+    assert asked(1 / 500)[0].describe()["task"].startswith("Task(target=5")
+
+
+def test_an_unbounded_number_is_refused():
+    text = '[understudy]\nversion = 1\n[[column]]\nname = "x"\ntype = "number"\n'
+    with pytest.raises(us.errors.UnderstudyError, match="x"):
+        us.prepare(Schema.loads(text), epsilon=1, method="dpgan")
+
+
+# --- columns ------------------------------------------------------------------------------------
+
+
+def test_codes_come_back_from_their_features():
+    """Every code of every kind: features are distinct, and what heads draw is legal."""
+    shape, kinds = (5, 2, 12, 40, 9), ("choice", "choice", "bits", "real", "bits")
+    nullable = (True, False, True, True, False)
+    coding = Coding(shape, kinds, nullable)
+    shares = [np.random.default_rng(i).dirichlet(np.ones(s)) for i, s in enumerate(shape)]
+    tables = coding.tables(shares)
+    for column, table in enumerate(tables):
+        assert len({row.tobytes() for row in table}) == shape[column]
+        assert np.abs(table).max() <= 1
+    assert sum(t.shape[1] for t in tables) == coding.width == 5 + 1 + (4 + 1) + (1 + 1) + 4
+    rng = np.random.default_rng(0)
+    drawn = [
+        rng.uniform(-1, 1, 500) if size == 1 else rng.integers(size, size=500).astype(float)
+        for size in coding.heads
+    ]
+    for column, codes in enumerate(coding.codes(np.stack(drawn, axis=1), shares)):
+        assert codes.min() >= 0
+        assert codes.max() < shape[column]
+    # Bits beyond the last value are the last value; a null bit is null.
+    whole = coding.codes(np.ones((1, len(coding.heads))), shares)
+    assert whole[2][0] == 11
+    assert whole[4][0] == 8
+
+
+def test_real_values_are_placed_by_rank_and_come_back():
+    coding = Coding((10,), ("real",), (False,))
+    shares = [np.array([0.5, 0.2, 0.1] + [0.2 / 7] * 7)]
+    (table,) = coding.tables(shares)
+    assert (np.diff(table[:, 0]) > 0).all()
+    assert coding.codes(table, shares)[0].tolist() == list(range(10))
+    assert coding.codes(np.array([[-1.0], [1.0]]), shares)[0].tolist() == [0, 9]
+
+
+def test_heads_start_at_the_released_shares():
+    import jax
+
+    coding = Coding((4, 2, 6), ("choice", "choice", "bits"), (False, False, False))
+    shares = [np.array([0.7, 0.1, 0.1, 0.1]), np.array([0.9, 0.1]), np.full(6, 1 / 6)]
+    biases = np.tile(coding.start(shares), (20_000, 1))
+    codes = coding.codes(coding.drawn(biases, jax.random.key(0)), shares)
+    assert np.bincount(codes[0], minlength=4) / 20_000 == pytest.approx(shares[0], abs=0.03)
+    assert (codes[1] == 1).mean() == pytest.approx(0.1, abs=0.03)
+
+
+def test_soft_rows_are_one_hot_forward_and_differentiable_backward():
+    import jax
+    import jax.numpy as jnp
+
+    coding = Coding((3, 2, 8), ("choice", "choice", "real"), (False, False, False))
+    logits = jnp.asarray(np.random.default_rng(0).normal(size=(50, sum(coding.heads))))
+    made = coding.relaxed(logits, jax.random.key(1), 0.5)
+    seen = np.asarray(coding.seen(made))
+    assert seen.shape == (50, coding.width)
+    assert np.allclose(seen[:, :3].sum(axis=1), 1)
+    assert np.allclose(np.round(seen[:, :4]), seen[:, :4], atol=1e-5)
+    slope = jax.grad(lambda z: coding.seen(coding.relaxed(z, jax.random.key(1), 0.5))[:, 0].sum())
+    assert float(jnp.abs(slope(logits)).sum()) > 0
+
+
+def test_the_built_in_estimator_learns():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(500, 4))
+    target = np.where(features[:, 0] + 0.1 * rng.normal(size=500) > 0, 3, 1)
+    found = least_squares().fit(features, target).predict(features)
+    assert (found == target).mean() > 0.95
