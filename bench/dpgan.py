@@ -265,6 +265,8 @@ def _makers(systems: Sequence[str], out: Path) -> dict[str, Any]:
         if method.startswith("smartnoise-"):
             python = environment(out / "environments", "smartnoise-synth", _say)
             if python is not None:
+                # Its networks import this without asking for it.
+                subprocess.run([python, "-m", "pip", "install", "-q", "packaging"], check=False)
                 found[name] = rival(method.removeprefix("smartnoise-"), python)
         else:
             pairs = [each.split("=") for each in setting.split(",") if each]

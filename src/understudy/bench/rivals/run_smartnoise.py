@@ -1,4 +1,4 @@
-"""smartnoise-synth (`pip install smartnoise-synth`): MST, AIM, MWEM on codes, with the public domain.
+"""smartnoise-synth (`pip install smartnoise-synth`): MST, AIM, MWEM and GANs, with the public domain.
 
 Its label transform reads the values of a column from the private rows; here it is fitted beforehand on
 rows that list the public domain and nothing else, so no ε goes to preprocessing. AIM gets the very
@@ -24,9 +24,10 @@ def main(path: str) -> None:
     columns = [f"c{i}" for i in range(len(job["shape"]))]
     codes = np.load(job["codes"])
     table = pandas.DataFrame(codes.astype(np.int64), columns=columns)
-    transformer = transform.TableTransformer(
-        [transform.LabelTransformer(nullable=False) for _ in columns]
-    )
+    labels = [transform.LabelTransformer(nullable=False) for _ in columns]
+    if job["method"] in ("dpctgan", "patectgan"):  # networks take indicators
+        labels = [transform.ChainTransformer([each, transform.OneHotEncoder()]) for each in labels]
+    transformer = transform.TableTransformer(labels)
     every = np.arange(max(job["shape"]))[:, None] % np.array(job["shape"])
     transformer.fit(pandas.DataFrame(every, columns=columns))
     budget = {} if job["method"] == "mwem" else {"delta": job["delta"]}
