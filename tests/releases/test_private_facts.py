@@ -334,3 +334,11 @@ def test_a_column_in_which_nothing_is_common_has_one_value():
     made = us.release(rows, Schema.loads(HEAD + COLUMNS), noise=SeededNoise(1), key=1, **ASK)
     assert made.schema.columns[1].values == ("OTHER",)
     assert set(made.rows["town"].to_pylist()) <= {"OTHER", None}
+
+
+def test_an_audit_would_find_other_domains():
+    from understudy.audit.releases import releasing_like
+
+    made = us.release(table(), Schema.loads(HEAD + COLUMNS), **ASK)
+    with pytest.raises(InputError, match="found domains"):
+        releasing_like(made)

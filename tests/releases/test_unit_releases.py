@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
-from understudy.errors import PrivacyError, RelationError, SchemaError
+from understudy.errors import InputError, PrivacyError, RelationError, SchemaError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
@@ -171,3 +171,11 @@ def test_a_unit_is_read_back():
     salted = Schema.loads(TEXT.replace("max_rows = 2", 'max_rows = 2\nunit_salt = "s"'))
     assert Schema.loads(salted.dumps()).unit == Unit("patient", 2, "s")
     assert salted.digest() != schema.digest()
+
+
+def test_an_audit_of_rows_says_nothing_about_people():
+    from understudy.audit.releases import releasing_like
+
+    made = us.release(table(), Schema.loads(TEXT), epsilon=1, delta="1e-6", method="independent")
+    with pytest.raises(InputError, match="protects every patient"):
+        releasing_like(made)

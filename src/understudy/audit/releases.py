@@ -132,6 +132,16 @@ def releasing_like(made: Release) -> Releasing:
             f"the release was made by method = {name}, which this understudy does not have; "
             f"it has {', '.join(METHODS)}"
         )
+    if made.schema.unit is not None:
+        raise InputError(
+            f"the release protects every {made.schema.unit.column}; an audit plants single rows and "
+            "would say nothing about that. Audit a release with the same choices and without a unit"
+        )
+    if any(entry.kind == "refine" for entry in made.entries):
+        raise InputError(
+            "the release found domains of its columns privately; an audit runs it again on tables of "
+            "its own, on which it would find others. Audit a release of the schema that was found"
+        )
     choices: dict[str, Any] = {
         "epsilon": made.budget.epsilon,
         "delta": made.budget.delta,
