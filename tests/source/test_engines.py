@@ -32,6 +32,7 @@ from understudy.schema import (
 from understudy.source import expressions, read, shown
 from understudy.source.costs import engine_costs
 from understudy.source.expressions import unions
+from understudy.source.values import Holders
 from understudy.units import Unit
 
 EVIL = "'); DROP TABLE x; --"
@@ -176,11 +177,57 @@ def test_at_most_k_rows_of_a_unit_the_same_ones_everywhere(engine, kind):
     assert reveal(bound.rows()) == (9 if kind == "text" else 12) - (kind == "text") * 3
 
 
+OPEN = """
+[understudy]
+version = 1
+null_values = ["?"]
+UNIT
+[[column]]
+name = "who"
+type = "identifier"
+[[column]]
+name = "town"
+type = "category"
+values = "discover"
+null_values = ["-"]
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("unit", ["", 'unit = "who"\nmax_rows = 2'])
+def test_values_and_their_holders_are_counted_where_the_rows_are(engine, unit):
+    rng = np.random.default_rng(5)
+    towns = [None, "", " ", "?", " - ", "Bern", "bern", " Bern", "Z\u00fcrich", "'; --"]
+    people = [None, "", "ann", " ann", "bo", "?", "cy"]
+    table = pa.table(
+        {
+            "who": pa.array([people[i] for i in rng.integers(0, 7, 150)], pa.string()),
+            "town": pa.array([towns[i] for i in rng.integers(0, 10, 150)], pa.string()),
+        }
+    )
+    schema = Schema.loads(OPEN.replace("UNIT", unit))
+    found, expected = (
+        reveal(Holders(source, schema).holders("town")) for source in (engine(table), read(table))
+    )
+    assert list(found[0]) == list(expected[0])
+    assert found[1].tolist() == expected[1].tolist()
+    assert len(found[0]) == (4 if unit else 5)
+    odd = pa.table({"who": [1.5], "town": [date(2024, 1, 1)]})
+    with pytest.raises(SourceError, match=r"'town' has type .* whole numbers"):
+        Holders(engine(odd), schema)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_unit_of_a_type_that_is_no_name(engine):
     table = pa.table({"who": [1.5], "a": [1], "b": ["x"]})
     with pytest.raises(SourceError, match=r"unit 'who' has type .* whole numbers"):
         engine(table).bind(UNITS)
+
+
+def test_whole_numbers_beyond_64_bits():
+    large = pa.table({"u": pa.array([0, 3, 2**64 - 1, None], pa.uint64())})
+    for column in (Integer("u", -2, 5, nullable=True), Integer("u", 1, 10**6, bins=4)):
+        same_counts(in_duckdb(large), large, Schema((column,)), [(0,)])
 
 
 # --- how marginals are put together ---------------------------------------------------------------

@@ -109,21 +109,12 @@ def look(source: Source, schema: Schema) -> Look:
     listed = [column.name for column in schema.opened if isinstance(column, OpenCategory)]
     if not listed:
         return Look(None, fine)
-    if not _reads_rows(source):
+    if not (hasattr(source, "opened") or hasattr(source, "scans")):
         raise InputError(
-            f'column {listed[0]!r}: values = "discover" reads files and frames; '
-            f"{source.describe()} counts where its rows are: list the values in the schema"
+            f'column {listed[0]!r}: values = "discover" asks for values, and {source.describe()} '
+            "hands back counts alone: list the values in the schema"
         )
     return Look(Holders(source, schema), fine)
-
-
-def _reads_rows(source: Source) -> bool:
-    """Whether the engine encodes rows itself; one that pushes counting down hands no value back."""
-    from understudy.source.duckdb import DuckDBSource
-    from understudy.source.files import FileSource
-    from understudy.source.memory import FrameSource
-
-    return isinstance(source, DuckDBSource | FileSource | FrameSource)
 
 
 def found(schema: Schema, looked: Look, ask: Callable[[Any], Curator]) -> Schema:

@@ -18,10 +18,14 @@ from understudy.schema import Schema
 from understudy.source.base import Sparse
 from understudy.source.expressions import unions
 
-__all__ = ["Counted", "Engine", "PushedCounts", "columns_of"]
+__all__ = ["Counted", "Engine", "Held", "PushedCounts", "columns_of", "held"]
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Packed cells that occur, in any order, and the number of rows in each."""
+
+
+Held = Callable[[], tuple[list[str], NDArray[np.int64]]]
+"""Asks an engine for the values of a column and their holders."""
 
 
 class Engine(Protocol):
@@ -105,3 +109,10 @@ def columns_of(table: Any) -> Counted:
     """Two whole-number columns of an Arrow table as arrays."""
     at, number = (column.to_numpy().astype(np.int64) for column in table.columns)
     return at, number
+
+
+def held(table: Any) -> tuple[list[str], NDArray[np.int64]]:
+    """Values and their holders from an Arrow table of the two, in the order of the values."""
+    texts, number = (column.to_pylist() for column in table.columns)
+    pairs = sorted(zip(texts, number, strict=True), key=lambda pair: pair[0].encode())
+    return [text for text, _ in pairs], np.array([n for _, n in pairs], dtype=np.int64)

@@ -30,7 +30,7 @@ from understudy.source.base import (
 )
 from understudy.source.expressions import encoded, packed
 from understudy.source.frames import to_frame
-from understudy.source.pushed import Counted, PushedCounts, columns_of
+from understudy.source.pushed import Counted, Held, PushedCounts, columns_of, held
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,7 +141,7 @@ class SparkSource:
         told = with_nulls(schema, self._nulls)
         engine = _Cluster(self._frame, self._where, self._codes(told), schema.shape)
         if schema.unit is not None:
-            self._check_unit(schema.unit)
+            self._check_named("unit", schema.unit.column)
             engine.keep(schema.unit, told.null_values)
         return PushedCounts(engine, schema)
 
@@ -168,13 +168,42 @@ class SparkSource:
             codes[column.name] = encoded(x, found, operations)
         return codes
 
-    def _check_unit(self, unit: "Unit") -> None:
-        stored = self._frame.schema[unit.column].dataType
+    def _check_named(self, what: str, name: str) -> None:
+        stored = self._frame.schema[name].dataType
         if stored.typeName() not in _WHOLE and not _is_plain_text(stored):
             raise SourceError(
-                f"{self._where}: unit {unit.column!r} has type {stored.simpleString()!r}; units are "
-                f"told apart by texts or whole numbers: {_remedy(unit.column)}"
+                f"{self._where}: {what} {name!r} has type {stored.simpleString()!r}; it must hold "
+                f"texts or whole numbers: {_remedy(name)}"
             )
+
+    def opened(self, column: str, schema: "Schema") -> Held:
+        """Who holds which value of a column, counted by Spark when it is asked.
+
+        See `understudy.source.values`; types are checked now, before anything is charged.
+        """
+        from pyspark.sql import Window
+        from pyspark.sql import functions as sf
+
+        self._check_named("column", column)
+        told = with_nulls(schema, self._nulls)
+        (own,) = (c.null_values for c in schema.columns if c.name == column)
+        x = _text(column)
+        rows = self._frame.where(_told(x, (*told.null_values, *own)))
+        if schema.unit is None:
+            pairs = rows.select(x.alias("v"))
+        else:
+            unit = schema.unit
+            self._check_named("unit", unit.column)
+            who = _text(unit.column)
+            pairs = rows.where(_told(who, told.null_values)).select(
+                sf.btrim(who, sf.lit(BLANKS)).alias("u"), x.alias("v")
+            )
+            text = sf.concat(sf.lit(f"{unit.salt}|"), sf.col("v"), sf.lit("|"), sf.col("u"))
+            order = Window.partitionBy("u").orderBy(sf.md5(text))
+            pairs = pairs.distinct().withColumn("place", sf.row_number().over(order))
+            pairs = pairs.where(sf.col("place") <= unit.max_rows)
+        asked = pairs.groupBy("v").agg(sf.count("*"))
+        return lambda: held(_fetched(asked, self._where))
 
     def frame(self, table: "pa.Table") -> Any:
         """Rows as an Arrow table: synthetic ones are few, or `sample_to` writes them."""
@@ -202,10 +231,11 @@ class _Cluster:
         from pyspark.sql import functions as sf
 
         names = [name for name, _ in self._coded]
-        named = sf.btrim(sf.col(_quoted(unit.column)).cast("string"), sf.lit(BLANKS))
-        rows = self._given.select(
-            named.alias("u"), *(code.alias(name) for name, code in self._coded)
-        ).where(sf.col("u").isNotNull() & ~sf.col("u").isin("", *null_values))
+        x = _text(unit.column)
+        rows = self._given.where(_told(x, null_values)).select(
+            sf.btrim(x, sf.lit(BLANKS)).alias("u"),
+            *(code.alias(name) for name, code in self._coded),
+        )
         alike = Window.partitionBy("u", *names).orderBy(*names)
         rows = rows.withColumn("n", sf.row_number().over(alike))
         text = sf.concat(
@@ -238,15 +268,32 @@ class _Cluster:
         ]
         cell = within[0] if len(within) == 1 else sf.explode(sf.array(*within))
         asked = self._frame.select(cell.alias("cell")).groupBy("cell").agg(sf.count("*"))
-        try:
-            with quietly():
-                at, number = columns_of(asked.toArrow())
-        except Exception:  # noqa: BLE001  (an error of Spark may quote a value)
-            raise SourceError(
-                f"{self._where}: Spark could not count; its own log says why"
-            ) from None
+        at, number = columns_of(_fetched(asked, self._where))
         which = np.searchsorted(ends, at, side="right")
         return [(at[which == i] - start, number[which == i]) for i, start in enumerate(starts)]
+
+
+def _fetched(asked: Any, where: str) -> "pa.Table":
+    try:
+        with quietly():
+            return asked.toArrow()
+    except Exception:  # noqa: BLE001  (an error of Spark may quote a value)
+        raise SourceError(f"{where}: Spark could not count; its own log says why") from None
+
+
+def _text(name: str) -> Any:
+    from pyspark.sql import functions as sf
+
+    return sf.col(_quoted(name)).cast("string")
+
+
+def _told(text: Any, null_values: Sequence[str]) -> Any:
+    """Whether it is there and no text that stands for null."""
+    from pyspark.sql import functions as sf
+
+    blanks = ["", *null_values]
+    absent = text.isin(blanks) | sf.btrim(text, sf.lit(BLANKS)).isin(blanks)
+    return text.isNotNull() & ~absent
 
 
 def cells_per_pass(shape: Sequence[int], cliques: Sequence[Clique]) -> list[list[Clique]]:

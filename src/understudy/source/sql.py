@@ -28,7 +28,7 @@ from understudy.source.base import (
 )
 from understudy.source.expressions import Clique, encoded, packed
 from understudy.source.frames import to_frame
-from understudy.source.pushed import Counted, PushedCounts, columns_of
+from understudy.source.pushed import Counted, Held, PushedCounts, columns_of, held
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,17 +128,44 @@ class SQLSource:
         engine = _Database(self._expression, self._backend, self._where, forms, schema.shape)
         engine.check()
         if schema.unit is not None:
-            self._check_unit(schema.unit)
+            self._check_named("unit", schema.unit.column)
             engine.keep(schema.unit, with_nulls(schema, self._nulls).null_values)
         return PushedCounts(engine, schema)
 
-    def _check_unit(self, unit: "Unit") -> None:
-        stored = self._expression.schema()[unit.column]
+    def _check_named(self, what: str, name: str) -> None:
+        stored = self._expression.schema()[name]
         if not (stored.is_string() or stored.is_integer() or stored.is_uuid()):
             raise SourceError(
-                f"{self._where}: unit {unit.column!r} has type {_short(stored)}; units are told apart "
-                f"by texts or whole numbers: {_remedy(unit.column)}"
+                f"{self._where}: {what} {name!r} has type {_short(stored)}; it must hold texts or "
+                f"whole numbers: {_remedy(name)}"
             )
+
+    def opened(self, column: str, schema: "Schema") -> Held:
+        """Who holds which value of a column, counted in the database when it is asked.
+
+        See `understudy.source.values`; types are checked now, before anything is charged.
+        """
+        ibis, ops = _ibis(), _Operations(self._backend.name)
+        self._check_named("column", column)
+        told = with_nulls(schema, self._nulls)
+        (own,) = (c.null_values for c in schema.columns if c.name == column)
+        rows, x = self._expression, self._expression[column]
+        rows = rows.filter(ops.told(x, (*told.null_values, *own)))
+        if schema.unit is None:
+            pairs = rows.select(v=ops.as_text(x))
+        else:
+            unit = schema.unit
+            self._check_named("unit", unit.column)
+            who = self._expression[unit.column]
+            rows = rows.filter(ops.told(who, told.null_values))
+            pairs = rows.select(u=ops.trimmed(who, BLANKS), v=ops.as_text(x)).distinct()
+            pairs = pairs.mutate(h=ops.md5(unit.salt + "|" + pairs.v + "|" + pairs.u))
+            order = ibis.window(group_by="u", order_by="h")
+            pairs = pairs.mutate(place=ibis.row_number().over(order))
+            pairs = pairs.filter(pairs.place < unit.max_rows)
+        link = _Link(self._backend, self._where)
+        asked = pairs.group_by("v").aggregate(n=pairs.count())
+        return lambda: held(link.insist(asked))
 
     def _forms(self, schema: "Schema") -> dict[str, Form]:
         told = with_nulls(schema, self._nulls)
@@ -179,7 +206,7 @@ class _Database:
         shape: Sequence[int],
     ) -> None:
         self._expression = expression
-        self._backend = backend
+        self._link = _Link(backend, where)
         self._where = where
         self._shape = tuple(shape)
         self._ops = _Operations(backend.name)
@@ -190,10 +217,10 @@ class _Database:
     def keep(self, unit: "Unit", null_values: Sequence[str]) -> None:
         """Count at most k rows of every unit from now on: those that `Unit` names."""
         ibis, ops = _ibis(), self._ops
-        named = ops.trimmed(self._expression[unit.column], BLANKS)
         codes = {f"c{i}": code for i, code in enumerate(self._codes.values())}
-        rows = self._expression.select(u=named, **codes)
-        rows = rows.filter(rows.u.notnull() & ~rows.u.isin(["", *null_values]))
+        x = self._expression[unit.column]
+        rows = self._expression.filter(ops.told(x, null_values))
+        rows = rows.select(u=ops.trimmed(x, BLANKS), **codes)
         alike = ibis.window(group_by=["u", *codes], order_by=[rows[name] for name in codes])
         rows = rows.mutate(n=ibis.row_number().over(alike) + 1)
         listed = rows.c0.cast("string")
@@ -211,7 +238,7 @@ class _Database:
     def check(self) -> None:
         """Have the database understand every column, on no rows, and compare texts by letters."""
         letters = self._ops.among(_ibis().literal("a"), ["A", "a "])
-        if self._backend.execute(letters):
+        if self._link.constant(letters):
             raise SourceError(
                 f"{self._where}: this database takes 'a', 'A' and 'a ' for one text, so categories "
                 "would be counted together: connect with a collation that tells them apart"
@@ -228,7 +255,7 @@ class _Database:
 
     def _understood(self, codes: Mapping[str, Any]) -> bool:
         try:
-            self._fetch(self._expression.select(**codes).limit(0))
+            self._link.fetch(self._expression.select(**codes).limit(0))
         except Exception:  # noqa: BLE001
             return False
         return True
@@ -242,9 +269,21 @@ class _Database:
         cell = packed(codes, self._shape, clique, self._ops)
         rows = self._expression.select(cell=cell)
         asked = rows.group_by("cell").aggregate(number=rows.count())
+        return columns_of(self._link.insist(asked))
+
+
+class _Link:
+    """A connection that is made again when it is lost."""
+
+    def __init__(self, backend: Any, where: str) -> None:
+        self._backend = backend
+        self._where = where
+
+    def insist(self, asked: Any) -> "pa.Table":
+        """The answer, if need be on a new connection; SourceError if there is none."""
         for attempt in range(1, _TRIES + 1):
             try:
-                return columns_of(self._fetch(asked))
+                return self.fetch(asked)
             except Exception:  # noqa: BLE001  (a driver's error may quote a value)
                 if self._alive():
                     raise SourceError(f"{self._where}: the database could not count") from None
@@ -255,13 +294,18 @@ class _Database:
             f"{self._where}: the connection was lost, and {_TRIES} tries did not help"
         )
 
-    def _fetch(self, asked: Any) -> "pa.Table":
+    def fetch(self, asked: Any) -> "pa.Table":
+        """The answer, or the driver's own error."""
         with _quietly():
             return self._backend.to_pyarrow(asked)
 
+    def constant(self, asked: Any) -> Any:
+        """The value of an expression that reads no table."""
+        return self._backend.execute(asked)
+
     def _alive(self) -> bool:
         try:
-            self._backend.execute(_ibis().literal(1))
+            self.constant(_ibis().literal(1))
         except Exception:  # noqa: BLE001
             return False
         return True
@@ -284,6 +328,16 @@ class _Operations:
         self.md5 = builtin(_signature("md5", text))
         trim = {"postgres": "btrim", "duckdb": "trim"}.get(dialect)
         self._trim = None if trim is None else builtin(_signature(trim, texts))
+
+    def told(self, x: Any, null_values: Sequence[str]) -> Any:
+        """Whether it is there and no text that stands for null."""
+        blanks = ["", *null_values]
+        absent = self.among(x, blanks) | self.among(self.trimmed(x, BLANKS), blanks)
+        return x.notnull() & ~absent
+
+    def as_text(self, x: Any) -> Any:
+        """The text that a value is written as."""
+        return self._text(x)
 
     def missing(self, x: Any, form: Form) -> Any:
         if x.type().is_floating():
@@ -316,7 +370,11 @@ class _Operations:
         return self._as_text(x) if stored else x.cast("string")
 
     def clamped(self, x: Any, low: int, high: int) -> Any:
-        return x.cast("int64").clip(low, high)
+        if not x.type().is_unsigned_integer():
+            return x.cast("int64").clip(low, high)
+        if high < 0:
+            return self.whole(high)
+        return x.clip(max(low, 0), high).cast("int64")  # it may not fit before
 
     def cases(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
         return self._ibis.cases(*branches, else_=otherwise) if branches else otherwise
@@ -351,9 +409,10 @@ def _arrow(stored: Any) -> "pa.DataType | None":
     if stored.is_floating():
         return pa.float64()
     if stored.is_decimal():
-        if stored.precision is None or stored.scale is None or stored.precision > _DIGITS:
+        precision, scale = stored.precision, stored.scale
+        if precision is None or scale is None or precision > _DIGITS or scale < 0:
             return ANY_DECIMAL
-        return pa.decimal128(stored.precision, stored.scale)
+        return pa.decimal128(precision, scale)
     if stored.is_date():
         return pa.date32()
     if stored.is_timestamp():

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.errors import SourceError, WorkError
+from understudy.errors import CountingError, SourceError
 from understudy.privacy.sensitive import Sensitive
-from understudy.schema import Schema
+from understudy.schema import OpenCategory, Schema
 from understudy.source.base import Source, fold, with_nulls
 from understudy.units import Unit
 
@@ -31,9 +31,23 @@ class Holders:
         self.unit: Unit | None = schema.unit
         self._source = source
         self._schema = with_nulls(schema, getattr(source, "_nulls", ()))
+        # Engines that count where the rows are; what they cannot count is refused here.
+        opened = getattr(source, "opened", None)
+        self._pushed = {
+            column.name: opened(column.name, self._schema)
+            for column in schema.columns
+            if opened is not None and isinstance(column, OpenCategory)
+        }
 
     def holders(self, column: str) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:
         """Every value that occurs, and its holders. One unit adds 1 to at most k of them."""
+        if column in self._pushed:
+            try:
+                return Sensitive(self._pushed[column]())
+            except SourceError as error:
+                raise CountingError(
+                    f"{error}; what was charged until now stays in the ledger"
+                ) from None
         schema, unit = self._schema, self.unit
         names = [column] if unit is None else [unit.column, column]
         parts: list[list[pa.Table]] = []
@@ -57,7 +71,9 @@ class Holders:
         try:
             fold(self._source, names, start, add)
         except SourceError as error:
-            raise WorkError(f"{error}; what was charged until now stays in the ledger") from None
+            raise CountingError(
+                f"{error}; what was charged until now stays in the ledger"
+            ) from None
         if not parts[-1]:
             return Sensitive(([], np.zeros(0, np.int64)))
         return Sensitive(_counted(pa.concat_tables(parts[-1]), unit))
