@@ -63,14 +63,13 @@ def create(table, name, types=None):
 
 
 @contextmanager
-def executed(statement, undo=None):
+def executed(statement):
+    """A connection of the server's owner, on which the statement has been run."""
     import psycopg
 
     with psycopg.connect(postgres(), autocommit=True) as connection:
         connection.execute(statement)
         yield connection
-        if undo:
-            connection.execute(undo)
 
 
 @cache
