@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.models.graphs import fitted, matched
+from understudy.models.graphs import counted, fitted, matched
 
 RNG = np.random.default_rng
 
@@ -87,6 +87,15 @@ def test_sorting_undoes_most_of_the_noise():
     found, _ = fitted(noisy, 8.0, table, 1.0, sizes, edges, rng)
     again = np.concatenate([np.sort(part) for part in np.split(found, [sizes[0]])])
     assert np.abs(again - flat).mean() < np.abs(noisy - flat).mean() / 3
+
+
+def test_the_number_of_edges_is_read_from_everything_and_taken_where_it_is_public():
+    degrees, pairs = np.array([10, 10, 20]), np.array([[5, 10], [0, 6]])
+    assert counted(100, 0.0, degrees, 1.0, pairs, 1.0) == 100
+    # Variances 3, 3/4 and 3: the weights are 1, 4 and 1.
+    assert counted(26, np.sqrt(3), degrees, 1.0, pairs, 1.0) == round((26 + 4 * 20 + 21) / 6)
+    assert counted(25, np.sqrt(0.75), degrees, 1.0, None, 0.0) == round((25 + 20) / 2)
+    assert counted(-9, 1.0, -degrees, 1.0, None, 0.0) == 1
 
 
 @pytest.mark.parametrize("sizes", [(6,), (3, 3)])

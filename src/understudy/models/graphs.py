@@ -21,13 +21,36 @@ from numpy.typing import NDArray
 
 from understudy.models.measured import simplex
 
-__all__ = ["fitted", "matched"]
+__all__ = ["counted", "fitted", "matched"]
 
 Reals = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _SCALINGS = 200
 _TRIES = 100
+
+
+def counted(
+    rows: float,
+    rows_sigma: float,
+    degrees: NDArray[Any],
+    degree_sigma: float,
+    pairs: NDArray[Any] | None,
+    pair_sigma: float,
+) -> int:
+    """The number of edges from all that was measured of it, each weighted by its precision.
+
+    Half the sum of the degrees and the sum of edges between blocks say it as well as a count of rows
+    (deviation 0: it is public).
+    """
+    if rows_sigma == 0:
+        return round(rows)
+    found = [(rows, rows_sigma**2), (degrees.sum() / 2, degrees.size * degree_sigma**2 / 4)]
+    if pairs is not None:
+        upper = pairs[np.triu_indices(len(pairs))]
+        found.append((upper.sum(), upper.size * pair_sigma**2))
+    values, variances = (np.array(each, float) for each in zip(*found, strict=True))
+    return max(1, round(float(np.average(values, weights=1 / variances))))
 
 
 def fitted(

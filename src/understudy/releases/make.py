@@ -274,7 +274,7 @@ def _draft(
         tuple(column.name for column in schema.modelled),
         tuple(column.kind for column in schema.modelled),
         tuple(column.nullable for column in schema.modelled),
-        schema.settled if schema.rules else None,
+        schema.settled if schema.rules or schema.geography else None,
     )  # fmt: skip
     require_classes(chosen, design)
     chosen.check(design)
@@ -469,6 +469,8 @@ def _draw(
     state = last_state(problem, heard, data, curator, rng, progress)
     model = data.finish(problem, state)
     size = rows if rows is not None else estimate
+    if getattr(prepared.method, "whole", False):
+        size = int(getattr(model, "size", size))
     progress("sampling", 0, 1)
     codes = schema.settled(model.sample(size, rng))
     synthetic = schema.decode(codes, rng)

@@ -25,6 +25,9 @@ class GraphMethod:
     sizes: tuple[int, ...]
     name: str = "graph"
 
+    whole = True
+    """The model is the release: its records are the rows, not a sample of as many as were asked for."""
+
     def check(self, design: Design) -> None:
         """The columns are those of an edge."""
         nodes, blocks = sum(self.sizes), len(self.sizes)
@@ -50,7 +53,10 @@ class GraphMethod:
         noise = self._noise(plan)
         pair = noise.get(DegreesAndBlocks.PAIRS)
         query = DegreesAndBlocks(self.sizes, noise[DegreesAndBlocks.DEGREES], pair)
-        return query, Matching(self.sizes)
+        # What is measured of the number of edges, beside degrees and blocks; see `releases.make`.
+        rows = next((c.event for c in plan if c.purpose == "number of rows"), None)
+        rows_sigma = rows.sigma if isinstance(rows, Gaussian) and design.rows is None else 0.0
+        return query, Matching(self.sizes, rows_sigma)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Matching dominates."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.models import Empirical
-from understudy.models.graphs import fitted, matched
+from understudy.models.graphs import counted, fitted, matched
 from understudy.players.base import Answer, Measured, MeasuredDegrees, Problem
 
 __all__ = ["Matching"]
@@ -18,6 +18,8 @@ class Matching:
     """A simple graph of as many edges as there seem to be; the model is the list of its edges."""
 
     sizes: tuple[int, ...]
+    rows_sigma: float
+    """The noise of the number of rows; 0 where that is public."""
 
     def start(self, problem: Problem) -> Empirical:
         """One edge: nothing is known."""
@@ -35,14 +37,18 @@ class Matching:
         rng: np.random.Generator,
     ) -> Empirical:
         """The graph that the measurements describe."""
-        pairs, pair_sigma = np.full((1, 1), float(problem.rows)), 0.0
+        pairs, pair_sigma = None, 0.0
         degrees, degree_sigma = np.zeros(sum(self.sizes)), 1.0
         for answer in answers:
             if isinstance(answer, MeasuredDegrees):
                 degrees, degree_sigma = answer.values, answer.sigma
             elif isinstance(answer, Measured):
                 pairs, pair_sigma = answer.values, answer.sigma
-        numbers = fitted(degrees, degree_sigma, pairs, pair_sigma, self.sizes, problem.rows, rng)
+        edges = counted(
+            problem.rows, self.rows_sigma, degrees, degree_sigma, pairs, pair_sigma
+        )  # fmt: skip
+        between = np.full((1, 1), float(edges)) if pairs is None else pairs
+        numbers = fitted(degrees, degree_sigma, between, pair_sigma, self.sizes, edges, rng)
         u, v = matched(*numbers, self.sizes, rng)
         block = np.repeat(np.arange(len(self.sizes)), self.sizes)
         return Empirical.of(problem.shape, np.stack([u, v, block[u], block[v]], axis=1))
