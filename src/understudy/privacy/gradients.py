@@ -126,16 +126,19 @@ def clipped_sums(
 def _inputs(a: NDArray[Any]) -> Reals:
     """On the grid, as whole float64 numbers, with the 1 of the bias at the end."""
     whole = np.empty((a.shape[0], a.shape[1] + 1))
-    np.multiply(a, float(_INPUTS), out=whole[:, :-1], dtype=np.float64)
+    np.rint(_bounded(a * a.dtype.type(_INPUTS), _LARGEST_INPUT), out=whole[:, :-1])
     whole[:, -1] = _INPUTS
-    np.rint(whole, out=whole)
-    np.clip(whole, -_LARGEST_INPUT, _LARGEST_INPUT, out=whole)
-    return np.nan_to_num(whole, copy=False)
+    return whole
 
 
 def _deltas(d: NDArray[Any]) -> Reals:
-    bounded = np.clip(d.astype(np.float64), -_LARGEST_DELTA, _LARGEST_DELTA)
-    return np.nan_to_num(bounded, copy=False) * _DELTAS
+    return _bounded(d, _LARGEST_DELTA).astype(np.float64) * _DELTAS
+
+
+def _bounded(values: NDArray[Any], most: float) -> NDArray[Any]:
+    """Within ±most; what is no number counts as −most: bounded like everything else."""
+    limit = values.dtype.type(most)
+    return np.fmin(np.fmax(values, -limit), limit)
 
 
 def _chunk(inputs: list[Reals], deltas: list[Reals], groups: Groups) -> tuple[Counts, Counts]:
