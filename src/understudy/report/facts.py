@@ -23,6 +23,8 @@ BAND = 1.96
 _EXPECTED = math.sqrt(2 / math.pi)
 """E|N(0, 1)|."""
 
+_WIDE = 300
+
 Clique = tuple[int, ...]
 
 
@@ -158,7 +160,10 @@ def is_merged(release: Release) -> bool:
 
 
 def pairs(release: Release) -> tuple[Pair, ...]:
-    """Every pair of columns. The error of a pair is at most that of any table that holds it."""
+    """Every pair of columns; of very wide tables those of which something is known.
+
+    The error of a pair is at most that of any table that holds it.
+    """
     names = [column.name for column in release.schema.modelled]
     certified = release.certificate.variations
     stated: Iterable[tuple[Clique, float]] = ()
@@ -166,26 +171,28 @@ def pairs(release: Release) -> tuple[Pair, ...]:
         stated = zip(release.workload.cliques, certified, strict=True)
     elif release.forecast is not None:
         stated = ((e.clique, e.total_variation) for e in release.forecast.marginals)
-    errors: dict[Clique, float] = {}
+    errors: dict[tuple[int, int], float] = {}
     for clique, error in stated:
         for pair in combinations(clique, 2):
             errors[pair] = min(errors.get(pair, 1.0), error)
     how = _how(release)
+    wide = len(names) > _WIDE
+    every = sorted({*errors, *how}) if wide else combinations(range(len(names)), 2)
     return tuple(
         Pair(
             (i, j), (names[i], names[j]), errors.get((i, j)), certified is not None,
             how.get((i, j), ""),
         )
-        for i, j in combinations(range(len(names)), 2)
+        for i, j in every
     )  # fmt: skip
 
 
 _RANK = {"table": 0, "merged": 1, "cells": 2, "queries": 3, "": 4}
 
 
-def _how(release: Release) -> dict[Clique, str]:
+def _how(release: Release) -> dict[tuple[int, int], str]:
     """How each pair was measured at best, by itself or inside a larger table."""
-    best: dict[Clique, str] = {}
+    best: dict[tuple[int, int], str] = {}
     for made in release.measurements:
         kind = "merged" if made.merged else made.kind
         for pair in combinations(made.clique, 2):

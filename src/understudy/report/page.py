@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -299,9 +300,9 @@ def _numbers(column: Column) -> Html:
 
 
 def _pairs(release: Release, found: Sequence[Pair]) -> Html | None:
-    if not found:
-        return None
     names = [column.name for column in release.schema.modelled]
+    if len(names) < 2:
+        return None
     known = [pair for pair in found if pair.error is not None]
     certified = release.certificate.variations is not None
     title = f"{'Certified' if certified else 'Expected'} error of every pair of columns"
@@ -356,7 +357,9 @@ def _measured_words(release: Release, found: Sequence[Pair]) -> Html:
     """Which marginals were measured, and which are model."""
     names = [column.name for column in release.schema.modelled]
     alone = {m.clique[0] for m in release.measurements if len(m.clique) == 1}
-    counts = {kind: sum(pair.measured == kind for pair in found) for kind in _HOW}
+    total = math.comb(len(names), 2)
+    counts = {kind: sum(pair.measured == kind for pair in found) for kind in _HOW if kind}
+    counts[""] = total - sum(counts.values())
     larger = {m.clique for m in release.measurements if len(m.clique) > 2}
     rows: list[tuple[str, str]] = []
     if not release.measurements:
@@ -365,7 +368,7 @@ def _measured_words(release: Release, found: Sequence[Pair]) -> Html:
         every = "all" if len(alone) == len(names) else f"{len(alone)} of"
         rows.append(("columns measured", f"{every} {len(names)}"))
     rows += [
-        (f"pairs: {_HOW[kind]}", f"{count:,} of {len(found):,}")
+        (f"pairs: {_HOW[kind]}", f"{count:,} of {total:,}")
         for kind, count in counts.items()
         if count
     ]
