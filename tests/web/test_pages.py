@@ -190,6 +190,24 @@ def test_the_ledger_shows_every_release_and_whether_the_chain_holds(custodian):
     assert "The chain is broken" in custodian.client.get("/ledger").text
 
 
+def test_values_that_a_release_finds_itself(custodian):
+    page = custodian
+    page.upload("people.csv", csv_bytes(small_table()))
+    form = {"name": "city", "type": "category", "fact-values": "discover", "do": "save"}
+    page.post("/tables/people/schema/columns/0", **form, **{"public-nullable": "on"})
+    column = Schema.load(page.site.workspace.table("people").schema).columns[0]
+    assert (column.values, column.read_from_rows) == ("discover", ())
+    assert "city" in page.client.get("/tables/people/schema").text
+    page.post("/tables/people/schema/columns/0", name="city", type="category", do="save")
+    page.post("/tables/people/schema/confirm")
+    page.post("/tables/people/budget", epsilon="3")
+    planned = page.client.get("/tables/people/plan", params=FAST)
+    assert planned.status_code == 200, page.told(planned)
+    done = page.post("/tables/people/releases", **FAST, name="found")
+    assert "The release is done" in done.text
+    assert us.verify(page.folder / "releases" / "found").passed
+
+
 def test_a_form_that_is_sent_twice_starts_one_release(custodian):
     put_table(custodian)
     for _ in range(2):

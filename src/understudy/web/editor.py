@@ -16,6 +16,7 @@ from typing import Any
 
 from understudy.errors import SchemaError
 from understudy.schema import Category, Column, Incomplete, Schema
+from understudy.schema.columns.opened import DISCOVER, Opened
 from understudy.schema.toml import build_column
 from understudy.wording import domain
 
@@ -73,7 +74,13 @@ class Card:
 
 _FIELDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     "category": (
-        ("values", "Values, one a line", "lines", "Every value that the column may hold."),
+        (
+            "values",
+            "Values, one a line",
+            "lines",
+            "Every value that the column may hold; or the word discover, and a release finds those "
+            "that many hold privately.",
+        ),
         ("other", "Name for all others", "line", "What stands for values that are not listed."),
         ("ordinal", "The order of the values means something", "box", ""),
     ),
@@ -123,9 +130,10 @@ def card(column: Column, at: int) -> Card:
     known = _known(column)
     missing = column.missing if isinstance(column, Incomplete) else ()
     marks = set(column.read_from_rows)
+    fields = () if isinstance(column, Opened) else (*_FIELDS[kind], *_COMMON)
     facts = tuple(
         Fact(key, label, _text(known.get(key), widget), widget, key in marks, key in missing, hint)
-        for key, label, widget, hint in (*_FIELDS[kind], *_COMMON)
+        for key, label, widget, hint in fields
     )
     problem = ""
     if missing:
@@ -188,6 +196,9 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
         raise SchemaError(
             f"column {old.name!r}: type = {kind!r} is not known; choose one of the list"
         )
+    if isinstance(old, Opened) and kind == before.kind:  # what a release will find has no form
+        marks = tuple(mark for mark in old.read_from_rows if not confirm_all)
+        return dataclasses.replace(old, read_from_rows=marks)
     facts: dict[str, Any] = {"name": old.name, "type": kind}
     chosen = _FIELDS[kind] if kind == before.kind else ()
     for key, _, widget, _ in (*chosen, *_COMMON):
@@ -205,10 +216,14 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
         facts["missing"] = [key for key in old.missing if key not in facts]
     kept = (*_COMMON, *(_FIELDS[kind] if kind == before.kind else ()))
     keys = {"type", *(key for key, *_ in kept)}
+    opened = facts.get("values") == DISCOVER
+    if opened:
+        facts = {key: value for key, value in facts.items() if key != "ordinal"}
     facts["read_from_rows"] = [
         mark
         for mark in old.read_from_rows
         if mark in keys
+        and not (opened and mark in ("values", "type"))
         and not confirm_all
         and f"public-{mark}" not in form
         and (mark != "type" or kind == before.kind)
@@ -221,6 +236,8 @@ def _parsed(old: Column, key: str, kind: str, widget: str, text: str) -> Any:
         return bool(text)
     text = text.replace("\r\n", "\n")
     if key == "values":
+        if text.strip() == DISCOVER:
+            return DISCOVER
         lines = [line for line in text.split("\n") if line.strip()]
         return [_value(old, key, line) for line in lines] if lines else None
     text = text.strip()

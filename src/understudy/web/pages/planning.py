@@ -13,6 +13,8 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from understudy.errors import BudgetExhausted, InputError, UnderstudyError
 from understudy.game.methods import METHODS
 from understudy.privacy.budget import Budget
+from understudy.schema import Modelled
+from understudy.schema.columns.opened import Opened
 from understudy.web.guard import session_of, status_of, wants_page
 from understudy.web.pages.tables import load_schema, plain_number, whole
 from understudy.web.site import Account, account_of, site_of
@@ -104,7 +106,7 @@ async def _page(
     table = site.workspace.table(identity)
     schema = load_schema(table)
     schema.require_confirmed()
-    pairs = len(schema.modelled) >= 2
+    pairs = sum(isinstance(column, (Modelled, Opened)) for column in schema.columns) >= 2
     wish = wish if pairs or wish.workload != "marginals:2" else _single(wish)
     with site.workspace.ledger() as ledger:
         account = account_of(ledger, table.id)
