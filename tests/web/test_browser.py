@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -205,6 +206,14 @@ def prepared(tmp_path, bundle):
     return desk
 
 
+def quiet_port():
+    """A free port that no connection is given by chance: below those that the system hands out."""
+    for port in range(20_000 + os.getpid() % 5_000, 32_000):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
+
+
 WRAPPED = """
 import sys
 from understudy.cli import main
@@ -219,7 +228,7 @@ def test_a_server_that_goes_away_a_job_that_does_not_and_an_analyst(
 ):
     desk = prepared(tmp_path, bundle)
     slow = SLOW.format(before=900, after=0, mark="")
-    server = Server(desk, code=WRAPPED.format(code=slow)).start()
+    server = Server(desk, code=WRAPPED.format(code=slow)).start(quiet_port())
     page = phone
     try:
         page.goto(server.base)

@@ -5,6 +5,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import urllib.request
 
 import pytest
@@ -64,7 +65,6 @@ def test_folders_that_are_not_ours(capsys, tmp_path):
 
 def test_users_are_named_and_forgotten(capsys, tmp_path, monkeypatch):
     import io
-    import sys
 
     monkeypatch.setattr(sys, "stdin", io.StringIO("a long enough word\n"))
     code, text = told(
@@ -79,6 +79,14 @@ def test_users_are_named_and_forgotten(capsys, tmp_path, monkeypatch):
     code, _ = told(capsys, "serve", tmp_path / "desk", "--remove-user", "ana")
     assert code == 0
     assert json.loads((tmp_path / "desk" / "users.json").read_text()) == {}
+
+
+def test_without_the_extra(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    code, text = told(capsys, "serve", tmp_path / "desk")
+    assert code == 2
+    assert "pip install 'understudy[web]'" in text
+    assert not (tmp_path / "desk").exists()
 
 
 def test_a_taken_port_is_told(tmp_path, capsys):
