@@ -304,6 +304,12 @@ def test_codes_come_back_from_their_features():
     assert whole[4][0] == 8
 
 
+def test_a_column_of_one_value_has_that_value():
+    coding = Coding((1, 3), ("choice", "choice"), (False, False))
+    drawn = np.array([[1.0, 2.0], [-1.0, 0.0], [0.3, 1.0]])
+    assert [c.tolist() for c in coding.codes(drawn)] == [[0, 0, 0], [2, 0, 1]]
+
+
 def test_real_values_are_placed_by_rank_and_come_back():
     coding = Coding((10,), ("real",), (False,))
     shares = [np.array([0.5, 0.2, 0.1] + [0.2 / 7] * 7)]

@@ -181,7 +181,9 @@ class Coding:
         for column in self.columns:
             match self.kinds[column]:
                 case "choice":
-                    found = left.pop().astype(np.int64)
+                    # A column of one value is a head of one, which says nothing.
+                    value = left.pop()
+                    found = value.astype(np.int64) if self.shape[column] > 1 else 0 * value
                 case "bits":
                     digits = [left.pop().astype(np.int64) << b for b in range(self.bits(column))]
                     found = np.minimum(np.sum(digits, axis=0), self.values(column) - 1)
