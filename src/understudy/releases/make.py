@@ -84,6 +84,12 @@ class Prepared:
         assert self.again is not None
         draft, rest = self.again(schema), self.plan[private_facts.REST].event
         inner = draft.build(accounting.rho(rest))
+        if accounting.total_rho(inner) > accounting.rho(rest):
+            raise InputError(
+                f"method = {draft.method.name} counts its cost by samples of rows, which an "
+                f"allowance that is filled later cannot: declare the values and bounds of every "
+                f"column in the schema, or use another method"
+            )
         confirm = getattr(draft.method, "confirm", None)
         if confirm is not None:
             confirm(draft.design, inner)
@@ -362,7 +368,7 @@ def release(
         schema = Schema.load(schema)
     progress = progress_here() if progress is None else progress
     if public is not None:
-        method, parameters = warmed(method, parameters, public, schema), None
+        method, parameters = warmed(method, parameters, public, schema, table), None
     if rows is not None and rows < 1:
         raise InputError(f"rows = {rows} must be at least 1")
     if (ledger is None) != (dataset is None):
@@ -406,6 +412,12 @@ def release(
         progress("reading", 0, 1)
         looked = private_facts.look(source, schema) if schema.opened else None
         bound = source.bind(schema) if looked is None else looked.fine
+        if getattr(prepared.method, "rowwise", False) and not hasattr(bound, "records"):
+            raise InputError(
+                f"method = {prepared.method.name} needs the rows and not only counts of them, which "
+                f"{source.describe()} keeps to itself; export the table to Parquet, or use another "
+                f"method"
+            )
         progress("reading", 1, 1)
         if account is None or dataset is None:
             account, dataset = _one_off(stack, prepared, journal), _ONE_OFF

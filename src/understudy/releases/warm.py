@@ -6,6 +6,7 @@ the private one unless these are public as well; that is the custodian's promise
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,20 @@ __all__ = ["warmed"]
 
 
 def warmed(
-    method: str | Method, parameters: Mapping[str, Any] | None, public: Any, schema: Schema
+    method: str | Method,
+    parameters: Mapping[str, Any] | None,
+    public: Any,
+    schema: Schema,
+    private: Any = None,
 ) -> Method:
     """The method, starting from the rows of `public`.
 
     Raises:
-        InputError: The method takes no public rows, or they do not fit the schema.
+        InputError: The method takes no public rows, or they do not fit the schema, or they are handed
+            in as (a part of) the `private` table itself. Values are not compared: whether a row is
+            in the private table is private.
     """
+    _require_other(public, private)
     chosen = named_method(method, **(parameters or {})) if isinstance(method, str) else method
     warm = getattr(chosen, "warm", None)
     if warm is None:
@@ -41,6 +49,49 @@ def warmed(
     if not table.num_rows:
         raise InputError("public: the table has no rows; leave it out")
     return warm(tuple(schema.encode(table)))
+
+
+def _require_other(public: Any, private: Any) -> None:
+    """Refuse what is visibly the private table: a share of it, the same object, file or memory."""
+    rule = (
+        "whoever is declared public loses all protection: take people who agreed, remove them from "
+        "the private table and state its number of rows without them, or use rows from elsewhere"
+    )
+    if isinstance(public, (int, float)):
+        raise InputError(f"public = {public} is a share and not a table; {rule}")
+    if public is private or _same_file(public, private):
+        raise InputError(f"public: this is the private table; {rule}")
+    if _overlap(public, private):
+        raise InputError(f"public: this is a part of the private table; {rule}")
+
+
+def _same_file(one: Any, other: Any) -> bool:
+    if not isinstance(one, (str, os.PathLike)) or not isinstance(other, (str, os.PathLike)):
+        return False
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _overlap(one: Any, other: Any) -> bool:
+    """Whether two Arrow tables are slices of one that have rows in common, wherever those lie."""
+    return any(
+        address == there and start < end and begin < stop
+        for address, start, stop in _places(one)
+        for there, begin, end in _places(other)
+    )
+
+
+def _places(table: Any) -> list[tuple[int, int, int]]:
+    """(address, first row, last row + 1) of the chunks of an Arrow table's first column."""
+    first = next(iter(getattr(table, "columns", ())), None)
+    return [
+        (buffer.address, chunk.offset, chunk.offset + len(chunk))
+        for chunk in getattr(first, "chunks", ())
+        for buffer in chunk.buffers()[-1:]
+        if buffer is not None
+    ]
 
 
 def _table(public: Any, schema: Schema) -> pa.Table:
