@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -255,7 +255,7 @@ class DPGAN:
     def describe(self) -> dict[str, Any]:
         """Name and parameters; of public rows their number and a digest, of a task its words."""
         described = {
-            name: getattr(self, name) for name in self.__dataclass_fields__ if name != "public"
+            each.name: getattr(self, each.name) for each in fields(self) if each.name != "public"
         }
         if self.task is not None and not isinstance(self.task, str):
             described["task"] = repr(self.task)
