@@ -109,6 +109,21 @@ def test_mistakes_get_the_words_of_a_schema_file(column, changed, said):
     assert said in str(raised.value)
 
 
+def test_what_a_release_finds_itself_stays_as_it_was_declared():
+    schema = Schema.loads(
+        '[understudy]\nversion = 1\n[[column]]\nname = "town"\ntype = "category"\n'
+        'values = "discover"\n[[column]]\nname = "income"\ntype = "number"\nlower = 0\n'
+        "upper = 9000\nbins = {quantiles = 16}\n"
+    )
+    assert [shown.kind for shown in cards(schema)] == ["category", "number"]
+    for column in schema.columns:
+        assert column_from(form_of(column), column) == column
+    closed = column_from({"type": "number"}, schema.columns[1])
+    assert closed == schema.columns[1]
+    listed = column_from({"type": "category", "fact-values": "discover"}, Category("c", ("a", "b")))
+    assert listed.values == "discover"
+
+
 def test_free_text_is_shown_as_a_problem_and_a_schema_keeps_its_other_columns():
     schema = Schema((Text("note"), Boolean("b")), rows_public=7)
     shown = cards(schema)

@@ -126,7 +126,7 @@ def cards(schema: Schema) -> list[Card]:
 
 def card(column: Column, at: int) -> Card:
     """One column, with the facts that its type has."""
-    kind = column.wanted if isinstance(column, Incomplete) else column.kind
+    kind = getattr(column, "wanted", None) or column.kind
     known = _known(column)
     missing = column.missing if isinstance(column, Incomplete) else ()
     marks = set(column.read_from_rows)
