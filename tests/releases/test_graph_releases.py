@@ -103,12 +103,21 @@ def test_repetitions_directions_loops_and_strangers_are_no_further_edges():
         ({"ends": ("from", "too")}, "no column 'too' in the edges; did you mean 'to'"),
         ({"edges": pa.table({"x": ["a"]})}, "an edge has two ends"),
         ({"epsilon": 0}, "epsilon"),
+        ({"rows": 10}, "rows = 10 is not for graphs"),
     ],
 )
 def test_bad_input_is_refused(change, said):
     call = {"edges": edges(), "nodes": BLOCKS, "epsilon": 1, **change}
     with pytest.raises(InputError, match=said):
         us.release_graph(call.pop("edges"), call.pop("nodes"), **call)
+
+
+def test_a_public_number_of_edges_is_taken_and_a_checkpoint_is_kept_until_the_end(tmp_path):
+    one = us.release_graph(
+        edges(), BLOCKS, epsilon=1, edges_public=300, checkpoint=tmp_path / "way"
+    )
+    assert one.rows.num_rows == one.rows_public == 300
+    assert "number of rows" not in [charge.purpose for charge in one.plan]
 
 
 def test_sampling_a_graph_needs_one(made):

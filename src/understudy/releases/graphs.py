@@ -56,6 +56,12 @@ def release_graph(
     error of the shares of edges between blocks. `sample_graph` draws further graphs, free.
     """
     require_edges(unit)
+    for name in ("method", "parameters", "workload", "rows", "rows_public"):
+        if name in choices:
+            raise InputError(
+                f"{name} = {choices[name]!r} is not for graphs: the method is fixed, and a graph has "
+                "as many edges as there seem to be; edges_public states their number"
+            )
     known = nodes if isinstance(nodes, Nodes) else Nodes.of(nodes)
     source = edge_source(edges, known, ends)
     return release(source, known.schema, rows_public=edges_public, **edge_choices(known), **choices)
