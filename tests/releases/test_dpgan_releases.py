@@ -71,6 +71,7 @@ def test_everything_is_on_the_ledger_and_both_verifiers_agree(table, tmp_path):
     assert us.verify(saved).digest == manifest["digest"]
 
 
+@pytest.mark.slow
 def test_a_killed_release_goes_on_without_spending_again(table, tmp_path, monkeypatch):
     whole, asked = RowQuestions.gradient, []
 
@@ -90,6 +91,7 @@ def test_a_killed_release_goes_on_without_spending_again(table, tmp_path, monkey
     us.verify(made.save(tmp_path / "r")).require()
 
 
+@pytest.mark.slow
 def test_public_rows_start_it_and_may_not_be_the_private_ones(table, tmp_path):
     public = table.slice(0, 40)
     made = us.release(
@@ -112,6 +114,7 @@ def test_public_rows_start_it_and_may_not_be_the_private_ones(table, tmp_path):
         us.release(path, SCHEMA, **CHOICES, public=Path(str(path)))
 
 
+@pytest.mark.slow
 def test_the_synthesizer_and_its_settings(table):
     made = us.DPGAN(epsilon=2, delta="1e-6", rows_public=200, **SMALL)
     assert made.get_params()["steps"] == 4
@@ -132,6 +135,7 @@ def test_training_without_privacy_says_so_and_makes_no_release():
         us.prepare(SCHEMA, **CHOICES, parameters={"sigma": 0})
 
 
+@pytest.mark.slow
 def test_training_is_drawn_from_the_release_alone(table, tmp_path):
     from understudy.report import training
 
