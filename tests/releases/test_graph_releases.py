@@ -100,8 +100,9 @@ def test_repetitions_directions_loops_and_strangers_are_no_further_edges():
         ({"nodes": 20_000}, "from 2 to 10,000"),
         ({"nodes": ["a", "b", "a"]}, "'a' is listed 2 times"),
         ({"nodes": "nowhere.txt"}, "neither a number, a range such as 1..34, nor a file"),
-        ({"ends": ("from", "too")}, "no column 'too' in the edges; did you mean 'to'"),
+        ({"ends": ("from", "too")}, "no column 'too' in the table of edges; did you mean 'to'"),
         ({"edges": pa.table({"x": ["a"]})}, "an edge has two ends"),
+        ({"ends": ("from", "from_")}, "no column 'from_'"),
         ({"epsilon": 0}, "epsilon"),
         ({"rows": 10}, "rows = 10 is not for graphs"),
     ],
@@ -110,6 +111,17 @@ def test_bad_input_is_refused(change, said):
     call = {"edges": edges(), "nodes": BLOCKS, "epsilon": 1, **change}
     with pytest.raises(InputError, match=said):
         us.release_graph(call.pop("edges"), call.pop("nodes"), **call)
+
+
+@pytest.mark.parametrize("name", ["edges.csv", "edges.txt"])
+def test_rows_that_cannot_be_read_are_not_quoted(tmp_path, name):
+    (tmp_path / name).write_bytes(b'from,to\nsecret-a,secret-b,secret-c\n\xff\xfe,secret-d\n"open')
+    try:
+        said = repr(edge_source(tmp_path / name, Nodes.of(["a", "b"])))
+    except InputError as error:
+        said = str(error)
+    assert said
+    assert "secret" not in said
 
 
 def test_a_public_number_of_edges_is_taken_and_a_checkpoint_is_kept_until_the_end(tmp_path):

@@ -16,8 +16,7 @@ import pyarrow as pa
 from understudy.errors import InputError, SourceError
 from understudy.schema.columns.base import near
 from understudy.schema.nodes import ENDS, PAIR, Nodes
-from understudy.schema.tables import open_table
-from understudy.source.base import Source
+from understudy.source.base import Source, fold
 from understudy.source.memory import frame_source
 
 __all__ = ["edge_source"]
@@ -28,21 +27,14 @@ _BARE = (".txt", ".edges", ".edgelist")
 def edge_source(edges: Any, nodes: Nodes, ends: tuple[str, str] | None = None) -> Source:
     """The edges of a CSV or Parquet file, of a bare list (.txt: two names a line), or of a frame.
 
-    `ends` names the two columns; by default the first two. Nothing about the rows is told.
+    `ends` names the two columns; by default the first two. Nothing about the rows is told: not a cell
+    of them is quoted by an error, and a header that may itself be a row is not quoted either.
     """
-    table = _bare(Path(edges)) if _is_bare(edges) else open_table(edges)[0]
-    names = table.column_names
-    if ends is None:
-        if len(names) < 2:
-            raise InputError(f"an edge has two ends; the table has the columns {names}")
-        ends = (names[0], names[1])
-    for end in ends:
-        if names.count(end) != 1:
-            raise InputError(f"ends: there is no column {end!r} in the edges{near(end, names)}")
     number = {name: at for at, name in enumerate(nodes.names)}
+    cells = _bare(Path(edges)) if _is_bare(edges) else _columns(edges, ends)
     at = [
-        np.array([-1 if cell is None else number.get(str(cell).strip(), -1) for cell in cells], int)
-        for cells in (table.column(end).to_pylist() for end in ends)
+        np.array([-1 if cell is None else number.get(str(cell).strip(), -1) for cell in side], int)
+        for side in cells
     ]
     low, high = np.minimum(*at), np.maximum(*at)
     kept = (low >= 0) & (low != high)
@@ -54,18 +46,37 @@ def edge_source(edges: Any, nodes: Nodes, ends: tuple[str, str] | None = None) -
     return frame_source(pa.table(made, names=[*ENDS, *PAIR]), ())
 
 
+def _columns(edges: Any, ends: tuple[str, str] | None) -> tuple[list[Any], list[Any]]:
+    from understudy.source import read
+
+    source = read(edges)
+    names = source.columns
+    if ends is None:
+        if len(names) < 2:
+            raise InputError("an edge has two ends; the table of edges has one column")
+        ends = (names[0], names[1])
+    for end, other in (ends, ends[::-1]):
+        if end not in names:
+            hint = near(end, names) if other in names else ""
+            raise InputError(f"ends: there is no column {end!r} in the table of edges{hint}")
+    batches = fold(source, ends, list["pa.RecordBatch"], list.append)
+    first, second = (
+        [cell for batch in batches for cell in batch.column(end).to_pylist()] for end in ends
+    )
+    return first, second
+
+
 def _is_bare(edges: Any) -> bool:
     return isinstance(edges, str | Path) and Path(edges).suffix.lower() in _BARE
 
 
-def _bare(path: Path) -> pa.Table:
+def _bare(path: Path) -> tuple[list[Any], list[Any]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
     except FileNotFoundError:
         raise SourceError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError):
-        raise SourceError(f"{path}: cannot be read as text") from None
+    except OSError:
+        raise SourceError(f"{path}: cannot be read") from None
     rows = [line.split() for line in text.splitlines() if line.strip() and line[0] not in "#%"]
-    pairs = [(row[0], row[1]) if len(row) > 1 else (row[0], row[0]) for row in rows]
-    left, right = zip(*pairs, strict=True) if pairs else ((), ())
-    return pa.table({ENDS[0]: pa.array(left, pa.string()), ENDS[1]: pa.array(right, pa.string())})
+    pairs = [row[:2] for row in rows if len(row) > 1]
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
