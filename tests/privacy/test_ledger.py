@@ -523,10 +523,12 @@ def datasets_of(ledger):
     return names
 
 
-def worker(path, side, charge_first=True):
+def worker(path, side, charge_first=True, ready=None):
     """Reserve, charge, and write down each draw after its charge, until the budgets are gone."""
     out = os.open(side, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     with Ledger(path) as ledger:
+        if ready is not None:
+            ready.wait()
         names = datasets_of(ledger)
         random.Random(os.getpid()).shuffle(names)
         for name in names:
@@ -567,7 +569,7 @@ def prepare(path, datasets):
 
 def grows(side, size):
     """Wait until the children have written down more than this; False once they are all done."""
-    for _ in range(2_000):
+    for _ in range(15_000):
         if side.exists() and side.stat().st_size > size:
             return True
         time.sleep(0.002)

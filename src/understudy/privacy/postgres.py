@@ -229,21 +229,18 @@ class PostgresStore(Store):
         return WorkError(text) if full else LedgerError(text)
 
     def _rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        """Inside a block an error ends the block; outside, a lost connection is made again once."""
+        """Inside a block an error ends the block; outside, a lost connection is made again."""
         psycopg = self._psycopg
-        inside = self._db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
-        if inside and not (self._db.broken or self._db.closed):
+        if self._db.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS:
             return self._fetched(sql, arguments)
-        try:
-            return self._fetched(sql, arguments)
-        except psycopg.Error as error:
-            if not (self._db.broken or self._db.closed):
-                raise self._refusal(error) from None
-        self.recover()
-        try:
-            return self._fetched(sql, arguments)
-        except psycopg.Error as error:
-            raise self._refusal(error) from None
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                return self._fetched(sql, arguments)
+            except psycopg.Error as error:
+                if not (self._db.broken or self._db.closed) or time.monotonic() > deadline:
+                    raise self._refusal(error) from None
+            self.recover()
 
     def _fetched(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
         # Without arguments a per cent sign is itself.
