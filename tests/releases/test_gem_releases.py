@@ -50,7 +50,7 @@ def test_public_rows_are_named_in_the_plan_by_number_and_digest(schema):
 
 
 def test_a_public_table_of_another_schema_is_refused_for_free(schema, tmp_path):
-    good = people(50)
+    private, good = people(50), people(50)
     bad = {
         r"public: .*lacks 'visits'.*must have the schema of the private one": good.drop(["visits"]),
         r"public: column 'sex' has 50 values outside its domain": good.set_column(
@@ -66,11 +66,12 @@ def test_a_public_table_of_another_schema_is_refused_for_free(schema, tmp_path):
         for message, table in bad.items():
             with pytest.raises(InputError, match=message):
                 us.release(
-                    good, schema, epsilon=1, method="gem", public=table, ledger=ledger, dataset="t"
-                )
+                    private, schema, epsilon=1, method="gem", public=table, ledger=ledger,
+                    dataset="t",
+                )  # fmt: skip
         with pytest.raises(InputError, match=r"public: method = independent .*use method = gem"):
             us.release(
-                good, schema, epsilon=1, method=Independent(), public=good, ledger=ledger,
+                private, schema, epsilon=1, method=Independent(), public=good, ledger=ledger,
                 dataset="t",
             )  # fmt: skip
         assert [e.kind for e in ledger.entries("t")] == ["open"]

@@ -87,6 +87,11 @@ RELEASES: dict[str, dict[str, Any]] = {
         "parameters": {"rounds": 5, "samples": 20},
         "workload": "marginals:2+conjunctions:2+disjunctions:1+parities:2+prefixes:1",
     },
+    "querygan, objective perturbation": {
+        "method": "querygan",
+        "parameters": {"oracle": "logistic", "rounds": 2, "steps": 5, "batch": 50, "width": 8},
+        "workload": "marginals:1",
+    },
 }
 
 
