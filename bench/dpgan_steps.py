@@ -81,7 +81,10 @@ def measure() -> str:
     """A table of milliseconds and ratios."""
     from importlib import import_module
 
-    clipping: Any = import_module("jax_privacy.clipping")
+    try:
+        clipping: Any = import_module("jax_privacy.clipping")
+    except ImportError:
+        raise SystemExit("the comparison needs jax-privacy: pip install jax-privacy") from None
     rng = np.random.default_rng(0)
     real, fake = (rng.normal(size=(BATCH, SIZES[0])).astype(np.float32) for _ in range(2))
     weights = CRITIC.init(jax.random.key(0))
