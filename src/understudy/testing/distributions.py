@@ -18,6 +18,7 @@ from understudy.players.base import (
     Clique,
     LinearCritic,
     MeasuredCell,
+    MeasuredDegrees,
     MeasuredMoments,
     Model,
     PaidOff,
@@ -210,6 +211,12 @@ def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
                 np.shape(table) == sizes and bool(np.isfinite(table).all()),
                 f"answered with a critic of {clique} that is not a finite table of shape {sizes}",
             )
+        return
+    if isinstance(answer, MeasuredDegrees):
+        require(
+            np.ndim(answer.values) == 1 and math.isfinite(answer.sigma) and answer.sigma > 0,
+            "answered with degrees that are not a list of counts with their noise",
+        )
         return
     clique = answer.clique
     _require_clique(clique, shape)
