@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ IN_Y = "in y"
 Reals = NDArray[np.float64]
 
 
-class LinearModel(BaseEstimator):
+class LinearModel(BaseEstimator, ABC):
     """A linear model of features in a public box, with ‖weights‖₁ ≤ radius after scaling."""
 
     bounds: Any
@@ -31,9 +32,9 @@ class LinearModel(BaseEstimator):
     fit_intercept: bool
     weights_: Reals
 
+    @abstractmethod
     def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Reals]:
         """The loss and the targets in its units."""
-        raise NotImplementedError
 
     def _rows(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows of finite numbers, and targets. What cannot be used is refused as a whole."""

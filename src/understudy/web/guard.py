@@ -217,8 +217,8 @@ class Guard:
             request,
             403,
             "This form has expired",
-            "It was not made by this page in this session, so nothing was done. Go back, load the "
-            "page again and send it once more.",
+            "It does not come from a page that was shown to you since you came in, so nothing was "
+            "done. Go back, load the page again and send it once more.",
         )
 
 

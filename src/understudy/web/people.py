@@ -197,7 +197,7 @@ class People:
         return self._sign("form", "" if session is None else f"{session.name}.{session.nonce}")
 
     def form_is_ours(self, session: Session | None, token: str) -> bool:
-        """Whether a form was made by a page of this session."""
+        """Whether a form comes from a page that was shown to the same login."""
         return hmac.compare_digest(self.form_token(session).encode(), token.encode())
 
     def _sign(self, purpose: str, text: str) -> str:

@@ -7,6 +7,7 @@ part of its budget on them, and goes on with the columns that come of it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -29,12 +30,12 @@ _MOST_FINE = 1024
 
 
 @dataclass(frozen=True)
-class Opened(Column):
+class Opened(Column, ABC):
     """A column that a release closes."""
 
+    @abstractmethod
     def provisional(self) -> Modelled:
         """The largest column that may come of it; what is planned for this holds for any."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
