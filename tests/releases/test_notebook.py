@@ -95,6 +95,33 @@ def test_progress_is_one_output_that_is_updated(table, schema):
     assert "progress" not in last.tags
 
 
+def test_rows_that_stay_where_they_are_are_counted_with_progress(
+    table, schema, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("understudy.source.duckdb.BATCH_ROWS", 2048)
+    monkeypatch.setattr("understudy.releases.notebook._SOON", -1)
+    table.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+    cell, stages = Cell(), []
+    watch = InCell(cell)
+
+    def progress(stage, done, total):
+        stages.append((stage, done, total))
+        watch(stage, done, total)
+
+    us.release(
+        us.read(tmp_path / "t.csv", engine="duckdb"), schema, epsilon=1, method="independent",
+        noise=SeededNoise(0), key=0, progress=progress,
+    )  # fmt: skip
+    shares = [done for stage, done, total in stages if stage == "counting" and total == 100]
+    scans = len(shares) // 100
+    assert scans >= 3  # the number of rows, the tables, the certificate
+    assert shares == scans * list(range(1, 101))
+    assert any("% of the table" in state for state in cell.states)
+    last = Text(cell.states[-1])
+    assert last.text.count("✓") == 4
+    assert "counted" not in last.text
+
+
 def test_outside_a_notebook_there_is_none(monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     assert progress_here() is silent

@@ -20,9 +20,11 @@ from understudy.errors import InputError, SourceError, WorkError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import Boolean, Category, Identifier, Integer, Schema
 from understudy.source import read, read_table
+from understudy.source.base import StreamedCounts
 from understudy.source.duckdb import DuckDBSource
 from understudy.source.files import FileSource
 from understudy.source.text import Layout, layout
+from understudy.units import Unit
 
 SCHEMA = Schema((Integer("age", 0, 9, nullable=True), Category("sex", ("F", "M"), nullable=True)))
 ENGINES = pytest.mark.parametrize("engine", ["memory", "duckdb"])
@@ -337,25 +339,44 @@ def test_identifiers_are_never_read(tmp_path):
         assert engine == "memory" or asked[-1] == ("sex",)
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_scans_say_how_far_they_are(tmp_path, monkeypatch, suffix):
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("unit", [None, Unit("id", 3)])
+def test_scans_say_how_far_they_are(tmp_path, monkeypatch, name, unit):
     monkeypatch.setattr("understudy.source.duckdb.BATCH_ROWS", 2048)
-    table = pa.table({"age": np.arange(40_000) % 10, "sex": ["F", "M"] * 20_000})
-    path = tmp_path / f"t.{suffix}"
-    if suffix == "parquet":
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "id": np.arange(40_000) // 2,
+            "age": rng.integers(0, 10, 40_000),
+            "sex": rng.choice(["F", "M"], 40_000),
+        }
+    )
+    path = tmp_path / name
+    if name == "t.parquet":
         pq.write_table(table, path, row_group_size=4096)
     else:
         table.to_pandas().to_csv(path, index=False)
-    bound = read(path, engine="duckdb").bind(SCHEMA)
-    told: list[int] = []
-    bound.watch(told.append)
-    assert reveal(bound.marginals([(0, 1)]))[0].sum() == 40_000
-    if suffix == "csv":
-        assert told == []  # text does not say how many rows it has
-    else:
-        assert told == sorted(told)
-        assert told[-1] == 100
-        assert len(told) > 5
+    source = read(path, engine="duckdb")
+    schema = Schema((Identifier("id"), *SCHEMA.columns), unit=unit)
+    for turns in (1, 3) if unit is not None else (1,):
+        bound = StreamedCounts(source, schema, turns)
+        told: list[int] = []
+        bound.watch(told.append)
+        assert reveal(bound.marginals([(0, 1)]))[0].sum() == 40_000
+        assert told == list(range(1, 101))  # whatever the rows are
+        reveal(bound.rows())
+        assert told == 2 * list(range(1, 101))
+
+
+def test_the_share_of_a_text_is_about_right(tmp_path):
+    """Half of the rows is about half of the file, compressed or not."""
+    lines = [f"{a},{'FM'[a % 2]}\n" for a in np.random.default_rng(0).integers(0, 10**6, 400_000)]
+    text = ("age,sex\n" + "".join(lines)).encode()
+    write(tmp_path, text)
+    write(tmp_path, gzip.compress(text), "t.csv.gz")
+    for name in ("t.csv", "t.csv.gz"):
+        assert 0.95 < read(tmp_path / name, engine="duckdb").length() / 400_000 < 1.05
+    assert read(write(tmp_path, b"age,sex\n"), engine="duckdb").length() <= 1
 
 
 def test_the_engine_follows_size_and_memory(tmp_path, monkeypatch):

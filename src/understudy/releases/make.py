@@ -23,7 +23,7 @@ import numpy as np
 
 from understudy._version import __version__
 from understudy.errors import InputError
-from understudy.game import Progress, last_state, remarks
+from understudy.game import Progress, last_state, remarks, silent
 from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
@@ -362,7 +362,8 @@ def release(
     checkpoint   a folder for what is released on the way: the same call with the same folder goes on
                  after a crash, without spending again
     progress     called as progress(stage, done, total); by default a notebook shows it in its cell,
-                 and nothing is shown elsewhere
+                 and nothing is shown elsewhere. "counting" is a part of any other stage: how many
+                 percent of the rows an engine that keeps them has counted
     """
     if not isinstance(schema, Schema):
         schema = Schema.load(schema)
@@ -409,9 +410,17 @@ def release(
         key = secrets.randbits(63) if key is None else key
         if journal is not None and journal.header is not None:
             key = int(journal.header["key"])
+
+        def watched(counts: Any) -> Any:
+            """Counts of rows that stay where they are take long: they say how far they are."""
+            watch = getattr(counts, "watch", None)
+            if watch is not None and progress is not silent:
+                watch(lambda percent: progress("counting", percent, 100))
+            return counts
+
         progress("reading", 0, 1)
         looked = private_facts.look(source, schema) if schema.opened else None
-        bound = source.bind(schema) if looked is None else looked.fine
+        bound = watched(source.bind(schema) if looked is None else looked.fine)
         if getattr(prepared.method, "rowwise", False) and not hasattr(bound, "records"):
             raise InputError(
                 f"method = {prepared.method.name} needs the rows and not only counts of them, which "
@@ -451,7 +460,7 @@ def release(
             found = {"schema": prepared.schema.digest()}
             reservation = reservation.refine(private_facts.REST, prepared.inner, found)
             prepared = replace(prepared, plan=reservation.plan, inner=None)
-            bound = source.bind(prepared.schema)
+            bound = watched(source.bind(prepared.schema))
             progress("finding domains", 1, 1)
         curator = ask(bound)
         made = _draw(prepared, source, curator, reservation, rows, key, noise.private, progress)

@@ -135,12 +135,16 @@ class InCell:
         self._display = display
         self._handle: Any = None
         self._stages: dict[str, tuple[int, int]] = {}
+        self._counted: int | None = None
         self._last = 0.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """`done` of `total` steps of `stage`."""
-        new = stage not in self._stages
-        self._stages[stage] = (done, total)
+        counting = stage == "counting"  # a part of whatever asks for counts
+        self._counted = done if counting and done < total else None
+        new = not counting and stage not in self._stages
+        if not counting:
+            self._stages[stage] = (done, total)
         now = time.monotonic()
         if not (new or done >= total or now - self._last > _SOON):
             return
@@ -161,4 +165,7 @@ class InCell:
                 step = f", {done + 1} of {total}" if total > 1 else ""
                 bar = tag("progress", max=total, value=done if total > 1 else None)
                 lines.append(tag("div", bar, f" {name}{step}", aria_live="polite"))
+        if self._counted is not None:
+            bar = tag("progress", max=100, value=self._counted)
+            lines.append(tag("div", bar, f" counted {self._counted} % of the table"))
         return tag("div", lines)

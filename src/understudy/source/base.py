@@ -164,7 +164,7 @@ class StreamedCounts:
         return Sensitive(self._count(SparseCounter, tuple(cliques)).tables())
 
     def watch(self, told: Callable[[int], object]) -> None:
-        """Have every scan say how far it is, in percent of the rows: a share, never a number."""
+        """Have every question say how far it is: 1, 2, ..., 100 percent of the rows."""
         self._told = told
 
     def _count(
@@ -192,7 +192,9 @@ class StreamedCounts:
         """Hand over the rows that count, unit after unit, a part of the units at a time."""
         for at in range(self._turns):
             try:
-                codes, units = _encoded(self._source, self._schema, at, self._turns)
+                codes, units = _encoded(
+                    self._source, self._schema, at, self._turns, self._teller(at)
+                )
             except SourceError as error:
                 raise CountingError(
                     f"{error}; what was charged until now stays in the ledger"
@@ -217,31 +219,33 @@ class StreamedCounts:
         start: Callable[[], Accumulator],
         add: Callable[[Accumulator, "pa.RecordBatch"], object],
     ) -> Accumulator:
-        length = getattr(self._source, "length", None)
-        total = length() if length is not None and self._told is not None else 0
-        seen = 0
-
-        def begin() -> Accumulator:
-            nonlocal seen
-            seen = 0
-            return start()
-
-        def watched(done: Accumulator, batch: "pa.RecordBatch") -> None:
-            nonlocal seen
-            add(done, batch)
-            seen += batch.num_rows
-            if total and self._told is not None:
-                self._told(min(99, 100 * seen // total))
-
         try:
-            found = fold(self._source, names, begin, watched)
-            if total and self._told is not None:
-                self._told(100)
-            return found
+            return fold(self._source, names, start, add, self._teller())
         except SourceError as error:  # by now a charge may have been made
             raise CountingError(
                 f"{error}; what was charged until now stays in the ledger"
             ) from None
+
+    def _teller(self, at: int = 0) -> Callable[[int | None], object] | None:
+        """Turns rows seen in scan `at` of a question, None at its end, into percents of the whole.
+
+        Every percent is told, in order and once, whatever the rows are: only when is theirs.
+        """
+        length, told = getattr(self._source, "length", None), self._told
+        if told is None or length is None:
+            return None
+        scans, total = self._turns if self.unit is not None else 1, max(1, length())
+        before = 100 * at // scans
+
+        def tell(seen: int | None) -> None:
+            nonlocal before
+            share = 100 if seen is None else min(99, 100 * seen // total)
+            now = (100 * at + share) // scans
+            for percent in range(before + 1, now + 1):
+                told(percent)
+            before = max(before, now)
+
+        return tell
 
 
 def rows_that_count(source: Source, schema: Schema) -> Codes:
@@ -255,15 +259,24 @@ def fold(
     names: Sequence[str],
     start: Callable[[], Accumulator],
     add: Callable[[Accumulator, "pa.RecordBatch"], object],
+    tell: Callable[[int | None], object] | None = None,
 ) -> Accumulator:
-    """Add up the batches of one scan, from the start again if a way of reading fails half-way."""
+    """Add up the batches of one scan, from the start again if a way of reading fails half-way.
+
+    `tell` hears how many rows it has seen, and None when there are no more.
+    """
     for scan in source.scans(names):
-        accumulator = start()
+        accumulator, seen = start(), 0
         try:
             for batch in scan:
                 add(accumulator, batch)
+                seen += batch.num_rows
+                if tell is not None:
+                    tell(seen)
         except Unreadable:
             continue
+        if tell is not None:
+            tell(None)
         return accumulator
     raise SourceError(
         f"{source.describe()}: the rows cannot be read; a file may be damaged, or too large for "
@@ -272,7 +285,11 @@ def fold(
 
 
 def _encoded(
-    source: Source, schema: Schema, at: int = 0, turns: int = 1
+    source: Source,
+    schema: Schema,
+    at: int = 0,
+    turns: int = 1,
+    tell: Callable[[int | None], object] | None = None,
 ) -> tuple[Codes, "list[pa.Array]"]:
     """The codes of one scan and, where there are privacy units, the unit of every row.
 
@@ -296,7 +313,7 @@ def _encoded(
             units[-1].append(found)
         done.append(codes)
 
-    parts = fold(source, wanted, start, add)
+    parts = fold(source, wanted, start, add, tell)
     codes: Codes = []
     for position in range(len(names)):
         codes.append(np.concatenate([part[position] for part in parts]))

@@ -67,7 +67,7 @@ class DuckDBSource:
         return StreamedCounts(self, with_nulls(schema, self._nulls), turns)
 
     def length(self) -> int:
-        """How many rows there are, for shares of them alone; 0 where nobody knows without reading."""
+        """About how many rows there are, for shares of them alone."""
         return self._files.length()
 
     def frame(self, table: "pa.Table") -> Any:

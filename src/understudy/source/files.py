@@ -22,7 +22,7 @@ from understudy.source.base import (
     with_nulls,
 )
 from understudy.source.frames import to_frame
-from understudy.source.text import Layout, is_gzip, layout, lenient
+from understudy.source.text import Layout, about_lines, is_gzip, layout, lenient
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,11 +66,12 @@ class Files:
         return 2 * self.length() * len(self.columns)
 
     def length(self) -> int:
-        """The number of rows, private; 0 for text, which does not say."""
+        """The number of rows, private; about so many for text, which does not say."""
         import pyarrow.parquet as pq
 
-        parquet = self.format == "parquet"
-        return sum(pq.read_metadata(path).num_rows for path in self.paths) if parquet else 0
+        if self.format == "csv":
+            return sum(map(about_lines, self.paths))
+        return sum(pq.read_metadata(path).num_rows for path in self.paths)
 
 
 def find(given: str | Path) -> Files:

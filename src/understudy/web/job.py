@@ -42,6 +42,8 @@ class _Teller:
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """`done` of `total` steps of `stage`."""
+        if stage == "counting":  # a part of the stage that is shown
+            return
         new = stage != self._facts.get("stage")
         self._facts.update(stage=stage, done=done, total=total)
         if new or time.monotonic() - self._last > _EVERY:
@@ -75,7 +77,7 @@ def main(arguments: list[str]) -> int:
     folder, lock = Path(arguments[0]), int(arguments[1])
     os.set_inheritable(lock, False)
     os.umask(0o077)
-    os.nice(_KINDER)
+    _step_back()
     warnings.simplefilter("ignore")  # what libraries warn of may depend on private rows
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -85,6 +87,17 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     return run(folder)
+
+
+def _step_back() -> None:
+    """Let pages go first.
+
+    Linux may share its cores among sessions before it looks at processes, and a job has a session of
+    its own; there, the session has to be kinder as well.
+    """
+    os.nice(_KINDER)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(_KINDER), encoding="ascii")
 
 
 def run(folder: Path) -> int:
