@@ -1,6 +1,7 @@
 """Real engines for the tests: a PostgreSQL server that the tests start, and Spark."""
 
 import atexit
+import logging
 import os
 import sys
 import tempfile
@@ -99,6 +100,8 @@ def spark():
             .getOrCreate()
         )
     session.sparkContext.setLogLevel("OFF")
+    # It tells of every object that Python drops, in the middle of whatever test runs just then.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     atexit.register(session.stop)
     return session
 
