@@ -8,50 +8,64 @@ a byte of its file is read; a declared length beyond the limit is refused before
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 
 from understudy.errors import InputError, WorkError
-from understudy.web.guard import Refused, TooLarge
+from understudy.web.guard import Refused, TooLarge, session_of
+from understudy.web.site import site_of
 from understudy.wording import byte_size
 
-__all__ = ["Received", "receive_file"]
+__all__ = ["Received", "received"]
 
 _MOST_FIELD = 10_000
 _MOST_FIELDS = 50
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Received:
     """A form with one file, which lies in a folder under a name of ours."""
 
-    fields: dict[str, str] = field(default_factory=dict)
-    filename: str | None = None
-    path: Path | None = None
-    size: int = 0
+    fields: dict[str, str]
+    filename: str
+    """The name that it had, without a path."""
+    path: Path
+    size: int
 
 
-async def receive_file(
-    request: Request,
-    folder: Path,
-    *,
-    most: int,
-    check_token: Callable[[str], bool],
-    name_for: Callable[[str], str],
-) -> Received:
-    """Read a form with a file into `folder`.
+@asynccontextmanager
+async def received(request: Request, name_for: Callable[[str], str]) -> AsyncIterator[Received]:
+    """What somebody sends, for as long as this lasts: afterwards its folder is gone.
 
     `name_for` maps the name that the file had to the one that it gets; it refuses by raising.
 
     Raises:
-        TooLarge: More than `most` bytes.
+        TooLarge: More than the page takes.
         Refused: The form is not one of ours.
         InputError: Not such a form, or no file in it.
     """
+    site, session = site_of(request), session_of(request)
+
+    def ours(token: str) -> bool:
+        return site.people.form_is_ours(session, token)
+
+    with site.workspace.incoming() as folder:
+        yield await _read(request, folder, site.settings.max_upload, ours, name_for)
+
+
+async def _read(
+    request: Request,
+    folder: Path,
+    most: int,
+    check_token: Callable[[str], bool],
+    name_for: Callable[[str], str],
+) -> Received:
+    """Read a form with a file into `folder`."""
     from python_multipart.exceptions import MultipartParseError
     from python_multipart.multipart import MultipartParser, parse_options_header
 
@@ -91,9 +105,9 @@ async def receive_file(
         parts.close()
     if not parts.token_seen:
         raise Refused("this form was not made by this page; load it again and send it once more")
-    if parts.received.path is None:
-        raise InputError("no file was chosen; choose a CSV or Parquet file and send it again")
-    return parts.received
+    if parts.path is None:
+        raise InputError("no file was chosen; choose one and send it again")
+    return Received(parts.fields, parts.filename, parts.path, parts.size)
 
 
 class _Parts:
@@ -107,7 +121,10 @@ class _Parts:
         check_token: Callable[[str], bool],
         name_for: Callable[[str], str],
     ) -> None:
-        self.received = Received()
+        self.fields: dict[str, str] = {}
+        self.filename = ""
+        self.path: Path | None = None
+        self.size = 0
         self.token_seen = False
         self._folder, self._most, self._limit = folder, most, limit
         self._check, self._name_for = check_token, name_for
@@ -156,7 +173,7 @@ class _Parts:
         _, options = parse_options_header(self._headers.get("content-disposition", b""))
         name = options.get(b"name", b"").decode("utf-8", "replace")
         if b"filename" not in options:
-            if len(self.received.fields) >= _MOST_FIELDS:
+            if len(self.fields) >= _MOST_FIELDS:
                 raise InputError("the form has too many fields")
             self._field = name
             return
@@ -168,16 +185,16 @@ class _Parts:
         filename = filename.replace("\\", "/").rpartition("/")[2][:200]
         if not filename:
             return  # a form sent without choosing a file
-        if self.received.path is not None:
+        if self.path is not None:
             raise InputError("one file at a time; choose a single file")
         target = self._folder / self._name_for(filename)
-        self.received.filename, self.received.path = filename, target
+        self.filename, self.path = filename, target
         self._file = target.open("xb")
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:
-            self.received.size += end - start
-            if self.received.size > self._most:
+            self.size += end - start
+            if self.size > self._most:
                 raise TooLarge(f"the file is larger than {byte_size(self._most)}; {self._limit}")
             self._file.write(data[start:end])
         elif self._field is not None:
@@ -190,6 +207,6 @@ class _Parts:
             self.close()
         elif self._field is not None:
             text = self._text.decode("utf-8", "replace")
-            self.received.fields[self._field] = text
+            self.fields[self._field] = text
             if self._field == "csrf":
                 self.token_seen = self._check(text)

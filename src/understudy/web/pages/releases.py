@@ -28,11 +28,11 @@ from understudy.releases.outline import example
 from understudy.releases.verify import verify
 from understudy.report import NAME as REPORT
 from understudy.report.words import promise
-from understudy.web.guard import TooLarge, session_of, status_of, wants_page
+from understudy.web.guard import TooLarge, status_of, wants_page
 from understudy.web.pages.audits import audits_of
 from understudy.web.pages.tables import whole
 from understudy.web.site import Site, site_of
-from understudy.web.uploads import receive_file
+from understudy.web.uploads import received
 from understudy.web.workspace import Missing, read_json, without_paths
 from understudy.wording import domain
 
@@ -281,19 +281,11 @@ async def import_form(request: Request) -> Response:
 @router.post("/import")
 async def import_bundle(request: Request) -> Response:
     """Take a bundle, check everything that it states, and put it on the shelf."""
-    site, session = site_of(request), session_of(request)
-    with site.workspace.incoming() as folder:
-        received = await receive_file(
-            request,
-            folder,
-            most=site.settings.max_upload,
-            check_token=lambda token: site.people.form_is_ours(session, token),
-            name_for=_zip_name,
-        )
-        assert received.path is not None
-        shown = received.filename or "the file"
-        most = site.settings.max_upload
-        unpacked = await asyncio.to_thread(_unpacked, received.path, folder / "bundle", most, shown)
+    site = site_of(request)
+    async with received(request, _zip_name) as file:
+        shown, most = file.filename, site.settings.max_upload
+        target = file.path.with_name("bundle")
+        unpacked = await asyncio.to_thread(_unpacked, file.path, target, most, shown)
         try:
             found = await asyncio.to_thread(verify, unpacked)
         except BundleError as error:

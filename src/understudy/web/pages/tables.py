@@ -19,9 +19,9 @@ from understudy.source.base import check_header
 from understudy.source.files import find
 from understudy.units import Unit
 from understudy.web import editor
-from understudy.web.guard import session_of, status_of
+from understudy.web.guard import status_of
 from understudy.web.site import Site, account_of, site_of
-from understudy.web.uploads import receive_file
+from understudy.web.uploads import received
 from understudy.web.workspace import Missing, Table, suffix_of, without_paths
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -83,22 +83,14 @@ async def new_table(request: Request) -> Response:
 @router.post("/tables")
 async def add_table(request: Request) -> Response:
     """Take a file, draft its schema, and show the draft."""
-    site, session = site_of(request), session_of(request)
-    with site.workspace.incoming() as folder:
-        received = await receive_file(
-            request,
-            folder,
-            most=site.settings.max_upload,
-            check_token=lambda token: site.people.form_is_ours(session, token),
-            name_for=_rows_name,
-        )
-        assert received.path is not None
-        shown = received.filename or "the file"
-        if received.size == 0:
-            raise InputError(f"{shown} is empty; choose the file that holds the table")
-        made = await site.workers.draft(received.path, shown)
-        name = " ".join(received.fields.get("name", "").split())[:_LONGEST_NAME] or _stem(shown)
-        table = site.workspace.add_table(name, received.path, made["schema"], made["columns"])
+    site = site_of(request)
+    async with received(request, _rows_name) as file:
+        if file.size == 0:
+            raise InputError(f"{file.filename} is empty; choose the file that holds the table")
+        made = await site.workers.draft(file.path, file.filename)
+        given = " ".join(file.fields.get("name", "").split())[:_LONGEST_NAME]
+        name = given or _stem(file.filename)
+        table = site.workspace.add_table(name, file.path, made["schema"], made["columns"])
     return RedirectResponse(f"/tables/{table.id}/schema", 303)
 
 
