@@ -25,7 +25,7 @@ from understudy.web.workspace import Workspace, read_json, without_paths, write_
 __all__ = ["main", "run"]
 
 _EVERY = 0.2
-_KINDER = 10
+_KINDER = 5
 
 
 class _Cancelled(KeyboardInterrupt):
