@@ -11,6 +11,7 @@ import pytest
 import understudy as us
 from understudy.errors import InputError
 from understudy.players.query.critic import CriticSteps
+from understudy.privacy.cost import SampledGroups
 from understudy.privacy.rowwise import RowQuestions
 from understudy.schema import Schema
 
@@ -110,6 +111,9 @@ def test_public_rows_start_it_and_may_not_be_the_private_ones(table, tmp_path):
         us.release(frame, SCHEMA, **CHOICES, public=frame)
     path = tmp_path / "t.csv"
     frame.to_csv(path, index=False)
+    (tmp_path / "other.csv").write_text(path.read_text() + "5,,True\n")
+    with pytest.raises(InputError, match=r"public: column 'ward'.*null"):
+        us.release(path, SCHEMA, **CHOICES, public=tmp_path / "other.csv")
     with pytest.raises(InputError, match=r"public.*is the private table"):
         us.release(path, SCHEMA, **CHOICES, public=Path(str(path)))
 
@@ -144,12 +148,20 @@ def test_training_is_drawn_from_the_release_alone(table, tmp_path):
     written = training.draw(loaded, tmp_path / "figures")
     assert [path.suffix for path in written] == [".svg", ".png"]
     text = written[0].read_text(encoding="utf-8")
-    for words in ("threshold of a group", "ε spent", "deviation of the noise"):
+    for words in ("Threshold of a row's gradient", "ε spent", "Noise on a weight"):
         assert words in text
     costs = training.spent(loaded, points=2)
-    assert [step for step, _ in costs] == [2, 4]
-    assert 0 < costs[0][1] < costs[1][1] < 2
+    assert [step for step, _ in costs] == [0, 2, 4]
+    assert 0 < costs[0][1] < costs[1][1] < costs[2][1] < 2
+    (loss, threshold, noise, cost) = training.panels(loaded)
+    assert [curve.name for curve in loss.curves] == ["critic, on made-up rows", "generator"]
+    event = loaded.plan[CriticSteps.STEP].event
+    assert isinstance(event, SampledGroups)
+    pairs = zip(threshold.curves[0].values, noise.curves[0].values, strict=True)
+    assert all(high == pytest.approx(event.multipliers[0] * c) for c, high in pairs)
+    assert cost.limit == 2
     plain = us.release(table, SCHEMA, **{**CHOICES, "method": "independent"})
+    assert training.panels(plain) == ()
     with pytest.raises(InputError, match="no training to show"):
         training.draw(plain, tmp_path)
 

@@ -263,6 +263,8 @@ def _value(setting: str, text: str, allowed: tuple[type, ...]) -> Any:
         value = None if text == "None" else text
     if type(value) is int and int not in allowed and float in allowed:
         value = float(value)
+    if Any in allowed:  # a name, or an object that only Python can hand in
+        return None if text == "None" else text
     if type(value) not in allowed:
         names = {type(None): "null", bool: "true or false", int: "a whole number",
                  float: "a number", str: "a text"}  # fmt: skip

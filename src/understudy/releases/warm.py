@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import InputError, UnderstudyError
 from understudy.game.methods import Method
 from understudy.game.methods import method as named_method
 from understudy.schema import Schema
+from understudy.schema.compute import pc
+from understudy.schema.reading import flat, is_text, present
 from understudy.source import read, read_table
 from understudy.source.base import check_header
+from understudy.source.files import find
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,19 +63,21 @@ def _require_other(public: Any, private: Any) -> None:
     )
     if isinstance(public, (int, float)):
         raise InputError(f"public = {public} is a share and not a table; {rule}")
-    if public is private or _same_file(public, private):
+    ours, theirs = _files(public), _files(private)
+    if public is private or (ours and ours == theirs):
         raise InputError(f"public: this is the private table; {rule}")
-    if _overlap(public, private):
+    if ours & theirs or _overlap(public, private):
         raise InputError(f"public: this is a part of the private table; {rule}")
 
 
-def _same_file(one: Any, other: Any) -> bool:
-    if not isinstance(one, (str, os.PathLike)) or not isinstance(other, (str, os.PathLike)):
-        return False
+def _files(table: Any) -> frozenset[Path]:
+    """The files that a table is read from, links followed; none where it lies elsewhere."""
+    if not isinstance(table, (str, os.PathLike)):
+        return frozenset(path.resolve() for path in getattr(table, "paths", ()))
     try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False
+        return frozenset(path.resolve() for path in find(Path(table)).paths)
+    except (UnderstudyError, OSError):
+        return frozenset()  # whoever reads it says what is wrong with it
 
 
 def _overlap(one: Any, other: Any) -> bool:
@@ -108,7 +114,7 @@ def _table(public: Any, schema: Schema) -> pa.Table:
     columns: list[pa.ChunkedArray] = []
     for field in wanted:
         try:
-            columns.append(table[field.name].cast(field.type))
+            columns.append(_without_blanks(table[field.name], schema).cast(field.type))
         except pa.ArrowException:
             raise InputError(
                 f"public: column {field.name!r} has dtype {table[field.name].type} and cannot be "
@@ -118,3 +124,16 @@ def _table(public: Any, schema: Schema) -> pa.Table:
     if problems := schema.illegal(table):
         raise InputError(f"public: {'; '.join(problems[:3])}; {remedy}")
     return table
+
+
+def _without_blanks(column: pa.ChunkedArray, schema: Schema) -> pa.ChunkedArray:
+    """Texts that stand for null, as nulls: a text file has no others."""
+    import pyarrow as pa
+
+    if not is_text(column.type):
+        return column
+    filled = [
+        pc.if_else(pa.array(present(part, schema.null_values)), part, pa.scalar(None, part.type))
+        for part in flat(column)
+    ]
+    return pa.chunked_array(filled, filled[0].type)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from understudy.markup import Child, Html, join, tag
 from understudy.report.facts import Column, Pair
-from understudy.report.style import HEAT
+from understudy.report.style import CURVES, HEAT
+from understudy.report.training import Curve, Panel
 from understudy.wording import number, percent
 
-__all__ = ["WITHIN", "column", "gauge", "key", "matrix", "scale"]
+__all__ = ["WITHIN", "column", "curves", "gauge", "key", "matrix", "names", "scale"]
 
 WITHIN = 10
 """A share of this many times the bound is right to within a tenth of itself."""
@@ -79,7 +80,8 @@ def gauge(bound: float, rows: int) -> Html:
             drawn.append(tag("text", text, x=at, y=68, text_anchor="middle", class_="strong"))
             below = f"{number(share * rows)} rows"
             drawn.append(tag("text", below, x=at, y=83, text_anchor="middle", class_="soft"))
-    drawn.append(tag("text", "100 %", x="100%", y=68, text_anchor="end", class_="soft"))
+    if second >= 1 or x(second) < 88:  # room beside the mark before it
+        drawn.append(tag("text", "100 %", x="100%", y=68, text_anchor="end", class_="soft"))
     drawn.append(tag("text", "size of a group, as a share of all rows →", x=0, y=9, class_="soft"))
     told = (
         f"A group of less than {percent(first)} of the rows, {number(first * rows)}, may be all "
@@ -314,3 +316,70 @@ def legend(pairs: Sequence[Pair]) -> Html:
         dot = tag("svg", tag("circle", cx=11, cy=7, r=3, fill="currentColor"), aria_hidden="true")
         items.append(tag("li", dot, "not measured: model alone"))
     return join(tag("ul", items, class_="key"))
+
+
+# Training
+
+
+def curves(panel: Panel) -> Html:
+    """Lines against steps, from zero on; the limit is dashed."""
+    values = [v for curve in panel.curves for v in curve.values]
+    limit = [] if panel.limit is None else [panel.limit]
+    least, most = min([*values, 0.0]), max([*values, *limit, 1e-9])
+    first = min(curve.steps[0] for curve in panel.curves)
+    last = max(curve.steps[-1] for curve in panel.curves)
+    top, base = 14, 14 + _TALL
+
+    def x(step: int) -> float:
+        return _WIDTH * (step - first) / max(last - first, 1)
+
+    def y(value: float) -> float:
+        return base - _TALL * (value - least) / (most - least)
+
+    drawn: list[Html] = []
+    for j, curve in enumerate(panel.curves):
+        points = zip(curve.steps, curve.values, strict=True)
+        path = "L".join(f"{x(step):.1f} {y(value):.1f}" for step, value in points)
+        drawn.append(tag("path", d=f"M{path}", class_=f"curve c{j % CURVES}"))
+    if panel.limit is not None:
+        drawn.append(tag("path", d=f"M0 {y(panel.limit):.1f}H{_WIDTH}", class_="limit"))
+    above = f"{number(most)} promised" if panel.limit == most else number(most)
+    texts = [
+        tag("text", above, x=0, y=10, class_="soft"),
+        tag("text", f"step {first:,}", x=0, y=base + 15, class_="soft"),
+        tag("text", f"{last:,}", x=_WIDTH, y=base + 15, text_anchor="end", class_="soft"),
+    ]
+    if least < 0:
+        texts.append(tag("text", number(least), x=_WIDTH / 2, y=base + 15, class_="soft",
+                         text_anchor="middle"))  # fmt: skip
+    frame = f"M0 {top}H{_WIDTH}M0 {y(0):.1f}H{_WIDTH}"
+    told = "; ".join(_course(curve) for curve in panel.curves)
+    if panel.limit is not None:
+        told += f"; {number(panel.limit)} was promised"
+    return _picture(
+        f"{panel.title} against critic steps", told, tag("path", d=frame, class_="grid"),
+        drawn, texts, box=(_WIDTH, base + 20), class_="chart",
+    )  # fmt: skip
+
+
+def _course(curve: Curve) -> str:
+    start, end = number(curve.values[0]), number(curve.values[-1])
+    return (
+        f"{curve.name}: {start} at step {curve.steps[0]:,}, {end} at step {curve.steps[-1]:,}, "
+        f"between {number(min(curve.values))} and {number(max(curve.values))}"
+    )
+
+
+def names(panel: Panel) -> Html | None:
+    """Which line is which, where there are several."""
+    if len(panel.curves) < 2:
+        return None
+    items = [
+        tag(
+            "li",
+            tag("svg", tag("path", d="M0 7H22", class_=f"curve c{j % CURVES}"), aria_hidden="true"),
+            curve.name,
+        )
+        for j, curve in enumerate(panel.curves)
+    ]
+    return tag("ul", items, class_="key")

@@ -18,6 +18,7 @@ from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows
 from understudy.report import charts, words
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
 from understudy.report.style import sheet
+from understudy.report.training import Panel, panels
 from understudy.units import group
 from understudy.wording import number, percent
 
@@ -65,6 +66,7 @@ def render(
         _pairs(release, found),
         _limits(release),
         _ledger(release),
+        _training(release),
         _method(release),
         _audit(audit),
         _verify(release, name, digest, created),
@@ -525,6 +527,40 @@ def _entry(
     return seq, said, "", "", stamp
 
 
+# How it was made
+
+
+def _training(release: Release) -> Html | None:
+    """Curves of a network's training; most methods have none."""
+    shown = panels(release)
+    if not shown:
+        return None
+    figures = [
+        tag("figure", tag("h3", panel.title), charts.curves(panel), charts.names(panel))
+        for panel in shown
+    ]
+    return _section(
+        "training",
+        "How training went",
+        tag("div", figures, class_="columns two"),
+        tag("details", tag("summary", "Training in numbers"), _course(shown)),
+        lead="Against steps of the critic. Losses and thresholds follow from noisy gradients, which "
+        "the ledger above has charged; noise and ε from the plan.",
+    )
+
+
+def _course(shown: Sequence[Panel]) -> Html:
+    """A few points of every curve."""
+    rows: list[tuple[str, ...]] = []
+    for panel in shown:
+        for curve in panel.curves:
+            last = len(curve.steps) - 1
+            places = sorted({round(last * k / 4) for k in range(5)})
+            name = panel.title if len(panel.curves) == 1 else f"{panel.title}: {curve.name}"
+            rows += [(name, f"{curve.steps[i]:,}", number(curve.values[i])) for i in places]
+    return table(("what", "step", "value"), rows, right=(1, 2))
+
+
 def _method(release: Release) -> Html:
     parameters = [
         (key, _value(value)) for key, value in sorted(release.method.items()) if key != "name"
@@ -538,7 +574,9 @@ def _method(release: Release) -> Html:
         ("understudy", str(release.facts.get("understudy", __version__))),
     ]  # fmt: skip
     remarks = [
-        (str(key).replace("_", " "), _value(value)) for key, value in release.remarks.items()
+        (str(key).replace("_", " "), _value(value))
+        for key, value in release.remarks.items()
+        if not isinstance(value, Mapping)  # curves, which are drawn
     ]
     return _section(
         "method",

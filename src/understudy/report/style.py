@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DARK", "HEAT", "LIGHT", "TEXT_ON", "sheet"]
+__all__ = ["CURVES", "DARK", "HEAT", "LIGHT", "TEXT_ON", "sheet"]
 
 LIGHT = {
     "paper": "#fbfbf9",
@@ -50,6 +50,8 @@ DARK = {
 }
 HEAT = 6
 """Steps of the matrix."""
+CURVES = 4
+"""Looks of a line, told apart by colour and dashes."""
 _LAST_LOW = 3
 TEXT_ON = {
     "paper": ("ink", "soft", "accent", "alarm"),
@@ -123,9 +125,13 @@ svg .strong{font-weight:650}
 .bar{fill:var(--bar)}
 .noise{stroke:var(--noise);stroke-width:2;fill:none}
 .grid{stroke:var(--rule);stroke-width:1;fill:none}
+.curve,.limit{fill:none;stroke-width:1.6;stroke-linejoin:round}
+.c0{stroke:var(--accent)}.c1{stroke:var(--noise)}.c2{stroke:var(--ink);stroke-dasharray:5 3}
+.c3{stroke:var(--soft);stroke-dasharray:1.6 2.4}.limit{stroke:var(--ink);stroke-dasharray:2 3}
 .columns{display:grid;gap:1.6rem 2rem;grid-template-columns:repeat(auto-fill,minmax(17rem,1fr));
  margin:1.2rem 0}
 .columns figure{margin:0;max-width:26rem}
+.two{grid-template-columns:repeat(auto-fill,minmax(min(22rem,100%),1fr))}
 .columns h3{margin:0 0 .3rem;font-size:.95rem;overflow-wrap:anywhere}
 .columns h3 span{color:var(--soft);font-weight:400}
 .key{display:flex;flex-wrap:wrap;gap:.3rem 1.4rem;font-size:.9rem;color:var(--soft);margin:.6rem 0;

@@ -1,4 +1,6 @@
-"""How a network was trained privately, as a picture: losses, thresholds, noise and ε against steps.
+"""How a network was trained privately, as pictures: losses, thresholds, noise and ε against steps.
+
+The report of such a release shows them; as files of their own they are drawn by
 
     from understudy import Release
     from understudy.report import training
@@ -11,6 +13,7 @@ from the plan.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +22,98 @@ from understudy.figures import COLOURS, STYLE, plain, require_matplotlib, save
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Plan, SampledGroups
 from understudy.releases.release import Release
+from understudy.units import group
 
-__all__ = ["draw", "spent"]
+__all__ = ["Curve", "Panel", "draw", "panels", "spent"]
 
 _POINTS = 8
 
 
-def spent(release: Release, points: int = _POINTS) -> list[tuple[int, float]]:
-    """(step, ε that everything drawn up to it costs at the release's δ); the certificate comes last."""
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A number against steps; the name tells it from the others of its panel."""
+
+    name: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Curves that share an axis, and perhaps a limit that none of them passes."""
+
+    title: str
+    curves: tuple[Curve, ...]
+    limit: float | None = None
+
+
+def panels(release: Release) -> tuple[Panel, ...]:
+    """What there is to see of a training; nothing if there was none, or the release is silent."""
+    told: Any = release.remarks.get("training")
     slot = _slot(release)
+    if not told or slot is None:
+        return ()
+    event = slot.event
+    assert isinstance(event, SampledGroups)
+    steps = tuple(told["step"])
+
+    def curve(name: str, values: Any) -> Curve:
+        known = [(s, float(v)) for s, v in zip(steps, values, strict=True) if v is not None]
+        return Curve(name, tuple(s for s, _ in known), tuple(v for _, v in known))
+
+    groups = list(zip(*told["thresholds"], strict=True))
+    names = [f"group {j + 1}" if len(groups) > 1 else "all weights" for j in range(len(groups))]
+    costs = spent(release)
+    return (
+        Panel(
+            "Loss",
+            (
+                curve("critic, on made-up rows", told["critic_loss_on_made_up_rows"]),
+                curve("generator", told["generator_loss"]),
+            ),
+        ),
+        Panel(
+            "Threshold of a row's gradient",
+            tuple(curve(name, values) for name, values in zip(names, groups, strict=True)),
+        ),
+        Panel(
+            "Noise on a weight, its deviation",
+            tuple(
+                curve(name, [event.multipliers[j] * c for c in values])
+                for j, (name, values) in enumerate(zip(names, groups, strict=True))
+            ),
+        ),
+        Panel(
+            "ε spent",
+            (Curve("spent", tuple(s for s, _ in costs), tuple(e for _, e in costs)),),
+            float(release.budget.epsilon),
+        ),
+    )
+
+
+def spent(release: Release, points: int = _POINTS) -> list[tuple[int, float]]:
+    """(step, ε that everything drawn up to it costs at the release's δ), from step 0 on.
+
+    The certificate comes last, so the last of these is below what was promised.
+
+    Raises:
+        InputError: The release was not made by training on gradients.
+    """
+    slot = _slot(release)
+    if slot is None:
+        raise _untrained(release)
     before: list[Charge] = []
     for charge in release.plan:
         if charge.purpose == slot.purpose:
             break
         before.append(charge)
     found: list[tuple[int, float]] = []
-    for k in range(1, points + 1):
-        step = max(1, round(slot.times * k / points))
-        plan = Plan((*before, Charge(slot.purpose, slot.event, step)))
-        found.append((step, accounting.epsilon(plan, release.budget.delta).epsilon))
+    for step in sorted({round(slot.times * k / points) for k in range(points + 1)}):
+        steps = [Charge(slot.purpose, slot.event, step)] if step else []
+        cost = accounting.epsilon(
+            Plan((*before, *steps)), release.budget.delta, group(release.schema.unit)
+        )
+        found.append((step, cost.epsilon))
     return found
 
 
@@ -47,56 +123,43 @@ def draw(release: Release, folder: str | Path) -> list[Path]:
     Raises:
         InputError: The release was not made by training on gradients, or matplotlib is missing.
     """
-    slot = _slot(release)
-    told: Any = release.remarks.get("training")
-    if not told:
-        raise InputError(
-            "this release says nothing about its training; it was made by an older one"
-        )
     require_matplotlib()
+    shown = panels(release)
+    if not shown:
+        raise _untrained(release)
     import matplotlib
     from matplotlib.figure import Figure
 
-    event = slot.event
-    assert isinstance(event, SampledGroups)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 4.6), layout="constrained")
-        (losses, limits), (noises, costs) = figure.subplots(2, 2, sharex=True)
-        for spot, title in (
-            (losses, "loss"), (limits, "threshold of a group"),
-            (noises, "deviation of the noise on a weight"), (costs, "ε spent"),
-        ):  # fmt: skip
+        spots = figure.subplots(2, 2, sharex=True)
+        for spot, panel in zip(spots.flat, shown, strict=True):
             plain(spot)
-            spot.set_title(title, loc="left")
-        steps = told["step"]
-        for key, colour, words in (
-            ("critic_loss_on_made_up_rows", COLOURS[0], "critic, made-up rows"),
-            ("generator_loss", COLOURS[1], "generator"),
-        ):
-            pairs = [(s, v) for s, v in zip(steps, told[key], strict=True) if v is not None]
-            losses.plot(*zip(*pairs, strict=True), color=colour, linewidth=1, label=words)
-        losses.legend(frameon=False)
-        groups = list(zip(*told["thresholds"], strict=True))
-        for j, group in enumerate(groups):
-            colour = COLOURS[j % len(COLOURS)]
-            limits.plot(steps, group, color=colour, linewidth=1)
-            drawn = [event.multipliers[j] * c for c in group]
-            noises.plot(steps, drawn, color=colour, linewidth=1)
-        limits.set_ylim(bottom=0)
-        noises.set_ylim(bottom=0)
-        costs.plot(*zip(*spent(release), strict=True), color=COLOURS[2], marker="o", markersize=3)
-        costs.set_ylim(bottom=0)
-        for spot in (noises, costs):
+            spot.set_title(panel.title, loc="left")
+            for j, curve in enumerate(panel.curves):
+                dots = "o" if len(curve.steps) <= _POINTS + 1 else None
+                spot.plot(
+                    curve.steps, curve.values, color=COLOURS[j % len(COLOURS)], linewidth=1,
+                    marker=dots, markersize=3, label=curve.name,
+                )  # fmt: skip
+            if panel.limit is not None:
+                spot.axhline(panel.limit, color=COLOURS[1], linewidth=1, linestyle="--")
+            if min(v for curve in panel.curves for v in curve.values) >= 0:
+                spot.set_ylim(bottom=0)
+            if len(panel.curves) > 1:
+                spot.legend(frameon=False)
+        for spot in spots[-1]:
             spot.set_xlabel("critic step")
         into = Path(folder)
         into.mkdir(parents=True, exist_ok=True)
         return save(figure, into, "training")
 
 
-def _slot(release: Release) -> Charge:
-    for charge in release.plan:
-        if isinstance(charge.event, SampledGroups):
-            return charge
-    raise InputError(
+def _slot(release: Release) -> Charge | None:
+    return next((c for c in release.plan if isinstance(c.event, SampledGroups)), None)
+
+
+def _untrained(release: Release) -> InputError:
+    return InputError(
         f"a release by {release.method.get('name')} has no training to show; use method = dpgan"
     )

@@ -40,6 +40,7 @@ class DuckDBSource:
 
     def __init__(self, files: Files, nulls: Sequence[str] = (), *, memory_limit: int) -> None:
         self.columns: tuple[str, ...] = files.columns
+        self.paths = files.paths
         self._files = files
         self._nulls = tuple(nulls)
         self._memory_limit = memory_limit

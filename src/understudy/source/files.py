@@ -156,6 +156,7 @@ class FileSource:
 
     def __init__(self, files: Files, nulls: Sequence[str] = ()) -> None:
         self.columns: tuple[str, ...] = files.columns
+        self.paths = files.paths
         self._files = files
         self._nulls = tuple(nulls)
 
