@@ -1,25 +1,17 @@
 """Commands on a ledger in PostgreSQL: the same words, and never the password."""
 
 import json
-import os
-from urllib.parse import quote
 
-import psycopg
 import pytest
 from cli_cases import SMALL, Case, run, small_rows
-from tests.tools.servers import postgres
+from tests.tools.servers import house
 
 
 @pytest.fixture
 def team():
     """The address of an empty ledger, with a password that the server does not ask for."""
-    url, name = postgres(), f"team_{os.getpid()}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}".encode())
-    secret = url.replace("postgres:@", "postgres:hunter2@")
-    yield f"{secret}&options={quote(f'-csearch_path={name}')}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
+    with house() as url:
+        yield url.replace("postgres:@", "postgres:hunter2@")
 
 
 def said(*arguments):

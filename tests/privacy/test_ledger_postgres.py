@@ -9,7 +9,6 @@ import tempfile
 import time
 import warnings
 from contextlib import contextmanager
-from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -44,7 +43,7 @@ from test_ledger import (  # noqa: F401
     test_zcdp_counts_whole_plans_while_open_and_charges_once_settled,
     zledger,
 )
-from tests.tools.servers import postgres
+from tests.tools.servers import house, postgres
 
 from understudy.errors import (
     BudgetExhausted,
@@ -58,23 +57,10 @@ from understudy.privacy.cost import Charge, Laplace, Plan
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.stores import Lost, Server, place
 
-numbers = iter(range(10**9))
-
-
-@contextmanager
-def house(url):
-    """The address of an empty schema of the server: a ledger of its own."""
-    name = f"ledger_{os.getpid()}_{next(numbers)}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}".encode())
-    yield f"{url}&options={quote(f'-csearch_path={name}')}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
-
 
 @pytest.fixture
 def path():
-    with house(postgres()) as url:
+    with house() as url:
         yield url
 
 

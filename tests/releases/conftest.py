@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import understudy as us
+from understudy.privacy.ledger import Ledger
 from understudy.schema import Schema
 
 TOML = """
@@ -53,6 +56,22 @@ def people(rows: int, key: int = 0) -> pa.Table:
     return pa.table(
         {"age": age, "sex": sex, "smoker": pa.array(smoker, pa.bool_()), "visits": visits}
     )
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """A ledger with an account of ε = 1 for the dataset "t"."""
+    with Ledger(tmp_path / "l.db") as opened:
+        opened.open_dataset("t", us.Budget.of(1, "1e-8"))
+    return tmp_path / "l.db"
+
+
+def charges(path: Path) -> list[str]:
+    """What was charged to the dataset "t", in order; the chain must hold."""
+    with Ledger(path) as ledger:
+        ledger.verify("t")
+        entries = ledger.entries("t")
+    return [entry.body["purpose"] for entry in entries if entry.kind == "charge"]
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from understudy.game.methods import Independent, MaxEnt
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 
-from .conftest import people
+from .conftest import charges, people
 
 
 class Killed(BaseException):
@@ -33,26 +33,12 @@ def dying(monkeypatch, name, after):
     return calls
 
 
-def make(schema, tmp_path, **more):
+def make(schema, tmp_path, table=None, **more):
     return us.release(
-        people(300), schema, epsilon=1, workload="marginals:2", method="maxent",
-        parameters={"records": 2000}, ledger=tmp_path / "l.db", dataset="t",
+        people(300) if table is None else table, schema, epsilon=1, workload="marginals:2",
+        method="maxent", parameters={"records": 2000}, ledger=tmp_path / "l.db", dataset="t",
         checkpoint=tmp_path / "c", **more,
     )  # fmt: skip
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    with Ledger(tmp_path / "l.db") as opened:
-        opened.open_dataset("t", us.Budget.of(1, "1e-8"))
-    return tmp_path / "l.db"
-
-
-def charges(path):
-    with Ledger(path) as ledger:
-        ledger.verify("t")
-        entries = ledger.entries("t")
-    return [e.body["purpose"] for e in entries if e.kind == "charge"]
 
 
 def test_a_killed_release_goes_on_and_charges_every_draw_once(

@@ -16,6 +16,7 @@ from fractions import Fraction
 import pytest
 
 import understudy as us
+from tests.tools import servers
 from understudy.errors import BudgetExhausted
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
@@ -26,6 +27,16 @@ pytestmark = pytest.mark.forks
 FORK = multiprocessing.get_context("fork")
 TOTAL = Budget.of(6, "1e-7")
 EACH = "0.25"
+
+
+@pytest.fixture(params=["file", "server"])
+def path(request, tmp_path):
+    """Where the ledger is."""
+    if request.param == "file":
+        yield tmp_path / "l.db"
+    else:
+        with servers.house() as address:
+            yield address
 
 
 def make(path, out, schema, table):
@@ -66,9 +77,9 @@ def check(path, folder):
         assert us.verify(out, ledger=path, dataset="t").passed, out
 
 
-def kills(tmp_path, schema, times):
+def kills(path, tmp_path, schema, times):
     table = people(400)
-    path, folder = tmp_path / "l.db", tmp_path / "out"
+    folder = tmp_path / "out"
     folder.mkdir()
     with Ledger(path) as ledger:
         ledger.open_dataset("t", TOTAL)
@@ -99,15 +110,15 @@ def kills(tmp_path, schema, times):
     return ends
 
 
-def test_releases_killed_at_random_moments(tmp_path, schema):
-    ends = kills(tmp_path, schema, 25)
+def test_releases_killed_at_random_moments(path, tmp_path, schema):
+    ends = kills(path, tmp_path, schema, 25)
     assert ends.get(-signal.SIGKILL, 0) > 5, ends
     assert 1 not in ends, ends
 
 
 @pytest.mark.slow
-def test_two_hundred_releases_killed_at_random_moments(tmp_path, schema):
-    ends = kills(tmp_path, schema, 200)
+def test_two_hundred_releases_killed_at_random_moments(path, tmp_path, schema):
+    ends = kills(path, tmp_path, schema, 200)
     assert ends.get(-signal.SIGKILL, 0) > 50, ends
     assert 1 not in ends, ends
 
@@ -126,10 +137,10 @@ def racer(path, out, schema, table, gate, total):
         os._exit(1)
 
 
-def test_eight_processes_race_for_one_budget(tmp_path, schema):
+def test_eight_processes_race_for_one_budget(path, tmp_path, schema):
     """Room for three of eight: three releases, five refusals, never more."""
     table = people(400)
-    path, folder = tmp_path / "l.db", tmp_path / "out"
+    folder = tmp_path / "out"
     folder.mkdir()
     with Ledger(path) as ledger:
         ledger.open_dataset("t", Budget.of("0.9", "1e-7"))

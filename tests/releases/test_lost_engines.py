@@ -1,16 +1,22 @@
 """An engine that goes away in the middle: charged, gone on with, and never counted again for free."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 import understudy as us
-from understudy.errors import CountingError, LedgerError
+from tests.tools import servers
+from understudy.errors import CountingError, LedgerError, SourceError
 from understudy.privacy.ledger import Ledger
+from understudy.schema import Schema
 from understudy.source import read
 from understudy.source.memory import FrameSource
 
-from .conftest import people
+from .conftest import TOML, charges, people
+from .test_checkpoint import make
 
 
 class Flaky:
@@ -36,28 +42,6 @@ class Flaky:
 def lossy(monkeypatch, failing):
     bind = FrameSource.bind
     monkeypatch.setattr(FrameSource, "bind", lambda s, schema: Flaky(bind(s, schema), failing))
-
-
-def make(schema, tmp_path, **more):
-    return us.release(
-        read(people(300)), schema, epsilon=1, workload="marginals:2", method="maxent",
-        parameters={"records": 2000}, ledger=tmp_path / "l.db", dataset="t",
-        checkpoint=tmp_path / "c", **more,
-    )  # fmt: skip
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    with Ledger(tmp_path / "l.db") as opened:
-        opened.open_dataset("t", us.Budget.of(1, "1e-8"))
-    return tmp_path / "l.db"
-
-
-def charges(path):
-    with Ledger(path) as ledger:
-        ledger.verify("t")
-        entries = ledger.entries("t")
-    return [e.body["purpose"] for e in entries if e.kind == "charge"]
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3])
@@ -106,17 +90,95 @@ def test_a_death_after_the_second_count_began_is_not_gone_on_with(
         make(schema, tmp_path)
 
 
-def test_without_a_checkpoint_the_account_is_settled(schema, tmp_path, monkeypatch):
-    with Ledger(tmp_path / "l.db") as opened:
-        opened.open_dataset("t", us.Budget.of(1, "1e-8"))
+def test_without_a_checkpoint_the_account_is_settled(schema, ledger, monkeypatch):
     with monkeypatch.context() as patch:
         lossy(patch, {2})
         with pytest.raises(CountingError):
             us.release(
-                read(people(300)), schema, epsilon="0.5", method="independent",
-                ledger=tmp_path / "l.db", dataset="t",
-            )  # fmt: skip
-    assert len(charges(tmp_path / "l.db")) == 2
-    with Ledger(tmp_path / "l.db") as opened:
+                people(300), schema, epsilon="0.5", method="independent", ledger=ledger, dataset="t"
+            )
+    assert len(charges(ledger)) == 2
+    with Ledger(ledger) as opened:
         spent = opened.spent("t")
     assert 0 < spent.remaining_epsilon < 1
+
+
+# --- a real server ------------------------------------------------------------------------------
+
+
+def cut_in_the_middle(after):
+    """End the session of whoever counts, `after` questions later, while the server works on it."""
+    seen = set()
+    deadline = time.monotonic() + 60
+    with psycopg.connect(servers.postgres(), autocommit=True) as connection:
+        while time.monotonic() < deadline:
+            working = connection.execute(
+                "SELECT pid, query_start FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+            ).fetchall()
+            seen |= set(working)
+            if len(seen) > after and working:
+                connection.execute("SELECT pg_terminate_backend(%s)", [working[0][0]])
+                return True
+            time.sleep(0.01)
+    return False
+
+
+@pytest.fixture
+def slow_people():
+    """A table of a server that takes its time: a millisecond for every row."""
+    servers.create(people(300), "people")
+    with servers.executed(
+        'CREATE VIEW "slow people" AS SELECT people.* FROM people '
+        "WHERE pg_sleep(0.001 + 0 * people.age) IS NOT NULL"
+    ):
+        yield lambda: read(servers.postgres(), table="slow people")
+
+
+@pytest.mark.parametrize("after", [0, 2])
+def test_a_server_that_is_lost_in_the_middle_of_a_pass(
+    slow_people, schema, tmp_path, ledger, monkeypatch, after
+):
+    """Charged, gone on with, and drawn once; the rows are never counted for a second answer."""
+    with monkeypatch.context() as patch, ThreadPoolExecutor() as pool:
+        patch.setattr("understudy.source.sql._PATIENCE", 0.01)
+        patch.setattr("understudy.source.sql._Link._reconnect", lambda link: None)  # it stays away
+        cut = pool.submit(cut_in_the_middle, after)
+        with pytest.raises(CountingError, match=r"connection was lost.*stays in the ledger"):
+            make(schema, tmp_path, table=slow_people())
+        assert cut.result()
+    before = charges(ledger)
+    assert before
+    made = make(schema, tmp_path, table=slow_people())
+    after = charges(ledger)
+    assert after[: len(before)] == before
+    assert sorted(after) == sorted(c.purpose for c in made.plan for _ in range(c.times))
+    us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()
+
+
+def test_a_server_that_comes_back_in_the_middle_of_a_pass(
+    slow_people, schema, tmp_path, ledger, monkeypatch
+):
+    """The question is asked again on a new connection: one charge, one answer, no error."""
+    monkeypatch.setattr("understudy.source.sql._PATIENCE", 0.01)
+    with ThreadPoolExecutor() as pool:
+        cut = pool.submit(cut_in_the_middle, 1)
+        made = make(schema, tmp_path, table=slow_people())
+        assert cut.result()
+    assert sorted(charges(ledger)) == sorted(c.purpose for c in made.plan for _ in range(c.times))
+    us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('name = "visits"', 'name = "visit"', r"lacks 'visit' \(is it 'visits'\?\)"),
+        ('"F", "M"', "1, 2", "'sex' is of type 'category' in the schema and text"),
+    ],
+)
+def test_a_table_that_does_not_fit_costs_nothing(tmp_path, ledger, old, new, said):
+    servers.create(people(20), "people")
+    wrong = Schema.loads(TOML.replace(old, new))
+    with pytest.raises(SourceError, match=said):
+        make(wrong, tmp_path, table=read(servers.postgres(), table="people"))
+    with Ledger(ledger) as opened:
+        assert [entry.kind for entry in opened.entries("t")] == ["open"]

@@ -8,8 +8,12 @@ import tempfile
 import warnings
 from contextlib import contextmanager
 from functools import cache
+from itertools import count
+from urllib.parse import quote
 
 import pyarrow as pa
+
+_numbers = count()
 
 _TYPES = {
     pa.string(): "text",
@@ -54,13 +58,25 @@ def create(table, name, types=None):
         for field in table.schema
     ]
     with psycopg.connect(postgres(), autocommit=True) as connection:
-        connection.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
+        connection.execute(f"DROP TABLE IF EXISTS {quoted(name)} CASCADE")
         connection.execute(f"CREATE TABLE {quoted(name)} ({', '.join(columns)})")
-        rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-        if rows:
-            places = ", ".join(["%s"] * table.num_columns)
-            with connection.cursor() as cursor:
-                cursor.executemany(f"INSERT INTO {quoted(name)} VALUES ({places})", rows)
+        with connection.cursor().copy(f"COPY {quoted(name)} FROM STDIN") as copy:
+            for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                copy.write_row(row)
+
+
+@contextmanager
+def house():
+    """The address of an empty schema of the server: a ledger of its own."""
+    import psycopg
+
+    url = postgres()
+    name = f"ledger_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}".encode())
+    yield f"{url}&options={quote(f'-csearch_path={name}')}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
 
 @contextmanager
