@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+from dataclasses import replace
 from datetime import date, timedelta
 
 import ibis
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_units_of_sources import naive
 from tests.tools import servers
 
 from understudy.errors import SourceError
@@ -22,6 +24,7 @@ from understudy.privacy.sensitive import Sensitive, reveal
 from understudy.queries.evaluate import counts
 from understudy.schema import Boolean, Category, Date, Identifier, Integer, Number, Schema
 from understudy.source import read, read_table
+from understudy.units import Unit
 
 SCHEMA = Schema(
     (
@@ -38,12 +41,12 @@ NAMES = [column.name for column in SCHEMA.columns]
 CLIQUES = [(), (0,), (1, 2), (0, 3, 4), (5,), (2, 4, 5), (1, 2)]
 
 
-def table_from(rows):
+def table_from(rows, people=None):
     columns = list(zip(*rows, strict=True)) if rows else [()] * 6
     sex, age, income, smoker, seen, kind = columns
     return pa.table(
         {
-            "id": pa.array([f"p{i}" for i in range(len(rows))], pa.string()),
+            "id": pa.array(people or [f"p{i}" for i in range(len(rows))], pa.string()),
             "sex": pa.array(sex, pa.string()),
             "age": pa.array(age, pa.int64()),
             NAMES[3]: pa.array(income, pa.float64()),
@@ -54,17 +57,15 @@ def table_from(rows):
     )
 
 
-tables = st.lists(
-    st.tuples(
-        st.sampled_from([None, "F", "M", "X", "?", "unknown", " F", ""]),
-        st.none() | st.integers(-3, 13),
-        st.none() | st.floats(-5, 15) | st.sampled_from([np.inf, -np.inf, np.nan, 2.5, 1e300]),
-        st.sampled_from([None, True, False]),
-        st.none() | st.integers(-60, 500).map(lambda d: date(2024, 1, 1) + timedelta(days=d)),
-        st.sampled_from([None, "a,b", 'q"x', "two\nlines", "two\r\nlines", "é", ";", "?"]),
-    ),
-    max_size=25,
-).map(table_from)
+rows = st.tuples(
+    st.sampled_from([None, "F", "M", "X", "?", "unknown", " F", ""]),
+    st.none() | st.integers(-3, 13),
+    st.none() | st.floats(-5, 15) | st.sampled_from([np.inf, -np.inf, np.nan, 2.5, 1e300]),
+    st.sampled_from([None, True, False]),
+    st.none() | st.integers(-60, 500).map(lambda d: date(2024, 1, 1) + timedelta(days=d)),
+    st.sampled_from([None, "a,b", 'q"x', "two\nlines", "two\r\nlines", "é", ";", "?"]),
+)
+tables = st.lists(rows, max_size=25).map(table_from)
 
 
 def as_text(value):
@@ -233,6 +234,34 @@ def test_every_adapter_counts_alike(adapter, table, tmp_path_factory):
     bound = adapter(table, tmp_path_factory.mktemp("rows")).bind(SCHEMA)
     assert bound.shape == SCHEMA.shape
     check(bound, table)
+
+
+people = st.sampled_from([None, "", "?", "7", " 7 ", "é|", "o'", "b"])
+
+
+@given(
+    table=st.lists(st.tuples(people, rows), max_size=30).map(
+        lambda found: table_from([row for _, row in found], [who for who, _ in found])
+    ),
+    most=st.integers(1, 3),
+)
+@settings(
+    max_examples=6,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_every_adapter_counts_the_same_rows_of_a_unit(adapter, table, most, tmp_path_factory):
+    """At most k rows of everybody, those that the definition names, wherever they live."""
+    schema = replace(SCHEMA, unit=Unit("id", most, "salt"), null_values=("?",))
+    named = [None if who in (None, "", "?") else who.strip() for who in table["id"].to_pylist()]
+    kept = [row for own in naive(schema.encode(table), named, schema.unit).values() for row in own]
+    codes = [np.array([row[i] for row in kept], np.uint8) for i in range(len(schema.shape))]
+    expected = counts(codes, schema.shape, CLIQUES)
+    bound = adapter(table, tmp_path_factory.mktemp("rows")).bind(schema)
+    assert bound.unit == schema.unit
+    assert reveal(bound.rows()) == len(kept)
+    for one, other in zip(reveal(bound.marginals(CLIQUES)), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_zero_rows(adapter, tmp_path):
