@@ -1,7 +1,9 @@
 """Databases and clusters: types, units, what comes back, and what may go wrong."""
 
+import logging
 import sys
 import warnings
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import combinations
@@ -125,6 +127,31 @@ def test_every_type_is_counted_as_in_memory(engine, table):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_names_and_values_that_are_commands_are_not_obeyed(engine):
+    """A column, its categories, a unit and its salt, each of which would drop the table x."""
+    drops = [EVIL, '"; DROP TABLE x; --', "`; DROP TABLE x; --", "x'; DROP TABLE x; --\\"]
+    columns = tuple(Category(name, tuple(drops[1:]), other=True) for name in drops)
+    schema = Schema((Identifier("who; DROP TABLE x"), *columns), null_values=tuple(drops[:1]))
+    schema = replace(schema, unit=Unit("who; DROP TABLE x", 2, "'); DROP TABLE x; --"))
+    table = pa.table({column.name: drops for column in schema.columns})
+    servers.create(pa.table({"a": [1]}), "x")
+    source = engine(table)
+    if engine is in_duckdb:
+        source._backend.raw_sql("CREATE TABLE x AS SELECT 1 AS a")
+    pairs = list(combinations(range(4), 2))
+    bound, expected = source.bind(schema), read(table).bind(schema)
+    for one, other in zip(
+        reveal(bound.marginals(pairs)), reveal(expected.marginals(pairs)), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert reveal(bound.rows()) == 3  # the first stands for null, and is nobody
+    with servers.executed("SELECT 1") as connection:
+        assert connection.execute("SELECT count(*) FROM x").fetchone() == (1,)
+    if engine is in_duckdb:
+        assert source._backend.con.sql("SELECT count(*) FROM x").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_cells_of_any_size(engine):
     rng = np.random.default_rng(1)
     table = pa.table({f"c{i}": rng.integers(0, 1000, 50) for i in range(6)})
@@ -175,6 +202,27 @@ def test_at_most_k_rows_of_a_unit_the_same_ones_everywhere(engine, kind):
         np.testing.assert_array_equal(one, other)
     assert bound.unit == UNITS.unit
     assert reveal(bound.rows()) == (9 if kind == "text" else 12) - (kind == "text") * 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_somebody_with_a_hundred_thousand_rows_moves_nothing_by_more_than_k(engine):
+    rng = np.random.default_rng(6)
+
+    def rows(people):
+        some = len(people)
+        return pa.table(
+            {"who": people, "a": rng.integers(0, 5, some), "b": rng.choice(["x", "y"], some)}
+        )
+
+    others = rows([f"u{i % 40}" for i in range(90)])
+    cliques = [(), (0,), (1,), (0, 1)]
+    before, after = (
+        reveal(engine(table).bind(UNITS).marginals(cliques))
+        for table in (others, pa.concat_tables([rows(["busy"] * 10**5), others]))
+    )
+    for one, other in zip(before, after, strict=True):
+        assert (other >= one).all()
+        assert (other - one).sum() == UNITS.unit.max_rows
 
 
 OPEN = """
@@ -308,33 +356,69 @@ def test_a_database_is_asked_for_counts_alone(monkeypatch):
         assert "SECRET" not in str(answer.to_pydict())
 
 
-@pytest.mark.slow
-def test_no_row_reaches_the_driver_of_spark(monkeypatch):
+@pytest.fixture
+def plans(monkeypatch):
+    """The plans of all that the driver of Spark fetches, and no other way to fetch anything."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql.classic.dataframe import DataFrame
-    table = pa.table({"a": np.arange(5000) % 7, "b": (np.arange(5000) % 3).astype(float)})
-    source = read(servers.spark_frame(table))
-    schema = Schema((Integer("a", 0, 6), Number("b", 0, 2, bins=3)))
-    plans = []
+    seen = []
     fetch = DataFrame.toArrow
 
     def watched(frame):
-        plans.append(frame._jdf.queryExecution().optimizedPlan().toString())
+        seen.append(frame._jdf.queryExecution().optimizedPlan().toString())
         return fetch(frame)
 
     monkeypatch.setattr(DataFrame, "toArrow", watched)
     for action in ("collect", "toPandas", "toLocalIterator", "take", "head", "first", "show"):
         monkeypatch.setattr(DataFrame, action, None)
+    return seen
+
+
+def only_counts(plans):
+    for plan in plans:
+        assert plan.startswith("Aggregate ["), plan
+        assert "count(1)" in plan.splitlines()[0]
+
+
+@pytest.mark.slow
+def test_no_row_reaches_the_driver_of_spark(plans):
+    table = pa.table({"a": np.arange(5000) % 7, "b": (np.arange(5000) % 3).astype(float)})
+    source = read(servers.spark_frame(table))
+    schema = Schema((Integer("a", 0, 6), Number("b", 0, 2, bins=3)))
     bound = source.bind(schema)
     assert not plans
     assert reveal(bound.rows()) == 5000
     same_counts(source, table, schema, [(0,), (1,), (0, 1)])
     reveal(bound.sparse([(0, 1)]))
     assert len(plans) == 3
-    for plan in plans:
-        assert plan.startswith("Aggregate ["), plan
-        assert "count(1)" in plan.splitlines()[0]
+    only_counts(plans)
+
+
+@pytest.mark.slow
+def test_no_row_reaches_the_driver_in_a_whole_release(plans):
+    """With people of several rows, a column whose values are found, and the certificate."""
+    import understudy as us
+    from understudy.privacy.noise import SeededNoise
+
+    rng = np.random.default_rng(8)
+    table = pa.table(
+        {
+            "who": [f"u{i}" for i in rng.integers(0, 2500, 5000)],
+            "town": [f"secret {i}" if i < 20 else f"town {i % 3}" for i in range(5000)],
+            "a": rng.integers(0, 5, 5000),
+        }
+    )
+    text = OPEN.replace("UNIT", 'unit = "who"\nmax_rows = 2')
+    schema = Schema.loads(text + '[[column]]\nname = "a"\ntype = "integer"\nlower = 0\nupper = 4\n')
+    made = us.release(
+        read(servers.spark_frame(table)), schema, epsilon=6, delta="1e-6", key=1,
+        noise=SeededNoise(1),
+    )  # fmt: skip
+    assert set(made.schema.columns[1].values) <= {"town 0", "town 1", "town 2", "OTHER"}
+    assert len(made.schema.columns[1].values) > 1
+    assert len(plans) > 3
+    only_counts(plans)
 
 
 # --- names of tables ------------------------------------------------------------------------------
@@ -417,15 +501,18 @@ def quiet_about_the_password(error):
     assert error.__suppress_context__
 
 
-def test_a_server_that_is_not_there():
+def test_a_server_that_is_not_there(caplog):
+    caplog.set_level(logging.DEBUG)
     with pytest.raises(
         SourceError, match="'localhost:1/db': the server cannot be reached"
     ) as caught:
         read(f"postgresql://ann:{PASSWORD}@localhost:1/db", table="t")
     quiet_about_the_password(caught.value)
+    assert "hunter2" not in caplog.text
 
 
-def test_credentials_that_are_wrong(tmp_path):
+def test_credentials_that_are_wrong(caplog):
+    caplog.set_level(logging.DEBUG)
     url = servers.postgres()
     hba = servers.postgres.server.pgdata / "pg_hba.conf"
     before = hba.read_text()
@@ -439,6 +526,8 @@ def test_credentials_that_are_wrong(tmp_path):
             quiet_about_the_password(caught.value)
             right = read(url.replace("postgres:@", "ann:right@"), table="pg_catalog.pg_class")
             assert "right" not in right.describe() + repr(right) + repr(vars(right))
+            assert "hunter2" not in caplog.text
+            assert "ann:right" not in caplog.text
         finally:
             hba.write_text(before)
             c.execute("SELECT pg_reload_conf()")
