@@ -1,6 +1,9 @@
 """Releases that find the domains of their columns privately, inside the ε."""
 
 import json
+import types
+from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -10,15 +13,19 @@ import understudy as us
 from understudy.errors import InputError, SchemaError, SourceError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Discovery, Zcdp
+from understudy.privacy.cost import Charge, Discovery, Plan, Zcdp
+from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.relation import Relation
 from understudy.releases import bundle, facts
 from understudy.releases.make import prepare
 from understudy.releases.verify import verify
 from understudy.schema import Category, Integer, Schema
 from understudy.source import read
 from understudy.source.values import Holders
+from understudy.testing.stand_ins import StillNoise, StrictCharges
+from understudy.units import Unit
 
 HEAD = "[understudy]\nversion = 1\n"
 COLUMNS = """
@@ -191,10 +198,6 @@ def test_a_killed_release_goes_on_with_what_it_found(tmp_path):
 
 def opened(held, column):
     """Exact holders, by a curator without noise and a threshold that all reach."""
-    from understudy.privacy.cost import Charge, Plan
-    from understudy.privacy.curator import Curator
-    from understudy.privacy.relation import Relation
-    from understudy.testing.stand_ins import StillNoise, StrictCharges
 
     class Watched(StillNoise):
         def gaussian(self, values, sigma):
@@ -204,7 +207,7 @@ def opened(held, column):
     seen = []
     charges = StrictCharges(Plan((Charge("v", Discovery(1.0, 10**6, values=9)),)))
     charges.unit = held.unit
-    counts = type("Counts", (), {"shape": (), "unit": held.unit})()
+    counts = types.SimpleNamespace(shape=(), unit=held.unit)
     texts = Curator(counts, charges, Relation.ADD_REMOVE, Watched()).discover("v", held, column, 99)
     return dict(zip(texts, sorted(seen[0])[::-1], strict=True)) if seen else {}
 
@@ -247,6 +250,35 @@ def test_holders_of_one_person_depend_on_that_person_alone():
         moved = everybody - holders(ids != person)
         assert set(moved) <= {0, 1}
         assert moved.sum() <= 2
+
+
+def test_a_value_that_one_busy_person_holds_is_not_shown_but_for_delta():
+    """2,000 looks at 30 towns, each in a hundred rows of one person; per row, all would be shown."""
+    secret = [(f"busy {i}", f"secret {i}") for i in range(30) for _ in range(100)]
+    common = [(f"p{i}", "Ulm") for i in range(60)]
+    rows = pa.table(
+        {
+            "id": [who for who, _ in secret + common],
+            "town": [town for _, town in secret + common],
+            "age": [1] * 3060,
+            "ill": [True] * 3060,
+        }
+    )
+    event = Discovery.within(Fraction(1, 8), 1e-3, values=2)
+    seen = []
+    for head, unit in ((HEAD + PEOPLE, Unit("id", 2)), (HEAD, None)):
+        held = Holders(read(rows), Schema.loads(head + COLUMNS))
+        held.holders = cache(held.holders)  # the same counts at every look
+        charges = StrictCharges(Plan((Charge("v", event, times=2000),)))
+        counts = types.SimpleNamespace(shape=(), unit=unit)
+        charges.unit = unit
+        curator = Curator(counts, charges, Relation.ADD_REMOVE, SeededNoise(7))
+        found = [curator.discover("v", held, "town", 99) for _ in range(2000)]
+        assert all("Ulm" in shown for shown in found)
+        seen.append(sum(len(shown) - 1 for shown in found))
+    people, by_row = seen
+    assert people <= 2000 * 30 * event.delta + 6 * (2000 * 30 * event.delta) ** 0.5
+    assert by_row > 0.99 * 2000 * 30
 
 
 # --- bad input ----------------------------------------------------------------------------------

@@ -251,8 +251,16 @@ def test_tables_that_cannot_be(table, said):
         Schema.loads(f"{COLUMNS}\n[[rule]]\n{table}\n")
 
 
-def test_a_rule_needs_to_know_the_domain():
-    opened = COLUMNS.replace('values = ["Ulm", "Bonn", "Köln"]', 'values = "discover"')
-    with pytest.raises(SchemaError, match="found privately"):
-        Schema.loads(opened + "\n[[rule]]\nsays = \"retired implies city = 'Ulm'\"\n")
-    assert Schema.loads(opened + '\n[[rule]]\nsays = "retired implies age >= 65"\n').rules
+@pytest.mark.parametrize(
+    ("declared", "opened", "says"),
+    [
+        ('values = ["Ulm", "Bonn", "Köln"]', 'values = "discover"', "retired implies city = 'Ulm'"),
+        ("edges = [0, 16, 30, 65, 99]", "bins = {quantiles = 4}", "age < 16 implies not retired"),
+    ],
+)
+def test_a_rule_needs_to_know_the_domain(declared, opened, says):
+    text = COLUMNS.replace(declared, opened)
+    with pytest.raises(SchemaError, match=r"(city|age)'? .*found privately"):
+        Schema.loads(f'{text}\n[[rule]]\nsays = "{says}"\n')
+    other = "retired implies zip <> '89073'"
+    assert Schema.loads(f'{text}\n[[rule]]\nsays = "{other}"\n').rules
