@@ -332,7 +332,8 @@ def _on_spark(
     spark: Any, folder: str, job: Job, files: Mapping[str, bytes], progress: Written
 ) -> Path:
     """One task a part; Spark retries tasks, and commits all parts or none."""
-    from understudy.source.spark import quietly, session
+    from understudy.source.pushed import quietly
+    from understudy.source.spark import session
 
     if isinstance(spark, str):
         spark = session(spark)

@@ -1,24 +1,51 @@
-"""Exact counts of rows that stay in an engine: it groups and counts, and counts come back.
+"""Tables whose rows stay in an engine: it groups and counts, and counts come back.
 
-An engine offers one thing, `Engine.count`: for one expression of packed cells, how many rows have
-each. Everything else (which marginals are counted together, how tables are put together again, what
-is said when the engine is lost) is here, for all engines.
+An engine offers two things: to count (`Engine.count`: for one expression of packed cells, how many
+rows have each), and before that to keep some rows of every unit. Everything else (how a table is
+checked against a schema, which marginals are counted together, how tables are put together again,
+what is said when the engine is lost) is here, for all engines.
 """
 
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import CountingError, SourceError, WorkloadError
+from understudy.errors import CountingError, SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
-from understudy.schema import Schema
-from understudy.source.base import Sparse
+from understudy.schema import Modelled, Schema
+from understudy.schema.forms import Form, form
+from understudy.source.base import (
+    BATCH_ROWS,
+    Native,
+    Sparse,
+    Unreadable,
+    check_duplicates,
+    check_header,
+    with_nulls,
+)
 from understudy.source.expressions import unions
+from understudy.source.frames import to_frame
+from understudy.units import Unit
 
-__all__ = ["Counted", "Engine", "Held", "PushedCounts", "columns_of", "held"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "Counted",
+    "Engine",
+    "Held",
+    "PushedCounts",
+    "PushedSource",
+    "columns_of",
+    "held",
+    "quietly",
+]
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Packed cells that occur, in any order, and the number of rows in each."""
@@ -38,6 +65,106 @@ class Engine(Protocol):
             SourceError: It could not be done; the message says nothing about a row.
         """
         ...
+
+    def keep(self, unit: Unit, null_values: Sequence[str]) -> None:
+        """Count at most k rows of every unit from now on: those that `Unit` names."""
+        ...
+
+
+class PushedSource(ABC):
+    """A table of an engine that counts where the rows are; they are never fetched for a release."""
+
+    native: Native = "arrow"
+
+    def __init__(self, columns: Sequence[str], nulls: Sequence[str], where: str) -> None:
+        self.columns: tuple[str, ...] = tuple(columns)
+        self._nulls = tuple(nulls)
+        self._where = where
+        check_duplicates(self.columns, where)
+
+    def describe(self) -> str:
+        """Where the table is and its number of columns."""
+        return f"{self._where} with {len(self.columns)} columns"
+
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+        """The raw rows, for a custodian's own look; no release asks for them."""
+        yield self._scan(names)
+
+    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+        try:
+            with quietly():
+                table = self._fetched(names)
+        except Exception:  # noqa: BLE001  (an engine's error may quote a value)
+            raise Unreadable from None
+        yield from table.to_batches(max_chunksize=BATCH_ROWS)
+
+    def bind(self, schema: Schema) -> "PushedCounts":
+        """Check the header and the types; the rows stay where they are."""
+        check_header(self.columns, schema, self.describe())
+        told = with_nulls(schema, self._nulls)
+        engine = self._engine(told)
+        if schema.unit is not None:
+            self._check_named("unit", schema.unit.column)
+            engine.keep(schema.unit, told.null_values)
+        return PushedCounts(engine, schema)
+
+    def frame(self, table: "pa.Table") -> Any:
+        """Rows as an Arrow table: synthetic ones are few, or `sample_to` writes them."""
+        return to_frame(table, self.native)
+
+    def _forms(self, schema: Schema) -> dict[str, Form]:
+        """The encoding of every modelled column, for the type that it is stored in."""
+        found: dict[str, Form] = {}
+        for column in schema.modelled:
+            name, type_ = column.name, self._type(column)
+            if type_ is None:
+                raise SourceError(
+                    f"{self._where}: column {name!r} has type {self._stored(name)!r}, which "
+                    f"understudy does not count there: {self._remedy(name)}"
+                )
+            try:
+                found[name] = form(column, type_, schema.null_values)
+            except SchemaError as error:
+                raise SourceError(f"{self._where}: {error}: {self._remedy(name)}") from None
+        return found
+
+    def _check_named(self, what: str, name: str) -> None:
+        if not self._names(name):
+            raise SourceError(
+                f"{self._where}: {what} {name!r} has type {self._stored(name)!r}; it must hold "
+                f"texts or whole numbers: {self._remedy(name)}"
+            )
+
+    @abstractmethod
+    def opened(self, column: str, schema: Schema) -> Held:
+        """Who holds which value of a column, counted by the engine when it is asked.
+
+        See `understudy.source.values`; types are checked now, before anything is charged.
+        """
+
+    @abstractmethod
+    def _engine(self, schema: Schema) -> Engine:
+        """What counts this table under a schema whose header it has."""
+
+    @abstractmethod
+    def _fetched(self, names: Sequence[str]) -> "pa.Table":
+        """The raw rows; any error."""
+
+    @abstractmethod
+    def _type(self, column: Modelled) -> "pa.DataType | None":
+        """The physical type of a column that a form speaks of; None where none does."""
+
+    @abstractmethod
+    def _stored(self, name: str) -> str:
+        """The type of a column in the engine's own words."""
+
+    @abstractmethod
+    def _names(self, name: str) -> bool:
+        """Whether a column holds texts or whole numbers, which can name somebody."""
+
+    @abstractmethod
+    def _remedy(self, name: str) -> str:
+        """How to have another type."""
 
 
 class PushedCounts:
@@ -116,3 +243,11 @@ def held(table: Any) -> tuple[list[str], NDArray[np.int64]]:
     texts, number = (column.to_pylist() for column in table.columns)
     pairs = sorted(zip(texts, number, strict=True), key=lambda pair: pair[0].encode())
     return [text for text, _ in pairs], np.array([n for _, n in pairs], dtype=np.int64)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Drivers warn of things that are none of the user's doing, and a warning may quote a value."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

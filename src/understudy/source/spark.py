@@ -7,30 +7,20 @@ falls into, one for each marginal, and those are counted.
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from understudy.errors import InputError, SchemaError, SourceError
+from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique, cells
 from understudy.schema.columns.temporal import Datetime
-from understudy.schema.forms import BLANKS, Form, Pieces, form
-from understudy.source.base import (
-    BATCH_ROWS,
-    Native,
-    Unreadable,
-    check_duplicates,
-    check_header,
-    with_nulls,
-)
+from understudy.schema.forms import BLANKS, Form, Pieces
+from understudy.source.base import with_nulls
 from understudy.source.expressions import encoded, packed
-from understudy.source.frames import to_frame
-from understudy.source.pushed import Counted, Held, PushedCounts, columns_of, held
+from understudy.source.pushed import Counted, Held, PushedSource, columns_of, held, quietly
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,80 +97,15 @@ def spark_source(
     return SparkSource(frame, nulls, where=where)
 
 
-class SparkSource:
+class SparkSource(PushedSource):
     """A DataFrame of Spark; it is never collected."""
 
-    native: Native = "arrow"
-
     def __init__(self, frame: Any, nulls: Sequence[str] = (), *, where: str) -> None:
-        self.columns: tuple[str, ...] = tuple(frame.columns)
+        super().__init__(frame.columns, nulls, where)
         self._frame = frame
-        self._nulls = tuple(nulls)
-        self._where = where
-        check_duplicates(self.columns, where)
-
-    def describe(self) -> str:
-        """What was given and its number of columns."""
-        return f"{self._where} with {len(self.columns)} columns"
-
-    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
-        """The raw rows, for a custodian's own look; no release asks for them."""
-        yield self._scan(names)
-
-    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-        try:
-            with quietly():
-                table = self._frame.select(*(_quoted(name) for name in names)).toArrow()
-        except Exception:  # noqa: BLE001  (an error of Spark may quote a value)
-            raise Unreadable from None
-        yield from table.to_batches(max_chunksize=BATCH_ROWS)
-
-    def bind(self, schema: "Schema") -> PushedCounts:
-        """Check the header and the types; the rows stay where they are."""
-        check_header(self.columns, schema, self.describe())
-        told = with_nulls(schema, self._nulls)
-        engine = _Cluster(self._frame, self._where, self._codes(told), schema.shape)
-        if schema.unit is not None:
-            self._check_named("unit", schema.unit.column)
-            engine.keep(schema.unit, told.null_values)
-        return PushedCounts(engine, schema)
-
-    def _codes(self, schema: "Schema") -> dict[str, Any]:
-        from pyspark.sql import functions as sf
-
-        operations = _Operations()
-        codes: dict[str, Any] = {}
-        for column in schema.modelled:
-            x = sf.col(_quoted(column.name))
-            stored = self._frame.schema[column.name].dataType
-            type_ = _arrow(stored, column)
-            if type_ is None:
-                raise SourceError(
-                    f"{self._where}: column {column.name!r} has type {stored.simpleString()!r}, "
-                    f"which understudy does not count on Spark: {_remedy(column.name)}"
-                )
-            try:
-                found = form(column, type_, schema.null_values)
-            except SchemaError as error:
-                raise SourceError(f"{self._where}: {error}: {_remedy(column.name)}") from None
-            if stored.typeName() == "timestamp" and getattr(type_, "tz", None) is None:
-                x = x.cast("timestamp_ntz")  # what the clock of the session shows
-            codes[column.name] = encoded(x, found, operations)
-        return codes
-
-    def _check_named(self, what: str, name: str) -> None:
-        stored = self._frame.schema[name].dataType
-        if stored.typeName() not in _WHOLE and not _is_plain_text(stored):
-            raise SourceError(
-                f"{self._where}: {what} {name!r} has type {stored.simpleString()!r}; it must hold "
-                f"texts or whole numbers: {_remedy(name)}"
-            )
 
     def opened(self, column: str, schema: "Schema") -> Held:
-        """Who holds which value of a column, counted by Spark when it is asked.
-
-        See `understudy.source.values`; types are checked now, before anything is charged.
-        """
+        """Who holds which value of a column, counted by Spark when it is asked."""
         from pyspark.sql import Window
         from pyspark.sql import functions as sf
 
@@ -205,9 +130,36 @@ class SparkSource:
         asked = pairs.groupBy("v").agg(sf.count("*"))
         return lambda: held(_fetched(asked, self._where))
 
-    def frame(self, table: "pa.Table") -> Any:
-        """Rows as an Arrow table: synthetic ones are few, or `sample_to` writes them."""
-        return to_frame(table, self.native)
+    def _engine(self, schema: "Schema") -> "_Cluster":
+        from pyspark.sql import functions as sf
+
+        operations = _Operations()
+        codes: dict[str, Any] = {}
+        for name, found in self._forms(schema).items():
+            x = sf.col(_quoted(name))
+            if self._stored(name) == "timestamp" and getattr(found.type, "tz", None) is None:
+                x = x.cast("timestamp_ntz")  # what the clock of the session shows
+            codes[name] = encoded(x, found, operations)
+        return _Cluster(self._frame, self._where, codes, schema.shape)
+
+    def _fetched(self, names: Sequence[str]) -> "pa.Table":
+        return self._frame.select(*(_quoted(name) for name in names)).toArrow()
+
+    def _type(self, column: "Modelled") -> "pa.DataType | None":
+        return _arrow(self._frame.schema[column.name].dataType, column)
+
+    def _stored(self, name: str) -> str:
+        return self._frame.schema[name].dataType.simpleString()
+
+    def _names(self, name: str) -> bool:
+        stored = self._frame.schema[name].dataType
+        return stored.typeName() in _WHOLE or _is_plain_text(stored)
+
+    def _remedy(self, name: str) -> str:
+        return (
+            f"cast it first, for instance "
+            f"frame.withColumn({name!r}, frame[{name!r}].cast('string'))"
+        )
 
 
 class _Cluster:
@@ -397,15 +349,3 @@ def _quoted(name: str) -> str:
 
 def _joined(parts: Sequence[str]) -> str:
     return ".".join(_quoted(part) for part in parts)
-
-
-def _remedy(name: str) -> str:
-    return f"cast it first, for instance frame.withColumn({name!r}, frame[{name!r}].cast('string'))"
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Spark warns of its own dependencies, which are none of the user's doing."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

@@ -9,31 +9,22 @@ import difflib
 import inspect
 import re
 import time
-import warnings
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from understudy.errors import InputError, SchemaError, SourceError
-from understudy.schema.forms import ANY_DECIMAL, BLANKS, Form, Pieces, form
-from understudy.source.base import (
-    BATCH_ROWS,
-    Native,
-    Unreadable,
-    check_duplicates,
-    check_header,
-    with_nulls,
-)
+from understudy.errors import InputError, SourceError
+from understudy.schema.forms import ANY_DECIMAL, BLANKS, Form, Pieces
+from understudy.source.base import with_nulls
 from understudy.source.expressions import Clique, encoded, packed
-from understudy.source.frames import to_frame
-from understudy.source.pushed import Counted, Held, PushedCounts, columns_of, held
+from understudy.source.pushed import Counted, Held, PushedSource, columns_of, held, quietly
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from understudy.schema import Schema
+    from understudy.schema import Modelled, Schema
     from understudy.units import Unit
 
 __all__ = ["SQLSource", "connect", "sql_source"]
@@ -90,61 +81,18 @@ def sql_source(
     return SQLSource(expression, backend, nulls, where=where or f"{backend.name} table")
 
 
-class SQLSource:
+class SQLSource(PushedSource):
     """A table, view or query of a database."""
-
-    native: Native = "arrow"
 
     def __init__(
         self, expression: Any, backend: Any, nulls: Sequence[str] = (), *, where: str
     ) -> None:
-        self.columns: tuple[str, ...] = tuple(expression.columns)
+        super().__init__(expression.columns, nulls, where)
         self._expression = expression
         self._backend = backend
-        self._nulls = tuple(nulls)
-        self._where = where
-        check_duplicates(self.columns, where)
-
-    def describe(self) -> str:
-        """The database, the table and its number of columns."""
-        return f"{self._where} with {len(self.columns)} columns"
-
-    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
-        """The raw rows, for a custodian's own look; no release asks for them."""
-        yield self._scan(names)
-
-    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-        try:
-            with _quietly():
-                table = self._backend.to_pyarrow(self._expression.select(*names))
-        except Exception:  # noqa: BLE001  (a driver's error may quote a value)
-            raise Unreadable from None
-        yield from table.to_batches(max_chunksize=BATCH_ROWS)
-
-    def bind(self, schema: "Schema") -> PushedCounts:
-        """Check the header and the types; the rows stay where they are."""
-        check_header(self.columns, schema, self.describe())
-        forms = self._forms(schema)
-        engine = _Database(self._expression, self._backend, self._where, forms, schema.shape)
-        engine.check()
-        if schema.unit is not None:
-            self._check_named("unit", schema.unit.column)
-            engine.keep(schema.unit, with_nulls(schema, self._nulls).null_values)
-        return PushedCounts(engine, schema)
-
-    def _check_named(self, what: str, name: str) -> None:
-        stored = self._expression.schema()[name]
-        if not (stored.is_string() or stored.is_integer() or stored.is_uuid()):
-            raise SourceError(
-                f"{self._where}: {what} {name!r} has type {_short(stored)}; it must hold texts or "
-                f"whole numbers: {_remedy(name)}"
-            )
 
     def opened(self, column: str, schema: "Schema") -> Held:
-        """Who holds which value of a column, counted in the database when it is asked.
-
-        See `understudy.source.values`; types are checked now, before anything is charged.
-        """
+        """Who holds which value of a column, counted in the database when it is asked."""
         ibis, ops = _ibis(), _Operations(self._backend.name)
         self._check_named("column", column)
         told = with_nulls(schema, self._nulls)
@@ -167,27 +115,30 @@ class SQLSource:
         asked = pairs.group_by("v").aggregate(n=pairs.count())
         return lambda: held(link.insist(asked))
 
-    def _forms(self, schema: "Schema") -> dict[str, Form]:
-        told = with_nulls(schema, self._nulls)
-        types = self._expression.schema()
-        found: dict[str, Form] = {}
-        for column in schema.modelled:
-            stored = types[column.name]
-            type_ = _arrow(stored)
-            if type_ is None:
-                raise SourceError(
-                    f"{self._where}: column {column.name!r} has type {_short(stored)}, which "
-                    f"understudy does not count in a database: {_remedy(column.name)}"
-                )
-            try:
-                found[column.name] = form(column, type_, told.null_values)
-            except SchemaError as error:
-                raise SourceError(f"{self._where}: {error}: {_remedy(column.name)}") from None
-        return found
+    def _engine(self, schema: "Schema") -> "_Database":
+        forms = self._forms(schema)
+        engine = _Database(self._expression, self._backend, self._where, forms, schema.shape)
+        engine.check(self._remedy)
+        return engine
 
-    def frame(self, table: "pa.Table") -> Any:
-        """Rows as an Arrow table."""
-        return to_frame(table, self.native)
+    def _fetched(self, names: Sequence[str]) -> "pa.Table":
+        return self._backend.to_pyarrow(self._expression.select(*names))
+
+    def _type(self, column: "Modelled") -> "pa.DataType | None":
+        return _arrow(self._expression.schema()[column.name])
+
+    def _stored(self, name: str) -> str:
+        return str(self._expression.schema()[name]).split("(")[0]
+
+    def _names(self, name: str) -> bool:
+        stored = self._expression.schema()[name]
+        return stored.is_string() or stored.is_integer() or stored.is_uuid()
+
+    def _remedy(self, name: str) -> str:
+        return (
+            f"cast it in a view, or with Ibis: "
+            f"table.mutate(**{{{name!r}: table[{name!r}].cast('string')}})"
+        )
 
 
 class _Database:
@@ -235,7 +186,7 @@ class _Database:
             name: self._expression[code] for name, code in zip(self._codes, codes, strict=True)
         }
 
-    def check(self) -> None:
+    def check(self, remedy: Callable[[str], str]) -> None:
         """Have the database understand every column, on no rows, and compare texts by letters."""
         letters = self._ops.among(_ibis().literal("a"), ["A", "a "])
         if self._link.constant(letters):
@@ -249,7 +200,7 @@ class _Database:
             if not self._understood({name: code}):
                 raise SourceError(
                     f"{self._where}: the database does not compare column {name!r} with the values "
-                    f"of the schema, or may not read it: {_remedy(name)}"
+                    f"of the schema, or may not read it: {remedy(name)}"
                 )
         raise SourceError(f"{self._where}: the database refuses to read these columns together")
 
@@ -296,7 +247,7 @@ class _Link:
 
     def fetch(self, asked: Any) -> "pa.Table":
         """The answer, or the driver's own error."""
-        with _quietly():
+        with quietly():
             return self._backend.to_pyarrow(asked)
 
     def constant(self, asked: Any) -> Any:
@@ -311,7 +262,7 @@ class _Link:
         return True
 
     def _reconnect(self) -> None:
-        with contextlib.suppress(Exception), _quietly():
+        with contextlib.suppress(Exception), quietly():
             self._backend.reconnect()
             _close_with(self._backend)
 
@@ -423,13 +374,6 @@ def _arrow(stored: Any) -> "pa.DataType | None":
 # --- what may be said -----------------------------------------------------------------------------
 
 
-def _remedy(name: str) -> str:
-    return (
-        f"cast it in a view, or with Ibis: "
-        f"table.mutate(**{{{name!r}: table[{name!r}].cast('string')}})"
-    )
-
-
 def _ibis() -> Any:
     try:
         import ibis
@@ -509,16 +453,3 @@ def _near(backend: Any, name: str, database: tuple[str, ...]) -> str | None:
         return None
     close = difflib.get_close_matches(name, known, n=1)
     return f"; is it {close[0]!r}?" if close else ""
-
-
-def _short(stored: Any) -> str:
-    text = str(stored).split("(")[0]
-    return repr(text)
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Drivers warn of things that are none of the user's doing, and a warning may quote a value."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
