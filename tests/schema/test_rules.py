@@ -6,45 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tools.residents import CHILDREN, COLUMNS, MAPPING, PLACES
 
 from understudy.errors import SchemaError
 from understudy.schema import Schema
 from understudy.schema.rules import Rule
-
-COLUMNS = """
-[understudy]
-version = 1
-
-[[column]]
-name = "age"
-type = "integer"
-lower = 0
-upper = 99
-edges = [0, 16, 30, 65, 99]
-
-[[column]]
-name = "marital status"
-type = "category"
-values = ["never", "married", "widowed"]
-nullable = true
-
-[[column]]
-name = "zip"
-type = "category"
-values = ["89073", "53111", "50667"]
-other = "x"
-
-[[column]]
-name = "city"
-type = "category"
-values = ["Ulm", "Bonn", "Köln"]
-
-[[column]]
-name = "retired"
-type = "boolean"
-"""
-CHILDREN = """age < 16 implies "marital status" = 'never'"""
-PLACES = {"89073": "Ulm", "53111": "Bonn", "50667": "Köln"}
 
 
 def schema(*says, mapping=PLACES):
@@ -195,11 +161,7 @@ def test_rules_are_read_back():
     text = f"""{COLUMNS}
 [[rule]]
 says = '''{CHILDREN} '''
-
-[[rule]]
-says = "zip determines city"
-mapping = {{"89073" = "Ulm", "53111" = "Bonn", 50667 = "Köln"}}
-"""
+{MAPPING}"""
     known = Schema.loads(text)
     assert [rule.says for rule in known.rules] == [CHILDREN, "zip determines city"]
     assert Schema.loads(known.dumps()) == known
