@@ -37,12 +37,14 @@ _INPUTS, _DELTAS = 2**12, 2**24
 UNIT = _INPUTS * _DELTAS
 """How far one row moves the sum of a group: its threshold, in units of the grid."""
 
-_LARGEST_INPUT = float(2**20)
+_LARGEST_INPUT = 2.0**8
 _LARGEST_DELTA = 2.0**60
 # Room for float64 in the norms.
 _INSIDE = 1 - 1e-6
 # Sums of so many rows stay below 2^53.
 _MOST_SLOTS = 2**16
+# Rows that are added up at once: few enough to stay in a processor's cache.
+_BLOCK = 256
 
 Counts = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -108,60 +110,81 @@ def clipped_sums(
         raise PrivacyError(f"slots = {slots} must be from 1 to {_MOST_SLOTS}")
     total = np.zeros(sum((i + 1) * o for i, o in layers), np.int64)
     below = np.zeros(len(groups.thresholds), np.int64)
+    room = _Room(layers)
     for start in range(0, len(rows), slots):
         part = rows[start : start + slots]
         padded = np.zeros((slots, rows.shape[1]), rows.dtype)
         padded[: len(part)] = part
-        found = network.factors(padded)
+        found = [(np.asarray(a), np.asarray(d)) for a, d in network.factors(padded)]
         if [(a.shape, d.shape) for a, d in found] != [((slots, i), (slots, o)) for i, o in layers]:
             raise PrivacyError("the network's factors have other shapes than its layers")
-        inputs = [_inputs(np.asarray(a)[: len(part)]) for a, _ in found]
-        deltas = [_deltas(np.asarray(d)[: len(part)]) for _, d in found]
-        sums, inside = _chunk(inputs, deltas, groups)
-        total += sums
-        below += inside
+        room.sums[:] = 0.0
+        for at in range(0, len(part), _BLOCK):
+            block = slice(at, min(at + _BLOCK, len(part)))
+            below += _add([(a[block], d[block]) for a, d in found], groups, room)
+        total += room.sums.astype(np.int64)
     return total, below
 
 
-def _inputs(a: NDArray[Any]) -> Reals:
-    """On the grid, as whole float64 numbers, with the 1 of the bias at the end."""
-    whole = np.empty((a.shape[0], a.shape[1] + 1))
-    np.rint(_bounded(a * a.dtype.type(_INPUTS), _LARGEST_INPUT), out=whole[:, :-1])
-    whole[:, -1] = _INPUTS
-    return whole
+class _Room:
+    """Memory for a block of rows and the sums, asked for once: fresh pages cost more than the work."""
+
+    def __init__(self, layers: Sequence[tuple[int, int]]) -> None:
+        self.inputs = [np.empty((_BLOCK, i)) for i, _ in layers]
+        self.deltas = [np.empty((_BLOCK, o)) for _, o in layers]
+        self.short = [np.empty((_BLOCK, o)) for _, o in layers]
+        self.products = [np.empty((i + 1, o)) for i, o in layers]
+        self.sums = np.empty(sum(p.size for p in self.products))
+        ends = np.cumsum([p.size for p in self.products])[:-1]
+        parts = zip(np.split(self.sums, ends), self.products, strict=True)
+        self.parts = [part.reshape(p.shape) for part, p in parts]
 
 
-def _deltas(d: NDArray[Any]) -> Reals:
-    return _bounded(d, _LARGEST_DELTA).astype(np.float64) * _DELTAS
-
-
-def _bounded(values: NDArray[Any], most: float) -> NDArray[Any]:
-    """Within ±most; what is no number counts as −most: bounded like everything else."""
-    limit = values.dtype.type(most)
-    return np.fmin(np.fmax(values, -limit), limit)
-
-
-def _chunk(inputs: list[Reals], deltas: list[Reals], groups: Groups) -> tuple[Counts, Counts]:
-    sums, below = None, []
+def _add(
+    factors: Sequence[tuple[NDArray[Any], NDArray[Any]]], groups: Groups, room: _Room
+) -> Counts:
+    """Add up a block of rows in `room.sums`; Σ of ±1 by group."""
+    count = len(factors[0][0])
+    inputs, deltas = ([x[:count] for x in xs] for xs in (room.inputs, room.deltas))
+    for (a, d), whole, delta in zip(factors, inputs, deltas, strict=True):
+        np.clip(a, -_LARGEST_INPUT, _LARGEST_INPUT, out=whole)
+        np.rint(np.multiply(whole, _INPUTS, out=whole), out=whole)
+        np.clip(d, -_LARGEST_DELTA, _LARGEST_DELTA, out=delta)
+    squares = _squares(inputs, deltas)
+    if np.isnan(squares).any():  # what is no number counts as 0: bounded like everything else
+        for values in (*inputs, *deltas):
+            values[np.isnan(values)] = 0.0
+        squares = _squares(inputs, deltas)
+    below = np.empty(len(groups.thresholds), np.int64)
     for j, threshold in enumerate(groups.thresholds):
-        squares = np.zeros(len(inputs[0]))
-        for layer, (a, d) in enumerate(zip(inputs, deltas, strict=True)):
-            if groups.members is None:
-                squares += np.einsum("ij,ij->i", a, a) * np.einsum("ij,ij->i", d, d)
-            else:
-                mask = (np.asarray(groups.members[layer]) == j).astype(np.float64)
-                squares += np.einsum("ij,ij->i", (a * a) @ mask, d * d)
-        norms = np.sqrt(squares) / threshold
+        masks = None
+        if groups.members is not None:
+            masks = [(np.asarray(m) == j).astype(np.float64) for m in groups.members]
+            squares = _squares(inputs, deltas, masks)
+        norms = np.sqrt(squares) * (_DELTAS / threshold)
+        below[j] = 2 * int((norms <= UNIT).sum()) - count
         with np.errstate(divide="ignore"):
-            shrink = np.minimum(1.0, UNIT * _INSIDE / norms) / threshold
-        below.append(2 * int((norms <= UNIT).sum()) - len(norms))
-        parts: list[Reals] = []
+            shrink = np.minimum(1.0, UNIT * _INSIDE / norms) * (_DELTAS / threshold)
         for layer, (a, d) in enumerate(zip(inputs, deltas, strict=True)):
-            product = a.T @ np.trunc(d * shrink[:, None])
-            if groups.members is not None:
-                product *= np.asarray(groups.members[layer]) == j
-            parts.append(product.reshape(-1))
-        flat = np.concatenate(parts)
-        sums = flat if sums is None else sums + flat
-    assert sums is not None
-    return sums.astype(np.int64), np.array(below, np.int64)
+            short, product = room.short[layer][:count], room.products[layer]
+            np.trunc(np.multiply(d, shrink[:, None], out=short), out=short)
+            np.matmul(a.T, short, out=product[:-1])
+            np.multiply(short.sum(axis=0), _INPUTS, out=product[-1])
+            if masks is not None:
+                product *= masks[layer]
+            room.parts[layer] += product
+    return below
+
+
+def _squares(
+    inputs: Sequence[Reals], deltas: Sequence[Reals], masks: Sequence[Reals] | None = None
+) -> Reals:
+    """‖g‖² of every row, over all weights or those of the masks; the input of a bias is 1."""
+    total = np.zeros(len(inputs[0]))
+    for layer, (a, d) in enumerate(zip(inputs, deltas, strict=True)):
+        if masks is None:
+            total += (np.vecdot(a, a) + _INPUTS**2) * np.vecdot(d, d)
+        else:
+            weights, bias = masks[layer][:-1], masks[layer][-1]
+            total += np.vecdot((a * a) @ weights + _INPUTS**2 * bias, d * d)
+    return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+from ssl import RAND_bytes
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def poisson(noise: Noise, rows: int, rate: float) -> NDArray[np.int64]:
     if below == _WORDS:
         return np.arange(rows)
     if noise.private:
-        words = np.frombuffer(secrets.token_bytes(4 * rows), np.uint32)
+        words = np.frombuffer(RAND_bytes(4 * rows), np.uint32)
     else:
         words = np.array([noise.below(_WORDS) for _ in range(rows)], np.uint32)
     return np.flatnonzero(words < below)
