@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import date
 
 import pyarrow as pa
@@ -83,6 +85,7 @@ def test_a_data_package_has_domains_and_hashes(folder):
     assert body["contributors"][0]["title"] == "City"
     (resource,) = body["resources"]
     manifest = json.loads((folder / "release.json").read_bytes())
+    assert resource["path"] == "synthetic.parquet"
     assert resource["hash"] == "sha256:" + manifest["files"]["synthetic.parquet"]["sha256"]
     fields = {field["name"]: field for field in resource["schema"]["fields"]}
     assert fields["code"]["type"] == "integer"
@@ -146,3 +149,88 @@ def test_the_command(folder, tmp_path):
     inside = runner.invoke(app, [*words[:-1], str(folder / "entry.yaml")])
     assert (inside.exit_code, "holds no other file" in inside.stderr) == (2, True)
     assert us.verify(folder).passed
+
+
+def test_rows_are_named_by_their_place_where_the_description_lies_above(folder, tmp_path):
+    above = json.loads(describe(folder, "frictionless", out=folder.parent / "datapackage.json"))
+    assert above["resources"][0]["path"] == "My Table.release/synthetic.parquet"
+    elsewhere = json.loads(describe(folder, "croissant", out=tmp_path / "croissant.json"))
+    assert elsewhere["distribution"][0]["contentUrl"] == "synthetic.parquet"
+
+
+# The formats' own tools, in processes of their own: what they warn of is not ours
+
+_FRICTIONLESS = """
+import sys
+from frictionless import Package
+told = Package(sys.argv[1]).validate()
+assert told.valid, told.flatten(["type", "note", "fieldName"])
+print(told.tasks[0].stats["rows"])
+"""
+_CROISSANT = """
+import logging, sys
+import mlcroissant
+heard = []
+logging.getLogger("absl").addFilter(lambda record: heard.append(record.getMessage()))
+dataset = mlcroissant.Dataset(sys.argv[1])
+issues = dataset.metadata.ctx.issues
+assert not issues.errors, issues.report()
+assert not issues.warnings, issues.report()
+assert not heard, heard
+rows = list(dataset.records("rows"))
+assert rows[0]["rows/city"] in (b"Aa", b"Bb"), rows[0]
+assert {type(row["rows/income"]) for row in rows} == {float, type(None)}
+print(len(rows))
+"""
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A release of every kind, with nulls among its numbers."""
+    rows = 200
+    schema = Schema(
+        (
+            Identifier("key", "K-{:04d}"),
+            Category("city", ("Aa", "Bb")),
+            Category("code", (1, 2, 3), nullable=True),
+            Boolean("flag"),
+            Integer("age", 0, 99, bins=10, nullable=True),
+            Number("income", 0, 10, bins=4, nullable=True),
+            Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=4),
+            Datetime("at", "2020-01-01T00:00:00", "2020-01-02T00:00:00", bins=3),
+        )
+    )
+    table = pa.table(
+        {
+            "key": [str(i) for i in range(rows)],
+            "city": ["Aa", "Bb"] * (rows // 2),
+            "code": [1, None] * (rows // 2),
+            "flag": [True, False] * (rows // 2),
+            "age": pa.array([33, None] * (rows // 2)),
+            "income": [1.5, None] * (rows // 2),
+            "day": pa.array([date(2020, 5, 5)] * rows),
+            "at": pa.array(["2020-01-01T10:00:00"] * rows),
+        }
+    )
+    made = us.release(table, schema, epsilon=5, method="independent", workload="marginals:1")
+    return made.save(tmp_path_factory.mktemp("plain") / "plain.release"), made.rows.num_rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("format", "name", "code"),
+    [
+        ("frictionless", "datapackage.json", _FRICTIONLESS),
+        ("croissant", "croissant.json", _CROISSANT),
+    ],
+)
+def test_the_formats_own_tools_read_every_row(plain, format, name, code):
+    folder, rows = plain
+    out = folder.parent / name
+    about = About(curator="City", license="CC-BY-4.0", url="https://example.org/plain")
+    out.write_text(describe(folder, format, about, out), encoding="utf-8")
+    told = subprocess.run(
+        [sys.executable, "-c", code, str(out)], capture_output=True, text=True, timeout=300
+    )
+    assert told.returncode == 0, told.stderr
+    assert int(told.stdout.splitlines()[-1]) == rows

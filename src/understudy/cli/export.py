@@ -76,7 +76,7 @@ def export(
     if out is not None:
         require_outside(out, "a release holds no other file")
     about = About(title, curator, description, license, url)
-    text = describe(folder, format.value, about)
+    text = describe(folder, format.value, about, out)
     if out is None:
         sys.stdout.write(text)
     else:

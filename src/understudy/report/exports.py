@@ -31,6 +31,7 @@ __all__ = ["FILL_IN", "FORMATS", "About", "describe"]
 FILL_IN = "(fill in)"
 _ROWS = "synthetic.parquet"
 _TYPE = "application/vnd.apache.parquet"
+_CROISSANT_TYPE = "application/x-parquet"  # Croissant's own name for it; its readers know no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class _Subject:
     release: Release
     manifest: Mapping[str, Any]
     about: About
+    path: str
+    """Of the rows, as seen from where the description lies."""
 
     @property
     def title(self) -> str:
@@ -72,8 +75,13 @@ class _Subject:
         )
 
 
-def describe(folder: str | Path, format: str, about: About | None = None) -> str:
+def describe(
+    folder: str | Path, format: str, about: About | None = None, out: Path | None = None
+) -> str:
     """The description of the release in `folder`, as text of one of `FORMATS`.
+
+    `out` is the file that it is for: where the release lies below its folder, the rows are named by
+    their place from there. Otherwise the description belongs beside them.
 
     Raises:
         InputError: The format is unknown.
@@ -84,7 +92,17 @@ def describe(folder: str | Path, format: str, about: About | None = None) -> str
     folder = Path(folder)
     manifest = read_manifest(folder)
     name = folder.resolve().name.removesuffix(".release")
-    return FORMATS[format](_Subject(name, Release.load(folder), manifest, about or About()))
+    about = about or About()
+    path = _seen_from(folder / _ROWS, out)
+    return FORMATS[format](_Subject(name, Release.load(folder), manifest, about, path))
+
+
+def _seen_from(rows: Path, out: Path | None) -> str:
+    """Paths that lead upwards are refused by readers of these formats."""
+    rows = rows.resolve()
+    if out is None or not rows.is_relative_to(out.resolve().parent):
+        return _ROWS
+    return rows.relative_to(out.resolve().parent).as_posix()
 
 
 def _slug(name: str) -> str:
@@ -156,10 +174,9 @@ def _frictionless(subject: _Subject) -> str:
             "resources": [
                 {
                     "name": "synthetic",
-                    "path": _ROWS,
+                    "path": subject.path,
                     "format": "parquet",
                     "mediatype": _TYPE,
-                    "bytes": stated["bytes"],
                     "hash": f"sha256:{stated['sha256']}",
                     "schema": {
                         "fields": [
@@ -178,6 +195,8 @@ def _frictionless_field(column: Column) -> dict[str, Any]:
         column.kind, column.kind
     )
     field: dict[str, Any] = {"name": column.name, "type": kind}
+    if column.nullable and kind in ("integer", "number"):
+        field["missingValues"] = ["", "nan"]  # as the tool reads the nulls of a Parquet file
     limits: dict[str, Any] = {} if column.nullable else {"required": True}
     if isinstance(column, Category):
         limits["enum"] = [_plain(value) for value in _values(column)]
@@ -210,16 +229,20 @@ _CONTEXT = {
     "cr": "http://mlcommons.org/croissant/",
     "dct": "http://purl.org/dc/terms/",
     "rai": "http://mlcommons.org/croissant/RAI/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "recordSet": "cr:recordSet",
-    "source": "cr:source",
-}
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "conformsTo": "dct:conformsTo",
+} | {
+    term: f"cr:{term}"
+    for term in (
+        "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty",
+        "fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField",
+        "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate",
+        "separator", "source", "subField", "transform",
+    )
+}  # fmt: skip
+"""The whole context of the specification: readers compare it with theirs."""
 _DATA_TYPES = {
     "string": "sc:Text",
     "integer": "sc:Integer",
@@ -266,9 +289,9 @@ def _croissant(subject: _Subject) -> str:
                     "@type": "cr:FileObject",
                     "@id": _ROWS,
                     "name": _ROWS,
-                    "contentUrl": _ROWS,
+                    "contentUrl": subject.path,
                     "contentSize": f"{stated['bytes']} B",
-                    "encodingFormat": _TYPE,
+                    "encodingFormat": _CROISSANT_TYPE,
                     "sha256": stated["sha256"],
                 }
             ],
