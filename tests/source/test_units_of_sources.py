@@ -183,6 +183,20 @@ def test_somebody_with_a_hundred_thousand_rows_moves_nothing_by_more_than_k(most
         assert np.sum(np.array(two) - np.array(one)) == most
 
 
+def test_whole_weights_are_rows_repeated():
+    """As docs/unit.md has it: with max_rows = m every row counts as often as it weighs, up to m."""
+    rng = np.random.default_rng(2)
+    weight, a = rng.integers(0, 9, 200), rng.integers(0, 5, 200)
+    schema = Schema.loads(SCHEMA.replace("max_rows = 3", "max_rows = 6"))
+    rows = pa.table({"who": np.arange(200), "a": a, "b": ["x"] * 200}).take(
+        pa.array(np.repeat(np.arange(200), weight))
+    )
+    n, (counts, _) = opened(read(rows).bind(schema), schema.unit)
+    bounded = np.minimum(weight, 6)
+    assert n == bounded.sum()
+    assert counts == np.bincount(a, bounded).tolist()
+
+
 @pytest.mark.parametrize(
     "column",
     [

@@ -63,7 +63,8 @@ def parse(text: str) -> tuple[dict[str, Any], list[Column]]:
     if "weights" in head:
         raise SchemaError(
             f"[understudy] weights = {head['weights']!r}: a weight without a bound lets one row move a "
-            "count by any amount, so weights are refused; leave them out"
+            "count by any amount, so weights are refused; leave them out, or, if they are whole "
+            "numbers up to m, repeat every row so often and declare unit and max_rows = m"
         )
     _known(head, _HEAD_KEYS, "[understudy]")
     tables = document.get("column", [])
