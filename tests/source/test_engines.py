@@ -635,6 +635,36 @@ def test_columns_and_types_that_do_not_fit():
             rare.bind(Schema((Identifier("j"), Integer("m", 0, 9), Identifier("p"))))
 
 
+@pytest.mark.parametrize(
+    ("column", "ibis_type", "spark_type"),
+    [
+        (Integer("a", 0, 1), "int64", "bigint"),
+        (Number("a", 0, 1, bins=2), "float64", "double"),
+        (Date("a", date(2024, 1, 1), date(2024, 1, 3)), "date", "date"),
+        (
+            Datetime("a", datetime(2024, 1, 1), datetime(2024, 1, 3), bins=2),
+            "timestamp",
+            "timestamp_ntz",
+        ),
+        (Category("a", (1, 2)), "int64", "bigint"),
+        (Category("a", (date(2024, 1, 1),)), "date", "date"),
+    ],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_remedy_for_texts_is_the_cast_that_is_needed(engine, column, ibis_type, spark_type):
+    """And it works: what is cast as it says is bound."""
+    table = pa.table({"a": pa.array(["1", "2"])})
+    source = engine(table)
+    wanted = spark_type if engine is in_spark else ibis_type
+    with pytest.raises(SourceError, match=rf"text in the table: .*cast\('{wanted}'\)") as said:
+        source.bind(Schema((column,)))
+    on_spark = engine is in_spark
+    given = source._frame if on_spark else source._expression
+    remedy = str(said.value).partition("frame.with" if on_spark else "table.mut")
+    cast = eval(remedy[1] + remedy[2], {"frame": given, "table": given})  # noqa: S307
+    read(cast).bind(Schema((column,)))
+
+
 def test_a_database_that_does_not_tell_texts_apart(monkeypatch):
     source = in_duckdb(pa.table({"a": ["x"]}))
     monkeypatch.setattr(source._backend, "execute", lambda asked: True)

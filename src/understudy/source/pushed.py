@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from understudy.errors import CountingError, SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
-from understudy.schema import Modelled, Schema
+from understudy.schema import Category, Modelled, Schema
 from understudy.schema.forms import Form, form
 from understudy.source.base import (
     BATCH_ROWS,
@@ -125,7 +125,9 @@ class PushedSource(ABC):
             try:
                 found[name] = form(column, type_, schema.null_values)
             except SchemaError as error:
-                raise SourceError(f"{self._where}: {error}: {self._remedy(name)}") from None
+                wanted = type(column.values[0]).__name__ if isinstance(column, Category) else None
+                remedy = self._remedy(name, wanted or column.kind)
+                raise SourceError(f"{self._where}: {error}: {remedy}") from None
         return found
 
     def _check_named(self, what: str, name: str) -> None:
@@ -163,8 +165,8 @@ class PushedSource(ABC):
         """Whether a column holds texts or whole numbers, which can name somebody."""
 
     @abstractmethod
-    def _remedy(self, name: str) -> str:
-        """How to have another type."""
+    def _remedy(self, name: str, wanted: str = "str") -> str:
+        """How to have another type: that of a kind of columns, or of a category's values."""
 
 
 class PushedCounts:

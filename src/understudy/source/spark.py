@@ -32,6 +32,14 @@ __all__ = ["SparkSource", "cells_per_pass", "is_master", "session", "spark_sourc
 
 _EXTRA = "pip install 'understudy[spark]', and a Java runtime"
 _MASTERS = ("local[", "local-cluster[", "spark://", "k8s://")
+_CASTS = {
+    "str": "string",
+    **dict.fromkeys(("integer", "int"), "bigint"),
+    **dict.fromkeys(("number", "float"), "double"),
+    **dict.fromkeys(("boolean", "bool"), "boolean"),
+    "date": "date",
+    "datetime": "timestamp_ntz",
+}
 _CELLS = 1 << 17
 _MARGINALS = 16
 
@@ -155,11 +163,9 @@ class SparkSource(PushedSource):
         stored = self._frame.schema[name].dataType
         return stored.typeName() in _WHOLE or _is_plain_text(stored)
 
-    def _remedy(self, name: str) -> str:
-        return (
-            f"cast it first, for instance "
-            f"frame.withColumn({name!r}, frame[{name!r}].cast('string'))"
-        )
+    def _remedy(self, name: str, wanted: str = "str") -> str:
+        cast = f"frame[{name!r}].try_cast({_CASTS[wanted]!r})"
+        return f"cast it first, for instance frame.withColumn({name!r}, {cast})"
 
 
 class _Cluster:

@@ -32,6 +32,14 @@ __all__ = ["SQLSource", "connect", "sql_source"]
 _EXTRA = "pip install 'understudy[sql]'"
 _ENGINES = {"postgres": "PostgreSQL", "postgresql": "PostgreSQL", "duckdb": "DuckDB"}
 _PART = re.compile(r'(?:"((?:[^"]|"")*)"|([^".]+))(?:\.|$)')
+_CASTS = {
+    "str": "string",
+    **dict.fromkeys(("integer", "int"), "int64"),
+    **dict.fromkeys(("number", "float"), "float64"),
+    **dict.fromkeys(("boolean", "bool"), "boolean"),
+    "date": "date",
+    "datetime": "timestamp",
+}
 _DIGITS = 38
 _TRIES = 3
 _PATIENCE = 1.0
@@ -134,11 +142,9 @@ class SQLSource(PushedSource):
         stored = self._expression.schema()[name]
         return stored.is_string() or stored.is_integer() or stored.is_uuid()
 
-    def _remedy(self, name: str) -> str:
-        return (
-            f"cast it in a view, or with Ibis: "
-            f"table.mutate(**{{{name!r}: table[{name!r}].cast('string')}})"
-        )
+    def _remedy(self, name: str, wanted: str = "str") -> str:
+        cast = f"table[{name!r}].cast({_CASTS[wanted]!r})"
+        return f"cast it in a view, or with Ibis: table.mutate(**{{{name!r}: {cast}}})"
 
 
 class _Database:
