@@ -191,8 +191,14 @@ def test_ctrl_c_in_the_middle_loses_nothing(made, tmp_path):
 
 
 @pytest.mark.slow
-def test_ten_million_rows_follow_the_model(made, tmp_path):
-    folder = made.sample_to(tmp_path / "rows", 10**7, partitions=8, key=11)
+@pytest.mark.parametrize("on", ["processes", "Spark"])
+def test_ten_million_rows_follow_the_model(made, tmp_path, on):
+    """Written in parallel, by two processes of this machine or two executors of a cluster."""
+    spark = servers.spark() if on == "Spark" else None
+    folder = made.sample_to(
+        tmp_path / "rows", 10**7, partitions=8, key=11, workers=None if spark else 2, spark=spark
+    )
+    assert len(parts(folder)) == 8
     total = {}
     cliques = list(combinations(range(len(made.schema.shape)), 2))
     for path in parts(folder):
