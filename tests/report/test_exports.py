@@ -118,6 +118,9 @@ def test_the_registry_entry_states_the_promise(folder):
     assert deployment["basic"]["data_product_type"] == "Synthetic data"
     assert deployment["basic"]["data_curators"][0]["data_curator_name"] == "City"
     assert deployment["basic"]["intended_use"] == FILL_IN
+    # Where the registry takes certain words alone, they are named.
+    assert deployment["basic"]["data_curators"][0]["data_curator_type"].endswith("or Nonprofit")
+    assert "Healthcare" in deployment["basic"]["data_product_sector"]
     assert isinstance(deployment["basic"]["publication_date"], str)
     assert set(deployment) == {"basic", "dp_variant", "privacy_loss", "deployment_model",
                                "implementation", "administrative"}  # fmt: skip

@@ -324,13 +324,17 @@ def _registry(subject: _Subject) -> str:
             "basic": {
                 "name": subject.title,
                 "data_curators": [
-                    {"data_curator_name": about.curator or FILL_IN, "data_curator_type": FILL_IN}
+                    {
+                        "data_curator_name": about.curator or FILL_IN,
+                        "data_curator_type": f"{FILL_IN} Government, Industry or Nonprofit",
+                    }
                 ],
                 "description": subject.description,
                 "intended_use": FILL_IN,
                 "data_product_type": "Synthetic data",
                 "data_product_region": FILL_IN,
-                "data_product_sector": FILL_IN,
+                "data_product_sector": f"{FILL_IN} Technology, Healthcare, Education, Government, "
+                                       "Energy or Finance",
                 "publication_date": subject.created[:10],
             },
             "dp_variant": {
