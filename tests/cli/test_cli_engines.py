@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import duckdb
 import pytest
 from cli_cases import run
 from pyarrow import csv
 from tests.tools import servers
+
+from understudy.source.duckdb import DuckDBSource
 
 
 @pytest.fixture
@@ -67,3 +70,42 @@ def test_a_plan_says_what_engines_do(case):
     engines = {each["engine"]: each for each in machine["engines"]}
     assert engines["sql"]["passes"] == engines["spark"]["passes"] == 1
     assert engines["memory"]["bytes_back"] == 0
+
+
+def test_files_larger_than_the_memory_limit_are_streamed_with_progress(
+    case, tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr("understudy.source._LEAST_MEMORY", 100)
+    monkeypatch.setattr("understudy.cli.progress._PATIENCE", -1)
+    given = (
+        "release", case.data, "--schema", case.schema, "--epsilon", 1, "--method", "independent",
+    )  # fmt: skip
+    streamed, asked = [], DuckDBSource.bind
+    monkeypatch.setattr(
+        DuckDBSource, "bind", lambda self, schema: streamed.append(self) or asked(self, schema)
+    )
+    assert run(*given, "--out", tmp_path / "kept").code == 0
+    assert not streamed
+    size = case.data.stat().st_size
+    monkeypatch.setattr(DuckDBSource, "_connect", lambda self: duckdb.connect())
+    made = run(*given, "--out", tmp_path / "streamed", "--memory-limit", f"{size // 2}B")
+    assert made.code == 0, made.err
+    assert streamed
+    assert "counted 50 % of the table" in made.err
+    assert run("verify", tmp_path / "streamed").code == 0
+
+
+def test_options_of_other_places_are_refused(case, people: str, tmp_path: Path):
+    for given, said in (
+        ((case.data, "--memory-limit", "2 pounds"), "write for instance '2GB'"),
+        ((case.data, "--memory-limit", "1MB"), "at least 100MB"),
+        ((people, "--table", "t", "--memory-limit", "2GB"), "is for files"),
+        ((case.data, "--path", "x"), "goes with Spark"),
+        (("local[1]",), "which table?"),
+    ):
+        result = run(
+            "release", *given, "--schema", case.schema, "--epsilon", 1, "--out", tmp_path / "x"
+        )
+        assert result.code == 2
+        assert said in " ".join(result.err.split())
+    assert not (tmp_path / "x").exists()

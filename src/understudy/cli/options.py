@@ -23,9 +23,11 @@ __all__ = [
     "Beta",
     "Delta",
     "Epsilon",
+    "FilesOnSpark",
     "Folder",
     "LedgerName",
     "MaybeEpsilon",
+    "MemoryLimit",
     "MethodName",
     "Neighbours",
     "Relations",
@@ -180,6 +182,25 @@ TableName = Annotated[
         "--table",
         metavar="T",
         help="Which table of a database or of Spark's catalogue: table, or schema.table.",
+        show_default=False,
+    ),
+]
+FilesOnSpark = Annotated[
+    str | None,
+    typer.Option(
+        "--path",
+        metavar="DIR",
+        help="On Spark, a folder of Parquet files instead of a table.",
+        show_default=False,
+    ),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="What reading files may take, such as 2GB; larger ones are streamed. By default half of "
+        "what is free.",
         show_default=False,
     ),
 ]

@@ -51,6 +51,8 @@ def release(
         ),
     ],
     table: options.TableName = None,
+    path: options.FilesOnSpark = None,
+    memory_limit: options.MemoryLimit = None,
     epsilon: options.MaybeEpsilon = None,
     target_error: options.TargetError = None,
     target_of: options.TargetOf = options.Targets.WORST,
@@ -158,7 +160,8 @@ def release(
     if epsilon is None or target_error is not None:
         prepared = _found(loaded, account, dataset, target_error, target_of, choices)
         choices["epsilon"] = _agreed(prepared, target_error, target_of, yes)
-    made = make(data, loaded, out, ledger=account, dataset=dataset, table=table, **choices)
+    where = {"table": table, "path": path, "memory_limit": memory_limit}
+    made = make(data, loaded, out, where, ledger=account, dataset=dataset, **choices)
     _show(made, data, out, account, dataset)
 
 
@@ -166,13 +169,16 @@ def make(
     data: str | Source,
     schema: Schema,
     out: Path,
+    where: Mapping[str, str | None] | None = None,
     *,
     ledger: Place | None = None,
     dataset: str | None = None,
-    table: str | None = None,
     **choices: Any,
 ) -> Release:
-    """Release, save and publish to the ledger, with progress; says what a failure has cost."""
+    """Release, save and publish to the ledger, with progress; says what a failure has cost.
+
+    `where` has the choices of `understudy.source.read`.
+    """
     from understudy.releases import release as work
     from understudy.releases.outline import assumed_rows
     from understudy.source import read
@@ -198,7 +204,7 @@ def make(
 
         try:
             made = work(
-                read(data, table=table),
+                read(data, **(where or {})),
                 schema,
                 ledger=account,
                 dataset=dataset,
