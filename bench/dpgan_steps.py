@@ -28,7 +28,7 @@ from understudy.nets.dense import Critic, Layers, Loss
 from understudy.privacy.gradients import UNIT, Groups, clipped_sums
 from understudy.privacy.noise import GRAIN, OpenDPNoise, rounded
 
-SIZES, BATCH, TURNS = (180, 256, 256, 2), 1024, 7
+SIZES, BATCH, TURNS = (180, 256, 256, 2), 1024, 15
 LOSS, CRITIC, ADAM = Loss.SATURATING_NOT, Critic(SIZES), optax.adam(1e-3)
 
 

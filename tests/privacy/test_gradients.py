@@ -131,18 +131,22 @@ def test_one_huge_row_contributes_its_threshold_and_no_more(groups):
     assert (below == -1).all()
 
 
-@pytest.mark.parametrize("nonsense", [np.nan, np.inf, -np.inf, 1e300, 1e-300])
-def test_whatever_a_network_returns_a_row_stays_within_its_norm(nonsense):
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("nonsense", [np.nan, np.inf, -np.inf, 1e300, 1e100, 1e30, 1e-300])
+def test_whatever_a_network_returns_a_row_stays_within_its_norm(nonsense, groups):
     rng = np.random.default_rng(1)
     layers = [(3, 3), (3, 1)]
+    clip = Groups((1.0,) * groups, members(rng, layers, groups) if groups > 1 else None)
+    flat = clip.flat(layers)
     for where in ("inputs", "deltas"):
         net = network(rng, 2, layers)
         for part in getattr(net, where):
             part[0, 0] = nonsense
         with np.errstate(all="ignore"):
-            both, _ = clipped_sums(net, np.array([[0], [1]]), Groups((1.0,)))
-            one, _ = clipped_sums(net, np.array([[1]]), Groups((1.0,)))
-        assert math.sqrt(sum(int(v) ** 2 for v in both - one)) <= UNIT
+            both, _ = clipped_sums(net, np.array([[0], [1]]), clip)
+            one, _ = clipped_sums(net, np.array([[1]]), clip)
+        for j in range(groups):
+            assert math.sqrt(sum(int(v) ** 2 for v in (both - one)[flat == j])) <= UNIT
 
 
 @given(key=st.integers(0, 2**20), groups=st.integers(1, 3))
@@ -169,8 +173,9 @@ def test_a_row_moves_every_group_by_one_unit_at_most_in_any_company(key, groups)
 
 
 def test_groups_are_checked():
-    with pytest.raises(PrivacyError, match="above 0"):
-        Groups((0.0,))
+    for threshold in (0.0, -1.0, math.inf, math.nan, 1e-200):
+        with pytest.raises(PrivacyError, match="above 0"):
+            Groups((threshold,))
     with pytest.raises(PrivacyError, match="as many groups"):
         Groups((1.0, 2.0))
     with pytest.raises(PrivacyError, match="below 2"):

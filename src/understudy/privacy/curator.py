@@ -793,9 +793,15 @@ class Curator(RowQuestions):
     def _exact_tables(self, tables: Sequence[Clique | Merged]) -> Iterator[Counts]:
         """Exact tables, whole or merged, one after the other; few are held beyond the cache."""
         for part in self._parts([_clique(each) for each in tables]):
-            whole = self._exact([_clique(each) for each in tables[part]])
-            for each, table in zip(tables[part], whole, strict=True):
-                yield Merged.table(each, table) if isinstance(each, Merged) else table
+            held = [_clique(each) for each in tables[part] if not _beyond(each)]
+            whole = iter(self._exact(held))
+            for each in tables[part]:
+                if isinstance(each, Merged) and _beyond(each):
+                    ((cells, counts),) = reveal(self._counts.sparse([each.clique]))
+                    yield Merged.summed(each, cells, counts)
+                else:
+                    table = next(whole)
+                    yield Merged.table(each, table) if isinstance(each, Merged) else table
 
     def _parts(self, cliques: Sequence[Clique]) -> list[slice]:
         """All at once where the cache takes them, otherwise runs of at most `_CHUNK_CELLS` cells.
@@ -1035,6 +1041,11 @@ def _answers(classes: Sequence[Products], tables: Sequence[Counts]) -> Counts:
     """Whole numbers all along: `Products.answers` is exact for tables of counts."""
     parts = [each.answers(table) for each, table in zip(classes, tables, strict=True)]
     return np.rint(np.concatenate([part.reshape(-1) for part in parts])).astype(np.int64)
+
+
+def _beyond(table: Clique | Merged) -> bool:
+    """Whether a table that is merged to a few cells is itself too large to be held."""
+    return isinstance(table, Merged) and math.prod(table.domain) > _CACHE_CELLS
 
 
 def _clique(table: Clique | Merged) -> Clique:

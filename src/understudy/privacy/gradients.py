@@ -12,16 +12,15 @@ ever held.
 **What is trusted.** The network is handed in and is public: `factors` maps rows to their factors, *each
 row by itself*. Nothing else about it matters here. Whatever it returns, even nonsense, factors are put
 on a grid (a on 2^−12, δ on 2^−24 of the threshold), shortened towards zero until the row's part of each
-group has L2 norm at most `UNIT` = 2^36, and added up in float64, where products and sums below 2^53 of
-whole numbers are exact in every order. A row so moves the sum of a group by at most `UNIT` (by
-2·`UNIT` where it is replaced), with nothing set aside for rounding.
+group has L2 norm at most `UNIT` = 2^36 (a larger input meets a δ of 0), and added up in float64, where
+products and sums below 2^53 of whole numbers are exact in every order. A row so moves the sum of a
+group by at most `UNIT` (by 2·`UNIT` where it is replaced), with nothing set aside for rounding.
 
 Groups are sets of weights with a threshold c_j of their own: one unit of a group is c_j/`UNIT`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -37,8 +36,10 @@ _INPUTS, _DELTAS = 2**12, 2**24
 UNIT = _INPUTS * _DELTAS
 """How far one row moves the sum of a group: its threshold, in units of the grid."""
 
-_LARGEST_INPUT = 2.0**8
-_LARGEST_DELTA = 2.0**60
+# Factors that overflow are brought within ±this.
+_LARGEST = 2.0**60
+# Thresholds within these bounds: no square that matters underflows.
+_THRESHOLDS = 2.0**-100, 2.0**100
 # Room for float64 in the norms.
 _INSIDE = 1 - 1e-6
 # Sums of so many rows stay below 2^53.
@@ -80,8 +81,9 @@ class Groups:
     members: tuple[NDArray[np.integer[Any]], ...] | None = None
 
     def __post_init__(self) -> None:
-        if not self.thresholds or not all(math.isfinite(c) and c > 0 for c in self.thresholds):
-            raise PrivacyError(f"thresholds {self.thresholds} must be finite and above 0")
+        low, high = _THRESHOLDS
+        if not self.thresholds or not all(low <= c <= high for c in self.thresholds):
+            raise PrivacyError(f"thresholds {self.thresholds} must be above 0 and finite")
         if self.members is None and len(self.thresholds) != 1:
             raise PrivacyError(f"{len(self.thresholds)} thresholds need as many groups")
 
@@ -147,15 +149,16 @@ def _add(
     count = len(factors[0][0])
     inputs, deltas = ([x[:count] for x in xs] for xs in (room.inputs, room.deltas))
     for (a, d), whole, delta in zip(factors, inputs, deltas, strict=True):
-        np.clip(a, -_LARGEST_INPUT, _LARGEST_INPUT, out=whole)
-        np.rint(np.multiply(whole, _INPUTS, out=whole), out=whole)
-        np.clip(d, -_LARGEST_DELTA, _LARGEST_DELTA, out=delta)
+        np.rint(np.multiply(a, _INPUTS, out=whole), out=whole)
+        delta[...] = d
     squares = _squares(inputs, deltas)
-    if np.isnan(squares).any():  # what is no number counts as 0: bounded like everything else
+    if not np.isfinite(squares).all():  # what is no number counts as 0
         for values in (*inputs, *deltas):
             values[np.isnan(values)] = 0.0
+            np.clip(values, -_LARGEST, _LARGEST, out=values)
         squares = _squares(inputs, deltas)
     below = np.empty(len(groups.thresholds), np.int64)
+    last = len(below) - 1
     for j, threshold in enumerate(groups.thresholds):
         masks = None
         if groups.members is not None:
@@ -166,7 +169,8 @@ def _add(
         with np.errstate(divide="ignore"):
             shrink = np.minimum(1.0, UNIT * _INSIDE / norms) * (_DELTAS / threshold)
         for layer, (a, d) in enumerate(zip(inputs, deltas, strict=True)):
-            short, product = room.short[layer][:count], room.products[layer]
+            short = d if j == last else room.short[layer][:count]
+            product = room.products[layer]
             np.trunc(np.multiply(d, shrink[:, None], out=short), out=short)
             np.matmul(a.T, short, out=product[:-1])
             np.multiply(short.sum(axis=0), _INPUTS, out=product[-1])

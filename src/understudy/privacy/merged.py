@@ -64,3 +64,11 @@ class Merged:
             moved = np.moveaxis(merged, axis, 0)[order]
             merged = np.moveaxis(np.add.reduceat(moved, starts, axis=0), 0, axis)
         return np.ascontiguousarray(merged)
+
+    def summed(self, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The merged table from the occupied cells of the whole one, for tables too large to hold."""
+        places = np.unravel_index(cells, self.domain)
+        merged = np.zeros(self.shape, np.int64)
+        labels = tuple(each[at] for each, at in zip(self.labels, places, strict=True))
+        np.add.at(merged, labels, counts)
+        return merged
