@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 import types
 from html.parser import HTMLParser
 
 import pyarrow as pa
+import pytest
 
 import understudy as us
 from understudy.game import silent
@@ -37,6 +40,9 @@ def test_a_schema_shows_its_columns(schema):
     for said in ("age", "integer", "F, M", "smoker", "private"):
         assert said in seen.text
     assert "table" in seen.tags
+    assert "to confirm" not in seen.text
+    marked = Category("city", ("A", "B"), read_from_rows=("values",))
+    assert "to confirm" in shown(Schema((marked,))).text
 
 
 def test_a_plan_shows_its_charges_and_reads_nothing(schema):
@@ -120,6 +126,47 @@ def test_rows_that_stay_where_they_are_are_counted_with_progress(
     last = Text(cell.states[-1])
     assert last.text.count("✓") == 4
     assert "counted" not in last.text
+
+
+CELLS = (
+    "import understudy as us\nfrom understudy import demo\nschema = demo.schema()\nschema",
+    "us.prepare(schema, epsilon=1, method='independent')",
+    "made = us.release(demo.city_health_survey(500), schema, epsilon=1, method='independent',"
+    " workload='marginals:1')\nmade",
+    "made.certificate",
+)
+KERNEL = """
+import json, sys
+import nbformat
+from nbclient import NotebookClient
+
+book = nbformat.v4.new_notebook(cells=[
+    nbformat.v4.new_code_cell(code) for code in json.loads(sys.stdin.read())
+])
+NotebookClient(book, timeout=300, kernel_name="python3").execute()
+print(json.dumps([[dict(o) for o in cell.outputs] for cell in book.cells]))
+"""
+"""Runs cells as Jupyter does; in a process of its own, since it has threads and sockets."""
+
+
+@pytest.mark.slow
+def test_in_a_kernel_of_jupyter():
+    pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    told = subprocess.run(
+        [sys.executable, "-c", KERNEL], input=json.dumps(CELLS), capture_output=True, text=True,
+        timeout=500,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr[-2000:]
+    cells = json.loads(told.stdout.splitlines()[-1])
+    assert all(output["output_type"] != "stream" for cell in cells for output in cell)
+    cards = [Text(cell[-1]["data"]["text/html"]) for cell in cells]
+    for card, title in zip(cards, ("Schema", "Plan", "Release", "Certificate"), strict=True):
+        assert title in card.text
+        assert "table" in card.tags
+    progress, _ = cells[2]
+    assert progress["output_type"] == "display_data"
+    assert progress["data"]["text/html"].count("✓") == 4
 
 
 def test_outside_a_notebook_there_is_none(monkeypatch):

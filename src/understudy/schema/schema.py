@@ -206,10 +206,11 @@ class Schema:
             ends = ", ".join(labels) if len(labels) <= 4 else f"{labels[0]}, {labels[1]}, …"
             return f"{column.size:,}: {ends}"
 
-        columns = table(
-            ("column", "type", "values", "to confirm"),
-            [(c.name, c.kind, domain(c), ", ".join(c.read_from_rows)) for c in self.columns],
-        )
+        shown = [(c.name, c.kind, domain(c), ", ".join(c.read_from_rows)) for c in self.columns]
+        heads = ("column", "type", "values", "to confirm")
+        if not any(waiting for *_, waiting in shown):
+            heads, shown = heads[:3], [row[:3] for row in shown]
+        columns = table(heads, shown)
         rows = "private" if self.rows_public is None else f"{self.rows_public:,}, public"
         facts = [("columns", f"{len(self.columns)}"), ("number of rows", rows)]
         if self.unit is not None:
