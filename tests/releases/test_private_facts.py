@@ -21,7 +21,8 @@ from understudy.privacy.relation import Relation
 from understudy.releases import bundle, facts
 from understudy.releases.make import prepare
 from understudy.releases.verify import verify
-from understudy.schema import Category, Integer, Schema
+from understudy.schema import Category, Geography, Integer, Number, Polygons, Schema
+from understudy.schema.rules import Rule
 from understudy.source import read
 from understudy.source.values import Holders
 from understudy.testing.stand_ins import StillNoise, StrictCharges
@@ -115,6 +116,27 @@ def test_quantiles_are_near_the_true_ones():
     truth = np.quantile(table(20_000)["age"].to_numpy(), [0.25, 0.5, 0.75])
     assert len(edges) == 5
     assert np.abs(np.array(edges[1:-1]) - truth).max() <= 4
+
+
+def test_rules_and_places_of_other_columns_are_kept(tmp_path):
+    """What is found privately is found without them; the release keeps them all the same."""
+    bay = Polygons((((10.0, 50.0), (12.0, 50.0), (12.0, 52.0), (11.0, 50.8), (10.0, 52.0)),))
+    places = (Number("lat", 49.8, 52.2, 4), Number("long", 9.8, 12.2, 4), Integer("rooms", 1, 3))
+    opened = Schema.loads(HEAD + COLUMNS)
+    schema = Schema(
+        (*opened.columns, *places),
+        geography=(Geography("lat", "long", bay),),
+        rules=(Rule("ill implies rooms = 1"),),
+    )
+    rng = np.random.default_rng(4)
+    rows = table()
+    for column in places:
+        values = rng.uniform(column.lower, column.upper, rows.num_rows)
+        rows = rows.append_column(column.name, pa.array(np.round(values, 3)))
+    made = us.release(rows, schema, **ASK)
+    assert made.schema.illegal(made.rows) == []
+    assert made.schema.rules == schema.rules
+    assert verify(made.save(tmp_path / "out")).passed
 
 
 def test_everything_is_inside_the_epsilon():

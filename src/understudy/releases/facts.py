@@ -14,7 +14,7 @@ and of the conversion.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -105,7 +105,8 @@ def look(source: Source, schema: Schema) -> Look:
     }
     fine: Any = _Nothing(schema)
     if cut:
-        fine = source.bind(schema.closed({**others, **cut}))
+        bare = replace(schema, rules=(), geography=())  # they speak of columns that are not there
+        fine = source.bind(bare.closed({**others, **cut}))
     listed = [column.name for column in schema.opened if isinstance(column, OpenCategory)]
     if not listed:
         return Look(None, fine)
