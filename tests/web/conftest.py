@@ -114,8 +114,8 @@ class Page:
         )
 
     def told(self, response):
-        found = re.search(r"data-error>([^<]*)<", response.text)
-        return found[1] if found else response.text
+        found = re.search(r"data-error>(.*?)</p>", response.text, re.DOTALL)
+        return re.sub(r"</?code>", "", found[1]) if found else response.text
 
 
 @pytest.fixture

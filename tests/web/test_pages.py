@@ -4,6 +4,8 @@ import json
 import zipfile
 from io import BytesIO
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import understudy as us
@@ -16,7 +18,8 @@ from tests.web.conftest import (
     zipped,
 )
 from understudy.releases.bundle import digest, manifest_bytes
-from understudy.schema import Schema
+from understudy.schema import Category, Identifier, Integer, Schema
+from understudy.units import Unit
 
 FAST = {"method": "gaussian", "epsilon": "1", "variations": ""}
 
@@ -97,6 +100,61 @@ def test_a_schema_as_text_and_whose_privacy(custodian):
     page.post(f"{at}/unit", column="")
     refused = page.post("/tables/people/releases", **FAST)
     assert "unit = row" in refused.text
+
+
+def visits(patients=120, each=3):
+    """Several rows of everybody."""
+    rng = np.random.default_rng(1)
+    rows = patients * each
+    return pa.table(
+        {
+            "patient_id": [f"P{row // each:04d}" for row in range(rows)],
+            "ward": np.array(["A", "B"])[rng.integers(0, 2, rows)],
+            "age": rng.integers(0, 10, rows),
+        }
+    )
+
+
+def test_a_table_in_which_people_have_several_rows(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at = "/tables/visits"
+    page.post(f"{at}/schema/columns/0", type="identifier", do="all")
+    page.post(f"{at}/schema/unit", column="patient_id", max_rows="3")
+    page.post(f"{at}/schema/confirm")
+    shown = page.client.get(f"{at}/schema").text
+    assert "one patient_id, with at most 3 rows" in shown
+    assert "reveal about one patient_id" in page.client.get(at).text
+    refused = page.post(f"{at}/schema/columns/0", type="category", **{"fact-values": "P1\nP2"})
+    assert refused.status_code == 422  # people could not be told apart any more
+    assert "patient_id" in page.told(refused)
+    page.post(f"{at}/budget", epsilon="3")
+    assert "all rows of one patient_id" in page.client.get(at).text
+    planned = page.client.get(f"{at}/plan", params={**FAST, "rows": "360"})
+    assert (planned.status_code, "Budget afterwards" in planned.text) == (200, True)
+    done = page.post(f"{at}/releases", **FAST, name="visits")
+    assert "The release is done" in done.text, done.text
+    folder = page.folder / "releases" / "visits"
+    assert us.verify(folder).passed
+    made = us.Release.load(folder)
+    assert (made.schema.unit.column, made.schema.unit.max_rows) == ("patient_id", 3)
+    assert "patient_id" in page.client.get("/releases/visits").text
+    assert "P0001" not in page.client.get("/releases/visits/report").text
+
+
+def test_a_schema_with_a_unit_comes_as_text(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    schema = Schema(
+        (Identifier("patient_id"), Category("ward", ("A", "B")), Integer("age", 0, 9)),
+        unit=Unit("patient_id", 2, salt="2026"),
+    )
+    page.post("/tables/visits/schema/text", text=schema.dumps())
+    shown = page.client.get("/tables/visits/schema").text
+    assert "one patient_id, with at most 2 rows" in shown
+    page.post("/tables/visits/schema/unit", column="patient_id", max_rows="5")
+    kept = Schema.load(page.site.workspace.table("visits").schema).unit
+    assert kept == Unit("patient_id", 5, salt="2026")
 
 
 BUDGETS = [

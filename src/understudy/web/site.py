@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,7 @@ from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
@@ -99,7 +101,7 @@ class Site:
         )
         self._templates.filters.update(
             number=number, percent=percent, duration=duration, byte_size=byte_size, when=_when,
-            exact=_exact,
+            exact=_exact, prose=_prose,
         )  # fmt: skip
         self._templates.globals.update(version=__version__, static=static_version())
 
@@ -140,4 +142,10 @@ def _when(text: str) -> str:
 
 def _exact(value: Any) -> str:
     """An ε without needless digits."""
-    return f"{float(value):.6g}"
+    return f"{float(value):.6g}".replace("e-0", "e-")
+
+
+def _prose(text: str) -> Markup:
+    """A message as a sentence on a page; what stands in `backticks` is code."""
+    written = str(escape(text[:1].upper() + text[1:]))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", written))  # escaped above

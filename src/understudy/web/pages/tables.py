@@ -284,7 +284,7 @@ async def choose_unit(
             most = whole(max_rows, "rows of one person")
             if most is None:
                 raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
-            unit = Unit(column, most)
+            unit = Unit(column, most, "" if schema.unit is None else schema.unit.salt)
         changed = dataclasses.replace(schema, unit=unit)
     except InputError as error:
         text = without_paths(str(error), site.workspace.folder)
