@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from understudy.cli import options, shell, words
+from understudy.cli import benching, options, shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -247,18 +247,17 @@ def model(
 def _finish(used: str, out: Path, work: Callable[[Any], Audit]) -> None:
     """Run, save, draw, tell; the exit code says whether the claim fell."""
     from understudy.audit.figure import draw
-    from understudy.cli.bench import Progress
     from understudy.figures import require_matplotlib
 
     require_matplotlib()
     shell.note(f"rows: {used}. No other row is read.")
     begun = time.monotonic()
-    shown: list[Progress] = []
+    shown: list[benching.Progress] = []
     first: list[int] = []
 
     def progress(done: int, total: int) -> None:
         if not shown:
-            shown.append(Progress(total).__enter__())
+            shown.append(benching.Progress(total).__enter__())
             first.append(done)
         if done > first[0]:
             each = (time.monotonic() - begun) / (done - first[0])

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import mia, peers, querygan, shell, words
+from understudy.cli import benching, mia, peers, querygan, shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from understudy.bench import Bench, LeftOut, Panel, Results, Task
 
-__all__ = ["Progress", "app", "listed", "split"]
+__all__ = ["app"]
 
 app = typer.Typer(
     help="Run published experiments again, on public tables.",
@@ -26,8 +26,6 @@ app = typer.Typer(
 app.command("peers")(peers.peers)
 app.command("mia")(mia.mia)
 app.command("querygan")(querygan.querygan)
-
-_DATA = "Tables (integers from 0 in a CSV file, and a JSON file of sizes)"
 
 
 @app.command("game")
@@ -41,28 +39,19 @@ def game(
             help="Where results.json, results.md and the figure go; runs in it are kept.",
         ),
     ],
-    adult: Annotated[
-        Path | None, typer.Option("--adult", metavar="CSV", rich_help_panel=_DATA)
-    ] = None,
-    adult_domain: Annotated[
-        Path | None, typer.Option("--adult-domain", metavar="JSON", rich_help_panel=_DATA)
-    ] = None,
-    loans: Annotated[
-        Path | None, typer.Option("--loans", metavar="CSV", rich_help_panel=_DATA)
-    ] = None,
-    loans_domain: Annotated[
-        Path | None, typer.Option("--loans-domain", metavar="JSON", rich_help_panel=_DATA)
-    ] = None,
+    adult: benching.Adult = None,
+    adult_domain: benching.AdultDomain = None,
+    loans: benching.Loans = None,
+    loans_domain: benching.LoansDomain = None,
     demo: Annotated[
         bool,
         typer.Option(
-            "--demo", help="Use the generated survey, as without any table.", rich_help_panel=_DATA
+            "--demo",
+            help="Use the generated survey, as without any table.",
+            rich_help_panel=benching.DATA,
         ),
     ] = False,
-    rows: Annotated[
-        int,
-        typer.Option("--rows", metavar="N", min=10, help="Of the survey.", rich_help_panel=_DATA),
-    ] = 50_000,
+    rows: benching.SurveyRows = 50_000,
     figure: Annotated[
         str, typer.Option("--figure", metavar="1|2|both", help="Error over ε, or over workloads.")
     ] = "both",
@@ -98,15 +87,15 @@ def game(
     if figure not in ("1", "2", "both"):
         raise InputError(f"figure = {figure!r} must be 1, 2 or both")
     require_matplotlib()
-    wanted = listed(orders, "orders", int)
-    listed(epsilons, "epsilons", float)
+    wanted = benching.listed(orders, "orders", int)
+    benching.listed(epsilons, "epsilons", float)
     benches = _tables(adult, adult_domain, loans, loans_domain, demo, rows)
     narrow = min(len(bench.schema.shape) for bench in benches)
     if not all(1 <= order <= narrow for order in wanted):
         raise InputError(f"orders = {orders}: a marginal has from 1 to {narrow} columns here")
     panels: list[Panel] = []
     if figure in ("1", "both"):
-        panels += figure_one(benches, wanted, split(epsilons))
+        panels += figure_one(benches, wanted, benching.split(epsilons))
     if figure in ("2", "both"):
         panels += figure_two(benches, most)
     results = Results(out / "results.json")
@@ -115,14 +104,9 @@ def game(
         shell.note(str(one))
         results.leave_out(one)
 
-    planned = list(tasks(panels, runs, split(methods) if methods else None, skipped))
-    try:
+    planned = list(tasks(panels, runs, benching.split(methods) if methods else None, skipped))
+    with benching.kept(results):
         _run(planned, results)
-    except KeyboardInterrupt as stop:
-        stop.add_note(
-            f"{results.path} has {len(results.runs):,} of the runs; the same command goes on there."
-        )
-        raise
     results.save()
     _show(results, panels)
     text = results.path.with_suffix(".md")
@@ -159,8 +143,8 @@ def rounds(
         right=("columns", "queries", "counting once", "query player", "data player"),
     )  # fmt: skip
     kinds = (
-        over_queries(method, listed(marginals, "marginals", int)),
-        over_columns(method, listed(columns, "columns", int)),
+        over_queries(method, benching.listed(marginals, "marginals", int)),
+        over_columns(method, benching.listed(columns, "columns", int)),
     )
     for kind in kinds:
         for one in kind:
@@ -174,26 +158,6 @@ def rounds(
     console.print(table)
 
 
-def split(text: str) -> list[str]:
-    """The parts between commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def listed(text: str, name: str, kind: Any) -> list[Any]:
-    """Numbers with commas between them.
-
-    Raises:
-        InputError: One is not a number above 0.
-    """
-    try:
-        found = [kind(part) for part in split(text)]
-    except ValueError:
-        found = []
-    if not found or any(not value > 0 for value in found):
-        raise InputError(f"{name} = {text!r} must be numbers above 0 with commas between them")
-    return found
-
-
 def _tables(
     adult: Path | None,
     adult_domain: Path | None,
@@ -204,7 +168,6 @@ def _tables(
 ) -> list[Bench]:
     """What was given, or the survey; a remark on what is missing."""
     from understudy.bench import generated, load
-    from understudy.bench.tables import WHERE
 
     given = {
         "ADULT": load("ADULT", adult, adult_domain),
@@ -215,8 +178,7 @@ def _tables(
         return [*found, generated(rows)]
     for name, bench in given.items():
         if bench is None:
-            low = name.lower()
-            shell.note(f"without {name}: give it with --{low} and --{low}-domain. {WHERE[name]}.")
+            benching.missing(name)
     if not found:
         shell.note("no table was given: the generated survey takes their place.")
         return [generated(rows)]
@@ -227,12 +189,10 @@ def _run(planned: Sequence[Task], results: Results) -> None:
     """Do what is not done yet, and say how it goes."""
     from understudy.bench.game import run, warm_up
 
-    left = [task for task in planned if task not in results]
-    if len(left) < len(planned):
-        shell.note(f"{len(planned) - len(left):,} runs are there already, {len(left):,} are left")
+    left = benching.left_of(planned, results)
     took: dict[tuple[str, str], list[float]] = {}
     warm: set[str] = set()
-    with Progress(len(left)) as progress:
+    with benching.Progress(len(left)) as progress:
         for position, task in enumerate(left):
             progress.show(
                 position, str(task), sum(_expected(each, took) for each in left[position:])
@@ -251,43 +211,6 @@ def _expected(task: Task, took: dict[tuple[str, str], list[float]]) -> float:
     """Seconds: as it took before on these axes, else as the method forecasts."""
     known = took.get((task.panel.name, task.method))
     return sum(known) / len(known) if known else task.seconds
-
-
-class Progress:
-    """A bar on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, total: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as Live
-
-        self._total, self._last = total, 0.0
-        self._console = shell.err()
-        self._live: Live | None = None
-        if self._console.is_terminal and total:
-            self._live = Live(
-                BarColumn(bar_width=20), MofNCompleteColumn(),
-                TextColumn("{task.fields[left]}  {task.description}", markup=False),
-                console=self._console, transient=True,
-            )  # fmt: skip
-
-    def __enter__(self) -> Progress:
-        if self._live is not None:
-            self._live.start()
-            self._live.add_task("", total=self._total, left="")
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def show(self, done: int, what: str, seconds: float) -> None:
-        """`done` are done, `what` comes next, and all that is left takes about `seconds`."""
-        left = f"about {words.duration(seconds)} left"
-        if self._live is not None:
-            self._live.update(self._live.task_ids[0], completed=done, description=what, left=left)
-        elif time.monotonic() - self._last > 10:
-            self._last = time.monotonic()
-            self._console.print(f"{done} of {self._total} runs, {left}: {what}", soft_wrap=True)
 
 
 def _show(results: Results, panels: Sequence[Panel]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import shell, words
+from understudy.cli import benching, shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,17 +46,16 @@ def mia(
     """
     from understudy.bench import mia as work
     from understudy.bench.mia_figure import draw
-    from understudy.cli.bench import listed, split
     from understudy.figures import require_matplotlib
 
     require_matplotlib()
-    chosen = _panels(split(panels) if panels else None)
+    chosen = _panels(benching.split(panels) if panels else None)
     if trainings < work.LEAST_TRAININGS:
         shell.note(
             f"trainings = {trainings}: intervals over fewer than {work.LEAST_TRAININGS} are wide"
         )
     results = work.Results(out / "results.json")
-    wanted = work.trainings(chosen, listed(epsilons, "epsilons", float), trainings)
+    wanted = work.trainings(chosen, benching.listed(epsilons, "epsilons", float), trainings)
     planned = [training for training in wanted if training not in results]
     try:
         _run(planned, results)
@@ -86,10 +85,9 @@ def _panels(names: Sequence[str] | None) -> list[Panel]:
 
 def _run(planned: Sequence[Training], results: Results) -> None:
     from understudy.bench import mia as work
-    from understudy.cli.bench import Progress
 
     begun = saved = time.monotonic()
-    with Progress(len(planned)) as progress:
+    with benching.Progress(len(planned)) as progress:
         for position, training in enumerate(planned):
             each = (time.monotonic() - begun) / position if position else 0.15
             progress.show(position, str(training), each * (len(planned) - position))

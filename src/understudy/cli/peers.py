@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import shell, words
+from understudy.cli import benching, shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from understudy.bench.peers import Peers, Point, System, Task
 
 __all__ = ["peers"]
-
-_DATA = "Tables (integers from 0 in a CSV file, and a JSON file of sizes)"
 
 
 @shell.guarded
@@ -32,23 +30,15 @@ def peers(
             help="Where peers.json, peers.md and the figure go; runs in it are kept.",
         ),
     ],
-    adult: Annotated[
-        Path | None, typer.Option("--adult", metavar="CSV", rich_help_panel=_DATA)
-    ] = None,
-    adult_domain: Annotated[
-        Path | None, typer.Option("--adult-domain", metavar="JSON", rich_help_panel=_DATA)
-    ] = None,
-    loans: Annotated[
-        Path | None, typer.Option("--loans", metavar="CSV", rich_help_panel=_DATA)
-    ] = None,
-    loans_domain: Annotated[
-        Path | None, typer.Option("--loans-domain", metavar="JSON", rich_help_panel=_DATA)
-    ] = None,
+    adult: benching.Adult = None,
+    adult_domain: benching.AdultDomain = None,
+    loans: benching.Loans = None,
+    loans_domain: benching.LoansDomain = None,
     nltcs: Annotated[
-        Path | None, typer.Option("--nltcs", metavar="CSV", rich_help_panel=_DATA)
+        Path | None, typer.Option("--nltcs", metavar="CSV", rich_help_panel=benching.DATA)
     ] = None,
     nltcs_domain: Annotated[
-        Path | None, typer.Option("--nltcs-domain", metavar="JSON", rich_help_panel=_DATA)
+        Path | None, typer.Option("--nltcs-domain", metavar="JSON", rich_help_panel=benching.DATA)
     ] = None,
     wide_rows: Annotated[
         int,
@@ -57,11 +47,11 @@ def peers(
             metavar="N",
             min=0,
             help="Of the generated table; 0 leaves it out.",
-            rich_help_panel=_DATA,
+            rich_help_panel=benching.DATA,
         ),
     ] = 100_000,
     wide_columns: Annotated[
-        int, typer.Option("--wide-columns", metavar="N", min=3, rich_help_panel=_DATA)
+        int, typer.Option("--wide-columns", metavar="N", min=3, rich_help_panel=benching.DATA)
     ] = 100,
     workloads: Annotated[
         str | None, typer.Option("--workloads", metavar="W,…", help="Only these, of five.")
@@ -104,11 +94,10 @@ def peers(
     from understudy.bench.figure import require_matplotlib
     from understudy.bench.peers import RIVALS, Peers, floor, markdown, ours, tasks, works
     from understudy.bench.peers_figure import draw_peers
-    from understudy.cli.bench import listed, split
 
     require_matplotlib()
-    listed(epsilons, "epsilons", float)
-    systems = [ours(text) for text in split(methods)] + _rivals(rivals)
+    benching.listed(epsilons, "epsilons", float)
+    systems = [ours(text) for text in benching.split(methods)] + _rivals(rivals)
     if not systems:
         raise InputError("there is nothing to run: give --methods, or --rivals")
     tables = _tables(
@@ -116,24 +105,19 @@ def peers(
          "NLTCS": (nltcs, nltcs_domain)},
         wide_rows, wide_columns,
     )  # fmt: skip
-    chosen = works(tables, split(workloads) if workloads else None)
+    chosen = works(tables, benching.split(workloads) if workloads else None)
     if not chosen:
         raise InputError("none of the workloads has its table: give one, or --wide-rows 100000")
     results = Peers(out / "peers.json")
     if again:
         known = {*RIVALS, *(one["system"] for one in results.runs)}
-        odd = [name for name in split(again) if name not in known]
+        odd = [name for name in benching.split(again) if name not in known]
         if odd:
             raise InputError(f"again = {', '.join(odd)}: the results hold {', '.join(known)}")
-        shell.note(f"{results.forget(split(again)):,} runs are forgotten")
-    planned = list(tasks(chosen, systems, split(epsilons), runs))
-    try:
+        shell.note(f"{results.forget(benching.split(again)):,} runs are forgotten")
+    planned = list(tasks(chosen, systems, benching.split(epsilons), runs))
+    with benching.kept(results):
         _run(planned, results, envs or out / "envs", limit)
-    except KeyboardInterrupt as stop:
-        stop.add_note(
-            f"{results.path} has {len(results.runs):,} of the runs; the same command goes on there."
-        )
-        raise
     results.save()
     floors = {work.name: floor(work) for work in chosen}
     points = results.points()
@@ -146,11 +130,10 @@ def peers(
 
 def _rivals(text: str | None) -> list[System]:
     from understudy.bench.peers import RIVALS
-    from understudy.cli.bench import split
 
     if text is None:
         return list(RIVALS.values())
-    wanted = [name for name in split(text) if name != "none"]
+    wanted = [name for name in benching.split(text) if name != "none"]
     odd = [name for name in wanted if name not in RIVALS]
     if odd:
         raise InputError(
@@ -164,7 +147,6 @@ def _tables(
 ) -> dict[str, Bench]:
     """What was given, and the generated table; a remark on what is missing."""
     from understudy.bench import load
-    from understudy.bench.tables import WHERE
     from understudy.bench.wide import wide
 
     found: dict[str, Bench] = {}
@@ -173,8 +155,7 @@ def _tables(
         if bench is not None:
             found[name] = bench
         else:
-            low = name.lower()
-            shell.note(f"without {name}: give it with --{low} and --{low}-domain. {WHERE[name]}.")
+            benching.missing(name)
     if wide_rows:
         found["WIDE"] = wide(wide_rows, wide_columns)
     return found
@@ -183,18 +164,15 @@ def _tables(
 def _run(planned: Sequence[Task], results: Peers, envs: Path, limit: float) -> None:
     """Do what is not done yet, and say how it goes."""
     from understudy.bench.peers import environment, run
-    from understudy.cli.bench import Progress
 
-    left = [task for task in planned if task not in results]
-    if len(left) < len(planned):
-        shell.note(f"{len(planned) - len(left):,} runs are there already, {len(left):,} are left")
+    left = benching.left_of(planned, results)
     pythons: dict[str | None, Path | None] = {None: Path(sys.executable)}
     for requirement in dict.fromkeys(task.system.requirement for task in left):
         if requirement is not None:
             pythons[requirement] = environment(envs.resolve(), requirement, shell.note)
     able = [task for task in left if pythons[task.system.requirement] is not None]
     took: dict[tuple[str, str], float] = {}
-    with Progress(len(able)) as progress:
+    with benching.Progress(len(able)) as progress:
         for position, task in enumerate(able):
             python = pythons[task.system.requirement]
             if task in results or python is None:  # its first run failed

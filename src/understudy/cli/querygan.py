@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import shell, words
+from understudy.cli import benching, shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from understudy.bench.querygan import Nets, Point, Task
 
 __all__ = ["querygan"]
-
-_DATA = "Tables (integers from 0 in a CSV file, and a JSON file of sizes)"
 
 
 @shell.guarded
@@ -29,26 +27,17 @@ def querygan(
             "--out", metavar="DIR", help="Where querygan.json and the figure go; runs are kept."
         ),
     ],
-    adult: Annotated[
-        Path | None, typer.Option("--adult", metavar="CSV", rich_help_panel=_DATA)
-    ] = None,
-    adult_domain: Annotated[
-        Path | None, typer.Option("--adult-domain", metavar="JSON", rich_help_panel=_DATA)
-    ] = None,
-    loans: Annotated[
-        Path | None, typer.Option("--loans", metavar="CSV", rich_help_panel=_DATA)
-    ] = None,
-    loans_domain: Annotated[
-        Path | None, typer.Option("--loans-domain", metavar="JSON", rich_help_panel=_DATA)
-    ] = None,
+    adult: benching.Adult = None,
+    adult_domain: benching.AdultDomain = None,
+    loans: benching.Loans = None,
+    loans_domain: benching.LoansDomain = None,
     demo: Annotated[
         bool,
-        typer.Option("--demo", help="Use the generated survey, too.", rich_help_panel=_DATA),
+        typer.Option(
+            "--demo", help="Use the generated survey, too.", rich_help_panel=benching.DATA
+        ),
     ] = False,
-    rows: Annotated[
-        int,
-        typer.Option("--rows", metavar="N", min=10, help="Of the survey.", rich_help_panel=_DATA),
-    ] = 50_000,
+    rows: benching.SurveyRows = 50_000,
     workload: Annotated[
         str, typer.Option("--workload", metavar="W", help="What must come out well.")
     ] = "marginals:3:64@0",
@@ -79,29 +68,25 @@ def querygan(
     """
     from understudy.bench import querygan as bench
     from understudy.bench.figure import require_matplotlib
-    from understudy.cli.bench import listed, split
     from understudy.nets import require_nets
 
     require_matplotlib()
     require_nets("querygan")
-    listed(epsilons, "epsilons", float)
-    listed(at, "at", float)
-    chosen = bench.systems(split(systems) if systems else None)
+    benching.listed(epsilons, "epsilons", float)
+    benching.listed(at, "at", float)
+    chosen = bench.systems(benching.split(systems) if systems else None)
     tables = _tables(adult, adult_domain, loans, loans_domain, demo, rows)
     results = bench.Nets(out / "querygan.json")
-    numbers = listed(rounds, "rounds", int) if split(rounds) else []
+    numbers = benching.listed(rounds, "rounds", int) if benching.split(rounds) else []
     planned = [
         task
         for table in tables
-        for task in bench.tasks(table, workload, chosen, split(epsilons), numbers, at, runs)
-    ]
-    try:
-        _run(planned, results)
-    except KeyboardInterrupt as stop:
-        stop.add_note(
-            f"{results.path} has {len(results.runs):,} of the runs; the same command goes on there."
+        for task in bench.tasks(
+            table, workload, chosen, benching.split(epsilons), numbers, at, runs
         )
-        raise
+    ]
+    with benching.kept(results):
+        _run(planned, results)
     results.save()
     _show(results.points())
     for path in (*bench.draw(results.points(), workload, out), results.path):
@@ -135,13 +120,10 @@ def _tables(
 def _run(planned: Sequence[Task], results: Nets) -> None:
     """Do what is not done yet, and say how it goes."""
     from understudy.bench.querygan import run
-    from understudy.cli.bench import Progress
 
-    left = [task for task in planned if task not in results]
-    if len(left) < len(planned):
-        shell.note(f"{len(planned) - len(left):,} runs are there already, {len(left):,} are left")
+    left = benching.left_of(planned, results)
     took: dict[tuple[str, str], float] = {}
-    with Progress(len(left)) as progress:
+    with benching.Progress(len(left)) as progress:
         for position, task in enumerate(left):
             expected = sum(
                 took.get((each.bench.name, each.system), 60.0) for each in left[position:]
