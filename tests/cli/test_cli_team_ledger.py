@@ -42,6 +42,39 @@ def test_a_release_on_the_team_ledger_from_opening_to_verifying(tmp_path, team):
     assert "finished already" in said("ledger", "settle", team, release).out
 
 
+@pytest.mark.parametrize("where", ["file", "server"])
+def test_an_account_for_people(tmp_path, team, where):
+    """From opening to verifying, with people of several rows: rows and people do not mix."""
+    account = team if where == "server" else tmp_path / "people.ledger"
+    case = Case(tmp_path)
+    rows = small_rows().splitlines()
+    numbered = [f"p{i // 2},{row}" for i, row in enumerate(rows[1:])]
+    case.data.write_text("\n".join([f"who,{rows[0]}", *numbered]) + "\n")
+    who = '[[column]]\nname = "who"\ntype = "identifier"\n'
+    case.schema.write_text(
+        SMALL.replace("version = 1", f'version = 1\nunit = "who"\nmax_rows = 2\n{who}')
+    )
+    opened = said("ledger", "open", account, "--dataset", "t", "--epsilon", 3, "--unit", "who")
+    assert opened.code == 0, opened.err
+    assert "all rows of one who added or removed" in opened.out
+    given = (
+        "release", case.data, "--schema", case.schema, "--epsilon", 1, "--method", "independent",
+        "--ledger", account, "--dataset", "t",
+    )  # fmt: skip
+    made = said(*given, "--out", case.out)
+    assert made.code == 0, made.err
+    assert "per who (one who (at most 2 of its rows count)" in made.out
+    assert said("verify", case.out, "--ledger", account, "--dataset", "t").code == 0
+    shown = said("ledger", "show", account)
+    assert "all rows of one who" in shown.out
+    case.schema.write_text(SMALL.replace("version = 1", f"version = 1\n{who}"))
+    refused = said(*given, "--out", tmp_path / "rows")
+    assert refused.code == 2, refused.err
+    assert "unit" in refused.err
+    [view] = json.loads(said("ledger", "show", account, "--json").out)
+    assert view["spent"]["epsilon"] == 1
+
+
 def test_a_file_is_migrated_by_one_command(case: Case, team):
     assert case.release().code == 0
     moved = said("ledger", "migrate", case.ledger, team)

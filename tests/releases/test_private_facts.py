@@ -20,6 +20,7 @@ from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.releases import bundle, facts
 from understudy.releases.make import prepare
+from understudy.releases.outline import history
 from understudy.releases.verify import verify
 from understudy.schema import Category, Geography, Integer, Number, Polygons, Schema
 from understudy.schema.rules import Rule
@@ -210,6 +211,8 @@ def test_a_killed_release_goes_on_with_what_it_found(tmp_path):
     with Ledger(tmp_path / "l") as ledger:
         after = [entry.kind for entry in ledger.entries("t")]
         assert ledger.spent("t").epsilon == 6
+        (told,) = history(ledger, "t")
+    assert told["planned"] == len(told["charges"]) == sum(charge.times for charge in made.plan)
     assert after[: len(before)] == before
     assert after.count("refine") == 1
     assert verify(made.save(tmp_path / "out")).passed

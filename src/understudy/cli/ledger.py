@@ -307,7 +307,7 @@ def _amount(epsilon: Any, delta: Any) -> str:
 def _facts(dataset: Dataset) -> list[tuple[str, str | Text]]:
     return [
         ("budget", _amount(dataset.budget.epsilon, dataset.budget.delta)),
-        ("neighbours", dataset.relation.describe(rows_public=dataset.rows_public)),
+        ("neighbours", dataset.neighbours),
         ("unit", dataset.unit or "row"),
         ("composition", dataset.composition),
     ]

@@ -70,6 +70,14 @@ class Dataset:
     unit: str | None = None
     """The column whose values the budget protects; None where that is one row."""
 
+    @property
+    def neighbours(self) -> str:
+        """What two neighbouring tables differ in, in words."""
+        words = self.relation.describe(rows_public=self.rows_public)
+        if self.unit is None:
+            return words
+        return words.replace("one row", f"all rows of one {self.unit}", 1)
+
     def to_json(self) -> dict[str, Any]:
         """The body of its `open` entry, less the time."""
         body = {

@@ -154,6 +154,8 @@ def history(ledger: Ledger, name: str) -> list[dict[str, Any]]:
                 "charges": [],
                 "bundle": None,
             }
+        elif identity in found and entry.kind == "refine":  # instead of the one allowance
+            found[identity]["planned"] += sum(charge["times"] for charge in body["plan"]) - 1
         elif identity in found and entry.kind == "charge":
             found[identity]["charges"].append(body["purpose"])
         elif identity in found and entry.kind == "settle":

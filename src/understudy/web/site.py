@@ -55,13 +55,6 @@ class Account:
         """How much of it is gone."""
         return min(1.0, float(self.spent / self.total))
 
-    @property
-    def neighbours(self) -> str:
-        """What two neighbouring tables differ in, in words."""
-        words = self.dataset.relation.describe(rows_public=self.dataset.rows_public)
-        unit = self.dataset.unit
-        return words if unit is None else words.replace("one row", f"all rows of one {unit}", 1)
-
 
 def account_of(ledger: Ledger, name: str, opened: list[str] | None = None) -> Account | None:
     """The account of a table; None where nobody has opened one."""
