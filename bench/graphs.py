@@ -1,4 +1,4 @@
-"""Graphs and their stand-ins: degrees, blocks, clustering.
+"""Graphs and their stand-ins: degrees, blocks, how degrees mix, clustering.
 
 `python -m bench graphs --edges club.csv --nodes 1..34 --edges mails.csv --nodes departments.txt`
 
@@ -42,6 +42,13 @@ def clustering(links: np.ndarray) -> float:
     return float(closed / max(1, (degrees * (degrees - 1)).sum()))
 
 
+def mixing(links: np.ndarray) -> float:
+    """Newman's assortativity: the correlation of the degrees at the two ends of an edge."""
+    degrees = links.sum(axis=0)
+    u, v = np.nonzero(links)
+    return float(np.corrcoef(degrees[u], degrees[v])[0, 1])
+
+
 def apart(real: np.ndarray, fake: np.ndarray) -> float:
     """The largest difference between two distributions of degrees (Kolmogorov and Smirnov's)."""
     grid = np.arange(max(real.max(), fake.max()) + 1)
@@ -68,15 +75,19 @@ def main(options: list[str] | None = None) -> None:
         parser.error("give one --nodes for each --edges")
     shown = []
     print(
-        "| graph | ε | edges | mean error of sorted degrees | KS of degrees "
-        "| TV of blocks | certificate | clustering | CPU s |\n|---|---|---|---|---|---|---|---|---|"
+        "| graph | ε | edges | mean error of sorted degrees | of nodes' own | KS of degrees "
+        "| TV of blocks | certificate | assortativity | clustering | CPU s |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|"
     )
     for at, (path, declared) in enumerate(zip(asked.edges, asked.nodes, strict=True)):
         name, nodes = (*asked.name[at : at + 1], path.stem)[0], Nodes.of(declared)
         table = open_table(path)[0]
         real = adjacency(*(table.column(i).to_pylist() for i in (0, 1)), nodes)
         degrees, edges = real.sum(axis=0), int(real.sum()) // 2
-        print(f"| {name} | the graph itself | {edges:,} | | | | | {clustering(real):.3f} | |")
+        print(
+            f"| {name} | the graph itself | {edges:,} | | | | | | {mixing(real):.3f} "
+            f"| {clustering(real):.3f} | |"
+        )
         curves = {}
         for epsilon in EPSILONS:
             rows = []
@@ -91,14 +102,14 @@ def main(options: list[str] | None = None) -> None:
                 blocks = np.abs(between(real, nodes) - between(fake, nodes)).sum() / 2
                 rows.append((
                     fake.sum() / 2, np.abs(np.sort(found) - np.sort(degrees)).mean(),
-                    apart(degrees, found), blocks,
-                    made.certificate.bound, clustering(fake), cpu,
+                    np.abs(found - degrees).mean(), apart(degrees, found), blocks,
+                    made.certificate.bound, mixing(fake), clustering(fake), cpu,
                 ))  # fmt: skip
             mean = np.mean(rows, axis=0)
-            blocks = [f"{mean[3]:.3f}", f"{mean[4]:.3f}"] if len(nodes.sizes) > 1 else ["", ""]
+            blocks = [f"{mean[4]:.3f}", f"{mean[5]:.3f}"] if len(nodes.sizes) > 1 else ["", ""]
             print(
-                f"| | {epsilon} | {mean[0]:,.0f} | {mean[1]:.2f} | {mean[2]:.3f} "
-                f"| {blocks[0]} | {blocks[1]} | {mean[5]:.3f} | {mean[6]:.1f} |",
+                f"| | {epsilon} | {mean[0]:,.0f} | {mean[1]:.2f} | {mean[2]:.2f} | {mean[3]:.3f} "
+                f"| {blocks[0]} | {blocks[1]} | {mean[6]:.3f} | {mean[7]:.3f} | {mean[8]:.1f} |",
                 flush=True,
             )
         shown.append((name, len(nodes.names), edges, degrees, curves))

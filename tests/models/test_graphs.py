@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.models.graphs import counted, fitted, matched
+from understudy.models.graphs import classes, counted, fitted, matched, mixed, rewired
 
 RNG = np.random.default_rng
 
@@ -103,3 +103,65 @@ def test_a_full_graph_is_drawn_in_full(sizes):
     u, v = np.triu_indices(6, 1)
     again = matched(*numbers(u, v, sizes), sizes, RNG(0))
     assert {*zip(*again, strict=True)} == {*zip(u, v, strict=True)}
+
+
+def test_named_degrees_say_who_has_which():
+    sizes, rng = (3, 4), RNG(0)
+    degrees = np.array([1, 2, 5, 0, 1, 1, 4])
+    named = np.array([9.0, 1.0, 4.0, 0.5, 7.0, 0.6, 0.7])
+    pairs = np.array([[2, 4], [0, 1]])
+    found, _ = fitted(degrees, 0.01, pairs, 0.01, sizes, 7, rng, named)
+    for part, own in zip(np.split(found, [3]), np.split(named, [3]), strict=True):
+        assert (np.diff(part[np.argsort(own)]) >= 0).all()
+    assert found[0] == found[:3].max() > found[1]
+    assert found[4] == found[3:].max() > found[3]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=40))
+def test_classes_are_cut_by_degree_alone(degrees):
+    labels = classes(np.array(degrees))
+    assert sorted(set(labels.tolist())) == list(range(labels.max() + 1))
+    assert labels.max() < 4
+    for a, b in zip(degrees, labels.tolist(), strict=True):
+        assert all((a <= c) or (b >= d) for c, d in zip(degrees, labels.tolist(), strict=True))
+    if len(set(degrees)) == len(degrees) and len(degrees) > 12 and max(degrees) < sum(degrees) / 4:
+        ends = np.bincount(labels, degrees)
+        assert ends.max() < sum(degrees) / 2
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=3).filter(lambda sizes: sum(sizes) > 3),
+    st.floats(0.05, 0.9),
+    st.integers(0, 10**6),
+)
+def test_swaps_keep_degrees_and_blocks_and_a_simple_graph(sizes, density, key):
+    u, v = some_graph(sizes, density, key)
+    if not len(u):
+        return
+    labels = RNG(key).permutation(np.arange(sum(sizes)) % 2)
+    found = rewired(u, v, sizes, labels, np.zeros((2, 2)), 0.1, RNG(key))
+    assert simple(*found)
+    for one, other in zip(numbers(u, v, sizes), numbers(*found, sizes), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_swaps_lead_to_the_wanted_mixture_as_far_as_the_noise_lets_it_be_believed():
+    sizes = (60, 60)
+    u, v = some_graph(sizes, 0.15, 4)
+    degrees, _ = numbers(u, v, sizes)
+    labels = classes(degrees)
+    here = mixed(u, v, labels)
+    wanted = here.astype(float)
+    wanted[0, 3] += 30  # the fewest with the most, at the cost of their own kind
+    wanted[0, 0] -= 15
+    wanted[3, 3] -= 15
+
+    def left(sigma):
+        found = rewired(u, v, sizes, labels, wanted, sigma, RNG(7))
+        return np.abs(mixed(*found, labels) - wanted).max()
+
+    assert np.abs(here - wanted).max() == 30
+    assert left(1.0) <= 6
+    assert left(1e3) > 6

@@ -22,6 +22,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.merged import Merged
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
+from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import (
     ChoosingNoise,
     PrivacyViolation,
@@ -943,3 +944,31 @@ def test_chunks_change_no_answer_and_bound_what_is_held(monkeypatch, cache):
         answers.append((*measured, off, worst, variations, picked))
     for one, other in zip(*answers, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_table_too_large_to_be_held_is_merged_from_its_occupied_cells(monkeypatch):
+    """The same numbers, and the whole table is never asked for."""
+    rng = np.random.default_rng(0)
+    rows = [(int(a), int(b)) for a, b in rng.integers(0, 3, (40, 2)) % (2, 3)]
+    cells, counts = np.unique([a * 3 + b for a, b in rows], return_counts=True)
+
+    class Sparse(FakeCounts):
+        def sparse(self, cliques):
+            assert list(cliques) == [(0, 1)]
+            return Sensitive(((cells.astype(np.int64), counts.astype(np.int64)),))
+
+        def marginals(self, cliques):
+            assert (0, 1) not in cliques
+            return super().marginals(cliques)
+
+    def drawn(held):
+        noise = StillNoise()
+        charges = FakeCharges(a=Gaussian(2.0, changes=3))
+        Curator(held(SHAPE, rows), charges, Relation.ADD_REMOVE, noise).measure(
+            "a", [ENDS, FLIPPED, ONE_ROW]
+        )
+        return noise.values[0].tolist()
+
+    usual = drawn(FakeCounts)
+    monkeypatch.setattr(curator_module, "_HELD_CELLS", 5)
+    assert drawn(Sparse) == usual

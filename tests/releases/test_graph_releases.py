@@ -1,5 +1,6 @@
 """Releases of graphs: one edge is protected, nodes are public, and nothing else is claimed."""
 
+import itertools
 import json
 
 import numpy as np
@@ -58,11 +59,32 @@ def test_degrees_and_blocks_follow(made):
     assert abs(across - real_across) < 0.1
 
 
+def test_nodes_keep_their_own_degrees_and_hubs_keep_away_from_hubs():
+    """Eight hubs that link to leaves alone; by their degrees, chance would link most of them."""
+    hubs, leaves = [f"hub{i}" for i in range(8)], [f"leaf{i}" for i in range(100)]
+    rows = [(hub, leaf) for h, hub in enumerate(hubs) for leaf in leaves[h % 4 :: 4]]
+    rows += itertools.pairwise(leaves)
+    table = pa.table({"x": [a for a, _ in rows], "y": [b for _, b in rows]})
+    made = us.release_graph(
+        table, [*hubs, *leaves], epsilon=60, delta="1e-6", key=2, edges_public=len(rows)
+    )
+    found = pairs(made.rows)
+    degrees = {name: sum(name in pair for pair in found) for name in [*hubs, *leaves]}
+    assert min(degrees[hub] for hub in hubs) > 15
+    assert max(degrees[leaf] for leaf in leaves) < 12
+    assert sum(pair <= set(hubs) for pair in found) < 6
+    again = pairs(us.sample_graph(made, key=3))
+    assert sum(pair <= set(hubs) for pair in again) < 6
+
+
 def test_the_bundle_says_what_was_charged(made, tmp_path):
     made.save(tmp_path / "graph")  # both verifiers look at it
     manifest = json.loads((tmp_path / "graph" / "release.json").read_text())
     charged = [e["body"]["purpose"] for e in manifest["ledger"]["entries"] if e["kind"] == "charge"]
-    assert charged == ["number of rows", "degrees", "edges between blocks", "certificate"]
+    assert charged == [
+        "number of rows", "degrees", "degrees by name", "edges between blocks",
+        "edges between classes of degrees", "certificate",
+    ]  # fmt: skip
     assert manifest["method"] == {"name": "graph", "sizes": [30, 30]}
     assert us.verify(tmp_path / "graph").passed
 

@@ -111,8 +111,9 @@ def release(
     """Release a private stand-in for a graph.
 
     Guaranteed for one edge added or removed: it stays hidden whether two nodes are linked. The nodes
-    and their blocks are public. Sorted degrees and the edges between blocks are measured with noise;
-    the graph is drawn at random with these, so clustering is what degrees and blocks bring along.
+    and their blocks are public. Degrees, and the edges between blocks and between classes of degrees,
+    are measured with noise; the graph is drawn at random with these, and clustering is what they bring
+    along.
 
     \b
     [bold]Example[/bold]

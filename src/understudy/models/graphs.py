@@ -1,4 +1,4 @@
-"""Graphs from released numbers: sorted noisy degrees and noisy counts of edges between blocks.
+"""Graphs from released numbers: noisy degrees, and noisy counts of edges between blocks and classes.
 
 Degrees are read as Hay, Li, Miklau and Jensen (2009) do: the noise of a sorted sequence is undone by
 the nearest non-decreasing sequence (isotonic regression), which averages over all nodes of nearly the
@@ -8,11 +8,14 @@ until both measurements agree on the ends that a block has.
 
 The graph is drawn from the degree-corrected block model with these numbers fixed ("microcanonical",
 Peixoto 2017): ends are matched at random, then loops and repetitions are swapped away, within a pair of
-blocks as long as that goes. Clustering is not measured: it is what degrees and blocks bring along.
+blocks as long as that goes. Whether nodes of many edges link to each other is in the counts between
+classes of degrees, towards which further swaps lead. Clustering is not measured: it is what all this
+brings along.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,13 +24,16 @@ from numpy.typing import NDArray
 
 from understudy.models.measured import simplex
 
-__all__ = ["counted", "fitted", "matched"]
+__all__ = ["classes", "counted", "fitted", "matched", "mixed", "rewired"]
 
 Reals = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _SCALINGS = 200
 _TRIES = 100
+_CLASSES = 4
+_SWAPS, _LEAST_SWAPS, _MOST_SWAPS = 20, 20_000, 10**6
+"""For every edge; a graph of few has them soon, one of very many is not walked through."""
 
 
 def counted(
@@ -61,11 +67,13 @@ def fitted(
     sizes: Sequence[int],
     edges: int,
     rng: np.random.Generator,
+    named: NDArray[Any] | None = None,
 ) -> tuple[Whole, Whole]:
-    """(degree of every node, in random order within its block; edges between blocks, upper triangle).
+    """(degree of every node; edges between blocks, upper triangle).
 
     `degrees` are noisy and were sorted within blocks before the noise came, so who has which is lost.
-    The results agree: the degrees of a block sum to its ends, all of them to 2·`edges`.
+    `named`, every node's own noisy degree, says it again, by rank; without, it is left to chance. The
+    results agree: the degrees of a block sum to its ends, all of them to 2·`edges`.
     """
     from scipy.optimize import isotonic_regression
 
@@ -95,7 +103,88 @@ def fitted(
         _whole(_capped(simplex(part, total) * total, np.full(len(part), most), total), total, rng)
         for part, total in zip(level, ends.tolist(), strict=True)
     ]
-    return np.concatenate([rng.permutation(part) for part in found]), whole
+    if named is None:
+        return np.concatenate([rng.permutation(part) for part in found]), whole
+    given = np.split(np.asarray(named, float), np.cumsum(sizes)[:-1])
+    for part, own in zip(found, given, strict=True):
+        part[np.lexsort((rng.random(len(part)), own))] = np.sort(part)
+    return np.concatenate(found), whole
+
+
+def classes(degrees: NDArray[Any], count: int = _CLASSES) -> Whole:
+    """The class of every node, from few edges to many; each holds about as many ends.
+
+    Cut by released degrees, never by exact ones: an edge more would move a node to another class and
+    all its edges with it.
+    """
+    order = np.argsort(degrees, kind="stable")
+    ends = np.asarray(degrees, float)[order]
+    middle = np.cumsum(ends) - ends / 2
+    cut = np.minimum(count * middle / max(float(ends.sum()), 1e-300), count - 1).astype(np.int64)
+    cut = np.maximum.accumulate(
+        np.where(np.diff(ends, prepend=-1) > 0, cut, 0)
+    )  # ties stay together
+    labels = np.empty(len(ends), np.int64)
+    labels[order] = np.unique(cut, return_inverse=True)[1]
+    return labels
+
+
+def mixed(u: Whole, v: Whole, labels: Whole) -> Whole:
+    """Edges between classes, upper triangle."""
+    found = np.zeros((int(labels.max()) + 1,) * 2, np.int64)
+    low, high = np.minimum(labels[u], labels[v]), np.maximum(labels[u], labels[v])
+    np.add.at(found, (low, high), 1)
+    return found
+
+
+def rewired(
+    u: Whole,
+    v: Whole,
+    sizes: Sequence[int],
+    labels: Whole,
+    wanted: NDArray[Any],
+    sigma: float,
+    rng: np.random.Generator,
+) -> tuple[Whole, Whole]:
+    """The graph after swaps that lead to `wanted` edges between classes (upper triangle).
+
+    Two edges a–b and c–d whose ends a and c are in one block become a–d and c–b, which keeps every
+    degree and every count between blocks. A Metropolis walk: among all graphs that such swaps reach,
+    each is as likely as `wanted` is under it, given noise of deviation `sigma` on every count.
+    """
+    block = np.repeat(np.arange(len(sizes)), sizes)
+    ends = np.stack([u, v], axis=1).reshape(-1)
+    places = np.argsort(block[ends], kind="stable")
+    first = np.searchsorted(block[ends][places], np.arange(len(sizes) + 1))
+    walk = min(_SWAPS * len(u) + _LEAST_SWAPS, _MOST_SWAPS)
+    one = rng.integers(0, len(ends), walk)
+    own = block[ends[one]]
+    other = places[first[own] + (rng.random(walk) * (first[own + 1] - first[own])).astype(np.int64)]
+    luck = -np.log(1 - rng.random(walk)) * 2 * sigma**2
+    here, group = ends.tolist(), labels.tolist()
+    present = {(min(e), max(e)) for e in zip(u.tolist(), v.tolist(), strict=True)}
+    off = (mixed(u, v, labels) - np.asarray(wanted, float)).tolist()
+    for p, q, chance in zip(one.tolist(), other.tolist(), luck.tolist(), strict=True):
+        a, b, c, d = here[p], here[p ^ 1], here[q], here[q ^ 1]
+        if group[a] == group[c] or group[b] == group[d] or a == d or b == c:
+            continue
+        new = (min(a, d), max(a, d)), (min(b, c), max(b, c))
+        if new[0] == new[1] or new[0] in present or new[1] in present:
+            continue
+        moves: Counter[tuple[int, int]] = Counter()
+        for x, y, step in ((a, b, -1), (c, d, -1), (a, d, 1), (c, b, 1)):
+            i, j = group[x], group[y]
+            moves[(i, j) if i <= j else (j, i)] += step
+        worse = sum(step * (2 * off[i][j] + step) for (i, j), step in moves.items())
+        if worse > chance:
+            continue
+        for (i, j), step in moves.items():
+            off[i][j] += step
+        present -= {(min(a, b), max(a, b)), (min(c, d), max(c, d))}
+        present.update(new)
+        here[p], here[q] = c, a
+    found = np.array(here, np.int64).reshape(-1, 2)
+    return found.min(axis=1), found.max(axis=1)
 
 
 def matched(

@@ -95,10 +95,14 @@ class PaidOff:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredDegrees:
-    """Released degrees of a graph's nodes, sorted within blocks before the noise of deviation sigma."""
+    """Released degrees of a graph's nodes, with noise of deviation sigma.
+
+    Sorted within blocks before the noise came, or `named`: every node's own, in their order.
+    """
 
     values: NDArray[np.int64]
     sigma: float
+    named: bool = False
 
 
 Answer = (

@@ -78,6 +78,8 @@ VARIATION_GRID = 2
 _CACHE_CELLS = 32_000_000
 # Exact cells beyond the cache, or cells of records, that are held at once.
 _CHUNK_CELLS = 8_000_000
+_HELD_CELLS = 32_000_000
+"""A table beyond it that is to be merged is never held whole."""
 # Rows that a reference may speak of: far above any table, far below what int64 holds on the grid.
 _LARGEST = 2.0**50
 
@@ -1045,7 +1047,7 @@ def _answers(classes: Sequence[Products], tables: Sequence[Counts]) -> Counts:
 
 def _beyond(table: Clique | Merged) -> bool:
     """Whether a table that is merged to a few cells is itself too large to be held."""
-    return isinstance(table, Merged) and math.prod(table.domain) > _CACHE_CELLS
+    return isinstance(table, Merged) and math.prod(table.domain) > _HELD_CELLS
 
 
 def _clique(table: Clique | Merged) -> Clique:

@@ -1,9 +1,10 @@
 """Graphs: a released list of edges with edge-level privacy, as an ordinary release of the edges' table.
 
 Unit: one edge, added or removed. The nodes, and the block that each is in, are public. An edge is a row
-of its two ends and their blocks; what is measured are sorted degrees and edges between blocks
-(`understudy.game.methods.graph`), and everything else, clustering too, is the model's: a random graph
-with these degrees and blocks. The bundle, the ledger and both verifiers are those of every release.
+of its two ends and their blocks; what is measured are degrees, and edges between blocks and between
+classes of degrees (`understudy.game.methods.graph`), and everything else, clustering too, is the
+model's: a random graph with these numbers. The bundle, the ledger and both verifiers are those of every
+release.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from understudy.errors import InputError
 from understudy.game.methods.graph import GraphMethod
-from understudy.models.graphs import matched
+from understudy.models.graphs import classes, matched, mixed, rewired
 from understudy.releases.make import release
 from understudy.releases.release import Release
 from understudy.schema.nodes import ENDS, PAIR, Nodes
@@ -88,7 +89,7 @@ def require_edges(unit: str) -> None:
 
 
 def sample_graph(made: Release, *, key: int | None = None) -> pa.Table:
-    """Another graph with the degrees and the edges between blocks of a released one. Free.
+    """Another graph with the degrees and the edges between blocks and classes of a released one. Free.
 
     `key` makes it repeatable. Columns are `source` and `target`.
     """
@@ -103,7 +104,10 @@ def sample_graph(made: Release, *, key: int | None = None) -> pa.Table:
     pairs = np.zeros((len(sizes), len(sizes)), np.int64)
     np.add.at(pairs, (np.minimum(block[u], block[v]), np.maximum(block[u], block[v])), 1)
     degrees = np.bincount(np.concatenate([u, v]), minlength=sum(sizes)).astype(np.int64)
-    found = matched(degrees, pairs, sizes, rng)
+    labels = classes(degrees)
+    found = rewired(
+        *matched(degrees, pairs, sizes, rng), sizes, labels, mixed(u, v, labels), 1.0, rng
+    )  # fmt: skip
     columns = (made.schema.column(name) for name in ENDS)
     return pa.table(
         {

@@ -1,4 +1,4 @@
-"""`graph`: sorted degrees and edges between public blocks, and a graph that has them."""
+"""`graph`: degrees, edges between public blocks and between classes, and a graph that has them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from understudy.privacy.cost import Charge, Gaussian, Plan
 
 __all__ = ["GraphMethod"]
 
-_DEGREES = Fraction(3, 5)
-"""Of ρ, what degrees get where there are blocks; most of a graph's shape is in its degrees."""
+_NAMES, _CLASSES, _PAIRS = Fraction(3, 20), Fraction(1, 20), Fraction(7, 20)
+"""Of ρ; sorted degrees get the rest, and blocks nothing where there is one: most of a graph's shape is
+in its degrees. Named ones need less, because they only say who has which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +36,32 @@ class GraphMethod:
             raise InputError("method = graph serves lists of edges alone; use release_graph")
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
-        """Two Gaussian releases, or one where there is one block."""
-        two = len(self.sizes) > 1
-        degrees = Gaussian.within(
-            rho * _DEGREES if two else rho, changes=design.relation.marginal_l2_squared(2)
+        """Gaussian releases: three, and one more where there are blocks."""
+        ends = design.relation.marginal_l2_squared(2)
+        cell = design.relation.marginal_l2_squared()
+        blocks = _PAIRS if len(self.sizes) > 1 else Fraction(0)
+        shares = {
+            DegreesAndBlocks.DEGREES: (1 - _NAMES - _CLASSES - blocks, ends),
+            DegreesAndBlocks.NAMES: (_NAMES, ends),
+            DegreesAndBlocks.PAIRS: (blocks, cell),
+            DegreesAndBlocks.CLASSES: (_CLASSES, cell),
+        }
+        return tuple(
+            Charge(purpose, Gaussian.within(rho * share, changes=changes))
+            for purpose, (share, changes) in shares.items()
+            if share
         )
-        found = [Charge(DegreesAndBlocks.DEGREES, degrees)]
-        if two:
-            pairs = Gaussian.within(
-                rho * (1 - _DEGREES), changes=design.relation.marginal_l2_squared()
-            )
-            found.append(Charge(DegreesAndBlocks.PAIRS, pairs))
-        return tuple(found)
 
     def players(self, design: Design, plan: Plan) -> tuple[DegreesAndBlocks, Matching]:
-        """Measure once, then match."""
+        """Measure, match, measure how classes mix, swap."""
         noise = self._noise(plan)
-        pair = noise.get(DegreesAndBlocks.PAIRS)
-        query = DegreesAndBlocks(self.sizes, noise[DegreesAndBlocks.DEGREES], pair)
+        query = DegreesAndBlocks(
+            self.sizes,
+            noise[DegreesAndBlocks.DEGREES],
+            noise[DegreesAndBlocks.NAMES],
+            noise[DegreesAndBlocks.CLASSES],
+            noise.get(DegreesAndBlocks.PAIRS),
+        )
         # What is measured of the number of edges, beside degrees and blocks; see `releases.make`.
         rows = next((c.event for c in plan if c.purpose == "number of rows"), None)
         rows_sigma = rows.sigma if isinstance(rows, Gaussian) and design.rows is None else 0.0
@@ -62,9 +71,10 @@ class GraphMethod:
         """Matching dominates."""
         return Forecast(
             self._noise(plan),
-            "sorted degrees and edges between blocks are measured; clustering is the model's",
-            2e8 + 400.0 * rows + 8.0 * len(self.sizes) ** 2,
-            1.0 + 2e-5 * rows,
+            "degrees, edges between blocks and between classes of degrees are measured; clustering is "
+            "the model's",
+            2e8 + 2000.0 * rows + 8.0 * len(self.sizes) ** 2,
+            1.0 + 1e-4 * rows,
         )
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
@@ -76,9 +86,12 @@ class GraphMethod:
 
     @staticmethod
     def _noise(plan: Plan) -> dict[str, float]:
-        found: dict[str, float] = {}
-        for charge in plan:
-            if charge.purpose in (DegreesAndBlocks.DEGREES, DegreesAndBlocks.PAIRS):
-                assert isinstance(charge.event, Gaussian)
-                found[charge.purpose] = charge.event.sigma
-        return found
+        known = (
+            DegreesAndBlocks.DEGREES, DegreesAndBlocks.NAMES, DegreesAndBlocks.PAIRS,
+            DegreesAndBlocks.CLASSES,
+        )  # fmt: skip
+        return {
+            charge.purpose: charge.event.sigma
+            for charge in plan
+            if charge.purpose in known and isinstance(charge.event, Gaussian)
+        }

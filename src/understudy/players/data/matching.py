@@ -1,13 +1,14 @@
-"""Draws a graph from released degrees and edges between blocks."""
+"""Draws a graph from released degrees and edges between blocks and classes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.models import Empirical
-from understudy.models.graphs import counted, fitted, matched
+from understudy.models.graphs import counted, fitted, matched, rewired
 from understudy.players.base import Answer, Measured, MeasuredDegrees, Problem
 
 __all__ = ["Matching"]
@@ -36,20 +37,41 @@ class Matching:
         answers: tuple[Answer, ...],
         rng: np.random.Generator,
     ) -> Empirical:
-        """The graph that the measurements describe."""
+        """The graph that the measurements describe; a later one changes it by swaps."""
         pairs, pair_sigma = None, 0.0
-        degrees, degree_sigma = np.zeros(sum(self.sizes)), 1.0
+        degrees, degree_sigma, named = np.zeros(sum(self.sizes)), 1.0, None
         for answer in answers:
-            if isinstance(answer, MeasuredDegrees):
+            if isinstance(answer, MeasuredDegrees) and answer.named:
+                named = answer.values
+            elif isinstance(answer, MeasuredDegrees):
                 degrees, degree_sigma = answer.values, answer.sigma
+            elif isinstance(answer, Measured) and answer.labels is not None:
+                return self._mixed(problem, state, answer, answer.labels[0], rng)
             elif isinstance(answer, Measured):
                 pairs, pair_sigma = answer.values, answer.sigma
         edges = counted(
             problem.rows, self.rows_sigma, degrees, degree_sigma, pairs, pair_sigma
         )  # fmt: skip
         between = np.full((1, 1), float(edges)) if pairs is None else pairs
-        numbers = fitted(degrees, degree_sigma, between, pair_sigma, self.sizes, edges, rng)
-        u, v = matched(*numbers, self.sizes, rng)
+        numbers = fitted(degrees, degree_sigma, between, pair_sigma, self.sizes, edges, rng, named)
+        return self._graph(problem, *matched(*numbers, self.sizes, rng))
+
+    def _mixed(
+        self,
+        problem: Problem,
+        state: Empirical,
+        answer: Measured,
+        labels: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> Empirical:
+        # Which end of an edge is named first says nothing: the two halves of the table are added up.
+        table = np.asarray(answer.values, float)
+        wanted = np.triu(table + np.triu(table.T, 1))
+        u, v = (np.asarray(codes, np.int64) for codes in state.codes[:2])
+        noise = answer.sigma * 2**0.5
+        return self._graph(problem, *rewired(u, v, self.sizes, labels, wanted, noise, rng))
+
+    def _graph(self, problem: Problem, u: NDArray[np.int64], v: NDArray[np.int64]) -> Empirical:
         block = np.repeat(np.arange(len(self.sizes)), self.sizes)
         return Empirical.of(problem.shape, np.stack([u, v, block[u], block[v]], axis=1))
 

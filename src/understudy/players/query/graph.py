@@ -1,4 +1,4 @@
-"""Measures a graph in one round: sorted degrees, and edges between blocks."""
+"""Measures a graph in two rounds: degrees and edges between blocks, then between classes of degrees."""
 
 from __future__ import annotations
 
@@ -6,35 +6,51 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy.models.graphs import classes
 from understudy.players.base import Answer, Measured, MeasuredDegrees, Problem, View
 from understudy.privacy.curator import Curator
+from understudy.privacy.merged import Merged
 
 __all__ = ["DegreesAndBlocks"]
 
 
 @dataclass(frozen=True, slots=True)
 class DegreesAndBlocks:
-    """The degrees of every block's nodes, sorted, and the table of edges between blocks.
+    """The degrees of every block's nodes, sorted; every node's own; edges between blocks, and classes.
 
     The columns of the table are those of an edge: two ends, and their blocks. `sizes` are the blocks'.
-    `pair_sigma` is None where there is one block: then its edges are all edges.
+    `pair_sigma` is None where there is one block: then its edges are all edges. Classes are cut by the
+    degrees of the graph that was drawn in the first round, so they are public when their edges are
+    counted: an edge is one of one count.
     """
 
     sizes: tuple[int, ...]
     degree_sigma: float
+    name_sigma: float
+    class_sigma: float
     pair_sigma: float | None
-    rounds: int = 1
+    rounds: int = 2
 
     DEGREES = "degrees"
+    NAMES = "degrees by name"
     PAIRS = "edges between blocks"
+    CLASSES = "edges between classes of degrees"
 
     def play(
         self, problem: Problem, curator: Curator, view: View, round: int
     ) -> tuple[Answer, ...]:
-        """Both measurements; what is asked is public."""
+        """What is asked is public, or follows from what was released."""
+        if round == 1:
+            labels = classes(view.marginal((0,)) + view.marginal((1,)))
+            (table,) = curator.measure(self.CLASSES, [Merged((0, 1), (labels, labels))])
+            return (Measured((0, 1), table, self.class_sigma, (labels, labels)),)
         groups = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        degrees = MeasuredDegrees(curator.degrees(self.DEGREES, (0, 1), groups), self.degree_sigma)
+        nobody = np.arange(len(groups))  # groups of one: nothing is sorted
+        found: tuple[Answer, ...] = (
+            MeasuredDegrees(curator.degrees(self.DEGREES, (0, 1), groups), self.degree_sigma),
+            MeasuredDegrees(curator.degrees(self.NAMES, (0, 1), nobody), self.name_sigma, True),
+        )
         if self.pair_sigma is None:
-            return (degrees,)
+            return found
         (table,) = curator.measure(self.PAIRS, [(2, 3)])
-        return degrees, Measured((2, 3), table, self.pair_sigma)
+        return (*found, Measured((2, 3), table, self.pair_sigma))
