@@ -12,14 +12,18 @@ public rows:
     AUC          a logistic regression trained on as many synthetic rows, tested on `adult.test`
 
 Everybody gets the same rows, δ = 1/n² and a public n. smartnoise's DP-CTGAN and PATE-CTGAN run in an
-environment of their own, which is made here, with their defaults, on codes; they spend nothing on
-preprocessing. Runs take no seed and none is thrown away: what is in the results file is not run again.
+environment of their own, which is made here unless `--rivals PYTHON` names one, on the same public
+cells; they spend nothing on preprocessing. Each run is a process with one thread and `--limit` seconds;
+what stops it, and how far it came, is what the table says. Settings follow a name,
+`smartnoise-dpctgan:epochs=6`, for ours and for theirs. Runs take no seed and none is thrown away: what
+is in the results file is not run again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -34,13 +38,14 @@ from numpy.typing import NDArray
 
 import understudy as us
 from understudy.bench.keeping import keep
-from understudy.bench.peers import environment
+from understudy.bench.peers import environment, measured, said
 from understudy.schema import Schema
 
 TRAIN = 32_561
 EPSILONS = ("1", "3", "10")
 RUNS = 3
 TRIPLES = 100
+LIMIT = 1500.0
 
 SCHEMA = """[understudy]
 version = 1
@@ -187,7 +192,13 @@ def ours(method: str, options: dict[str, Any]) -> Callable[[Schema, pa.Table, st
     return make
 
 
-def rival(method: str, python: Path) -> Callable[[Schema, pa.Table, str], Codes]:
+class Stopped(RuntimeError):
+    """A rival that made no rows: why, and the last that it said."""
+
+
+def rival(
+    method: str, options: dict[str, Any], python: Path, limit: float
+) -> Callable[[Schema, pa.Table, str], Codes]:
     """smartnoise's method, in a process of its own."""
 
     def make(schema: Schema, table: pa.Table, epsilon: str) -> Codes:
@@ -198,17 +209,20 @@ def rival(method: str, python: Path) -> Callable[[Schema, pa.Table, str], Codes]
             np.save(where / "codes.npy", np.stack(schema.encode(table), axis=1).astype(np.int64))
             job = {
                 "method": method, "epsilon": float(epsilon), "delta": 1 / table.num_rows**2,
-                "shape": list(schema.shape), "options": {}, "cliques": [],
+                "shape": list(schema.shape), "options": options, "cliques": [],
                 "codes": str(where / "codes.npy"), "out": str(where / "out.npy"),
             }  # fmt: skip
             (where / "job.json").write_text(json.dumps(job), encoding="utf-8")
             script = Path(us.__file__).parent / "bench" / "rivals" / "run_smartnoise.py"
-            done = subprocess.run(
-                [python, script, where / "job.json"], capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                raise RuntimeError((done.stderr.strip().splitlines() or ["it failed"])[-1][:300])
+            used = measured([str(python), "-u", str(script), str(where / "job.json")], where, limit)
+            if used["why"] is not None:
+                lines = (
+                    (where / "out.txt").read_text(encoding="utf-8", errors="replace").split("\n")
+                )
+                last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
+                raise Stopped(f"{used['why']}, {used['cpu']:.0f} CPU s; it last said: {last[:120]}")
             codes = np.load(where / "out.npy")
+            _say(f"{used['cpu']:.0f} CPU s, {said(where / 'out.txt')}")
         limits = np.array(schema.shape) - 1
         return [np.clip(codes[:, i], 0, limits[i]).astype(np.uint8) for i in range(codes.shape[1])]
 
@@ -216,8 +230,9 @@ def rival(method: str, python: Path) -> Callable[[Schema, pa.Table, str], Codes]
 
 
 def compare(
-    path: Path, out: Path, systems: Sequence[str], epsilons: Sequence[str], runs: int
-) -> None:
+    path: Path, out: Path, systems: Sequence[str], epsilons: Sequence[str], runs: int,
+    rivals: Path | None = None, limit: float = LIMIT,
+) -> None:  # fmt: skip
     """Run what is missing, and write the table."""
     schema, private, test = read(path)
     out.mkdir(exist_ok=True, parents=True)
@@ -229,14 +244,14 @@ def compare(
         "k3": marginal_score(schema.shape, real, held, 3),
         "auc": task_auc(schema, real, held),
     }
-    makers = _makers(systems, out)
+    makers = _makers(systems, out, rivals, limit)
     for name, make in makers.items():
         for epsilon in epsilons:
             for run in range(runs):
                 key = f"{name} | {epsilon} | {run}"
                 if key in kept:
                     continue
-                start = time.process_time(), time.perf_counter()
+                start = _processor(), time.perf_counter()
                 try:
                     made = make(schema, private, epsilon)
                 except Exception as error:  # noqa: BLE001 - what failed is what the table says
@@ -247,7 +262,7 @@ def compare(
                         "k3": marginal_score(schema.shape, real, made, 3),
                         "auc": task_auc(schema, made, held),
                         "seconds": time.perf_counter() - start[1],
-                        "cpu": time.process_time() - start[0],
+                        "cpu": _processor() - start[0],
                     }
                 sys.stderr.write(f"{key}: {kept[key]}\n")
                 keep(results, kept)
@@ -258,26 +273,36 @@ def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def _makers(systems: Sequence[str], out: Path) -> dict[str, Any]:
+def _processor() -> float:
+    """Processor seconds of this process and of those it has waited for."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _makers(systems: Sequence[str], out: Path, rivals: Path | None, limit: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in systems:
         method, _, setting = name.partition(":")
-        if method.startswith("smartnoise-"):
+        pairs = [each.split("=") for each in setting.split("+") if each]
+        options = {key: json.loads(value) for key, value in pairs}
+        if not method.startswith("smartnoise-"):
+            found[name] = ours(method, options)
+            continue
+        python = rivals
+        if python is None:
             python = environment(out / "environments", "smartnoise-synth", _say)
             if python is not None:
                 # Its networks import this without asking for it.
                 subprocess.run([python, "-m", "pip", "install", "-q", "packaging"], check=False)
-                found[name] = rival(method.removeprefix("smartnoise-"), python)
-        else:
-            pairs = [each.split("=") for each in setting.split(",") if each]
-            found[name] = ours(method, {key: json.loads(value) for key, value in pairs})
+        if python is not None:
+            found[name] = rival(method.removeprefix("smartnoise-"), options, python, limit)
     return found
 
 
 def table(kept: dict[str, Any]) -> str:
     """Means over the runs, as Markdown."""
     rows = [
-        "| system | ε | k-marginal, pairs | triples | AUC | seconds |",
+        "| system | ε | k-marginal, pairs | triples | AUC | CPU s |",
         "|---|---|---|---|---|---|",
     ]
     whole = kept["rows themselves"]
@@ -292,12 +317,12 @@ def table(kept: dict[str, Any]) -> str:
     for (name, epsilon), found in groups.items():
         good = [each for each in found if "failed" not in each]
         if not good:
-            rows.append(f"| {name} | {epsilon} | {found[0]['failed'][:80]} | | | |")
+            rows.append(f"| {name} | {epsilon} | {found[0]['failed'][:300]} | | | |")
             continue
         means = {key: float(np.mean([each[key] for each in good])) for key in good[0]}
         rows.append(
             f"| {name} | {epsilon} | {means['k2']:.0f} | {means['k3']:.0f} | {means['auc']:.3f} | "
-            f"{means['seconds']:.0f} |"
+            f"{means['cpu']:.0f} |"
         )
     return "\n".join(rows) + "\n"
 
@@ -309,6 +334,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("dpgan"))
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--systems", default="dpgan,auto,smartnoise-dpctgan,smartnoise-patectgan")
+    parser.add_argument(
+        "--rivals", type=Path, metavar="PYTHON", help="an interpreter that has smartnoise-synth"
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=LIMIT,
+        help="seconds for a run of a rival (default %(default)g)",
+    )
     parser.add_argument("--epsilons", default=",".join(EPSILONS))
     parser.add_argument("--steps", action="store_true", help="what a private step costs, instead")
     given = parser.parse_args()
@@ -320,8 +354,9 @@ def main() -> None:
         parser.error("the path of adult.csv is missing")
     else:
         compare(
-            given.table, given.out, given.systems.split(","), given.epsilons.split(","), given.runs
-        )
+            given.table, given.out, given.systems.split(","), given.epsilons.split(","), given.runs,
+            given.rivals, given.limit,
+        )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from understudy.queries import resolve
 
 __all__ = [
     "RIVALS", "Measures", "Peers", "Point", "System", "Task", "Work", "environment", "floor",
-    "label", "markdown", "ours", "run", "tasks", "works",
+    "label", "markdown", "measured", "ours", "run", "said", "tasks", "works",
 ]  # fmt: skip
 
 _SCRIPTS = Path(__file__).parent / "rivals"
@@ -230,7 +230,7 @@ def run(task: Task, python: Path, limit: float) -> dict[str, Any]:
         what = ["-m", "understudy.bench.ours"]
         if task.system.script is not None:
             what = [str(_SCRIPTS / task.system.script)]
-        used = _measured([str(python), *what, str(folder / "job.json")], folder, limit)
+        used = measured([str(python), *what, str(folder / "job.json")], folder, limit)
         costs = {key: used[key] for key in ("cpu", "memory_mb", "wall")}
         if used["why"] is not None:
             return about | costs | {"failed": used["why"]}
@@ -240,7 +240,7 @@ def run(task: Task, python: Path, limit: float) -> dict[str, Any]:
         except (OSError, ValueError, UnderstudyError) as error:
             return about | costs | {"failed": f"its rows cannot be used: {error}"}
         return about | costs | {
-            "max": worst, "tv": variation, "made": len(made), "said": _said(folder / "out.txt"),
+            "max": worst, "tv": variation, "made": len(made), "said": said(folder / "out.txt"),
         }  # fmt: skip
 
 
@@ -253,17 +253,17 @@ def _errors(work: Work, made: Any) -> tuple[float, float]:
     return work.bench.errors_of([made[:, i] for i in range(len(shape))], work.cliques)
 
 
-def _said(path: Path) -> dict[str, Any]:
+def said(path: Path) -> dict[str, Any]:
     """The JSON object on the last line, if there is one."""
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     try:
-        said = json.loads(lines[-1]) if lines else {}
+        found = json.loads(lines[-1]) if lines else {}
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
-def _measured(command: Sequence[str], folder: Path, limit: float) -> dict[str, Any]:
+def measured(command: Sequence[str], folder: Path, limit: float) -> dict[str, Any]:
     """Run a command to its end or the limit; what the kernel says it used, children included.
 
     A small process of its own starts it: see `understudy.bench.launch`.

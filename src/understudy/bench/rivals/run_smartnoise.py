@@ -2,7 +2,9 @@
 
 Its label transform reads the values of a column from the private rows; here it is fitted beforehand on
 rows that list the public domain and nothing else, so no ε goes to preprocessing. AIM gets the very
-workload that it is measured on, in place of the one it would draw.
+workload that it is measured on, in place of the one it would draw. DP-CTGAN stops where its accountant
+says ε, or after its epochs: with fewer of these, and no `sigma` given, it gets the least noise with
+which its accountant says no more than ε at their end.
 """
 
 import json
@@ -31,8 +33,11 @@ def main(path: str) -> None:
     every = np.arange(max(job["shape"]))[:, None] % np.array(job["shape"])
     transformer.fit(pandas.DataFrame(every, columns=columns))
     budget = {} if job["method"] == "mwem" else {"delta": job["delta"]}
+    options = dict(job["options"])
+    if job["method"] == "dpctgan" and "epochs" in options and "sigma" not in options:
+        options["sigma"] = least_noise(len(codes), job, options)
     synthesizer = snsynth.Synthesizer.create(
-        job["method"], epsilon=job["epsilon"], **budget, **job["options"]
+        job["method"], epsilon=job["epsilon"], **budget, **options
     )
     if job["method"] == "aim":
         names = [f"col{i}" for i in range(len(columns))]
@@ -41,8 +46,27 @@ def main(path: str) -> None:
     synthesizer.fit(table, transformer=transformer)
     made = synthesizer.sample(len(codes))
     np.save(job["out"], np.asarray(made).astype(np.int64))
-    used = {name: version(name) for name in ("smartnoise-synth", "mbi", "numpy")}
+    used: dict[str, Any] = {name: version(name) for name in ("smartnoise-synth", "mbi", "numpy")}
+    used["options"] = options
+    if job["method"] == "dpctgan":
+        used["epsilon"] = spent(len(codes), job, options, options.get("sigma", 5))
     sys.stdout.write("\n" + json.dumps(used) + "\n")
+
+
+def spent(rows: int, job: dict[str, Any], options: dict[str, Any], sigma: float) -> float:
+    """ε after DP-CTGAN's epochs by its own accountant; a batch is two steps, fake rows and real."""
+    analysis: Any = import_module("opacus.privacy_analysis")
+    batch = options.get("batch_size", 500)
+    steps = 2 * options.get("epochs", 300) * max(rows // batch, 1)
+    alphas = [1 + x / 10 for x in range(1, 100)] + list(range(12, 64))
+    rdp = analysis.compute_rdp(batch / rows, sigma, steps, alphas)
+    return float(analysis.get_privacy_spent(alphas, rdp, job["delta"])[0])
+
+
+def least_noise(rows: int, job: dict[str, Any], options: dict[str, Any]) -> float:
+    """The least multiple of 0.05 with which it spends no more than ε."""
+    tried = (k / 20 for k in range(10, 200))
+    return next(s for s in tried if spent(rows, job, options, s) <= job["epsilon"])
 
 
 if __name__ == "__main__":
