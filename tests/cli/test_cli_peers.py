@@ -17,7 +17,7 @@ from understudy.bench.peers import (
     Peers,
     System,
     Task,
-    _measured,
+    measured,
     environment,
     floor,
     markdown,
@@ -126,14 +126,14 @@ def test_what_a_process_used_is_what_the_system_says(tmp_path):
         "import time\nx = bytearray(150_000_000)\nx[::4096] = b'1' * len(x[::4096])\n"
         "while time.process_time() < 0.6: pass"
     )
-    used = _measured([sys.executable, "-c", spin], tmp_path, 60)
+    used = measured([sys.executable, "-c", spin], tmp_path, 60)
     assert used["why"] is None
     assert 0.6 <= used["cpu"] < 5
     assert 150 < used["memory_mb"] < 400
-    late = _measured([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, 0.5)
+    late = measured([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, 0.5)
     assert late["why"] == "longer than 0.5 seconds"
     assert late["wall"] < 30
-    wrong = _measured([sys.executable, "-c", "raise SystemExit('no such thing')"], tmp_path, 60)
+    wrong = measured([sys.executable, "-c", "raise SystemExit('no such thing')"], tmp_path, 60)
     assert wrong["why"] == "exit code 1: no such thing"
 
 
@@ -141,14 +141,14 @@ def test_memory_of_the_one_who_asks_is_not_counted(tmp_path):
     """The kernel charges a child with what its parent held at the fork; ours must be small."""
     large = bytearray(600_000_000)
     large[::4096] = b"1" * len(large[::4096])
-    used = _measured([sys.executable, "-c", "pass"], tmp_path, 60)
+    used = measured([sys.executable, "-c", "pass"], tmp_path, 60)
     assert len(large) > 0
     assert used["why"] is None
     assert used["memory_mb"] < 100
 
 
 def test_a_command_that_is_not_there_is_said(tmp_path):
-    used = _measured([str(tmp_path / "nothing")], tmp_path, 60)
+    used = measured([str(tmp_path / "nothing")], tmp_path, 60)
     assert "could not be started" in used["why"]
     assert "nothing" in used["why"]
 
@@ -157,10 +157,10 @@ def test_children_are_stopped_and_counted_with_their_parent(tmp_path):
     marker = tmp_path / "alive"
     child = f"import time, pathlib\ntime.sleep(3)\npathlib.Path({str(marker)!r}).touch()"
     parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])"
-    assert _measured([sys.executable, "-c", parent], tmp_path, 0.5)["why"] is not None
+    assert measured([sys.executable, "-c", parent], tmp_path, 0.5)["why"] is not None
     burn = "import time\nwhile time.process_time() < 0.5: pass"
     waits = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {burn!r}])"
-    assert _measured([sys.executable, "-c", waits], tmp_path, 60)["cpu"] > 0.5
+    assert measured([sys.executable, "-c", waits], tmp_path, 60)["cpu"] > 0.5
     subprocess.run([sys.executable, "-c", "import time; time.sleep(3)"], check=True)
     assert not marker.exists()
 
