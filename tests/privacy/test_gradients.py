@@ -149,6 +149,47 @@ def test_whatever_a_network_returns_a_row_stays_within_its_norm(nonsense, groups
             assert math.sqrt(sum(int(v) ** 2 for v in (both - one)[flat == j])) <= UNIT
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_row_that_is_no_number_changes_no_other_row(groups):
+    """What overflows is brought in bounds row by row: neighbours of such a row stay as they were."""
+    layers = [(1, 2)]
+    deltas = np.array([[2.0**70, 2.0**60]] * 4 + [[np.nan, 1.0]])
+    net = Given([np.zeros((5, 1))], [deltas], slots=8)
+    parts = (np.arange(4).reshape(2, 2) % groups,) if groups > 1 else None
+    clip = Groups((1.0,) * groups, parts)
+    without, _ = clipped_sums(net, np.arange(4)[:, None], clip)
+    both, _ = clipped_sums(net, np.arange(5)[:, None], clip)
+    moved, flat = both - without, clip.flat(layers)
+    for j in range(groups):
+        assert math.sqrt(sum(int(v) ** 2 for v in moved[flat == j])) <= UNIT
+
+
+def on_the_edge(rng, width):
+    """Whole numbers whose squares sum to what float64 cannot tell from a row's largest norm."""
+    values = rng.normal(size=width)
+    values[-6:] = 0
+    wanted = UNIT * (1 - 1e-6)
+    found = [int(v) for v in np.rint(values * (1 - 1e-7) * wanted / np.linalg.norm(values))]
+    rest = int(wanted**2) - sum(v * v for v in found)
+    for k in range(width - 6, width):
+        found[k] = math.isqrt(rest)
+        rest -= found[k] ** 2
+    return found
+
+
+@pytest.mark.parametrize("width", [37, 64, 200])
+def test_the_norm_of_a_row_does_not_depend_on_its_company(width):
+    """Inputs are large and the norm is at its limit: one more bit decides if a row counts at all."""
+    rng = np.random.default_rng(width)
+    rows = 40
+    inputs = np.array([on_the_edge(rng, width) for _ in range(rows)]) / 2**12
+    net = Given([inputs], [np.tile([2.0**40, 0.0], (rows, 1))], slots=64)
+    clip = Groups((1.0, 1.0), (np.repeat([[0, 0], [1, 1]], [width, 1], axis=0),))
+    whole, _ = clipped_sums(net, np.arange(rows)[:, None], clip)
+    alone = [clipped_sums(net, np.array([[i]]), clip)[0] for i in range(rows)]
+    assert (whole == np.sum(alone, axis=0)).all()
+
+
 @given(key=st.integers(0, 2**20), groups=st.integers(1, 3))
 @settings(max_examples=40, deadline=None)
 def test_a_row_moves_every_group_by_one_unit_at_most_in_any_company(key, groups):

@@ -13,8 +13,10 @@ ever held.
 row by itself*. Nothing else about it matters here. Whatever it returns, even nonsense, factors are put
 on a grid (a on 2^−12, δ on 2^−24 of the threshold), shortened towards zero until the row's part of each
 group has L2 norm at most `UNIT` = 2^36 (a larger input meets a δ of 0), and added up in float64, where
-products and sums below 2^53 of whole numbers are exact in every order. A row so moves the sum of a
-group by at most `UNIT` (by 2·`UNIT` where it is replaced), with nothing set aside for rounding.
+products and sums below 2^53 of whole numbers are exact in every order. A row's norm is found from that
+row alone, never in a matrix product of many, whose rounding would depend on the company. A row so moves
+the sum of a group by at most `UNIT` (by 2·`UNIT` where it is replaced), with nothing set aside for
+rounding.
 
 Groups are sets of weights with a threshold c_j of their own: one unit of a group is c_j/`UNIT`.
 """
@@ -36,8 +38,8 @@ _INPUTS, _DELTAS = 2**12, 2**24
 UNIT = _INPUTS * _DELTAS
 """How far one row moves the sum of a group: its threshold, in units of the grid."""
 
-# Factors that overflow are brought within ±this.
-_LARGEST = 2.0**60
+# A row whose norm overflows has its factors brought within these.
+_WITHIN = -(2.0**60), 2.0**60
 # Thresholds within these bounds: no square that matters underflows.
 _THRESHOLDS = 2.0**-100, 2.0**100
 # Room for float64 in the norms.
@@ -121,9 +123,10 @@ def clipped_sums(
         if [(a.shape, d.shape) for a, d in found] != [((slots, i), (slots, o)) for i, o in layers]:
             raise PrivacyError("the network's factors have other shapes than its layers")
         room.sums[:] = 0.0
-        for at in range(0, len(part), _BLOCK):
-            block = slice(at, min(at + _BLOCK, len(part)))
-            below += _add([(a[block], d[block]) for a, d in found], groups, room)
+        with np.errstate(all="ignore"):  # a warning would tell of a row
+            for at in range(0, len(part), _BLOCK):
+                block = slice(at, min(at + _BLOCK, len(part)))
+                below += _add([(a[block], d[block]) for a, d in found], groups, room)
         total += room.sums.astype(np.int64)
     return total, below
 
@@ -152,10 +155,10 @@ def _add(
         np.rint(np.multiply(a, _INPUTS, out=whole), out=whole)
         delta[...] = d
     squares = _squares(inputs, deltas)
-    if not np.isfinite(squares).all():  # what is no number counts as 0
+    odd = np.flatnonzero(~np.isfinite(squares))
+    if odd.size:  # of these rows, and no others: what is no number counts as 0
         for values in (*inputs, *deltas):
-            values[np.isnan(values)] = 0.0
-            np.clip(values, -_LARGEST, _LARGEST, out=values)
+            values[odd] = np.clip(np.where(np.isnan(values[odd]), 0.0, values[odd]), *_WITHIN)
         squares = _squares(inputs, deltas)
     below = np.empty(len(groups.thresholds), np.int64)
     last = len(below) - 1
@@ -166,8 +169,7 @@ def _add(
             squares = _squares(inputs, deltas, masks)
         norms = np.sqrt(squares) * (_DELTAS / threshold)
         below[j] = 2 * int((norms <= UNIT).sum()) - count
-        with np.errstate(divide="ignore"):
-            shrink = np.minimum(1.0, UNIT * _INSIDE / norms) * (_DELTAS / threshold)
+        shrink = np.minimum(1.0, UNIT * _INSIDE / norms) * (_DELTAS / threshold)
         for layer, (a, d) in enumerate(zip(inputs, deltas, strict=True)):
             short = d if j == last else room.short[layer][:count]
             product = room.products[layer]
@@ -189,6 +191,7 @@ def _squares(
         if masks is None:
             total += (np.vecdot(a, a) + _INPUTS**2) * np.vecdot(d, d)
         else:
-            weights, bias = masks[layer][:-1], masks[layer][-1]
-            total += np.vecdot((a * a) @ weights + _INPUTS**2 * bias, d * d)
+            weights, bias = np.ascontiguousarray(masks[layer][:-1].T), masks[layer][-1]
+            within = np.vecdot((a * a)[:, None, :], weights)  # one row, one output at a time
+            total += np.vecdot(within + _INPUTS**2 * bias, d * d)
     return total
