@@ -1,12 +1,16 @@
 """The command line on a database: the same release, progress, and no password anywhere."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
 import pytest
 from cli_cases import run
-from pyarrow import csv
+from pyarrow import csv, parquet
 from tests.tools import servers
 
 from understudy.source.duckdb import DuckDBSource
@@ -93,6 +97,27 @@ def test_files_larger_than_the_memory_limit_are_streamed_with_progress(
     assert streamed
     assert "counted 50 % of the table" in made.err
     assert run("verify", tmp_path / "streamed").code == 0
+
+
+@pytest.mark.slow
+def test_a_release_from_files_on_spark(case, tmp_path: Path):
+    """In a process of its own: the session is started by the command, and draws no bar over ours."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java: apt-get install default-jre-headless")
+    (tmp_path / "rows").mkdir()
+    parquet.write_table(csv.read_csv(case.data), tmp_path / "rows" / "part.parquet")
+    made = subprocess.run(
+        [
+            sys.executable, "-m", "understudy", "release", "local[2]", "--path", tmp_path / "rows",
+            "--schema", case.schema, "--epsilon", "1", "--method", "independent",
+            "--out", tmp_path / "from.spark",
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    assert "certifying the worst error" in made.stderr
+    assert "[Stage" not in made.stderr
+    assert run("verify", tmp_path / "from.spark").code == 0
 
 
 def test_options_of_other_places_are_refused(case, people: str, tmp_path: Path):

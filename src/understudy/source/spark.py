@@ -61,6 +61,8 @@ def session(master: str | None = None) -> Any:
         builder = SparkSession.builder.appName("understudy")
         if master is not None:
             builder = builder.master(master)
+        if SparkSession.getActiveSession() is None:  # its bar would be drawn over ours
+            builder = builder.config("spark.ui.showConsoleProgress", "false")
         try:
             return builder.getOrCreate()
         except PySparkException as error:
