@@ -10,6 +10,7 @@ from understudy.errors import InputError, LedgerError
 from understudy.game.methods import Independent, MaxEnt
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import SeededNoise
 
 from .conftest import charges, people
 
@@ -155,3 +156,15 @@ def test_other_questions_than_those_answered_are_noticed(schema, tmp_path, ledge
     path.write_bytes(b"".join([lines[0], *reversed(lines[1:])]))
     with pytest.raises(LedgerError, match="is not the one that was answered"):
         make(schema, tmp_path)
+
+
+def test_a_release_that_began_with_test_noise_stays_not_private(
+    schema, tmp_path, ledger, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        dying(patch, "measure", 1)
+        with pytest.raises(Killed):
+            make(schema, tmp_path, noise=SeededNoise(1))
+    made = make(schema, tmp_path)  # with private noise, from answers that had none
+    assert not made.private
+    assert "NOT PRIVATE" in made.promise

@@ -9,7 +9,7 @@ import pytest
 
 import understudy as us
 from tests.tools import servers
-from understudy.errors import CountingError, LedgerError, SourceError
+from understudy.errors import CountingError, InputError, LedgerError, SourceError
 from understudy.privacy.ledger import Ledger
 from understudy.schema import Schema
 from understudy.source import read
@@ -88,6 +88,40 @@ def test_a_death_after_the_second_count_began_is_not_gone_on_with(
             make(schema, tmp_path)
     with pytest.raises(LedgerError, match="an answer was lost"):
         make(schema, tmp_path)
+
+
+def test_two_do_not_go_on_from_one_checkpoint(schema, tmp_path, ledger, monkeypatch):
+    """Both would draw under the charge that waits, and it was made for one draw."""
+    with monkeypatch.context() as patch:
+        lossy(patch, {2})
+        with pytest.raises(CountingError):
+            make(schema, tmp_path)
+    refused = []
+
+    def meanwhile(stage, done, total):
+        if stage == "playing" and not refused:
+            with pytest.raises(InputError, match="in use") as error:
+                make(schema, tmp_path)
+            refused.append(error)
+
+    made = make(schema, tmp_path, progress=meanwhile)
+    assert refused
+    us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()
+
+
+def test_a_release_in_two_steps_goes_on_after_a_count_that_failed(tmp_path, monkeypatch):
+    schema = Schema.loads(TOML.replace("bins = 10", "bins = {quantiles = 4}"))
+
+    def one():
+        return us.release(
+            people(300), schema, epsilon=1, method="independent", checkpoint=tmp_path / "c"
+        )
+
+    with monkeypatch.context() as patch:
+        lossy(patch, {2})  # the table of quantiles is counted by itself, once
+        with pytest.raises(CountingError):
+            one()
+    us.verify(one().save(tmp_path / "out")).require()
 
 
 def test_without_a_checkpoint_the_account_is_settled(schema, ledger, monkeypatch):

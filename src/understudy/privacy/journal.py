@@ -8,7 +8,8 @@ goes on with fresh ones where they end. Guarantee: charges and answers agree one
 what one uninterrupted release would have been; where a charge has no answer, because the process died
 between the two, the draw is lost and the journal refuses. Where it has none because the rows could not
 be counted (`CountingError`: a database went away), no noise was drawn: the journal says so, and the
-resumed release counts again and draws under the charge that is there already, once.
+resumed release counts again and draws under the charge that is there already, once. A journal holds
+its folder while it is there: two processes would both draw under that charge.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Journal:
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"checkpoint = {folder}: {error.strerror}") from None
+        self._held = _held(folder)
         self._lines = self._read()
         self._next = 1
         self._prepaid: _Prepaid | None = None
@@ -76,6 +78,8 @@ class Journal:
         charged = _charges(reservation)
         answers = sum("answer" in line for line in self._lines)
         waits = bool(self._lines) and "uncounted" in self._lines[-1]
+        if self._prepaid is not None:  # a second curator of one release
+            waits = self._prepaid.waits
         if len(charged) != answers + waits:
             raise LedgerError(
                 f"checkpoint = {self.folder}: {len(charged)} draws were charged and "
@@ -92,6 +96,12 @@ class Journal:
         """The release is whole: forget how it came about."""
         self._path.unlink(missing_ok=True)
         self._lines = []
+
+    def let_go(self) -> None:
+        """Others may go on from the folder."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     @property
     def ledger(self) -> Path:
@@ -194,6 +204,27 @@ class _Prepaid:
     def answered(self) -> None:
         """The question has its answer."""
         self._charged = 0
+
+
+def _held(folder: Path) -> int | None:
+    """The folder, locked until the number that is returned is closed or the process ends."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # a system without such locks
+        return None
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(number)
+        raise InputError(
+            f"checkpoint = {folder} is in use by another release; wait until it has ended, or give "
+            f"another folder"
+        ) from None
+    except OSError:  # a file system without them
+        os.close(number)
+        return None
+    return number
 
 
 def _charges(reservation: Reservation) -> list[Mapping[str, Any]]:

@@ -398,6 +398,8 @@ def release(
             variations=variations,
         )
         journal = Journal(Path(checkpoint)) if checkpoint is not None else None
+        if journal is not None:
+            stack.callback(journal.let_go)
         facts = _facts(prepared)
         if journal is not None and journal.header is not None:
             journal.require_same(facts)
@@ -463,7 +465,9 @@ def release(
             bound = watched(source.bind(prepared.schema))
             progress("finding domains", 1, 1)
         curator = ask(bound)
-        made = _draw(prepared, source, curator, reservation, rows, key, noise.private, progress)
+        # What an interrupted release drew with test noise stays what it is.
+        private = noise.private and reservation.private_noise
+        made = _draw(prepared, source, curator, reservation, rows, key, private, progress)
         if journal is not None:
             journal.close()
         return made
