@@ -48,10 +48,14 @@ def test_it_opens_offline_and_fits_a_phone_and_a_page(browser, made, tmp_path):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     boxes = page.evaluate(
         "[...document.querySelectorAll('figure')].map(f => {"
-        "const b = f.getBoundingClientRect(); return [b.left, b.right, b.height]})"
+        "const b = f.getBoundingClientRect();"
+        "return [b.left, b.right, b.height, getComputedStyle(f).breakInside]})"
     )
     assert len(boxes) == 2 + len(made.schema.modelled)
-    assert all(left >= 0 and right <= 680 and height < 990 for left, right, height in boxes)
+    assert all(
+        left >= 0 and right <= 680 and height < 990 and cut == "avoid"
+        for left, right, height, cut in boxes
+    )
     pdf = page.pdf(prefer_css_page_size=True)
     assert pdf.startswith(b"%PDF")
     context.close()
