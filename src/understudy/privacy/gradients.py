@@ -13,9 +13,9 @@ ever held.
 row by itself*. Nothing else about it matters here. Whatever it returns, even nonsense, factors are put
 on a grid (a on 2^−12, δ on 2^−24 of the threshold), shortened towards zero until the row's part of each
 group has L2 norm at most `UNIT` = 2^36 (a larger input meets a δ of 0), and added up in float64, where
-products and sums below 2^53 of whole numbers are exact in every order. A row's norm is found from that
-row alone, never in a matrix product of many, whose rounding would depend on the company. A row so moves
-the sum of a group by at most `UNIT` (by 2·`UNIT` where it is replaced), with nothing set aside for
+products and sums below 2^53 of whole numbers are exact in every order. A row's norm, too, is found from
+that row alone or by exact sums: the rounding of a matrix product would depend on the company. A row so
+moves the sum of a group by at most `UNIT` (by 2·`UNIT` where it is replaced), with nothing set aside for
 rounding.
 
 Groups are sets of weights with a threshold c_j of their own: one unit of a group is c_j/`UNIT`.
@@ -23,6 +23,7 @@ Groups are sets of weights with a threshold c_j of their own: one unit of a grou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -40,6 +41,8 @@ UNIT = _INPUTS * _DELTAS
 
 # A row whose norm overflows has its factors brought within these.
 _WITHIN = -(2.0**60), 2.0**60
+# Squares of a row's whole inputs add up to no more than this, where their sums must be exact.
+_SQUARES = 2**52
 # Thresholds within these bounds: no square that matters underflows.
 _THRESHOLDS = 2.0**-100, 2.0**100
 # Room for float64 in the norms.
@@ -154,6 +157,10 @@ def _add(
     for (a, d), whole, delta in zip(factors, inputs, deltas, strict=True):
         np.rint(np.multiply(a, _INPUTS, out=whole), out=whole)
         delta[...] = d
+    if groups.members is not None:
+        for whole in inputs:
+            most = math.isqrt(_SQUARES // whole.shape[1])
+            np.clip(whole, -most, most, out=whole)
     squares = _squares(inputs, deltas)
     odd = np.flatnonzero(~np.isfinite(squares))
     if odd.size:  # of these rows, and no others: what is no number counts as 0
@@ -185,13 +192,15 @@ def _add(
 def _squares(
     inputs: Sequence[Reals], deltas: Sequence[Reals], masks: Sequence[Reals] | None = None
 ) -> Reals:
-    """‖g‖² of every row, over all weights or those of the masks; the input of a bias is 1."""
+    """‖g‖² of every row, over all weights or those of the masks; the input of a bias is 1.
+
+    With masks, the squares of inputs must stay below `_SQUARES`: then their matrix product is exact.
+    """
     total = np.zeros(len(inputs[0]))
     for layer, (a, d) in enumerate(zip(inputs, deltas, strict=True)):
         if masks is None:
             total += (np.vecdot(a, a) + _INPUTS**2) * np.vecdot(d, d)
         else:
-            weights, bias = np.ascontiguousarray(masks[layer][:-1].T), masks[layer][-1]
-            within = np.vecdot((a * a)[:, None, :], weights)  # one row, one output at a time
-            total += np.vecdot(within + _INPUTS**2 * bias, d * d)
+            weights, bias = masks[layer][:-1], masks[layer][-1]
+            total += np.vecdot((a * a) @ weights + _INPUTS**2 * bias, d * d)
     return total
