@@ -15,7 +15,7 @@ on a grid (a on 2^−12, δ on 2^−24 of the threshold), shortened towards zero
 group has L2 norm at most `UNIT` = 2^36 (a larger input meets a δ of 0), and added up in float64, where
 products and sums below 2^53 of whole numbers are exact in every order. A row's norm, too, is found from
 that row alone or by exact sums: the rounding of a matrix product would depend on the company. A row so
-moves the sum of a group by at most `UNIT` (by 2·`UNIT` where it is replaced), with nothing set aside for
+moves the sum of a group by at most `UNIT` (2·`UNIT` where it is replaced), with nothing set aside for
 rounding.
 
 Groups are sets of weights with a threshold c_j of their own: one unit of a group is c_j/`UNIT`.
