@@ -146,15 +146,14 @@ def served(pause: float) -> Seen:
         folder = Path(temporary) / "desk"
         prepared(folder)
         command = [sys.executable, "-m", "understudy", "serve", str(folder), "--port", "0"]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            assert server.stdout is not None
-            found = re.search(r"(http://[^/]+)\S+", server.stdout.readline())
-            assert found is not None
-            return asyncio.run(read(found[0], found[1], pause, server.pid))
-        finally:
-            server.terminate()
-            server.wait()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                found = re.search(r"(http://[^/]+)\S+", server.stdout.readline())
+                assert found is not None
+                return asyncio.run(read(found[0], found[1], pause, server.pid))
+            finally:
+                server.terminate()
 
 
 def main() -> None:

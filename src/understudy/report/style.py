@@ -11,7 +11,7 @@ LIGHT = {
     "soft": "#565b60",
     "rule": "#dddfe0",
     "accent": "#0a5c9e",
-    "bar": "#6a9fcb",
+    "bar": "#5f95c4",
     "noise": "#9a3b00",
     "good": "#cfe8da",
     "rough": "#fbe7bd",
