@@ -50,6 +50,8 @@ def test_a_plan_shows_its_charges_and_reads_nothing(schema):
     assert "nothing is spent" in seen.text
     assert "certificate" in seen.text
     assert "ε = 0.99" in seen.text
+    assert "of 10,000 rows (assumed)" in seen.text
+    assert "of 5,000 rows (assumed)" in shown(us.prepare(schema, epsilon=1, rows=5_000)).text
 
 
 def test_a_release_and_its_certificate(made):

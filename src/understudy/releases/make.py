@@ -31,7 +31,7 @@ from understudy.game.methods.base import largest_marginal, require_classes
 from understudy.players.base import Model
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact, exact, split
-from understudy.privacy.cost import Charge, Gaussian, Plan
+from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 from understudy.privacy.curator import Curator
 from understudy.privacy.journal import Journal
 from understudy.privacy.ledger import Ledger, Reservation, refined
@@ -71,6 +71,8 @@ class Prepared:
     inner: Plan | None = None
     """What the allowance of `plan` is spent on, where the plan is made in two steps."""
     again: Callable[[Schema], _Draft] | None = None
+    rows: int | None = None
+    """About how many rows there are, as somebody assumes; for forecasts alone."""
 
     @property
     def game_plan(self) -> Plan:
@@ -84,7 +86,7 @@ class Prepared:
         assert self.again is not None
         draft, rest = self.again(schema), self.plan[private_facts.REST].event
         inner = draft.build(accounting.rho(rest))
-        if accounting.total_rho(inner) > accounting.rho(rest):
+        if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):
             raise InputError(
                 f"method = {draft.method.name} counts its cost by samples of rows, which an "
                 f"allowance that is filled later cannot: declare the values and bounds of every "
@@ -148,6 +150,8 @@ def prepare(
     `rows` rows (`rows_public` if left out) has this error, see `epsilon_for`.
     """
     targets.require_one(epsilon, target_error)
+    if rows is not None and rows < 1:
+        raise InputError(f"rows = {rows} must be at least 1")
     given = "1" if epsilon is None else epsilon
 
     def again(known: Schema) -> _Draft:
@@ -158,7 +162,8 @@ def prepare(
 
     schema.require_confirmed()
     if schema.opened:
-        return _staged(schema, Budget.of(given, delta), target_error, again)
+        staged = _staged(schema, Budget.of(given, delta), target_error, again)
+        return replace(staged, rows=rows)
     draft = again(schema)
     if target_error is not None:
         given = _solve(draft, target_error, target_of, rows, delta)
@@ -168,8 +173,8 @@ def prepare(
     if confirm is not None:
         confirm(draft.design, plan)
     return Prepared(
-        schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta
-    )  # fmt: skip
+        schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta, rows=rows
+    )
 
 
 def _staged(
@@ -233,8 +238,6 @@ def _solve(
             f"target_error = {target} needs to know about how many rows there are: give rows "
             f"(--rows N), an assumption, or declare rows_public (--rows-public N)"
         )
-    if rows < 1:
-        raise InputError(f"rows = {rows} must be at least 1")
 
     def errors(plan: Plan) -> Errors:
         return foresee(draft.design, plan, rows)

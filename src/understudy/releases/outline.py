@@ -41,7 +41,7 @@ ACCOUNTING = {
 
 def assumed_rows(prepared: Prepared, rows: int | None) -> int:
     """How many rows a forecast speaks of: as assumed, as declared, or a guess."""
-    return rows or prepared.design.rows or ASSUMED_ROWS
+    return rows or prepared.design.rows or prepared.rows or ASSUMED_ROWS
 
 
 def noise_in_rows(charge: Charge) -> float | None:
