@@ -222,9 +222,11 @@ def check_charges(b: Bundle) -> Iterator[str]:
         yield f"its entries are {kinds}"
     for body in b.refinements:
         (slot,) = (slot for slot in b.reserved if slot["purpose"] == body["purpose"])
-        cost = sum(rho(each["event"]) * each["times"] for each in body["plan"])
+        cost = sum(drawn_rho(each["event"]) * each["times"] for each in body["plan"])
         if slot["event"]["kind"] != "zcdp" or slot["times"] != 1:
             yield f"{body['purpose']!r} was filled, and is no allowance"
+        elif any(each["event"]["kind"] == "discovery" for each in body["plan"]):
+            yield f"{body['purpose']!r} was filled by a plan with a δ of its own"
         elif cost > rho(slot["event"]) * (1 + CLOSE):
             yield f"{body['purpose']!r} was filled by a plan that costs more"
     if own[-1]["body"].get("outcome") != "finished":
@@ -246,7 +248,7 @@ def check_charges(b: Bundle) -> Iterator[str]:
         if type(times) is not int or times < 1:
             yield f"{purpose!r} is planned {times!r} times"
         if event["kind"] == "zcdp":
-            if not events or sum(map(rho, events)) > rho(event) * (1 + CLOSE):
+            if not events or sum(map(drawn_rho, events)) > rho(event) * (1 + CLOSE):
                 yield f"{purpose!r} does not keep to its allowance"
         elif any(canonical(drawn_) != canonical(event) for drawn_ in events):
             yield f"{purpose!r} was charged with another event than planned"
@@ -399,10 +401,23 @@ def rho(event: dict[str, Any]) -> float:
         case "sampled groups":
             return _sides(event) ** 2 / (2 * _joint(event) ** 2)
         case "discovery":
-            return event["sides"] * _whole(event["values"]) / (2 * _positive(event["sigma"]) ** 2)
+            return _sides(event) * _whole(event["values"]) / (2 * _positive(event["sigma"]) ** 2)
         case "zcdp":
             return _positive(event["rho"])
     raise ValueError(f"unknown event {event['kind']!r}")
+
+
+def drawn_rho(event: dict[str, Any]) -> float:
+    """ρ of what is drawn, where ρ adds up: for noise within e^±η of that accounted for, a little more.
+
+    ρ·(1 + t) + η·(2 + 1/t) for every t > 0, the least of which is this.
+    """
+    if event["kind"] == "discovery":
+        return math.inf  # its δ is in no allowance
+    if event["kind"] != "sampled groups":
+        return rho(event)
+    eta = 2.0**-38 * _whole(event["coordinates"])
+    return (math.sqrt(rho(event)) + math.sqrt(eta)) ** 2 + eta
 
 
 def _joint(event: dict[str, Any]) -> float:

@@ -347,6 +347,24 @@ def test_more_steps_more_rows_less_noise_cost_more():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("coordinates", [1, 10**5, 10**9])
+@pytest.mark.parametrize("multiplier", [0.5, 30.0, 2.0**20])
+@pytest.mark.parametrize("group", [1, 4])
+def test_where_rho_adds_up_it_covers_the_noise_as_drawn(coordinates, multiplier, group):
+    """D_α of laws within e^±η of the exact ones is at most ρα + η(2α − 1)/(α − 1): for all α."""
+    event = SampledGroups((multiplier,), coordinates)
+    exact, eta = group**2 / (2 * multiplier**2), noise_module.LAW * coordinates
+    beyond = np.sort(np.append(np.geomspace(1e-12, 1e12, 4001), math.sqrt(eta / exact)))  # α − 1
+    alpha = 1 + beyond
+    drawn = exact * alpha + eta * (2 + 1 / beyond)
+    # Divergences grow with α, so each is bounded by those beyond it.
+    least = np.minimum.accumulate(drawn[::-1])[::-1]
+    charged = float(accounting.rho(event, group))
+    assert (least <= charged * alpha * (1 + 1e-9)).all()
+    assert charged <= (math.sqrt(exact) + math.sqrt(eta)) ** 2 + 1.001 * eta + 1e-9 * exact
+    assert accounting.total_rho([event], group) == accounting.rho(event, group) > exact
+
+
 def test_what_the_noise_lacks_of_exactness_is_charged():
     few, many = (cost((2.0,), 0.02, 100, 1e-6, coordinates=d) for d in (1, 10**8))
     assert many - few == pytest.approx(2 * 100 * 10**8 * 2.0**-38, rel=0.05)

@@ -26,7 +26,7 @@ from understudy.errors import (
 )
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
+from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.relation import Relation
 
@@ -373,6 +373,18 @@ def test_an_allowance_refuses_one_draw_that_is_too_large(ledger):
     with pytest.raises(LedgerError):
         reservation.charge("adaptive", Gaussian(200.0))
     assert "charge" not in kinds(ledger)
+
+
+def test_an_allowance_of_rho_pays_for_no_delta(ledger):
+    """A discovery costs δ by itself, which an allowance does not hold, however small its ρ is."""
+    shown = Discovery(1000.0, 3000)
+    assert accounting.rho(shown) < 0.00001 < shown.delta
+    reservation = reserve(ledger, plan=Plan((Charge("adaptive", Zcdp(0.00001)),)))
+    with pytest.raises(LedgerError):
+        reservation.charge("adaptive", shown)
+    with pytest.raises(PrivacyError, match="costs more than the allowance"):
+        reservation.refine("adaptive", Plan((Charge("values", shown),)), {})
+    assert set(kinds(ledger)) == {"open", "reserve"}
 
 
 def test_noise_that_is_not_private_is_on_record(ledger):

@@ -174,7 +174,9 @@ def test_sources_that_keep_their_rows_are_refused_before_anything_is_spent(table
         us.release(table, SCHEMA, **CHOICES, parameters=SMALL)
 
 
-def test_domains_that_are_to_be_found_are_refused_before_anything_is_spent(table):
+@pytest.mark.parametrize("more", [{}, {"batch": None, "rate": 1.0}])
+def test_domains_that_are_to_be_found_are_refused_before_anything_is_spent(table, more):
+    """Where all rows are taken ρ would add up, but for what the noise lacks of exactness."""
     text = SCHEMA.dumps().replace('values = ["a", "b", "c"]', 'values = "discover"')
     with pytest.raises(InputError, match="counts its cost by samples of rows"):
-        us.release(table, Schema.loads(text), **CHOICES, parameters=SMALL)
+        us.release(table, Schema.loads(text), **CHOICES, parameters={**SMALL, **more})

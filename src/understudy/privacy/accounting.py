@@ -15,7 +15,7 @@
   ((1−q)N(0) + qN(Δ), (1−q)N(0) + qN(−Δ)). In zCDP a sample is charged like the whole table.
 * Rounded noise on samples (`SampledGroups`) is post-processing of that pair, at the joint multiplier of
   its groups; its law as drawn is within e^±η of that, η = 2^−38 a coordinate, so that (ε, δ·e^−η) of
-  the pairs is (ε + 2η, δ) of what is drawn.
+  the pairs is (ε + 2η, δ) of what is drawn; where ρ itself adds up it is a little larger, see `rho`.
 * groups: where neighbours differ in up to `group` rows (see `units`), pure ε is `group` times and ρ is
   `group`² times that of one row (Bun-Steinke 2016, Proposition 27); a pure event may take the ρ of
   its larger ε instead. PLD is left out.
@@ -59,6 +59,7 @@ __all__ = [
     "delta_from_rho",
     "epsilon",
     "epsilon_from_rho",
+    "fits",
     "laplace_epsilon",
     "nominal",
     "pure",
@@ -119,8 +120,20 @@ def _pure(event: Event) -> Fraction | None:
 def rho(event: Event, group: int = 1) -> Fraction:
     """The zCDP parameter ρ of an event for neighbours that differ in `group` rows; never below.
 
-    group²·ρ of one row; where the event is pure at most that of a mechanism of group·ε.
+    group²·ρ of one row; where the event is pure at most that of a mechanism of group·ε. Laws that are
+    drawn within e^±η of those accounted for have D_α ≤ ρα + η·(2α − 1)/(α − 1). For every t > 0 that is
+    at most ρ'·α with ρ' = ρ·(1 + t) + η·(2 + 1/t): from α = 1 + t on as it stands, and below because
+    D_α grows with α.
     """
+    exact, apart = _exact_rho(event, group), Fraction(_apart(Counter([event])))
+    if not apart:
+        return exact
+    t = Fraction(math.sqrt(min(apart / exact, Fraction(2**100))))
+    return exact * (1 + t) + apart * (2 + 1 / t)
+
+
+def _exact_rho(event: Event, group: int) -> Fraction:
+    """ρ of the law that is accounted for."""
     one = _rho(event)
     if group == 1 or isinstance(event, Discovery):  # which speaks of units itself
         return one
@@ -175,11 +188,16 @@ def nominal(event: Event) -> Fraction:
     By the central limit a draw at rate q with multiplier m is worth min(ρ, q²(e^{(sides/m)²} − 1)/2)
     (Bu et al. 2020). Plans are laid out by this and found by `calibrate`, which counts exactly.
     """
-    whole = rho(event)
+    whole = _rho(event)
     if not isinstance(event, SampledGaussian | SampledGroups):
         return whole
     each = event.rate**2 * math.expm1(min(2 * float(whole), 700.0)) / 2
     return min(whole, Fraction(each))
+
+
+def fits(plan: Plan, allowance: Zcdp) -> bool:
+    """Whether an allowance covers a plan: its ρ, and no δ, which an allowance does not hold."""
+    return total_rho(plan) <= Fraction(allowance.rho) and total_delta(plan) == 0
 
 
 def total_delta(events: Plan | Iterable[Event]) -> Fraction:
@@ -326,7 +344,8 @@ def epsilon(
         total = sum((eps * times for eps, times in pures if eps is not None), Fraction(0))
         candidates.append(Spent(round_up(total), d, "pure"))
     if d > 0:
-        by_zcdp = epsilon_from_rho(total_rho(grouped.elements(), group), d)
+        whole = sum((_exact_rho(e, group) * times for e, times in grouped.items()), Fraction(0))
+        by_zcdp = epsilon_from_rho(whole, d)
         candidates.append(Spent(by_zcdp, d, "zcdp"))
         # A power of two, so that nearby plans share a grid.
         about = _about(grouped, d, by_zcdp)

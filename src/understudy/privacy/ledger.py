@@ -45,7 +45,7 @@ from understudy.errors import (
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, decimal
 from understudy.privacy.chain import GENESIS, Entry, check_chain
-from understudy.privacy.cost import Event, Plan, Zcdp, event_from_json
+from understudy.privacy.cost import Discovery, Event, Plan, Zcdp, event_from_json
 from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Lost, Place, Server, open_store, place
 from understudy.units import Unit, group
@@ -501,7 +501,7 @@ def planned(entries: Sequence[Entry], reservation: str) -> tuple[Plan, Plan]:
     slot = outer[purpose]
     if not isinstance(slot.event, Zcdp) or slot.times != 1:
         raise PrivacyError(f"{purpose!r} was filled, and is no allowance")
-    if accounting.total_rho(inner) > Fraction(slot.event.rho):
+    if not accounting.fits(inner, slot.event):
         raise PrivacyError(f"{purpose!r} was filled by a plan that costs more than the allowance")
     return outer, refined(outer, purpose, inner)
 
@@ -583,7 +583,10 @@ class Reservation:
                     ),
                     Fraction(0),
                 )
-                if used + accounting.rho(drawn) > Fraction(allowance.rho) * slot.times:
+                own = accounting.rho(drawn)
+                if used + own > Fraction(allowance.rho) * slot.times or isinstance(
+                    drawn, Discovery
+                ):
                     raise BudgetExhausted(f"charge {purpose!r}: its allowance is used up")
             elif ledger._store.drawn(name, self.id, purpose) >= slot.times:
                 raise BudgetExhausted(
@@ -605,7 +608,7 @@ class Reservation:
         slot = self.plan[purpose]
         if not isinstance(slot.event, Zcdp) or slot.times != 1:
             raise PrivacyError(f"charge {purpose!r} is not an allowance; it cannot be refined")
-        if accounting.total_rho(plan) > Fraction(slot.event.rho):
+        if not accounting.fits(plan, slot.event):
             raise PrivacyError(f"charge {purpose!r}: the plan costs more than the allowance")
         ledger, name = self._ledger, self.dataset.name
         body = {
