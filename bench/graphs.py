@@ -69,6 +69,7 @@ def main(options: list[str] | None = None) -> None:
     parser.add_argument("--edges", required=True, action="append", type=Path)
     parser.add_argument("--nodes", required=True, action="append")
     parser.add_argument("--name", action="append", default=[])
+    parser.add_argument("--triangles", action="store_true", help="measure their number as well")
     parser.add_argument("--out", type=Path, default=Path("docs/figures"))
     asked = parser.parse_args(options)
     if len(asked.edges) != len(asked.nodes):
@@ -93,7 +94,9 @@ def main(options: list[str] | None = None) -> None:
             rows = []
             for key in range(RUNS):
                 begun = time.process_time()
-                made = us.release_graph(path, nodes, epsilon=epsilon, delta=DELTA, key=key)
+                made = us.release_graph(
+                    path, nodes, epsilon=epsilon, delta=DELTA, key=key, triangles=asked.triangles
+                )
                 cpu = time.process_time() - begun
                 ends = (made.rows.column(c).to_pylist() for c in ("source", "target"))
                 fake = adjacency(*ends, nodes)

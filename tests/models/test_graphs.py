@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.models.graphs import classes, counted, fitted, matched, mixed, rewired
+from understudy.models.graphs import (
+    classes,
+    closed,
+    counted,
+    fitted,
+    matched,
+    mixed,
+    rewired,
+    triangles,
+)
 
 RNG = np.random.default_rng
 
@@ -165,3 +174,38 @@ def test_swaps_lead_to_the_wanted_mixture_as_far_as_the_noise_lets_it_be_believe
     assert np.abs(here - wanted).max() == 30
     assert left(1.0) <= 6
     assert left(1e3) > 6
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=3).filter(lambda sizes: sum(sizes) > 3),
+    st.floats(0.05, 0.9),
+    st.integers(0, 500),
+    st.integers(0, 10**6),
+)
+def test_closing_triangles_keeps_everything_else(sizes, density, wanted, key):
+    u, v = some_graph(sizes, density, key)
+    if not len(u):
+        return
+    degrees, pairs = numbers(u, v, sizes)
+    labels = classes(degrees)
+    found = closed(u, v, sizes, labels, wanted, 0.5, RNG(key))
+    assert simple(*found)
+    for one, other in zip((degrees, pairs), numbers(*found, sizes), strict=True):
+        assert np.array_equal(one, other)
+    assert np.array_equal(mixed(u, v, labels), mixed(*found, labels))
+    links = np.zeros((sum(sizes),) * 2, np.int64)
+    links[found] = links[found[::-1]] = 1
+    after = triangles(*found, sum(sizes))
+    assert after == np.trace(links @ links @ links) // 6
+    assert abs(after - wanted) <= abs(triangles(u, v, sum(sizes)) - wanted)
+
+
+def test_triangles_are_reached_and_noise_is_not_chased():
+    sizes = (100, 100)
+    u, v = some_graph(sizes, 0.08, 1)
+    labels, before = classes(numbers(u, v, sizes)[0]), triangles(u, v, 200)
+    found = closed(u, v, sizes, labels, 1.5 * before, 5.0, RNG(0))
+    assert abs(triangles(*found, 200) - 1.5 * before) <= 5
+    same = closed(u, v, sizes, labels, 1.5 * before, before, RNG(0))
+    assert all(np.array_equal(a, b) for a, b in zip(same, (u, v), strict=True))

@@ -1,4 +1,4 @@
-"""Sorted degrees: two entries move by one for an edge, on every small graph; covered, or refused."""
+"""Degrees and triangles: what an edge moves, on every small graph; covered, or refused."""
 
 import itertools
 
@@ -121,3 +121,51 @@ def test_ends_must_be_alike():
     with pytest.raises(PrivacyError, match="two columns of 4 values"):
         curator.degrees("degrees", (0, 1), np.zeros(4, np.int64))
     assert charges.log == []
+
+
+# --- triangles ----------------------------------------------------------------------------------
+
+
+def triangles(rows, relation=Relation.ADD_REMOVE, step=NODES - 2, nodes=NODES):
+    noise = StillNoise()
+    event = Gaussian(3.0, step=step)
+    curator = Curator(Edges((nodes, nodes), rows), FakeCharges(t=event), relation, noise)
+    curator.triangles("t", (0, 1))
+    assert noise.log == [("gaussian", 3.0)]
+    (found,) = noise.values[0].tolist()
+    return found
+
+
+def test_triangles_are_counted_once_whatever_is_repeated():
+    for graph in graphs():
+        wanted = sum(
+            all(edge in graph for edge in itertools.combinations(three, 2))
+            for three in itertools.combinations(range(NODES), 3)
+        )
+        assert triangles(graph) == wanted
+        turned = [(b, a) for a, b in graph]
+        assert triangles([*graph, *turned, (0, 0), (3, 3), *graph]) == wanted
+
+
+def test_an_edge_moves_as_many_triangles_as_there_are_other_nodes_and_no_more():
+    exact = {graph: triangles(graph) for graph in graphs()}
+    moved, replaced = 0, 0
+    for graph, edge in itertools.product(exact, EDGES):
+        if edge in graph:
+            continue
+        more = tuple(sorted((*graph, edge)))
+        moved = max(moved, exact[more] - exact[graph])
+        for out in graph:
+            other = tuple(sorted({*more} - {out}))
+            replaced = max(replaced, abs(exact[other] - exact[graph]))
+    assert moved == NODES - 2
+    assert replaced <= NODES - 2
+    wheel = [(i, j) for i in range(2) for j in range(2, 7)]
+    assert triangles([*wheel, (0, 1)], step=5, nodes=7) - triangles(wheel, step=5, nodes=7) == 5
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_triangles_need_an_event_that_covers_them(relation):
+    assert triangles([(0, 1)], relation) == 0
+    with pytest.raises(PrivacyError, match="triangles, of which a neighbour moves 2"):
+        triangles([(0, 1)], relation, step=1)

@@ -77,6 +77,32 @@ def test_nodes_keep_their_own_degrees_and_hubs_keep_away_from_hubs():
     assert sum(pair <= set(hubs) for pair in again) < 6
 
 
+def test_clustering_follows_where_triangles_are_measured(tmp_path):
+    """Thirty cliques of five nodes: hardly a triangle would come by chance."""
+    rows = [
+        (f"n{5 * c + i}", f"n{5 * c + j}") for c in range(30) for j in range(5) for i in range(j)
+    ]
+    table = pa.table({"x": [a for a, _ in rows], "y": [b for _, b in rows]})
+    names = [f"n{i}" for i in range(150)]
+
+    def triangles(of):
+        links = np.zeros((150, 150), np.int64)
+        for a, b in (sorted(int(name[1:]) for name in pair) for pair in of):
+            links[a, b] = links[b, a] = 1
+        return int(np.trace(links @ links @ links)) // 6
+
+    plain, asked = (
+        us.release_graph(table, names, epsilon=100, delta="1e-6", key=1, triangles=each)
+        for each in (False, True)
+    )
+    assert triangles(pairs(plain.rows)) < 60
+    assert 120 < triangles(pairs(asked.rows)) < 450  # of 300, with noise of about 33
+    assert triangles(pairs(us.sample_graph(asked, key=5))) > 100
+    (event,) = [c.event for c in asked.plan if c.purpose == "triangles"]
+    assert event.to_json()["step"] == 148
+    assert us.verify(asked.save(tmp_path / "g")).passed
+
+
 def test_the_bundle_says_what_was_charged(made, tmp_path):
     made.save(tmp_path / "graph")  # both verifiers look at it
     manifest = json.loads((tmp_path / "graph" / "release.json").read_text())
@@ -181,6 +207,8 @@ def test_the_command_line(tmp_path, capsys, monkeypatch):
     start = ["graph", "release", "mails.txt", "--nodes", "people.txt", "--epsilon", "5"]
     assert main([*start, "--out", "a.release", "--unit", "node"]) == 2
     assert "hide a node" in " ".join(capsys.readouterr().err.split())
+    assert main([*start, "--out", "t.release", "--triangles"]) == 0
+    assert "its triangles were counted, ±" in capsys.readouterr().out
     assert main([*start, "--out", "a.release", "--edge-list", "a.csv"]) == 0
     said = capsys.readouterr().out
     assert "one row is one edge" in " ".join(said.split())

@@ -86,6 +86,15 @@ def release(
             rich_help_panel="Privacy",
         ),
     ] = None,
+    triangles: Annotated[
+        bool,
+        typer.Option(
+            "--triangles",
+            help="Measure the number of triangles as well, so that clustering follows; for graphs with "
+            "many times as many triangles as nodes.",
+            rich_help_panel=_GRAPH,
+        ),
+    ] = False,
     ledger: Annotated[
         str | None,
         typer.Option(
@@ -113,7 +122,7 @@ def release(
     Guaranteed for one edge added or removed: it stays hidden whether two nodes are linked. The nodes
     and their blocks are public. Degrees, and the edges between blocks and between classes of degrees,
     are measured with noise; the graph is drawn at random with these, and clustering is what they bring
-    along.
+    along, unless --triangles has them counted too.
 
     \b
     [bold]Example[/bold]
@@ -135,7 +144,7 @@ def release(
     source = edge_source(edges, known, _ends(ends))
     choices = {
         "epsilon": epsilon, "delta": delta, "rows_public": edges_public, "rows": None, "key": key,
-        "neighbours": "add-remove", **edge_choices(known),
+        "neighbours": "add-remove", **edge_choices(known, triangles),
     }  # fmt: skip
     account = None if ledger is None else options.ledger(ledger)
     made = make(source, known.schema, out, ledger=account, dataset=dataset, **choices)
@@ -180,6 +189,15 @@ def _ends(text: str | None) -> tuple[str, str] | None:
     return first.strip(), second.strip()
 
 
+def _clustering(made: Release) -> str:
+    from understudy.releases.outline import noise_in_rows
+
+    for charge in made.plan:
+        if charge.purpose == "triangles" and (noise := noise_in_rows(charge)) is not None:
+            return f"its triangles were counted, ± {words.number(noise)}"
+    return "not measured; it is what degrees and blocks bring along"
+
+
 def _show(made: Release, edges: str, out: Path, kinds: tuple[str, ...]) -> None:
     console = shell.out()
     console.print(
@@ -192,7 +210,7 @@ def _show(made: Release, edges: str, out: Path, kinds: tuple[str, ...]) -> None:
             ("graph", f"{made.rows.num_rows:,} edges, {made.schema.shape[0]:,} nodes, {blocks}"),
             ("promise", f"{made.promise}; one row is one edge"),
             ("certificate", str(made.certificate)),
-            ("clustering", "not measured; it is what degrees and blocks bring along"),
+            ("clustering", _clustering(made)),
             ("report", f"{out / 'report.html'}, for people"),
         ],
     )

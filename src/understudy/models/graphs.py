@@ -9,8 +9,8 @@ until both measurements agree on the ends that a block has.
 The graph is drawn from the degree-corrected block model with these numbers fixed ("microcanonical",
 Peixoto 2017): ends are matched at random, then loops and repetitions are swapped away, within a pair of
 blocks as long as that goes. Whether nodes of many edges link to each other is in the counts between
-classes of degrees, towards which further swaps lead. Clustering is not measured: it is what all this
-brings along.
+classes of degrees, towards which further swaps lead. Clustering is what all this brings along, unless
+the number of triangles is known too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from understudy.models.measured import simplex
 
-__all__ = ["classes", "counted", "fitted", "matched", "mixed", "rewired"]
+__all__ = ["classes", "closed", "counted", "fitted", "matched", "mixed", "rewired", "triangles"]
 
 Reals = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -32,7 +32,7 @@ Whole = NDArray[np.int64]
 _SCALINGS = 200
 _TRIES = 100
 _CLASSES = 4
-_SWAPS, _LEAST_SWAPS, _MOST_SWAPS = 20, 20_000, 10**6
+_SWAPS, _LEAST_SWAPS, _MOST_SWAPS = 20, 100_000, 10**6
 """For every edge; a graph of few has them soon, one of very many is not walked through."""
 
 
@@ -152,15 +152,9 @@ def rewired(
     degree and every count between blocks. A Metropolis walk: among all graphs that such swaps reach,
     each is as likely as `wanted` is under it, given noise of deviation `sigma` on every count.
     """
-    block = np.repeat(np.arange(len(sizes)), sizes)
     ends = np.stack([u, v], axis=1).reshape(-1)
-    places = np.argsort(block[ends], kind="stable")
-    first = np.searchsorted(block[ends][places], np.arange(len(sizes) + 1))
-    walk = min(_SWAPS * len(u) + _LEAST_SWAPS, _MOST_SWAPS)
-    one = rng.integers(0, len(ends), walk)
-    own = block[ends[one]]
-    other = places[first[own] + (rng.random(walk) * (first[own + 1] - first[own])).astype(np.int64)]
-    luck = -np.log(1 - rng.random(walk)) * 2 * sigma**2
+    one, other = _proposals(ends, sizes, rng)
+    luck = -np.log(1 - rng.random(len(one))) * 2 * sigma**2
     here, group = ends.tolist(), labels.tolist()
     present = {(min(e), max(e)) for e in zip(u.tolist(), v.tolist(), strict=True)}
     off = (mixed(u, v, labels) - np.asarray(wanted, float)).tolist()
@@ -213,6 +207,86 @@ def matched(
             of.append(np.full(size, a * count + b))
     u, v, group = (np.concatenate(each) for each in (left, right, of))
     return _simple(u, v, group, starts, rng)
+
+
+def triangles(u: Whole, v: Whole, nodes: int) -> int:
+    """How many three nodes are all linked."""
+    linked: list[set[int]] = [set() for _ in range(nodes)]
+    for a, b in zip(u.tolist(), v.tolist(), strict=True):
+        linked[a].add(b)
+        linked[b].add(a)
+    pairs = zip(u.tolist(), v.tolist(), strict=True)
+    return sum(len(linked[a] & linked[b]) for a, b in pairs) // 3
+
+
+def closed(
+    u: Whole,
+    v: Whole,
+    sizes: Sequence[int],
+    labels: Whole,
+    wanted: float,
+    sigma: float,
+    rng: np.random.Generator,
+) -> tuple[Whole, Whole]:
+    """The graph after swaps that lead to `wanted` triangles, until they are within `sigma` of them.
+
+    Swaps as in `rewired`, of two edges that also have ends in one class, so that degrees and counts
+    between blocks and classes all stay. A graph within the noise already stays as it is.
+    """
+    ends = np.stack([u, v], axis=1).reshape(-1)
+    here, group = ends.tolist(), labels.tolist()
+    linked: list[set[int]] = [set() for _ in range(sum(sizes))]
+    for a, b in zip(u.tolist(), v.tolist(), strict=True):
+        linked[a].add(b)
+        linked[b].add(a)
+    off = triangles(u, v, len(linked)) - wanted
+    one, other = _proposals(ends, sizes, rng)
+    for p, q in zip(one.tolist(), other.tolist(), strict=True):
+        if abs(off) <= sigma:
+            break
+        a, b, c, d = here[p], here[p ^ 1], here[q], here[q ^ 1]
+        if group[a] != group[c] and group[b] != group[d]:
+            continue
+        if a in (c, d) or b in (c, d) or d in linked[a] or b in linked[c]:
+            continue
+        opened = len(linked[a] & linked[b]) + len(linked[c] & linked[d])
+        _exchange(linked, a, b, c, d)
+        # No triangle has both old edges or both new ones: these share no end.
+        more = len(linked[a] & linked[d]) + len(linked[c] & linked[b]) - opened
+        if abs(off + more) < abs(off):
+            off += more
+            here[p], here[q] = c, a
+        else:
+            _exchange(linked, a, d, c, b)
+    found = np.array(here, np.int64).reshape(-1, 2)
+    return found.min(axis=1), found.max(axis=1)
+
+
+def _exchange(linked: list[set[int]], a: int, b: int, c: int, d: int) -> None:
+    """a–b and c–d become a–d and c–b."""
+    linked[a].remove(b)
+    linked[b].remove(a)
+    linked[c].remove(d)
+    linked[d].remove(c)
+    linked[a].add(d)
+    linked[d].add(a)
+    linked[c].add(b)
+    linked[b].add(c)
+
+
+def _proposals(ends: Whole, sizes: Sequence[int], rng: np.random.Generator) -> tuple[Whole, Whole]:
+    """Places of two ends in one block, at random, for every step of a walk.
+
+    Swaps exchange ends of one block, so the block at a place stays.
+    """
+    block = np.repeat(np.arange(len(sizes)), sizes)
+    places = np.argsort(block[ends], kind="stable")
+    first = np.searchsorted(block[ends][places], np.arange(len(sizes) + 1))
+    walk = min(_SWAPS * len(ends) // 2 + _LEAST_SWAPS, _MOST_SWAPS)
+    one = rng.integers(0, len(ends), walk)
+    own = block[ends[one]]
+    room = first[own + 1] - first[own]
+    return one, places[first[own] + (rng.random(walk) * room).astype(np.int64)]
 
 
 def _simple(

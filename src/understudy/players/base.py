@@ -22,7 +22,7 @@ from understudy.queries import Family, Query
 
 __all__ = [
     "Answer", "Clique", "DataPlayer", "LinearCritic", "Measured", "MeasuredCell",
-    "MeasuredDegrees", "MeasuredMoments",
+    "MeasuredDegrees", "MeasuredMoments", "MeasuredTriangles",
     "Mend", "Model", "PaidOff", "PickedQuery", "Problem", "QueryPlayer", "View",
 ]  # fmt: skip
 
@@ -105,10 +105,19 @@ class MeasuredDegrees:
     named: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredTriangles:
+    """The released number of a graph's triangles, with noise of deviation sigma."""
+
+    value: int
+    sigma: float
+
+
 Answer = (
     Measured
     | MeasuredCell
     | MeasuredDegrees
+    | MeasuredTriangles
     | PickedQuery
     | LinearCritic
     | MeasuredMoments

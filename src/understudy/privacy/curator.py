@@ -323,6 +323,38 @@ class Curator(RowQuestions):
         ordered = exact[np.lexsort((exact, groups))]
         return self._guarded(lambda: self._noise.gaussian(ordered, drawn.sigma))
 
+    def triangles(self, purpose: str, pair: Clique, event: Gaussian | None = None) -> int:
+        """How many three values are all linked, with discrete Gaussian noise.
+
+        Two of n values are linked by any row that names both, in either order and however often. A
+        row that comes adds one link at most, which closes at most one triangle with each of the other
+        n − 2 values; one that goes opens as many. So the number moves by n − 2 at most, under replace
+        too, where one of these is taken from the other.
+        """
+        self._check_cliques([pair])
+        sizes = [self.shape[column] for column in pair]
+        if len(sizes) != 2 or sizes[0] != sizes[1]:
+            raise PrivacyError(f"the ends {pair} must be two columns of as many values")
+        most = max(1, sizes[0] - 2)
+        drawn = self._draw(
+            purpose,
+            Gaussian,
+            event,
+            lambda e: e.step >= most,
+            f"triangles, of which a neighbour moves {most}",
+        )
+        from scipy.sparse import csr_array
+
+        ((cells, _),) = reveal(self._counts.sparse([pair]))
+        u, v = np.divmod(cells, sizes[1])
+        u, v = u[u != v], v[u != v]
+        links = csr_array(
+            (np.ones(2 * u.size, np.int64), (np.r_[u, v], np.r_[v, u])), (sizes[0],) * 2
+        )
+        links.data[:] = 1  # a pair in both orders is one link
+        exact = np.array([(links @ links * links).sum() // 6], np.int64)
+        return int(self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))[0])
+
     def discover(
         self, purpose: str, held: HeldValues, column: str, most: int
     ) -> tuple[str, ...]:  # fmt: skip

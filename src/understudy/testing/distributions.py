@@ -20,6 +20,7 @@ from understudy.players.base import (
     MeasuredCell,
     MeasuredDegrees,
     MeasuredMoments,
+    MeasuredTriangles,
     Model,
     PaidOff,
     PickedQuery,
@@ -211,6 +212,12 @@ def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
                 np.shape(table) == sizes and bool(np.isfinite(table).all()),
                 f"answered with a critic of {clique} that is not a finite table of shape {sizes}",
             )
+        return
+    if isinstance(answer, MeasuredTriangles):
+        require(
+            math.isfinite(answer.sigma) and answer.sigma > 0,
+            "answered with triangles without their noise",
+        )
         return
     if isinstance(answer, MeasuredDegrees):
         require(

@@ -17,6 +17,8 @@ __all__ = ["GraphMethod"]
 _NAMES, _CLASSES, _PAIRS = Fraction(3, 20), Fraction(1, 20), Fraction(7, 20)
 """Of ρ; sorted degrees get the rest, and blocks nothing where there is one: most of a graph's shape is
 in its degrees. Named ones need less, because they only say who has which."""
+_TRIANGLES = Fraction(1, 5)
+"""Of ρ, if they are asked for; the rest is shared as without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class GraphMethod:
     """Serves the table of a graph's edges alone: two ends and their blocks, nodes in their order."""
 
     sizes: tuple[int, ...]
+    triangles: bool = False
     name: str = "graph"
 
     whole = True
@@ -36,7 +39,7 @@ class GraphMethod:
             raise InputError("method = graph serves lists of edges alone; use release_graph")
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
-        """Gaussian releases: three, and one more where there are blocks."""
+        """Gaussian releases: three, one more where there are blocks, one more for triangles."""
         ends = design.relation.marginal_l2_squared(2)
         cell = design.relation.marginal_l2_squared()
         blocks = _PAIRS if len(self.sizes) > 1 else Fraction(0)
@@ -46,11 +49,16 @@ class GraphMethod:
             DegreesAndBlocks.PAIRS: (blocks, cell),
             DegreesAndBlocks.CLASSES: (_CLASSES, cell),
         }
-        return tuple(
-            Charge(purpose, Gaussian.within(rho * share, changes=changes))
+        left = 1 - _TRIANGLES if self.triangles else Fraction(1)
+        found = [
+            Charge(purpose, Gaussian.within(rho * left * share, changes=changes))
             for purpose, (share, changes) in shares.items()
             if share
-        )
+        ]
+        if self.triangles:
+            closed = Gaussian.within(rho * _TRIANGLES, step=max(1, sum(self.sizes) - 2))
+            found.append(Charge(DegreesAndBlocks.TRIANGLES, closed))
+        return tuple(found)
 
     def players(self, design: Design, plan: Plan) -> tuple[DegreesAndBlocks, Matching]:
         """Measure, match, measure how classes mix, swap."""
@@ -61,6 +69,7 @@ class GraphMethod:
             noise[DegreesAndBlocks.NAMES],
             noise[DegreesAndBlocks.CLASSES],
             noise.get(DegreesAndBlocks.PAIRS),
+            noise.get(DegreesAndBlocks.TRIANGLES),
         )
         # What is measured of the number of edges, beside degrees and blocks; see `releases.make`.
         rows = next((c.event for c in plan if c.purpose == "number of rows"), None)
@@ -72,7 +81,7 @@ class GraphMethod:
         return Forecast(
             self._noise(plan),
             "degrees, edges between blocks and between classes of degrees are measured; clustering is "
-            "the model's",
+            + ("measured too" if self.triangles else "the model's"),
             2e8 + 2000.0 * rows + 8.0 * len(self.sizes) ** 2,
             1.0 + 1e-4 * rows,
         )
@@ -81,14 +90,15 @@ class GraphMethod:
         """None."""
 
     def describe(self) -> dict[str, Any]:
-        """Name and the sizes of the blocks."""
-        return {"name": self.name, "sizes": list(self.sizes)}
+        """Name, the sizes of the blocks, and triangles if they were asked for."""
+        asked = {"triangles": True} if self.triangles else {}
+        return {"name": self.name, "sizes": list(self.sizes), **asked}
 
     @staticmethod
     def _noise(plan: Plan) -> dict[str, float]:
         known = (
             DegreesAndBlocks.DEGREES, DegreesAndBlocks.NAMES, DegreesAndBlocks.PAIRS,
-            DegreesAndBlocks.CLASSES,
+            DegreesAndBlocks.CLASSES, DegreesAndBlocks.TRIANGLES,
         )  # fmt: skip
         return {
             charge.purpose: charge.event.sigma

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models import Empirical
-from understudy.models.graphs import counted, fitted, matched, rewired
-from understudy.players.base import Answer, Measured, MeasuredDegrees, Problem
+from understudy.models.graphs import closed, counted, fitted, matched, rewired
+from understudy.players.base import Answer, Measured, MeasuredDegrees, MeasuredTriangles, Problem
 
 __all__ = ["Matching"]
 
@@ -46,7 +46,7 @@ class Matching:
             elif isinstance(answer, MeasuredDegrees):
                 degrees, degree_sigma = answer.values, answer.sigma
             elif isinstance(answer, Measured) and answer.labels is not None:
-                return self._mixed(problem, state, answer, answer.labels[0], rng)
+                return self._swapped(problem, state, answer, answer.labels[0], answers, rng)
             elif isinstance(answer, Measured):
                 pairs, pair_sigma = answer.values, answer.sigma
         edges = counted(
@@ -56,20 +56,24 @@ class Matching:
         numbers = fitted(degrees, degree_sigma, between, pair_sigma, self.sizes, edges, rng, named)
         return self._graph(problem, *matched(*numbers, self.sizes, rng))
 
-    def _mixed(
+    def _swapped(
         self,
         problem: Problem,
         state: Empirical,
         answer: Measured,
         labels: NDArray[np.int64],
+        answers: tuple[Answer, ...],
         rng: np.random.Generator,
     ) -> Empirical:
         # Which end of an edge is named first says nothing: the two halves of the table are added up.
         table = np.asarray(answer.values, float)
         wanted = np.triu(table + np.triu(table.T, 1))
         u, v = (np.asarray(codes, np.int64) for codes in state.codes[:2])
-        noise = answer.sigma * 2**0.5
-        return self._graph(problem, *rewired(u, v, self.sizes, labels, wanted, noise, rng))
+        u, v = rewired(u, v, self.sizes, labels, wanted, answer.sigma * 2**0.5, rng)
+        for each in answers:
+            if isinstance(each, MeasuredTriangles):
+                u, v = closed(u, v, self.sizes, labels, each.value, each.sigma, rng)
+        return self._graph(problem, u, v)
 
     def _graph(self, problem: Problem, u: NDArray[np.int64], v: NDArray[np.int64]) -> Empirical:
         block = np.repeat(np.arange(len(self.sizes)), self.sizes)

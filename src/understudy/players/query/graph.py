@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.models.graphs import classes
-from understudy.players.base import Answer, Measured, MeasuredDegrees, Problem, View
+from understudy.players.base import (
+    Answer,
+    Measured,
+    MeasuredDegrees,
+    MeasuredTriangles,
+    Problem,
+    View,
+)
 from understudy.privacy.curator import Curator
 from understudy.privacy.merged import Merged
 
@@ -21,7 +28,7 @@ class DegreesAndBlocks:
     The columns of the table are those of an edge: two ends, and their blocks. `sizes` are the blocks'.
     `pair_sigma` is None where there is one block: then its edges are all edges. Classes are cut by the
     degrees of the graph that was drawn in the first round, so they are public when their edges are
-    counted: an edge is one of one count.
+    counted: an edge is one of one count. `triangle_sigma` is None where triangles are not asked for.
     """
 
     sizes: tuple[int, ...]
@@ -29,12 +36,14 @@ class DegreesAndBlocks:
     name_sigma: float
     class_sigma: float
     pair_sigma: float | None
+    triangle_sigma: float | None = None
     rounds: int = 2
 
     DEGREES = "degrees"
     NAMES = "degrees by name"
     PAIRS = "edges between blocks"
     CLASSES = "edges between classes of degrees"
+    TRIANGLES = "triangles"
 
     def play(
         self, problem: Problem, curator: Curator, view: View, round: int
@@ -43,7 +52,11 @@ class DegreesAndBlocks:
         if round == 1:
             labels = classes(view.marginal((0,)) + view.marginal((1,)))
             (table,) = curator.measure(self.CLASSES, [Merged((0, 1), (labels, labels))])
-            return (Measured((0, 1), table, self.class_sigma, (labels, labels)),)
+            mixture = Measured((0, 1), table, self.class_sigma, (labels, labels))
+            if self.triangle_sigma is None:
+                return (mixture,)
+            closed = curator.triangles(self.TRIANGLES, (0, 1))
+            return mixture, MeasuredTriangles(closed, self.triangle_sigma)
         groups = np.repeat(np.arange(len(self.sizes)), self.sizes)
         nobody = np.arange(len(groups))  # groups of one: nothing is sorted
         found: tuple[Answer, ...] = (
