@@ -62,6 +62,10 @@ def test_a_release_and_its_certificate(made):
     alone = shown(made.certificate)
     assert f"≤ {made.certificate.bound:.4f}" in alone.text
     assert "99.99 %" in alone.text
+    asked = made.answer("age >= 40")
+    told = shown(asked)
+    for said in ("age >= 40", str(asked), *asked.by):
+        assert said in told.text
 
 
 def test_names_are_escaped():
@@ -136,6 +140,7 @@ CELLS = (
     "made = us.release(demo.city_health_survey(500), schema, epsilon=1, method='independent',"
     " workload='marginals:1')\nmade",
     "made.certificate",
+    "made.answer('smoker')",
 )
 KERNEL = """
 import json, sys
@@ -163,7 +168,9 @@ def test_in_a_kernel_of_jupyter():
     cells = json.loads(told.stdout.splitlines()[-1])
     assert all(output["output_type"] != "stream" for cell in cells for output in cell)
     cards = [Text(cell[-1]["data"]["text/html"]) for cell in cells]
-    for card, title in zip(cards, ("Schema", "Plan", "Release", "Certificate"), strict=True):
+    for card, title in zip(
+        cards, ("Schema", "Plan", "Release", "Certificate", "Answer"), strict=True
+    ):
         assert title in card.text
         assert "table" in card.tags
     progress, _ = cells[2]

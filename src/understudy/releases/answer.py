@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.markup import notebook
 from understudy.queries import MAX_CELLS, Family, Predicate, Workload, cells, count
 from understudy.releases.certificate import Certificate
 from understudy.schema import Schema
@@ -65,6 +66,12 @@ class Answer:
         else:
             bars = f"in [{self.low:.4f}, {self.high:.4f}]"
         return f"{self.estimate:.4f} {bars} (certified, {100 * self.confidence:g} %)"
+
+    def _repr_html_(self) -> str:
+        facts = [("asked", self.predicate), ("share of the rows", str(self))]
+        if self.by is not None:
+            facts.append(("certified by", " × ".join(self.by)))
+        return notebook("Answer", facts)
 
 
 def answer(
