@@ -124,7 +124,10 @@ def test_a_table_in_which_people_have_several_rows(custodian):
     page.post(f"{at}/schema/confirm")
     shown = page.client.get(f"{at}/schema").text
     assert "one patient_id, with at most 3 rows" in shown
-    assert "reveal about one patient_id" in page.client.get(at).text
+    assert "tells people apart" in shown
+    asked = page.client.get(at).text
+    assert "reveal about one patient_id" in asked
+    assert "all rows of one patient_id added or removed" in asked
     refused = page.post(f"{at}/schema/columns/0", type="category", **{"fact-values": "P1\nP2"})
     assert refused.status_code == 422  # people could not be told apart any more
     assert "patient_id" in page.told(refused)
