@@ -20,6 +20,7 @@ from tests.web.conftest import (
 from understudy.releases.bundle import digest, manifest_bytes
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.units import Unit
+from understudy.web.pages.releases import _drawn
 
 FAST = {"method": "gaussian", "epsilon": "1", "variations": ""}
 
@@ -312,6 +313,10 @@ def test_questions_and_what_is_wrong_with_them(custodian, bundle):
     assert (program["estimate"], program["low"], program["high"]) == (
         truth.estimate, truth.low, truth.high,
     )  # fmt: skip
+    assert ("says nothing" in good.text) == ((truth.low, truth.high) == (0, 1))
+    vague = us.releases.Answer("age >= 5", 0.5, 0.0, 1.0, 0.95, ("city", "age"))
+    page = custodian.site.render("_answer.html", {"answer": _drawn(us.Release.load(bundle), vague)})
+    assert "says nothing" in page
     for q, said in (
         ("", "ask something"),
         ("smokes = 'yes'", "did you mean"),
