@@ -299,6 +299,12 @@ def check_privacy(b: Bundle) -> Iterator[str]:
         return
     if b.promise["words"] != in_words(b.promise):
         yield f"the promise is {in_words(b.promise)!r}; it is stated otherwise"
+    for slot in b.plan:
+        event = slot["event"]
+        if "sides" in event and _sides(event) < (2 if b.promise["relation"] == "replace" else 1):
+            yield f"{slot['purpose']!r} counts one side of a replacement"
+        if event["kind"] == "discovery" and _whole(event["values"]) < b.group:
+            yield f"{slot['purpose']!r} counts fewer values than a unit may hold"
     found = epsilon(b.reserved, float(delta), b.group)
     if not found <= float(promised) * (1 + CLOSE):
         yield f"the plan costs ε = {found:.6g} at δ = {float(delta):g}, promised is {promised}"
@@ -353,10 +359,38 @@ def epsilon(plan: list[dict[str, Any]], delta: float, group: int = 1) -> float:
         total = sum(group_rho(event, group) * times for event, times in steps)
         found.append(zcdp_epsilon(total, delta))
         if group == 1 and all(event["kind"] not in ("zcdp", "discovery") for event, _ in steps):
-            # One way round and the other differ where rows are sampled.
-            ways = {False, *(event["kind"] == "sampled groups" for event, _ in steps)}
-            found.append(max(pld_epsilon(steps, delta, way) for way in ways))
+            found.append(rounded_epsilon(steps, delta))
     return min(found) + 2 * apart
+
+
+def rounded_epsilon(steps: list[tuple[dict[str, Any], int]], delta: float) -> float:
+    """ε at δ by privacy loss distributions; samples with discrete noise as if it were rounded.
+
+    The two kinds of noise differ by 1/(40σ²) a coordinate in total variation, σ ≥ 16; (1 + e^ε) times
+    that is paid from δ at an ε that is not passed.
+    """
+    sums = [(event, times) for event, times in steps if event["kind"] == "sampled gaussian"]
+    if any(_positive(event["sigma"]) < 16 for event, _ in sums):
+        return math.inf
+    steps = [(_in_units(event), times) for event, times in steps]
+    # One way round and the other differ where rows are sampled.
+    ways = {False, *(event["kind"] == "sampled groups" for event, _ in steps)}
+    found = max(pld_epsilon(steps, delta, way) for way in ways)
+    if not sums or math.isinf(found):
+        return found
+    apart = sum(times * _whole(e["coordinates"]) / (40 * e["sigma"] ** 2) for e, times in sums)
+    most = found + 1
+    left = delta - (1 + math.exp(min(most, 700.0))) * apart
+    found = max(pld_epsilon(steps, left, way) for way in ways) if left > 0 else math.inf
+    return found if found <= most else math.inf
+
+
+def _in_units(event: dict[str, Any]) -> dict[str, Any]:
+    """A sum over a sample with its noise in units of what a row adds: one group."""
+    if event["kind"] != "sampled gaussian":
+        return event
+    multiplier = _positive(event["sigma"]) / _whole(event["l2"])
+    return {**event, "kind": "sampled groups", "multipliers": [multiplier]}
 
 
 def pure(event: dict[str, Any]) -> float:
@@ -398,8 +432,8 @@ def rho(event: dict[str, Any]) -> float:
             return pure(event) * math.tanh(pure(event) / 2)
         case "selection":
             return _whole(event["k"]) * _pick(event) ** 2 / 8
-        case "sampled groups":
-            return _sides(event) ** 2 / (2 * _joint(event) ** 2)
+        case "sampled groups" | "sampled gaussian":
+            return _sides(event) ** 2 / (2 * _joint(_in_units(event)) ** 2)
         case "discovery":
             return _sides(event) * _whole(event["values"]) / (2 * _positive(event["sigma"]) ** 2)
         case "zcdp":

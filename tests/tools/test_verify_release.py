@@ -92,6 +92,14 @@ RELEASES: dict[str, dict[str, Any]] = {
         "parameters": {"oracle": "logistic", "rounds": 2, "steps": 5, "batch": 50, "width": 8},
         "workload": "marginals:1",
     },
+    "querygan, random features, public, replace": {
+        "method": "querygan",
+        "parameters": {"features": "fourier", "units": 4, "steps": 5, "records": 500, "width": 8},
+        "workload": "marginals:1",
+        "rows_public": 2000,
+        "neighbours": "replace",
+        "delta": "1e-6",
+    },
 }
 
 
@@ -291,6 +299,53 @@ def test_a_plan_with_less_noise_than_promised(plain: Path, tmp_path: Path):
             event["sigma"] *= 0.99
 
     refused(rewrite(plain, tmp_path, louder, chain=True), 7)
+
+
+def test_one_side_of_a_replacement(folders: dict[str, Path], tmp_path: Path):
+    def change(manifest: dict[str, Any]) -> None:
+        for event in events(manifest, "sampled gaussian"):
+            event["sides"] = 1
+
+    folder = folders["querygan, random features, public, replace"]
+    refused(rewrite(folder, tmp_path, change, chain=True), 7)
+
+
+@pytest.mark.parametrize(("name", "value"), [("values", 1), ("sides", 1), ("sides", 0)])
+def test_a_discovery_for_less_than_a_unit(tmp_path: Path, name: str, value: int):
+    schema = understudy.Schema.loads(
+        """
+[understudy]
+version = 1
+unit = "id"
+max_rows = 2
+[[column]]
+name = "id"
+type = "identifier"
+[[column]]
+name = "town"
+type = "category"
+values = "discover"
+"""
+    )
+    table = pa.table({"id": [f"p{i // 2}" for i in range(400)], "town": ["Ulm", "Bonn"] * 200})
+    how = {"delta": "1e-6", "rows_public": 400, "neighbours": "replace", "method": "independent"}
+    folder = understudy.release(table, schema, epsilon=4, **how).save(tmp_path / "whole")
+
+    def change(manifest: dict[str, Any]) -> None:
+        for event in events(manifest, "discovery"):
+            event[name] = value
+
+    refused(rewrite(folder, tmp_path, change, chain=True), 7)
+
+
+def events(manifest: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """All events of a kind, planned and charged."""
+    bodies = [entry["body"] for entry in manifest["ledger"]["entries"]]
+    planned = [slot["event"] for body in bodies for slot in body.get("plan", ())]
+    every = [*planned, *(body["event"] for body in bodies if "event" in body)]
+    found = [event for event in every if event["kind"] == kind]
+    assert found
+    return found
 
 
 def test_an_entry_of_another_release_is_passed_over(plain: Path, tmp_path: Path):

@@ -26,7 +26,7 @@ from understudy.errors import (
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry, check_chain
-from understudy.privacy.cost import Gaussian, Laplace, Plan, Zcdp, event_from_json
+from understudy.privacy.cost import Discovery, Gaussian, Laplace, Plan, Zcdp, event_from_json
 from understudy.privacy.curator import variation_step
 from understudy.privacy.ledger import Ledger, planned
 from understudy.privacy.relation import Relation
@@ -239,6 +239,11 @@ def _privacy(manifest: Mapping[str, Any]) -> str:
     for name in ("method", "workload"):
         if reserve["facts"][name] != manifest[name]:
             raise _Refused(f"the stated {name} is not the one in the ledger")
+    for charge in _plan(manifest):
+        if getattr(charge.event, "sides", 2) < relation.changed_cells:
+            raise _Refused(f"{charge.purpose!r} counts one side of a replacement")
+        if isinstance(charge.event, Discovery) and charge.event.values < group(unit):
+            raise _Refused(f"{charge.purpose!r} counts fewer values than a unit may hold")
     spent = accounting.epsilon(Plan.from_json(list(reserve["plan"])), budget.delta, group(unit))
     if spent.epsilon > budget.epsilon:
         raise _Refused(
