@@ -582,6 +582,13 @@ def test_scores_of_divergence_move_by_no_more_than_is_charged(relation):
     assert 100 < worst <= Models.SENSITIVITY
 
 
+@pytest.mark.parametrize("share", [1e6, -0.1, math.nan, math.inf])
+def test_tables_that_are_no_shares_are_refused(share):
+    """Against them a row would move the divergence by more: for 1e6 by 974 units; 257 are paid."""
+    with pytest.raises(PrivacyError, match="shares from 0 to 1"):
+        Models(cliques=((0,),), tables=((np.array([share, 0.0]),),))
+
+
 def test_the_step_of_the_divergence_is_the_published_one():
     n = 1000
     assert jensen_shannon_step(n, Relation.REPLACE) == pytest.approx(

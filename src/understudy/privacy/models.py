@@ -52,6 +52,9 @@ class Models:
             not self.tables or any(len(each) != len(self.cliques) for each in self.tables)
         ):
             raise PrivacyError("models need scorers, or one table per clique each")
+        for table in (table for each in self.tables for table in each):
+            if not ((table >= 0) & (table <= 1 + 1e-9)).all():  # Δ holds for shares alone
+                raise PrivacyError("a model's tables must hold shares from 0 to 1")
 
     @property
     def size(self) -> int:
