@@ -169,3 +169,16 @@ def test_triangles_need_an_event_that_covers_them(relation):
     assert triangles([(0, 1)], relation) == 0
     with pytest.raises(PrivacyError, match="triangles, of which a neighbour moves 2"):
         triangles([(0, 1)], relation, step=1)
+
+
+def test_what_does_not_fit_memory_is_refused_without_its_size(monkeypatch):
+    """SciPy would name the exact number of paths of two links."""
+
+    def full(*given):
+        raise MemoryError("Unable to allocate an array with shape (123457,)")
+
+    monkeypatch.setattr("scipy.sparse.csr_array.__matmul__", full)
+    with pytest.raises(PrivacyError, match="MemoryError") as error:
+        triangles([(0, 1), (1, 2)])
+    assert "123457" not in str(error.value)
+    assert error.value.__context__ is None

@@ -345,15 +345,18 @@ class Curator(RowQuestions):
         )
         from scipy.sparse import csr_array
 
-        ((cells, _),) = reveal(self._counts.sparse([pair]))
-        u, v = np.divmod(cells, sizes[1])
-        u, v = u[u != v], v[u != v]
-        links = csr_array(
-            (np.ones(2 * u.size, np.int64), (np.r_[u, v], np.r_[v, u])), (sizes[0],) * 2
-        )
-        links.data[:] = 1  # a pair in both orders is one link
-        exact = np.array([(links @ links * links).sum() // 6], np.int64)
-        return int(self._guarded(lambda: self._noise.gaussian(exact, drawn.sigma))[0])
+        def draw() -> Counts:  # guarded: what cannot be allocated would be told with its exact size
+            ((cells, _),) = reveal(self._counts.sparse([pair]))
+            u, v = np.divmod(cells, sizes[1])
+            u, v = u[u != v], v[u != v]
+            links = csr_array(
+                (np.ones(2 * u.size, np.int64), (np.r_[u, v], np.r_[v, u])), (sizes[0],) * 2
+            )
+            links.data[:] = 1  # a pair in both orders is one link
+            exact = np.array([(links @ links * links).sum() // 6], np.int64)
+            return self._noise.gaussian(exact, drawn.sigma)
+
+        return int(self._guarded(draw)[0])
 
     def discover(
         self, purpose: str, held: HeldValues, column: str, most: int
