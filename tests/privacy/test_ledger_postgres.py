@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import psycopg
@@ -163,6 +164,40 @@ def test_commits_are_flushed_whatever_the_server_is_told(path):
                     assert ledger._store._rows("SHOW synchronous_commit") == [("on",)]
         finally:
             connection.execute(f"ALTER DATABASE {database} RESET synchronous_commit".encode())
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_writers_see_each_other_whatever_isolation_the_server_has(path, level):
+    with psycopg.connect(path, autocommit=True) as connection:
+        database = connection.info.dbname
+        setting = f"ALTER DATABASE {database} SET default_transaction_isolation = '{level}'"
+        connection.execute(setting.encode())
+        try:
+            with Ledger(path) as ledger, Ledger(path) as other:
+                ledger.open_dataset("people", file.TOTAL, file.RELATION)
+
+                with ThreadPoolExecutor() as pool:
+                    with other._store.writing():  # the second waits for the lock, inside its block
+                        waiting = pool.submit(file.reserve, ledger)
+                        wait_for_a_lock(connection)
+                        other._append(
+                            "people", "settle", {"reservation": "0", "outcome": "aborted"}
+                        )
+                    waiting.result(timeout=60)
+                ledger.verify("people")
+                assert file.kinds(ledger) == ["open", "settle", "reserve"]
+        finally:
+            reset = f"ALTER DATABASE {database} RESET default_transaction_isolation"
+            connection.execute(reset.encode())
+
+
+def wait_for_a_lock(connection):
+    for _ in range(500):
+        waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        if connection.execute(waits).fetchone() != (0,):
+            return
+        time.sleep(0.01)
+    raise AssertionError("nobody waits")
 
 
 def terminate(path, ledger):

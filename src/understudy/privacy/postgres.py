@@ -1,7 +1,8 @@
 """The team's ledger: entries in PostgreSQL, for any number of machines.
 
-Writers take one advisory lock inside their transaction, so that blocks follow one another whatever the
-isolation level; the primary key (dataset, seq) would refuse a fork of the chain even without it. A
+Writers take one advisory lock inside their transaction and read committed rows after it, so that blocks
+follow one another and each sees what went before, whatever isolation the server has by default; the
+primary key (dataset, seq) would refuse a fork of the chain even without it. A
 commit is flushed before it returns: `synchronous_commit` is raised where it is off, and a server with
 `fsync` off is refused. Triggers refuse changes; a role needs SELECT and INSERT alone.
 
@@ -120,7 +121,7 @@ class PostgresStore(Store):
         psycopg = self._psycopg
         try:
             # Nothing is prepared, so that a pool of connections may stand between.
-            return psycopg.connect(
+            made = psycopg.connect(
                 self.place_address,
                 autocommit=True,
                 prepare_threshold=None,
@@ -131,6 +132,9 @@ class PostgresStore(Store):
             raise InputError(
                 f"ledger {self.place} cannot be opened: {self._reason(error)}. Nothing was drawn"
             ) from None
+        # A snapshot from before the wait for the lock would miss what others wrote meanwhile.
+        made.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        return made
 
     @property
     def place_address(self) -> str:
