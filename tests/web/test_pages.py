@@ -72,6 +72,16 @@ def test_single_facts_are_confirmed_one_by_one(custodian):
     assert "somebody else" in page.told(stale)
 
 
+def test_a_kept_page_belongs_to_one_login(custodian):
+    put_table(custodian)
+    at = "/tables/people/schema"
+    mine = custodian.csrf(at)
+    assert custodian.csrf(at) == mine
+    custodian.client.cookies.clear()
+    assert custodian.client.get(at, follow_redirects=False).status_code == 303
+    assert custodian.enter().csrf(at) != mine
+
+
 def test_a_schema_as_text_and_whose_privacy(custodian):
     page = custodian
     put_table(page, epsilon=None)

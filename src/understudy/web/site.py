@@ -104,13 +104,16 @@ class Site:
 
     def page(self, request: Request, name: str, status: int = 200, **context: Any) -> Response:
         """A page for whoever asks."""
-        known = {
+        return HTMLResponse(self.render(name, {**self.asked(request), **context}), status)
+
+    def asked(self, request: Request) -> dict[str, Any]:
+        """What every page says of who asks, and where."""
+        return {
             "session": request.scope.get("session"),
             "csrf": request.scope.get("form_token", ""),
             "path": request.scope["path"],
             "here": "",
         }
-        return HTMLResponse(self.render(name, {**known, **context}), status)
 
     def error(self, request: Request, status: int, headline: str, text: str) -> Response:
         """What happened and what to do, as a page or as JSON."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -116,8 +117,12 @@ def load_schema(table: Table) -> Schema:
     """The schema of a table whose rows are still here."""
     if not table.schema.is_file():
         raise Missing(f"the rows of {table.name} were removed, and their schema with them")
-    state = table.schema.stat()
-    return _parsed(table.schema, state.st_mtime_ns, state.st_size)
+    return _parsed(table.schema, *_state(table))
+
+
+def _state(table: Table) -> tuple[int, int]:
+    found = table.schema.stat()
+    return found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=64)
@@ -223,13 +228,31 @@ def _schema(
 ) -> Response:
     site = site_of(request)
     table = site.workspace.table(identity)
-    schema = load_schema(table)
+    schema, asked = load_schema(table), site.asked(request)
+    if not problem:
+        return HTMLResponse(_cards(site, table, _state(table), tuple(asked.items())))
+    return HTMLResponse(
+        _written(site, table, schema, {**asked, "problem": problem, "at": at}), status
+    )
+
+
+def _written(site: Site, table: Table, schema: Schema, asked: Mapping[str, Any]) -> str:
     cards = editor.cards(schema)
-    return site.page(
-        request, "schema.html", status, here="tables", table=table, cards=cards, unit=schema.unit,
-        kinds=editor.KINDS, waiting=sum(card.waiting for card in cards), problem=problem, at=at,
-        blocked=[card for card in cards if card.problem],
-    )  # fmt: skip
+    context = {
+        "here": "tables", "table": table, "cards": cards, "unit": schema.unit,
+        "kinds": editor.KINDS, "waiting": sum(card.waiting for card in cards),
+        "blocked": [card for card in cards if card.problem],
+    }  # fmt: skip
+    return site.render("schema.html", {**asked, **context})
+
+
+@lru_cache(maxsize=32)
+def _cards(
+    site: Site, table: Table, state: tuple[int, int], asked: tuple[tuple[str, Any], ...]
+) -> str:
+    """The largest of the pages, kept for one login until the schema's file changes."""
+    known = {**dict(asked), "problem": "", "at": None}
+    return _written(site, table, _parsed(table.schema, *state), known)
 
 
 @router.post("/tables/{identity}/schema/columns/{at}")
