@@ -212,7 +212,7 @@ def test_describe():
         (us.workload.prefixes(["town"]), r"'town' of type 'category' has no order.*ordinal"),
         (us.workload.prefixes(["age", "sex"]), r"'sex'.*no order"),
         ("prefixes:3", r"the schema has 2 ordered ones: take a number up to 2"),
-        (us.workload.conjunctions(["agee"]), r"unknown column 'agee'; did you mean 'age'"),
+        (us.workload.conjunctions(["agee"]), r"unknown column 'agee' \(did you mean 'age'"),
         (us.workload.parities(["age", "age"]), "names a column twice"),
         ("parities:5", "asks for parities of 5 columns, the schema models 4"),
         ("conjunctions", "is malformed"),

@@ -250,7 +250,7 @@ def test_spellings_that_mean_the_same(one, other):
         ("sex = 'F", 6, "never closed"),
         ("\"sex = 'F'", 0, "never closed"),
         ("kids = 1; drop", 8, "character ';' is not expected"),
-        ("sx = 'F'", 0, "unknown column 'sx'; did you mean 'sex'?"),
+        ("sx = 'F'", 0, "unknown column 'sx' (did you mean 'sex'?)"),
         ("kids = 1 and id = '3'", 13, "'id' is of type 'identifier'"),
         ("marital-status = 'single'", 0, 'in double quotes: "marital-status"'),
         ("sex = 'Q'", 6, "'Q'"),

@@ -151,7 +151,7 @@ def test_a_malformed_short_form_shows_the_forms(text, schema):
         ("missing.json", r"missing\.json' cannot be read \(No such file"),
         ([], r"the workload is empty"),
         ([[]], r"is empty: name at least one column"),
-        ([["age", "sx"]], r"unknown column 'sx'; did you mean 'sex'\?"),
+        ([["age", "sx"]], r"unknown column 'sx' \(did you mean 'sex'\?\)"),
         ([["zzz"]], r"unknown column 'zzz'; known are age, sex, income, marital-status"),
         ([["age", "id"]], r"column 'id' is of type 'identifier' and not modelled"),
         ([["age", "age"]], r"\['age', 'age'\] names a column twice"),

@@ -148,7 +148,7 @@ def test_repetitions_directions_loops_and_strangers_are_no_further_edges():
         ({"nodes": 20_000}, "from 2 to 10,000"),
         ({"nodes": ["a", "b", "a"]}, "'a' is listed 2 times"),
         ({"nodes": "nowhere.txt"}, "neither a number, a range such as 1..34, nor a file"),
-        ({"ends": ("from", "too")}, "no column 'too' in the table of edges; did you mean 'to'"),
+        ({"ends": ("from", "too")}, r"no column 'too' in the table of edges \(did you mean 'to'"),
         ({"edges": pa.table({"x": ["a"]})}, "an edge has two ends"),
         ({"ends": ("from", "from_")}, "no column 'from_'"),
         ({"epsilon": 0}, "epsilon"),

@@ -269,7 +269,7 @@ def test_what_cannot_be_is_refused_when_the_schema_is_made(said, make):
     ("latitude", "longitude", "said"),
     [
         ("lat", "lat", "column 'lat' is used more than once"),
-        ("lat", "lon", "'lon' is not a column; did you mean 'long'"),
+        ("lat", "lon", "'lon' is not a column (did you mean 'long'"),
         ("kind", "long", "type 'category'; declare it with type = \"number\", public bounds"),
     ],
 )

@@ -205,7 +205,7 @@ def test_missing_facts_are_refused_until_filled_in():
 def test_unknown_columns_are_named():
     schema = Schema((Integer("age", 0, 9), Identifier("id")))
     assert schema.position("age") == 0
-    with pytest.raises(WorkloadError, match="unknown column 'agee'; did you mean 'age'"):
+    with pytest.raises(WorkloadError, match=r"unknown column 'agee' \(did you mean 'age'"):
         schema.position("agee")
     with pytest.raises(WorkloadError, match="unknown column 'zzz'; known are age"):
         schema.position("zzz")
@@ -215,7 +215,7 @@ def test_unknown_columns_are_named():
 
 def test_headers_are_public():
     schema = Schema((Integer("age", 0, 9),))
-    with pytest.raises(SchemaError, match=r"'age' .* 0 times; did you mean 'Age'"):
+    with pytest.raises(SchemaError, match=r"'age' .* 0 times \(did you mean 'Age'"):
         schema.encode(pa.table({"Age": [1]}))
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["age", "age"])
     with pytest.raises(SchemaError, match="2 times"):

@@ -135,13 +135,16 @@ class Rows:
     def factors(self, rows: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """(a, δ) of every layer, each row by itself; always of one shape."""
         features = self.gan.coding.features(self.tables, rows)
-        made = _factors(self.gan, self.critic, features)
-        return [(np.asarray(a), np.asarray(d)) for a, d in made]
+        inputs, deltas = _factors(self.gan, self.critic, features)
+        pairs = zip((features, *inputs), deltas, strict=True)
+        return [(np.asarray(a), np.asarray(d)) for a, d in pairs]
 
 
 @partial(jax.jit, static_argnums=0)
-def _factors(gan: Gan, critic: Layers, features: Array) -> Any:
-    return gan.critic.factors(critic, features, gan.loss)
+def _factors(gan: Gan, critic: Layers, features: Array) -> tuple[list[Array], list[Array]]:
+    """The inputs of all layers but the first, which has the features, and the δ of all."""
+    made = gan.critic.factors(critic, features, gan.loss)
+    return [a for a, _ in made[1:]], [d for _, d in made]
 
 
 def _latents(gan: Gan, key: Array, batch: int, biases: Array) -> tuple[Array, Array]:

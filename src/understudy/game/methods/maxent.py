@@ -156,12 +156,12 @@ class MaxEnt:
         cells = sum(math.prod(design.shape[i] for i in pair) for pair in closure)
         blocks = len(closure) + len(design.shape)
         records = Particles(self.records).size(rows, len(closure))
-        merged = ""
+        merged, pairs = "", "1 pair" if len(closure) == 1 else f"{len(closure)} pairs"
         if closure:
             merged = f"; the worst {plan[Survey.AGAIN].times} × {self.quanta} tables again"
         return Forecast(
             noise,
-            f"all {len(design.shape)} columns and {len(closure)} pairs are measured{merged}; "
+            f"all {len(design.shape)} columns and {pairs} are measured{merged}; "
             f"other tables are model",
             2.5e8 + 40.0 * rows * len(design.shape) + 2.0 * records * (blocks + 5 * len(design.shape))
             + 60.0 * cells,

@@ -35,7 +35,7 @@ _SPELLINGS = {"==": "=", "<>": "!="}
 def near(word: str, known: Iterable[str]) -> str:
     """A remark on the nearest known words, or ""."""
     close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+    return f" (did you mean {' or '.join(repr(c) for c in close)}?)" if close else ""
 
 
 @dataclass(frozen=True)
