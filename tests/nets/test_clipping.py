@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.errors import WorkError
 from understudy.nets.clipping import (
     adapted,
     bit_share,
@@ -22,7 +23,9 @@ from understudy.nets.clipping import (
     norms,
     thresholds,
 )
+from understudy.nets.coding import Coding
 from understudy.nets.dense import Critic, Loss
+from understudy.nets.gan import Gan, Rows, require_apart
 
 
 @pytest.mark.parametrize("loss", list(Loss))
@@ -78,31 +81,34 @@ def test_norms_and_clipped_sums_are_those_of_a_loop(sizes, rows, groups, key):
     assert sums == pytest.approx(total, rel=1e-5, abs=1e-5)
 
 
-def test_factors_of_a_row_do_not_depend_on_its_company():
-    """Bit by bit, wherever it stands in a chunk: what the privacy of sums asks of a network."""
-    from understudy.nets.coding import Coding
-    from understudy.nets.gan import Gan, Rows
+class Averaged(Rows):
+    """Rows that are scaled by their batch: what a normalisation over rows does."""
 
+    def factors(self, rows):
+        mean = np.float32(rows[:, 0].mean())
+        return [(a, d * mean) for a, d in super().factors(rows)]
+
+
+class Placed(Rows):
+    """Rows that are rounded by where they stand."""
+
+    def factors(self, rows):
+        last = np.float32([1.0] * (self.slots - 1) + [1.0 + 2**-20])
+        return [(a, d * last[:, None]) for a, d in super().factors(rows)]
+
+
+@pytest.mark.parametrize(("width", "slots"), [(128, 256), (256, 256), (33, 7)])
+def test_factors_of_a_row_do_not_depend_on_its_company(width, slots):
+    """Bit by bit, wherever it stands in a chunk: what the privacy of sums asks of a network."""
     shape = (7, 2, 30, 5)
     coding = Coding(shape, ("choice", "choice", "real", "bits"), (False, False, True, False))
-    rng = np.random.default_rng(0)
-    for width, slots in ((256, 256),):
-        gan = Gan(coding, critic_width=width)
-        shares = [np.full(size, 1 / size) for size in shape]
-        playing = gan.start(3, shares)
-        rows = Rows(gan, playing.critic, tuple(coding.tables(shares)), slots)
-        codes = np.stack([rng.integers(size, size=slots) for size in shape], axis=1)
-        before = rows.factors(codes)
-        order = rng.permutation(slots)
-        after = rows.factors(codes[order])
-        other = codes.copy()
-        other[1:] = np.stack([rng.integers(size, size=slots - 1) for size in shape], axis=1)
-        alone = rows.factors(other)
-        for (a, d), (b, e), (c, f) in zip(before, after, alone, strict=True):
-            assert (a[order] == b).all()
-            assert (d[order] == e).all()
-            assert (a[0] == c[0]).all()
-            assert (d[0] == f[0]).all()
+    gan = Gan(coding, critic_width=width)
+    shares = [np.full(size, 1 / size) for size in shape]
+    made = gan, gan.start(3, shares).critic, tuple(coding.tables(shares)), slots
+    require_apart(Rows(*made))
+    for broken in (Averaged, Placed):
+        with pytest.raises(WorkError, match="depends on the rows beside it"):
+            require_apart(broken(*made))
 
 
 def naive_clusters(sizes, groups):

@@ -26,11 +26,12 @@ import optax
 from jax import Array
 from numpy.typing import NDArray
 
+from understudy.errors import WorkError
 from understudy.nets.coding import Coding
 from understudy.nets.dense import Critic, Layers, Loss
 from understudy.nets.generator import Generator, Params
 
-__all__ = ["Gan", "Pace", "Playing", "Rows", "train_without_privacy"]
+__all__ = ["Gan", "Pace", "Playing", "Rows", "require_apart", "train_without_privacy"]
 
 Float = NDArray[np.float64]
 Report = Callable[[int, int], None]
@@ -138,6 +139,34 @@ class Rows:
         inputs, deltas = _factors(self.gan, self.critic, features)
         pairs = zip((features, *inputs), deltas, strict=True)
         return [(np.asarray(a), np.asarray(d)) for a, d in pairs]
+
+
+def require_apart(rows: Rows) -> None:
+    """A row's factors do not depend on the other rows, bit for bit, on the device that is used.
+
+    What the sensitivity of their sums rests on. Matrix products keep it where shapes are always the
+    same; which they do is up to a device's libraries, so made-up rows are looked at: all of them in
+    another order, and half of them among others.
+
+    Raises:
+        WorkError: They do.
+    """
+    rng = np.random.default_rng(0)
+
+    def drawn() -> NDArray[np.int64]:
+        return np.stack([rng.integers(n, size=rows.slots) for n in rows.gan.coding.shape], axis=1)
+
+    codes, order = drawn(), rng.permutation(rows.slots)
+    known = np.arange(rows.slots) < (rows.slots + 1) // 2
+    mixed = np.where(known[:, None], codes, drawn())
+    found = (rows.factors(each) for each in (codes, codes[order], mixed))
+    for one, moved, among in zip(*found, strict=True):
+        for a, b, c in zip(one, moved, among, strict=True):
+            if not ((a[order] == b).all() and (a[known] == c[known]).all()):
+                raise WorkError(
+                    "on this device a row's gradient depends on the rows beside it, so clipping would "
+                    "not bound what one row does; train on the processor: JAX_PLATFORMS=cpu"
+                )
 
 
 @partial(jax.jit, static_argnums=0)

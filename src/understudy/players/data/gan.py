@@ -144,7 +144,13 @@ class GanPlayer:
         return replace(self, progress=progress)
 
     def start(self, problem: Problem) -> State:
-        """Nothing measured and nothing trained."""
+        """Nothing measured and nothing trained; the critic's rows are known to stay apart."""
+        from understudy.nets.gan import Rows, require_apart
+
+        gan = self.architecture(problem.shape)
+        shares = [np.full(size, 1 / size) for size in problem.shape]
+        tables = tuple(gan.coding.tables(shares))
+        require_apart(Rows(gan, gan.start(0, shares).critic, tables, self.slots))
         return State()
 
     def view(self, problem: Problem, state: State) -> GanView:
