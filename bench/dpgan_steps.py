@@ -10,8 +10,8 @@ a step of Adam:
                 cryptographic words; the step as before
     vmap        the vector by jax-privacy's clipped gradient (microbatches of 16), without noise
 
-Times are medians over steps, taken in turns: of the clock, and of the processor, which is what to look
-at where the machine is busy. For both to be told apart from waiting set OPENBLAS_NUM_THREADS=1.
+Times are medians over steps: of the clock, and of the processor, which is what to look at where the
+machine is busy. For both to be told apart from waiting set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from understudy.nets.dense import Critic, Layers, Loss
 from understudy.privacy.gradients import UNIT, Groups, clipped_sums
 from understudy.privacy.noise import GRAIN, OpenDPNoise, rounded
 
-SIZES, BATCH, TURNS = (180, 256, 256, 2), 1024, 15
+SIZES, BATCH = (180, 256, 256, 2), 1024
+TURNS, TURNS_OF_VMAP = 60, 5
 LOSS, CRITIC, ADAM = Loss.SATURATING_NOT, Critic(SIZES), optax.adam(1e-3)
 
 
@@ -122,16 +123,16 @@ def measure() -> str:
     ways: dict[str, Callable[[], Any]] = {
         "without": without, "in one": in_one, "private": private, "vmap": by_rows,
     }  # fmt: skip
-    for way in ways.values():
-        jax.block_until_ready(way())
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-    for _ in range(TURNS):
-        for name, way in ways.items():
-            start = time.perf_counter(), time.process_time()
-            jax.block_until_ready(way())
-            taken[name].append(
-                (time.perf_counter() - start[0], time.process_time() - start[1])
-            )  # fmt: skip
+    # By turns, as the machine's speed wanders; vmap apart, as it fills every cache.
+    for names, turns in ((("without", "in one", "private"), TURNS), (("vmap",), TURNS_OF_VMAP)):
+        for turn in range(turns + 1):
+            for name in names:
+                start = time.perf_counter(), time.process_time()
+                jax.block_until_ready(ways[name]())
+                took = time.perf_counter() - start[0], time.process_time() - start[1]
+                if turn:  # the first compiles
+                    taken[name].append(took)
     middle = {name: 1000 * np.median(times, axis=0) for name, times in taken.items()}
     lines = [
         "| step | ms | CPU ms | CPU against without | CPU against vmap |",
