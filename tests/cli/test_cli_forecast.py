@@ -101,6 +101,7 @@ def test_a_found_epsilon_is_spent_only_when_agreed_to(case, tmp_path):
     assert run("verify", tmp_path / "r").code == 0
 
 
+@pytest.mark.slow
 def test_a_release_of_noise_says_so(case, tmp_path):
     made = run(
         "release", case.data, "--schema", case.schema, "--out", tmp_path / "r",

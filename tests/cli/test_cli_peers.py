@@ -372,6 +372,7 @@ def test_the_floor_is_that_of_resampling(work):
     assert floor(work) == (worst, variation)
 
 
+@pytest.mark.slow
 def test_the_command_writes_table_and_figure_and_goes_on(tmp_path):
     folder = tmp_path / "out"
     done = command(*small(folder))

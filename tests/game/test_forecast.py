@@ -46,7 +46,13 @@ CASES = [(name, "marginals:2") for name in TABLES]
 CASES += [("few rows", "marginals:3"), ("large columns", "marginals:3:5@0")]
 
 
-@pytest.mark.parametrize(("name", "workload"), CASES)
+@pytest.mark.parametrize(
+    ("name", "workload"),
+    [
+        pytest.param(*case, marks=pytest.mark.slow) if case[0] == "large columns" else case
+        for case in CASES
+    ],
+)
 def test_within_a_factor_of_two_of_what_is_seen(name, workload):
     table, schema = generated(*TABLES[name])
     rows, codes = table.num_rows, schema.encode(table)

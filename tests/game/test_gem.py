@@ -46,6 +46,7 @@ def answers(n=5_000, sigma=10.0, columns=10.0, cliques=((0, 1), (1, 2), (0, 2), 
     )
 
 
+@pytest.mark.slow
 def test_the_network_learns_what_was_released():
     player = GeneratorPlayer(1, batch=200, latent=16, width=32, steps=400)
     state = player.respond(PROBLEM, player.start(PROBLEM), answers(), np.random.default_rng(0))

@@ -256,6 +256,10 @@ RECYCLES = DQRS(rounds=10, samples=100)
 
 def test_the_method_keeps_its_contract():
     assert check_method(DQRS()) >= 10
+
+
+@pytest.mark.slow
+def test_the_method_keeps_its_contract_where_it_tosses_coins():
     design = tiny_design((2, 3, 2), rows=30)
     assert len(Recycling.of(Plan(RECYCLES.charges(design, Fraction(1, 16)))).tosses) > 2
     assert check_method(RECYCLES) >= 10
