@@ -149,7 +149,7 @@ def require_apart(rows: Rows) -> None:
     another order, and half of them among others.
 
     Raises:
-        WorkError: They do.
+        WorkError: They depend on them.
     """
     rng = np.random.default_rng(0)
 
