@@ -1,6 +1,7 @@
 """`python -m bench [NAME ...]`: run the named benchmarks, or all, and print their tables.
 
-`python -m bench NAME --option …` runs one that needs files; it says which with `--help`.
+`python -m bench NAME --option …` runs one that needs files, or an experiment of a document; it says
+which options it has with `--help`.
 """
 
 from __future__ import annotations
@@ -23,17 +24,29 @@ WITH_FILES = {
     "geography": "places on land: a map of a public table and its stand-in (--houses, --mask)",
     "graphs": "graphs and their stand-ins: degrees, blocks, clustering (--edges, --nodes)",
 }
+EXPERIMENTS = {
+    "game": "the games' figures: worst errors over ε and over workloads, against HDMM",
+    "rounds": "how many rounds the public rules take, and what these cost",
+    "peers": "the default and other methods against what installs from PyPI",
+    "mia": "attacks on memberships against ε for private linear models",
+    "querygan": "generator networks, their critics and what they cost",
+}
 
 
 def main(names: list[str]) -> int:
     """Run benchmarks by name."""
+    if names and names[0] in EXPERIMENTS:
+        from bench.commands.game import app
+        from understudy.cli.app import main as commands
+
+        return commands(names, app, "python -m bench")
     if names and names[0] in WITH_FILES:
         import_module(f"bench.{names[0]}").main(names[1:])
         return 0
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown or "--help" in names:
         print("usage: python -m bench [NAME ...]\n")
-        for name, what in (BENCHMARKS | WITH_FILES).items():
+        for name, what in (BENCHMARKS | WITH_FILES | EXPERIMENTS).items():
             print(f"  {name:10} {what}")
         return 2 if unknown else 0
     for name in names or BENCHMARKS:

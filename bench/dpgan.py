@@ -37,8 +37,8 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 import understudy as us
-from understudy.bench.keeping import keep
-from understudy.bench.peers import environment, measured, said
+from bench.published.keeping import keep
+from bench.published.peers import environment, measured, said
 from understudy.schema import Schema
 
 TRAIN = 32_561

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from understudy.bench.peers import Measures, environment
+from bench.published.peers import Measures, environment
 from understudy.learn import NonPrivateLogisticRegression, PrivateLogisticRegression
 
 NUMBERS = {

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import understudy as us
-from understudy.bench.tables import Bench, generated, load
-from understudy.bench.wide import wide
+from bench.published.tables import Bench, generated, load
+from bench.published.wide import wide
 
 EPSILONS = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10")
 RUNS = 3

@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 
 import understudy as us
-from understudy.bench.tables import Bench
-from understudy.bench.wide import wide
+from bench.published.tables import Bench
+from bench.published.wide import wide
 from understudy.models import Weighted
 from understudy.models.weighted import _SWAPS_PER_ROW
 from understudy.players.data import Particles

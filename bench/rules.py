@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from understudy.bench import Bench
+from bench.published import Bench
 from understudy.game.methods import METHODS
 from understudy.releases import prepare, release
 from understudy.schema import Integer, Schema

@@ -14,7 +14,7 @@ import sys
 ONE = """
 import json, resource, sys, time
 import understudy as us
-from understudy.bench.wide import wide
+from bench.published.wide import wide
 
 rows, columns, epsilon = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 bench = wide(rows, columns)

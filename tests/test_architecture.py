@@ -20,7 +20,7 @@ SRC = Path(understudy.__file__).parent
 ORDER = (
     "_version", "errors", "figures", "markup", "units", "privacy", "schema", "wording", "demo",
     "queries", "source", "oracles",
-    "nets", "models", "players", "game", "learn", "releases", "audit", "bench", "report", "web", "cli",
+    "nets", "models", "players", "game", "learn", "releases", "audit", "report", "web", "cli",
     "__main__", "testing",
 )  # fmt: skip
 

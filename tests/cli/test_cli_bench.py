@@ -1,4 +1,4 @@
-"""`understudy bench`: small figures on the generated survey and on files."""
+"""`python -m bench`: small figures on the generated survey and on files."""
 
 import json
 import sys
@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from bench.published import Bench, LeftOut, Results, generated, load
+from bench.published.game import sizes
 from cli_cases import run
 
 from understudy import demo
-from understudy.bench import Bench, LeftOut, Results, generated, load
-from understudy.bench.game import sizes
 from understudy.queries import counts, resolve
 from understudy.schema import Integer, Schema
 
@@ -66,7 +66,7 @@ def test_what_is_there_is_not_run_again(small):
 
 
 def test_interrupting_keeps_what_was_run(tmp_path, monkeypatch):
-    from understudy.bench import game
+    from bench.published import game
 
     real, seen = game.run, []
 
@@ -131,9 +131,9 @@ def test_tables_are_written_from_the_runs(small):
 
 
 def test_the_tables_and_the_picture_say_what_is_missing_and_where_one_run_must_do(small):
-    from understudy.bench import figure_one
-    from understudy.bench.figure import draw
-    from understudy.bench.game_tables import markdown
+    from bench.published import figure_one
+    from bench.published.figure import draw
+    from bench.published.game_tables import markdown
 
     folder, _ = small
     results = Results(folder / "results.json")
@@ -241,8 +241,8 @@ def test_workloads_grow_to_all():
 
 
 def test_equal_runs_whose_mean_rounds_are_drawn(small, tmp_path):
-    from understudy.bench import figure_one
-    from understudy.bench.figure import draw
+    from bench.published import figure_one
+    from bench.published.figure import draw
 
     folder, _ = small
     results = Results(folder / "results.json")
@@ -266,6 +266,6 @@ def test_equal_runs_whose_mean_rounds_are_drawn(small, tmp_path):
     ],
 )
 def test_labels_of_an_axis_do_not_run_into_each_other(ticks, kept):
-    from understudy.bench.figure import _apart
+    from bench.published.figure import _apart
 
     assert _apart(ticks) == kept

@@ -1,4 +1,4 @@
-"""`understudy bench peers`: processes measured from outside, rivals by their interfaces, resumption."""
+"""`python -m bench peers`: processes measured from outside, rivals by their interfaces, resumption."""
 
 import ast
 import json
@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_cases import run as command
-
-from understudy.bench import peers as module
-from understudy.bench.peers import (
+from bench.published import peers as module
+from bench.published.peers import (
     RIVALS,
     Measures,
     Peers,
@@ -26,7 +24,9 @@ from understudy.bench.peers import (
     tasks,
     works,
 )
-from understudy.bench.wide import wide
+from bench.published.wide import wide
+from cli_cases import run as command
+
 from understudy.errors import InputError
 
 PYTHON = Path(sys.executable)

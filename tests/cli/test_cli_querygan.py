@@ -1,12 +1,12 @@
-"""`understudy bench querygan`: a small figure, kept runs, and what is refused."""
+"""`python -m bench querygan`: a small figure, kept runs, and what is refused."""
 
 import json
 
 import pytest
+from bench.published.querygan import Nets, draw, systems, tasks
+from bench.published.tables import generated
 from cli_cases import run
 
-from understudy.bench.querygan import Nets, draw, systems, tasks
-from understudy.bench.tables import generated
 from understudy.cli.progress import Stages
 
 

@@ -14,7 +14,6 @@ from understudy._version import __version__
 from understudy.cli import (
     answer,
     audit,
-    bench,
     compare,
     demo,
     export,
@@ -73,7 +72,7 @@ app = typer.Typer(
 _MAKE, _USE = "Make a release", "Use a release"
 _ORDER = (
     "schema", "plan", "release", "graph", "methods", "verify", "report", "compare", "sample", "answer",
-    "export", "audit", "ledger", "serve", "demo", "bench",
+    "export", "audit", "ledger", "serve", "demo",
 )  # fmt: skip
 _KEEP, _TRY = "Keep account", "Try it"
 
@@ -92,7 +91,6 @@ app.add_typer(audit.app, name="audit", rich_help_panel=_USE)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_KEEP)
 app.command("serve", rich_help_panel=_KEEP)(serve.serve)
 app.command("demo", rich_help_panel=_TRY)(demo.demo)
-app.add_typer(bench.app, name="bench", rich_help_panel=_TRY)
 
 
 def _version(asked: bool) -> None:
@@ -111,17 +109,21 @@ def _options(
     """Options of the program itself."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
+def main(
+    arguments: Sequence[str] | None = None,
+    commands: typer.Typer = app,
+    name: str = "understudy",
+) -> int:
+    """Run a command of some commands; the exit code."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(commands)
     try:
         with shell.interrupts():
             code = command.main(
                 args=None if arguments is None else list(arguments),
-                prog_name="understudy",
+                prog_name=name,
                 standalone_mode=False,
             )
             sys.stdout.flush()

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from understudy.cli import benching, options, shell, words
+from understudy.cli import options, shell, words
+from understudy.cli.progress import Runs
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -252,12 +253,12 @@ def _finish(used: str, out: Path, work: Callable[[Any], Audit]) -> None:
     require_matplotlib()
     shell.note(f"rows: {used}. No other row is read.")
     begun = time.monotonic()
-    shown: list[benching.Progress] = []
+    shown: list[Runs] = []
     first: list[int] = []
 
     def progress(done: int, total: int) -> None:
         if not shown:
-            shown.append(benching.Progress(total).__enter__())
+            shown.append(Runs(total).__enter__())
             first.append(done)
         if done > first[0]:
             each = (time.monotonic() - begun) / (done - first[0])

@@ -9,14 +9,21 @@ import time
 from types import TracebackType
 from typing import Self
 
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+)
 from rich.progress import Progress as Live
-from rich.progress import ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from understudy.cli import shell, words
 
-__all__ = ["Rows", "Stages"]
+__all__ = ["Rows", "Runs", "Stages"]
 
 _STAGES = {
     "checking": "checking the input and planning",
@@ -206,3 +213,35 @@ def _rows_bar(console: shell.Console) -> Live:
         console=console,
         transient=True,
     )
+
+
+class Runs:
+    """A bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._last = total, 0.0
+        self._console = shell.err()
+        self._live: Live | None = None
+        if self._console.is_terminal and total:
+            after = TextColumn("{task.fields[left]}  {task.description}", markup=False)
+            columns = BarColumn(bar_width=20), MofNCompleteColumn(), after
+            self._live = Live(*columns, console=self._console, transient=True)
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+            self._live.add_task("", total=self._total, left="")
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, done: int, what: str, seconds: float) -> None:
+        """`done` are done, `what` comes next, and all that is left takes about `seconds`."""
+        left = f"about {words.duration(seconds)} left"
+        if self._live is not None:
+            self._live.update(self._live.task_ids[0], completed=done, description=what, left=left)
+        elif time.monotonic() - self._last > 10:
+            self._last = time.monotonic()
+            self._console.print(f"{done} of {self._total} runs, {left}: {what}", soft_wrap=True)

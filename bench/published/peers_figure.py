@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from understudy.bench.figure import FAINT, STYLE
-from understudy.bench.peers import Point, label
+from bench.published.figure import FAINT, STYLE
+from bench.published.peers import Point, label
 
 __all__ = ["draw_peers"]
 

@@ -4,8 +4,8 @@ Errors here are exact and therefore not private. This room is for public benchma
 ones, never for the table that a release is to protect.
 """
 
-from understudy.bench.game import LeftOut, Panel, Results, Task, figure_one, figure_two, run, tasks
-from understudy.bench.tables import Bench, generated, load
+from bench.published.game import LeftOut, Panel, Results, Task, figure_one, figure_two, run, tasks
+from bench.published.tables import Bench, generated, load
 
 __all__ = [
     "Bench", "LeftOut", "Panel", "Results", "Task", "figure_one", "figure_two", "generated", "load",

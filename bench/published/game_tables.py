@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from understudy.bench import published
-from understudy.bench.game import LeftOut, Point, Results
+from bench.published import published
+from bench.published.game import LeftOut, Point, Results
 
 __all__ = ["LOOKS_FIRST", "markdown", "reason"]
 

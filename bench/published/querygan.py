@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.published.game import delta
+from bench.published.keeping import keep
+from bench.published.tables import Bench
 from understudy._version import __version__
-from understudy.bench.game import delta
-from understudy.bench.keeping import keep
-from understudy.bench.tables import Bench
 from understudy.errors import InputError
 from understudy.figures import STYLE, plain, save
 from understudy.game.methods import METHODS
@@ -180,7 +180,7 @@ class Nets:
 
     def save(self) -> None:
         """Replace the file at once, so that it is never half written."""
-        keep(self.path, {"what": "understudy bench querygan", "runs": self.runs})
+        keep(self.path, {"what": "python -m bench querygan", "runs": self.runs})
 
     def points(self) -> list[Point]:
         """Runs put together, along every axis in order."""

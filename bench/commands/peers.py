@@ -1,4 +1,4 @@
-"""`understudy bench peers`: ours against what installs from PyPI."""
+"""`python -m bench peers`: ours against what installs from PyPI."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import benching, shell, words
+from bench.commands import options
+from understudy.cli import shell, words
+from understudy.cli.progress import Runs
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
-    from understudy.bench import Bench
-    from understudy.bench.peers import Peers, Point, System, Task
+    from bench.published import Bench
+    from bench.published.peers import Peers, Point, System, Task
 
 __all__ = ["peers"]
 
@@ -30,15 +32,15 @@ def peers(
             help="Where peers.json, peers.md and the figure go; runs in it are kept.",
         ),
     ],
-    adult: benching.Adult = None,
-    adult_domain: benching.AdultDomain = None,
-    loans: benching.Loans = None,
-    loans_domain: benching.LoansDomain = None,
+    adult: options.Adult = None,
+    adult_domain: options.AdultDomain = None,
+    loans: options.Loans = None,
+    loans_domain: options.LoansDomain = None,
     nltcs: Annotated[
-        Path | None, typer.Option("--nltcs", metavar="CSV", rich_help_panel=benching.DATA)
+        Path | None, typer.Option("--nltcs", metavar="CSV", rich_help_panel=options.DATA)
     ] = None,
     nltcs_domain: Annotated[
-        Path | None, typer.Option("--nltcs-domain", metavar="JSON", rich_help_panel=benching.DATA)
+        Path | None, typer.Option("--nltcs-domain", metavar="JSON", rich_help_panel=options.DATA)
     ] = None,
     wide_rows: Annotated[
         int,
@@ -47,11 +49,11 @@ def peers(
             metavar="N",
             min=0,
             help="Of the generated table; 0 leaves it out.",
-            rich_help_panel=benching.DATA,
+            rich_help_panel=options.DATA,
         ),
     ] = 100_000,
     wide_columns: Annotated[
-        int, typer.Option("--wide-columns", metavar="N", min=3, rich_help_panel=benching.DATA)
+        int, typer.Option("--wide-columns", metavar="N", min=3, rich_help_panel=options.DATA)
     ] = 100,
     workloads: Annotated[
         str | None, typer.Option("--workloads", metavar="W,…", help="Only these, of five.")
@@ -88,16 +90,16 @@ def peers(
 
     \b
     [bold]Example[/bold]
-      understudy bench peers --adult adult.csv --adult-domain adult-domain.json --out peers
-      understudy bench peers --wide-rows 2000 --rivals none --runs 1 --out peers
+      python -m bench peers --adult adult.csv --adult-domain adult-domain.json --out peers
+      python -m bench peers --wide-rows 2000 --rivals none --runs 1 --out peers
     """  # fmt: skip
-    from understudy.bench.figure import require_matplotlib
-    from understudy.bench.peers import RIVALS, Peers, floor, markdown, ours, tasks, works
-    from understudy.bench.peers_figure import draw_peers
+    from bench.published.figure import require_matplotlib
+    from bench.published.peers import RIVALS, Peers, floor, markdown, ours, tasks, works
+    from bench.published.peers_figure import draw_peers
 
     require_matplotlib()
-    benching.listed(epsilons, "epsilons", float)
-    systems = [ours(text) for text in benching.split(methods)] + _rivals(rivals)
+    options.listed(epsilons, "epsilons", float)
+    systems = [ours(text) for text in options.split(methods)] + _rivals(rivals)
     if not systems:
         raise InputError("there is nothing to run: give --methods, or --rivals")
     tables = _tables(
@@ -105,18 +107,18 @@ def peers(
          "NLTCS": (nltcs, nltcs_domain)},
         wide_rows, wide_columns,
     )  # fmt: skip
-    chosen = works(tables, benching.split(workloads) if workloads else None)
+    chosen = works(tables, options.split(workloads) if workloads else None)
     if not chosen:
         raise InputError("none of the workloads has its table: give one, or --wide-rows 100000")
     results = Peers(out / "peers.json")
     if again:
         known = {*RIVALS, *(one["system"] for one in results.runs)}
-        odd = [name for name in benching.split(again) if name not in known]
+        odd = [name for name in options.split(again) if name not in known]
         if odd:
             raise InputError(f"again = {', '.join(odd)}: the results hold {', '.join(known)}")
-        shell.note(f"{results.forget(benching.split(again)):,} runs are forgotten")
-    planned = list(tasks(chosen, systems, benching.split(epsilons), runs))
-    with benching.kept(results):
+        shell.note(f"{results.forget(options.split(again)):,} runs are forgotten")
+    planned = list(tasks(chosen, systems, options.split(epsilons), runs))
+    with options.kept(results):
         _run(planned, results, envs or out / "envs", limit)
     results.save()
     floors = {work.name: floor(work) for work in chosen}
@@ -129,11 +131,11 @@ def peers(
 
 
 def _rivals(text: str | None) -> list[System]:
-    from understudy.bench.peers import RIVALS
+    from bench.published.peers import RIVALS
 
     if text is None:
         return list(RIVALS.values())
-    wanted = [name for name in benching.split(text) if name != "none"]
+    wanted = [name for name in options.split(text) if name != "none"]
     odd = [name for name in wanted if name not in RIVALS]
     if odd:
         raise InputError(
@@ -146,8 +148,8 @@ def _tables(
     given: dict[str, tuple[Path | None, Path | None]], wide_rows: int, wide_columns: int
 ) -> dict[str, Bench]:
     """What was given, and the generated table; a remark on what is missing."""
-    from understudy.bench import load
-    from understudy.bench.wide import wide
+    from bench.published import load
+    from bench.published.wide import wide
 
     found: dict[str, Bench] = {}
     for name, (data, domain) in given.items():
@@ -155,7 +157,7 @@ def _tables(
         if bench is not None:
             found[name] = bench
         else:
-            benching.missing(name)
+            options.missing(name)
     if wide_rows:
         found["WIDE"] = wide(wide_rows, wide_columns)
     return found
@@ -163,16 +165,16 @@ def _tables(
 
 def _run(planned: Sequence[Task], results: Peers, envs: Path, limit: float) -> None:
     """Do what is not done yet, and say how it goes."""
-    from understudy.bench.peers import environment, run
+    from bench.published.peers import environment, run
 
-    left = benching.left_of(planned, results)
+    left = options.left_of(planned, results)
     pythons: dict[str | None, Path | None] = {None: Path(sys.executable)}
     for requirement in dict.fromkeys(task.system.requirement for task in left):
         if requirement is not None:
             pythons[requirement] = environment(envs.resolve(), requirement, shell.note)
     able = [task for task in left if pythons[task.system.requirement] is not None]
     took: dict[tuple[str, str], float] = {}
-    with benching.Progress(len(able)) as progress:
+    with Runs(len(able)) as progress:
         for position, task in enumerate(able):
             python = pythons[task.system.requirement]
             if task in results or python is None:  # its first run failed
@@ -189,7 +191,7 @@ def _run(planned: Sequence[Task], results: Peers, envs: Path, limit: float) -> N
 
 
 def _show(points: Sequence[Point]) -> None:
-    from understudy.bench.peers import label
+    from bench.published.peers import label
 
     console = shell.out()
     headings = ("ε", "max", "mean TV", "CPU s", "peak MB", "runs")

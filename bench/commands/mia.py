@@ -1,4 +1,4 @@
-"""`understudy bench mia`: attack accuracy against ε for private linear models."""
+"""`python -m bench mia`: attack accuracy against ε for private linear models."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import benching, shell, words
+from bench.commands import options
+from understudy.cli import shell, words
+from understudy.cli.progress import Runs
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
-    from understudy.bench.mia import Panel, Results, Training
+    from bench.published.mia import Panel, Results, Training
 
 __all__ = ["mia"]
 
@@ -42,20 +44,20 @@ def mia(
 
     \b
     [bold]Example[/bold]
-      understudy bench mia --out mia
+      python -m bench mia --out mia
     """
-    from understudy.bench import mia as work
-    from understudy.bench.mia_figure import draw
+    from bench.published import mia as work
+    from bench.published.mia_figure import draw
     from understudy.figures import require_matplotlib
 
     require_matplotlib()
-    chosen = _panels(benching.split(panels) if panels else None)
+    chosen = _panels(options.split(panels) if panels else None)
     if trainings < work.LEAST_TRAININGS:
         shell.note(
             f"trainings = {trainings}: intervals over fewer than {work.LEAST_TRAININGS} are wide"
         )
     results = work.Results(out / "results.json")
-    wanted = work.trainings(chosen, benching.listed(epsilons, "epsilons", float), trainings)
+    wanted = work.trainings(chosen, options.listed(epsilons, "epsilons", float), trainings)
     planned = [training for training in wanted if training not in results]
     try:
         _run(planned, results)
@@ -74,7 +76,7 @@ def mia(
 
 
 def _panels(names: Sequence[str] | None) -> list[Panel]:
-    from understudy.bench.mia import PANELS
+    from bench.published.mia import PANELS
 
     known = {panel.name: panel for panel in PANELS}
     odd = [name for name in names or () if name not in known]
@@ -84,10 +86,10 @@ def _panels(names: Sequence[str] | None) -> list[Panel]:
 
 
 def _run(planned: Sequence[Training], results: Results) -> None:
-    from understudy.bench import mia as work
+    from bench.published import mia as work
 
     begun = saved = time.monotonic()
-    with benching.Progress(len(planned)) as progress:
+    with Runs(len(planned)) as progress:
         for position, training in enumerate(planned):
             each = (time.monotonic() - begun) / position if position else 0.15
             progress.show(position, str(training), each * (len(planned) - position))
@@ -100,7 +102,7 @@ def _run(planned: Sequence[Training], results: Results) -> None:
 
 def _show(results: Results) -> None:
     """Accuracy of the rank rule, in per cent, with its interval, beside the ceiling."""
-    from understudy.bench.mia import PANELS
+    from bench.published.mia import PANELS
 
     points = [point for point in results.points() if point.rule == "rank"]
     epsilons = sorted({point.epsilon for point in points if point.epsilon is not None})

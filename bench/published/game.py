@@ -18,10 +18,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from bench.published import published
+from bench.published.keeping import keep
+from bench.published.tables import Bench, generated
 from understudy._version import __version__
-from understudy.bench import published
-from understudy.bench.keeping import keep
-from understudy.bench.tables import Bench, generated
 from understudy.errors import InputError, UnderstudyError
 from understudy.releases import prepare, release
 
@@ -335,7 +335,7 @@ class Results:
     def save(self) -> None:
         """Replace the file at once, so that it is never half written."""
         body = {
-            "what": "understudy bench game",
+            "what": "python -m bench game",
             "published": [
                 {"table": t, "order": k, "epsilons": list(published.EPSILONS), "max": list(errors)}
                 for (t, k), errors in published.FEM.items()

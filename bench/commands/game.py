@@ -1,4 +1,4 @@
-"""`understudy bench`: published experiments, run again on public tables."""
+"""`python -m bench game`, `rounds` and the other experiments: run again on public tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import benching, mia, peers, querygan, shell, words
+from bench.commands import mia, options, peers, querygan
+from understudy.cli import shell, words
+from understudy.cli.progress import Runs
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
-    from understudy.bench import Bench, LeftOut, Panel, Results, Task
+    from bench.published import Bench, LeftOut, Panel, Results, Task
 
 __all__ = ["app"]
 
@@ -39,19 +41,19 @@ def game(
             help="Where results.json, results.md and the figure go; runs in it are kept.",
         ),
     ],
-    adult: benching.Adult = None,
-    adult_domain: benching.AdultDomain = None,
-    loans: benching.Loans = None,
-    loans_domain: benching.LoansDomain = None,
+    adult: options.Adult = None,
+    adult_domain: options.AdultDomain = None,
+    loans: options.Loans = None,
+    loans_domain: options.LoansDomain = None,
     demo: Annotated[
         bool,
         typer.Option(
             "--demo",
             help="Use the generated survey, as without any table.",
-            rich_help_panel=benching.DATA,
+            rich_help_panel=options.DATA,
         ),
     ] = False,
-    rows: benching.SurveyRows = 50_000,
+    rows: options.SurveyRows = 50_000,
     figure: Annotated[
         str, typer.Option("--figure", metavar="1|2|both", help="Error over ε, or over workloads.")
     ] = "both",
@@ -77,25 +79,25 @@ def game(
 
     \b
     [bold]Example[/bold]
-      understudy bench game --demo --out game
-      understudy bench game --adult adult.csv --adult-domain adult-domain.json --out game
+      python -m bench game --demo --out game
+      python -m bench game --adult adult.csv --adult-domain adult-domain.json --out game
     """
-    from understudy.bench import Results, figure_one, figure_two, tasks
-    from understudy.bench.figure import draw, require_matplotlib
-    from understudy.bench.game_tables import markdown
+    from bench.published import Results, figure_one, figure_two, tasks
+    from bench.published.figure import draw, require_matplotlib
+    from bench.published.game_tables import markdown
 
     if figure not in ("1", "2", "both"):
         raise InputError(f"figure = {figure!r} must be 1, 2 or both")
     require_matplotlib()
-    wanted = benching.listed(orders, "orders", int)
-    benching.listed(epsilons, "epsilons", float)
+    wanted = options.listed(orders, "orders", int)
+    options.listed(epsilons, "epsilons", float)
     benches = _tables(adult, adult_domain, loans, loans_domain, demo, rows)
     narrow = min(len(bench.schema.shape) for bench in benches)
     if not all(1 <= order <= narrow for order in wanted):
         raise InputError(f"orders = {orders}: a marginal has from 1 to {narrow} columns here")
     panels: list[Panel] = []
     if figure in ("1", "both"):
-        panels += figure_one(benches, wanted, benching.split(epsilons))
+        panels += figure_one(benches, wanted, options.split(epsilons))
     if figure in ("2", "both"):
         panels += figure_two(benches, most)
     results = Results(out / "results.json")
@@ -104,8 +106,8 @@ def game(
         shell.note(str(one))
         results.leave_out(one)
 
-    planned = list(tasks(panels, runs, benching.split(methods) if methods else None, skipped))
-    with benching.kept(results):
+    planned = list(tasks(panels, runs, options.split(methods) if methods else None, skipped))
+    with options.kept(results):
         _run(planned, results)
     results.save()
     _show(results, panels)
@@ -132,10 +134,10 @@ def rounds(
 
     \b
     [bold]Example[/bold]
-      understudy bench rounds --method dualquery
+      python -m bench rounds --method dualquery
     """
-    from understudy.bench.game import warm_up
-    from understudy.bench.rounds import over_columns, over_queries
+    from bench.published.game import warm_up
+    from bench.published.rounds import over_columns, over_queries
 
     warm_up(method)
     table = words.table(
@@ -143,8 +145,8 @@ def rounds(
         right=("columns", "queries", "counting once", "query player", "data player"),
     )  # fmt: skip
     kinds = (
-        over_queries(method, benching.listed(marginals, "marginals", int)),
-        over_columns(method, benching.listed(columns, "columns", int)),
+        over_queries(method, options.listed(marginals, "marginals", int)),
+        over_columns(method, options.listed(columns, "columns", int)),
     )
     for kind in kinds:
         for one in kind:
@@ -167,7 +169,7 @@ def _tables(
     rows: int,
 ) -> list[Bench]:
     """What was given, or the survey; a remark on what is missing."""
-    from understudy.bench import generated, load
+    from bench.published import generated, load
 
     given = {
         "ADULT": load("ADULT", adult, adult_domain),
@@ -178,7 +180,7 @@ def _tables(
         return [*found, generated(rows)]
     for name, bench in given.items():
         if bench is None:
-            benching.missing(name)
+            options.missing(name)
     if not found:
         shell.note("no table was given: the generated survey takes their place.")
         return [generated(rows)]
@@ -187,12 +189,12 @@ def _tables(
 
 def _run(planned: Sequence[Task], results: Results) -> None:
     """Do what is not done yet, and say how it goes."""
-    from understudy.bench.game import run, warm_up
+    from bench.published.game import run, warm_up
 
-    left = benching.left_of(planned, results)
+    left = options.left_of(planned, results)
     took: dict[tuple[str, str], list[float]] = {}
     warm: set[str] = set()
-    with benching.Progress(len(left)) as progress:
+    with Runs(len(left)) as progress:
         for position, task in enumerate(left):
             progress.show(
                 position, str(task), sum(_expected(each, took) for each in left[position:])
@@ -215,7 +217,7 @@ def _expected(task: Task, took: dict[tuple[str, str], list[float]]) -> float:
 
 def _show(results: Results, panels: Sequence[Panel]) -> None:
     """The figure as a table: worst errors, mean over runs."""
-    from understudy.bench import published
+    from bench.published import published
 
     console = shell.out()
     points = results.points()

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from understudy.bench import published
-from understudy.bench.game import Panel, Point, Results
-from understudy.bench.game_tables import reason
+from bench.published import published
+from bench.published.game import Panel, Point, Results
+from bench.published.game_tables import reason
 from understudy.figures import FAINT, STYLE, require_matplotlib, save
 
 __all__ = ["FAINT", "STYLE", "draw", "require_matplotlib"]

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from bench.published.keeping import keep
 from understudy._version import __version__
 from understudy.audit import ceiling, rules, scores
 from understudy.audit.roc import mean_interval
-from understudy.bench.keeping import keep
 from understudy.errors import InputError
 
 __all__ = [
@@ -249,7 +249,7 @@ class Results:
         keep(
             self.path,
             {
-                "what": "understudy bench mia",
+                "what": "python -m bench mia",
                 "delta": "N^-1.5, whatever epsilon is",
                 "neighbours": "replace",
                 "panels": [asdict(panel) for panel in PANELS],

@@ -1,8 +1,7 @@
-"""What the commands of `understudy bench` share: paths of tables, lists of numbers, progress."""
+"""What the commands of `python -m bench` share: paths of tables, lists of numbers, progress."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Container, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 import typer
 
-from understudy.cli import shell, words
+from understudy.cli import shell
 from understudy.errors import InputError
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "AdultDomain",
     "Loans",
     "LoansDomain",
-    "Progress",
     "SurveyRows",
     "kept",
     "left_of",
@@ -79,7 +77,7 @@ def left_of(planned: Sequence[_Task], results: Container[_Task]) -> list[_Task]:
 
 def missing(name: str) -> None:
     """A remark on a table that was not given, and where to get it."""
-    from understudy.bench.tables import WHERE
+    from bench.published.tables import WHERE
 
     low = name.lower()
     shell.note(f"without {name}: give it with --{low} and --{low}-domain. {WHERE[name]}.")
@@ -103,40 +101,3 @@ def listed(text: str, name: str, kind: Any) -> list[Any]:
     if not found or any(not value > 0 for value in found):
         raise InputError(f"{name} = {text!r} must be numbers above 0 with commas between them")
     return found
-
-
-class Progress:
-    """A bar on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, total: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as Live
-
-        self._total, self._last = total, 0.0
-        self._console = shell.err()
-        self._live: Live | None = None
-        if self._console.is_terminal and total:
-            self._live = Live(
-                BarColumn(bar_width=20), MofNCompleteColumn(),
-                TextColumn("{task.fields[left]}  {task.description}", markup=False),
-                console=self._console, transient=True,
-            )  # fmt: skip
-
-    def __enter__(self) -> Progress:
-        if self._live is not None:
-            self._live.start()
-            self._live.add_task("", total=self._total, left="")
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def show(self, done: int, what: str, seconds: float) -> None:
-        """`done` are done, `what` comes next, and all that is left takes about `seconds`."""
-        left = f"about {words.duration(seconds)} left"
-        if self._live is not None:
-            self._live.update(self._live.task_ids[0], completed=done, description=what, left=left)
-        elif time.monotonic() - self._last > 10:
-            self._last = time.monotonic()
-            self._console.print(f"{done} of {self._total} runs, {left}: {what}", soft_wrap=True)

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy.bench.keeping import keep
-from understudy.bench.tables import Bench
+from bench.published.keeping import keep
+from bench.published.tables import Bench
 from understudy.errors import InputError, UnderstudyError
 from understudy.queries import resolve
 
@@ -227,7 +227,7 @@ def run(task: Task, python: Path, limit: float) -> dict[str, Any]:
             "out": str(out),
         }
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-        what = ["-m", "understudy.bench.ours"]
+        what = ["-m", "bench.published.ours"]
         if task.system.script is not None:
             what = [str(_SCRIPTS / task.system.script)]
         used = measured([str(python), *what, str(folder / "job.json")], folder, limit)
@@ -266,7 +266,7 @@ def said(path: Path) -> dict[str, Any]:
 def measured(command: Sequence[str], folder: Path, limit: float) -> dict[str, Any]:
     """Run a command to its end or the limit; what the kernel says it used, children included.
 
-    A small process of its own starts it: see `understudy.bench.launch`.
+    A small process of its own starts it: see `bench.published.launch`.
     """
     settings = {**os.environ, **dict.fromkeys(_SINGLE, "1")}
     usage = folder / "usage.json"
@@ -390,7 +390,7 @@ class Peers:
     def save(self) -> None:
         """Replace the file at once, so that it is never half written."""
         body = {
-            "what": "understudy bench peers",
+            "what": "python -m bench peers",
             "points": [asdict(point) for point in self.points()],
             "runs": self.runs,
         }

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.published.mia import PANELS, Panel, Point, Results, delta
 from understudy.audit import ceiling
-from understudy.bench.mia import PANELS, Panel, Point, Results, delta
 from understudy.figures import INK, STYLE, plain, save
 
 __all__ = ["draw"]

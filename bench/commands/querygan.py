@@ -1,4 +1,4 @@
-"""`understudy bench querygan`: generator networks, their critics and what they cost."""
+"""`python -m bench querygan`: generator networks, their critics and what they cost."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import benching, shell, words
+from bench.commands import options
+from understudy.cli import shell, words
+from understudy.cli.progress import Runs
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
-    from understudy.bench import Bench
-    from understudy.bench.querygan import Nets, Point, Task
+    from bench.published import Bench
+    from bench.published.querygan import Nets, Point, Task
 
 __all__ = ["querygan"]
 
@@ -27,17 +29,15 @@ def querygan(
             "--out", metavar="DIR", help="Where querygan.json and the figure go; runs are kept."
         ),
     ],
-    adult: benching.Adult = None,
-    adult_domain: benching.AdultDomain = None,
-    loans: benching.Loans = None,
-    loans_domain: benching.LoansDomain = None,
+    adult: options.Adult = None,
+    adult_domain: options.AdultDomain = None,
+    loans: options.Loans = None,
+    loans_domain: options.LoansDomain = None,
     demo: Annotated[
         bool,
-        typer.Option(
-            "--demo", help="Use the generated survey, too.", rich_help_panel=benching.DATA
-        ),
+        typer.Option("--demo", help="Use the generated survey, too.", rich_help_panel=options.DATA),
     ] = False,
-    rows: benching.SurveyRows = 50_000,
+    rows: options.SurveyRows = 50_000,
     workload: Annotated[
         str, typer.Option("--workload", metavar="W", help="What must come out well.")
     ] = "marginals:3:64@0",
@@ -61,31 +61,29 @@ def querygan(
 
     \b
     [bold]Example[/bold]
-      understudy bench querygan --adult adult.csv --adult-domain adult-domain.json --out nets
-      understudy bench querygan --loans loans.csv --loans-domain loans-domain.json \\
+      python -m bench querygan --adult adult.csv --adult-domain adult-domain.json --out nets
+      python -m bench querygan --loans loans.csv --loans-domain loans-domain.json \\
         --systems gem,querygan:moments --rounds '' --runs 1 --out nets
-      understudy bench querygan --demo --rows 5000 --workload marginals:2 --runs 1 --out nets
+      python -m bench querygan --demo --rows 5000 --workload marginals:2 --runs 1 --out nets
     """
-    from understudy.bench import querygan as bench
-    from understudy.bench.figure import require_matplotlib
+    from bench.published import querygan as bench
+    from bench.published.figure import require_matplotlib
     from understudy.nets import require_nets
 
     require_matplotlib()
     require_nets("querygan")
-    benching.listed(epsilons, "epsilons", float)
-    benching.listed(at, "at", float)
-    chosen = bench.systems(benching.split(systems) if systems else None)
+    options.listed(epsilons, "epsilons", float)
+    options.listed(at, "at", float)
+    chosen = bench.systems(options.split(systems) if systems else None)
     tables = _tables(adult, adult_domain, loans, loans_domain, demo, rows)
     results = bench.Nets(out / "querygan.json")
-    numbers = benching.listed(rounds, "rounds", int) if benching.split(rounds) else []
+    numbers = options.listed(rounds, "rounds", int) if options.split(rounds) else []
     planned = [
         task
         for table in tables
-        for task in bench.tasks(
-            table, workload, chosen, benching.split(epsilons), numbers, at, runs
-        )
+        for task in bench.tasks(table, workload, chosen, options.split(epsilons), numbers, at, runs)
     ]
-    with benching.kept(results):
+    with options.kept(results):
         _run(planned, results)
     results.save()
     _show(results.points())
@@ -102,8 +100,8 @@ def _tables(
     rows: int,
 ) -> list[Bench]:
     """Those that were given, and the survey if that was asked for."""
-    from understudy.bench import generated, load
-    from understudy.bench.tables import WHERE
+    from bench.published import generated, load
+    from bench.published.tables import WHERE
 
     given = [load("ADULT", adult, adult_domain), load("LOANS", loans, loans_domain)]
     found = [table for table in given if table is not None]
@@ -119,11 +117,11 @@ def _tables(
 
 def _run(planned: Sequence[Task], results: Nets) -> None:
     """Do what is not done yet, and say how it goes."""
-    from understudy.bench.querygan import run
+    from bench.published.querygan import run
 
-    left = benching.left_of(planned, results)
+    left = options.left_of(planned, results)
     took: dict[tuple[str, str], float] = {}
-    with benching.Progress(len(left)) as progress:
+    with Runs(len(left)) as progress:
         for position, task in enumerate(left):
             expected = sum(
                 took.get((each.bench.name, each.system), 60.0) for each in left[position:]

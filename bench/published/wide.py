@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.bench.tables import Bench
+from bench.published.tables import Bench
 from understudy.errors import InputError
 from understudy.schema import Category, Schema
 

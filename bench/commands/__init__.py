@@ -1,0 +1,1 @@
+"""The commands of `python -m bench` that run published experiments again, on public tables."""
