@@ -122,7 +122,8 @@ def order(release: Release) -> list[tuple[str, list[str]]]:
                 f"A single {unit}: "
                 f"{release.relation.describe(rows_public=release.rows_public, unit=bounded)}. "
                 + (
-                    "Whoever has several rows is protected less: k rows, about k times the ε."
+                    "Whoever has several rows is protected less: k rows have k·ε, and a δ that "
+                    "grows faster than k times."
                     if bounded is None
                     else f"All rows of a {unit} are protected together; of those who have more than "
                     f"{bounded.max_rows}, so many count and the others are left out."
