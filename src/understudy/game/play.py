@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from understudy.players.base import DataPlayer, Model, Problem, QueryPlayer
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 
 __all__ = ["Progress", "last_state", "play", "remarks", "silent"]
 
@@ -24,23 +24,23 @@ def play(
     problem: Problem,
     query: QueryPlayer,
     data: DataPlayer[Any],
-    curator: Curator,
+    gate: Gate,
     rng: np.random.Generator,
     progress: Progress = silent,
 ) -> Model:
     """Let the two players take turns and return the data player's model.
 
-    Only the query player meets the curator; what it returns is released. The number of rounds is
+    Only the query player meets the gate; what it returns is released. The number of rounds is
     public and fixed, so nothing here depends on private data except through charged answers.
     """
-    return data.finish(problem, last_state(problem, query, data, curator, rng, progress))
+    return data.finish(problem, last_state(problem, query, data, gate, rng, progress))
 
 
 def last_state(
     problem: Problem,
     query: QueryPlayer,
     data: DataPlayer[Any],
-    curator: Curator,
+    gate: Gate,
     rng: np.random.Generator,
     progress: Progress = silent,
 ) -> Any:
@@ -50,7 +50,7 @@ def last_state(
     state = data.start(problem)
     for round in range(query.rounds):
         progress("playing", round, query.rounds)
-        answers = query.play(problem, curator, data.view(problem, state), round)
+        answers = query.play(problem, gate, data.view(problem, state), round)
         state = data.respond(problem, state, answers, rng)
     progress("playing", query.rounds, query.rounds)
     return state

@@ -31,8 +31,9 @@ from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Plan
-from understudy.privacy.descent import Descent, Examples
+from understudy.privacy.exact import Examples
 from understudy.privacy.features import Box
+from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
@@ -97,8 +98,8 @@ class _Private(LinearModel):
                 )
             )
             examples = Examples.seal(rows, targets, box)
-            descent = Descent(examples, loss, box.width, reservation, relation, noise)
-            weights = self._learn(descent, facts, rule)
+            gate = Gate(examples, reservation, relation, noise)
+            weights = self._learn(gate, facts, rule)
             reservation.settle("finished")
             self.entries_ = tuple(reservation.entries())
         self.plan_ = plan
@@ -111,10 +112,10 @@ class _Private(LinearModel):
         tags.non_deterministic = True  # privacy noise takes no seed
         return tags
 
-    def _learn(self, descent: Descent, facts: Facts, rule: Rule) -> NDArray[np.float64]:
+    def _learn(self, gate: Gate, facts: Facts, rule: Rule) -> NDArray[np.float64]:
         if self.solver == "frank-wolfe":
-            return frank_wolfe(descent, facts.radius, rule.steps, average=rule.rate < 1)
-        return stochastic_descent(descent, facts.rows, facts.radius, rule.steps)
+            return frank_wolfe(gate, facts.loss, facts.radius, rule.steps, average=rule.rate < 1)
+        return stochastic_descent(gate, facts.loss, facts.rows, facts.radius, rule.steps)
 
     def _noise(self) -> Noise:
         return OpenDPNoise()

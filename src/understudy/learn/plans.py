@@ -14,8 +14,8 @@ from understudy.errors import InputError, PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Plan, SampledGaussian, SampledSelection, Selection
-from understudy.privacy.descent import UNIT, l2_units
 from understudy.privacy.losses import Loss
+from understudy.privacy.questions.descent import UNIT, l2_units
 from understudy.privacy.relation import Relation
 
 __all__ = ["GRADIENT", "PICK", "Facts", "descent_plan", "on_words", "picks_plan", "require_signal"]

@@ -16,7 +16,9 @@ import numpy as np
 from understudy.learn.ball import project
 from understudy.learn.plans import GRADIENT
 from understudy.privacy.cost import SampledGaussian
-from understudy.privacy.descent import UNIT, Descent, Reals, Weights
+from understudy.privacy.gate import Gate
+from understudy.privacy.losses import Loss
+from understudy.privacy.questions.descent import UNIT, LinearGradient, Reals, Weights
 
 __all__ = ["stochastic_descent"]
 
@@ -25,20 +27,20 @@ _FIRST, _SECOND, _TINY = 0.9, 0.99, 1e-12
 _STEP, _NOISE, _SHORTEST, _LONGEST, _WIDE = 0.1, 0.2, 0.03, 0.5, 40.0
 
 
-def stochastic_descent(descent: Descent, rows: int, radius: float, steps: int) -> Reals:
+def stochastic_descent(gate: Gate, loss: Loss, rows: int, radius: float, steps: int) -> Reals:
     """Weights (outputs, width): the average of the last half of `steps` iterates, in the ball."""
-    event = descent.planned(GRADIENT)
+    event = gate.plan[GRADIENT].event
     assert isinstance(event, SampledGaussian)
-    shape = (descent.loss.outputs, descent.width)
+    shape = (loss.outputs, gate.facts.shape[0])
     weights, total = np.zeros(shape), np.zeros(shape)
     first, second = np.zeros(shape), np.zeros(shape)
-    spread = event.sigma * descent.loss.bound / UNIT / (event.rate * rows) * math.sqrt(total.size)
+    spread = event.sigma * loss.bound / UNIT / (event.rate * rows) * math.sqrt(total.size)
     length = min(max(_STEP * math.sqrt(_NOISE / spread), _SHORTEST), _LONGEST)
     length *= min(1.0, radius / _WIDE)
     kept = range(steps // 2, steps)
     for t in range(steps):
         public = Weights(np.rint(weights / _UNIT).astype(np.int64), _UNIT)
-        gradient = descent.gradient(GRADIENT, public) / (event.rate * rows)
+        gradient = gate.ask(GRADIENT, LinearGradient(loss, public)) / (event.rate * rows)
         first = _FIRST * first + (1 - _FIRST) * gradient
         second = _SECOND * second + (1 - _SECOND) * gradient**2
         mean = first / (1 - _FIRST ** (t + 1))

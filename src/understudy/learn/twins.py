@@ -2,7 +2,7 @@
 
 They minimise the same loss over the same L1 ball and the same public box, by quasi-Newton steps and,
 where these end outside the ball, accelerated projected gradients (Beck-Teboulle 2009). They know no
-curator, no ledger and no noise: nothing that they return may be published where rows are private.
+gate, no ledger and no noise: nothing that they return may be published where rows are private.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Networks that play the game: generators of records, and what trains them. JAX and optax alone.
 
-Nothing here meets private data, a schema or the curator: networks are trained on released numbers.
+Nothing here meets private data, a schema or the gate: networks are trained on released numbers.
 This room is imported where it is needed, never at the start; `require_nets` says so when it is missing.
 """
 

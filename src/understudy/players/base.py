@@ -1,6 +1,6 @@
 """The two protocols of the query-release game.
 
-A *query player* looks at the data player's current distribution and, through the curator, picks
+A *query player* looks at the data player's current distribution and, through the gate, picks
 where it is wrong; what it returns has been released and charged. A *data player* answers with a better
 distribution; it sees released answers only, so everything it does is post-processing. Neither holds
 private data. A method pairs one of each (see `understudy.game.methods`).
@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models import Measured
-from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.maps import Maps
+from understudy.privacy.questions import Cell
 from understudy.queries import Family, Query
 
 __all__ = [
@@ -151,17 +152,15 @@ class Model(View, Protocol):
 
 
 class QueryPlayer(Protocol):
-    """Finds, privately, where the data player is wrong. The only player who meets the curator."""
+    """Finds, privately, where the data player is wrong. The only player who meets the gate."""
 
     @property
     def rounds(self) -> int:
         """How many rounds it plays; public and fixed in advance."""
         ...
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
-        """Released answers of this round. Every look at the data is a charge of the curator's."""
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
+        """Released answers of this round. Every look at the data is a charge of the gate's."""
         ...
 
 

@@ -25,13 +25,20 @@ from numpy.typing import NDArray
 
 from understudy.privacy.noise import Noise, picks
 
-__all__ = ["SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "Touched", "layout", "pick"]
+__all__ = [
+    "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "Touched", "clipped", "layout",
+    "pick",
+]  # fmt: skip
 
 UNIT = 1 << 16
 """Scores are integers in units of 1/65536 row."""
 
 SCORE_SENSITIVITY = UNIT + 3
 """How far a neighbour moves the effective score of any cell or complement."""
+
+MOST_ROWS = 1 << 33
+"""Scores speak of at most so many rows. Differences of scores are then below 2^51 units, and float64
+keeps b·(log-sum-exp of differences/b) to within 1/2 of a unit."""
 
 _ALONE = 24
 _SORTED = 1_000
@@ -66,6 +73,11 @@ def pick(
             here = groups == group
             members[here] = picks(noise, ordered[begin:end], scale, int(here.sum()))
     return order[edges[groups] + members].tolist()
+
+
+def clipped(counts: Integers) -> Integers:
+    """Exact counts, cut off at `MOST_ROWS`: that moves no two values apart."""
+    return np.minimum(counts, MOST_ROWS)
 
 
 def layout(effective: Integers) -> tuple[Integers, Integers]:
@@ -182,7 +194,9 @@ class Occupied:
     def candidates(self, touched: Touched, n: int) -> Candidates:
         """Buckets of equal score for the signed differences to the records that touch cells."""
         expected = np.rint(UNIT * n * (touched.often / touched.records)).astype(np.int64)
-        every = np.concatenate([UNIT * touched.counts - expected, UNIT * self._values, [0]])
+        every = np.concatenate(
+            [UNIT * clipped(touched.counts) - expected, UNIT * clipped(self._values), [0]]
+        )
         sizes = np.concatenate(
             [np.ones(touched.cells.size), touched.left.astype(np.float64), [touched.empty]]
         )
@@ -219,19 +233,16 @@ class Occupied:
         marginal = int(np.searchsorted(self._starts, cell, side="right")) - 1
         return marginal, cell - self.offsets[marginal]
 
-    def worst(self, records: Integers, n: int, first: int = 0) -> int:
-        """max over the cells of some marginals of |M·c − n·ĉ|, M the number of records.
+    def compared(self, records: Integers, first: int = 0) -> tuple[Integers, Integers, int]:
+        """(counts, records) of every cell that a record occupies, and the largest count of another.
 
         `records` holds numbers, one column for each marginal from `first` on.
         """
-        size, end = records.shape[0], first + records.shape[1]
-        ends = np.array([self.offsets[first], self.offsets[end]])
+        ends = np.array([self.offsets[first], self.offsets[first + records.shape[1]]])
         own = slice(*np.searchsorted(self.keys, ends).tolist())
         touched, often = np.unique(records.reshape(-1), return_counts=True)
-        counts = self.at(touched)
-        worst = int(np.abs(size * counts - n * often).max(initial=0))
         rest = self.counts[own][~np.isin(self.keys[own], touched, assume_unique=True)]
-        return max(worst, size * int(rest.max(initial=0)))
+        return self.at(touched), often, int(rest.max(initial=0))
 
 
 def _holds(ordered: Integers, value: int) -> bool:

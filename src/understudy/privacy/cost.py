@@ -2,7 +2,7 @@
 
 An event says everything that accounting needs and nothing else. A `Plan` is the complete list of
 draws that a release may make; it is a public function of schema, workload, method and budget, and is
-written to the ledger before anything private is read. The curator takes its noise scales from here.
+written to the ledger before anything private is read. The gate takes its noise scales from here.
 """
 
 from __future__ import annotations

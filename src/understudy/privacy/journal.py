@@ -1,15 +1,19 @@
 """What a release has been told so far, on disk, so that a killed one can go on without spending again.
 
 A folder with one file, `journal.jsonl`: a header (the release's place in the ledger and the public
-facts it was planned from), then one line per answer of the curator, written and synced before it is
-used. All of it is released already: every line was charged for, and a reader learns nothing that the
-release would not tell. A resumed release is handed the recorded answers in order, without a charge, and
-goes on with fresh ones where they end. Guarantee: charges and answers agree one to one, so the whole is
-what one uninterrupted release would have been; where a charge has no answer, because the process died
-between the two, the draw is lost and the journal refuses. Where it has none because the rows could not
-be counted (`CountingError`: a database went away), no noise was drawn: the journal says so, and the
-resumed release counts again and draws under the charge that is there already, once. A journal holds
-its folder while it is there: two processes would both draw under that charge.
+facts it was planned from), then one line per draw, written and synced before it is used. All of it is
+released already: every line was charged for, and a reader learns nothing that the release would not
+tell. A resumed release is handed the recorded draws in order, without a charge, and goes on with fresh
+ones where they end.
+
+Guarantee: charges and draws agree one to one, so the whole is what one uninterrupted release would have
+been. Where a charge has no draw, because the process died between the two, the draw is lost and the
+journal refuses. Where it has none because the rows could not be counted (`CountingError`: a database
+went away), the journal says so, and the resumed release draws under the charge that is there already:
+the *ledger* notes, under its lock and once for every charge, that it is being drawn, so any number of
+copies of the folder draw once together. A journal holds its folder while it is there, and a folder that
+keeps its release's own account is refused once it was copied: the copy's account would know nothing of
+what the other spends.
 """
 
 from __future__ import annotations
@@ -21,23 +25,21 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from understudy.errors import CountingError, InputError, LedgerError, PrivacyError
-from understudy.privacy.cost import Event, event_from_json
-from understudy.privacy.curator import Cell, Charges, Curator, Picked
+from understudy.errors import InputError, LedgerError, PrivacyError
+from understudy.privacy.cost import Event
 from understudy.privacy.ledger import Reservation
 
 __all__ = ["Journal"]
 
 _FILE = "journal.jsonl"
-_KINDS = {"cell": Cell, "picked": Picked}
 
 
 class Journal:
-    """The journal in `folder`, which is made if it is not there."""
+    """The journal in `folder`, which is made if it is not there; a `gate.Record`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,7 +51,12 @@ class Journal:
         self._held = _held(folder)
         self._lines = self._read()
         self._next = 1
-        self._prepaid: _Prepaid | None = None
+        self._waits = False
+        if self.header is not None and self.header["account"] not in (None, self._account()):
+            raise InputError(
+                f"checkpoint = {folder} was copied together with the account of its release; go on "
+                f"from the folder where it began, or start anew with another folder"
+            )
 
     @property
     def header(self) -> Mapping[str, Any] | None:
@@ -60,7 +67,8 @@ class Journal:
         """A new release: nothing told yet."""
         self._path.write_bytes(b"")
         self._lines = []
-        self._write({"reservation": reservation, "key": str(key), "facts": _plain(facts)})
+        header = {"reservation": reservation, "key": str(key), "facts": _plain(facts)}
+        self._write({**header, "account": self._account()})
 
     def require_same(self, facts: Mapping[str, Any]) -> None:
         """Refuse to go on with another release than the one that was interrupted."""
@@ -73,24 +81,19 @@ class Journal:
                 f"give what was given then, or another folder"
             )
 
-    def around(self, curator: Curator, reservation: Reservation) -> Curator:
-        """The curator, handing out what is recorded first and recording what comes after."""
-        charged = _charges(reservation)
-        answers = sum("answer" in line for line in self._lines)
-        waits = bool(self._lines) and "uncounted" in self._lines[-1]
-        if self._prepaid is not None:  # a second curator of one release
-            waits = self._prepaid.waits
-        if len(charged) != answers + waits:
+    def resume(self, reservation: Reservation) -> None:
+        """Check that charges and draws agree; at most one charge waits for its draw."""
+        charged = len(reservation.charged())
+        drawn = sum("drawn" in line for line in self._lines)
+        self._waits = bool(self._lines) and "uncounted" in self._lines[-1]
+        if charged != drawn + self._waits:
             raise LedgerError(
-                f"checkpoint = {self.folder}: {len(charged)} draws were charged and "
-                f"{answers} answers kept; an answer was lost when the release was "
-                f"killed, so it cannot go on. Close it with `understudy ledger settle` "
-                f"({reservation.id}) and start anew with another folder"
+                f"checkpoint = {self.folder}: {charged} draws were charged and {drawn} kept; one was "
+                f"lost when the release was killed, or made by a copy of the folder, so it cannot go "
+                f"on. Close it with `understudy ledger settle` ({reservation.id}) and start anew with "
+                f"another folder"
             )
-        self._lines = [self._lines[0], *(line for line in self._lines if "answer" in line)]
-        self._prepaid = _Prepaid(reservation, charged[-1] if waits else None)
-        curator.charge_to(cast(Charges, self._prepaid))
-        return cast(Curator, _Recorded(self, curator))
+        self._lines = [self._lines[0], *(line for line in self._lines if "drawn" in line)]
 
     def close(self) -> None:
         """The release is whole: forget how it came about."""
@@ -114,36 +117,42 @@ class Journal:
             for ending in ("", "-wal", "-shm"):
                 Path(f"{self.ledger}{ending}").unlink(missing_ok=True)
 
-    def ask(self, curator: Curator, name: str, args: Any, named: Any) -> Any:
-        """The answer to a question: as recorded, or as the curator gives it now."""
-        asked = _digest([name, args, named])
-        if self._next < len(self._lines):
-            line = self._lines[self._next]
-            if line["asked"] != asked:
-                raise LedgerError(
-                    f"checkpoint = {self.folder}: question {self._next} ({name}) is not the one "
-                    f"that was answered; it was written by another version of understudy"
-                )
-            answer = _decoded(line["answer"])
-        else:
-            answer = self._fresh(curator, name, args, named, asked)
-        self._next += 1
-        return answer
+    def _account(self) -> int | None:
+        """Which file the release's own account is, whatever its name; a copy is another."""
+        return self.ledger.stat().st_ino if self.ledger.exists() else None
 
-    def _fresh(self, curator: Curator, name: str, args: Any, named: Any, asked: str) -> Any:
-        paid = self._prepaid
-        assert paid is not None
-        if paid.waits:
-            self._note({"again": asked})  # whoever dies from here on may have drawn
-        try:
-            answer = getattr(curator, name)(*args, **named)
-        except CountingError:
-            if paid.unanswered():
-                self._note({"uncounted": asked})
-            raise
-        paid.answered()
-        self._write({"asked": asked, "answer": _encoded(answer)})
-        return answer
+    # -- what the gate asks ----------------------------------------------------------------------
+
+    def kept(self, purpose: str, question: object) -> Any | None:
+        """What was drawn for this question before the interruption, if it was."""
+        if self._next >= len(self._lines):
+            return None
+        line = self._lines[self._next]
+        if line["asked"] != _digest(purpose, question):
+            raise LedgerError(
+                f"checkpoint = {self.folder}: question {self._next} ({purpose}) is not the one that "
+                f"was answered; it was written by another version of understudy"
+            )
+        self._next += 1
+        return _decoded(line["drawn"])
+
+    def charge(self, charges: Any, purpose: str, event: Event | None) -> Event:
+        """A new charge, or the one that waits, which the ledger then notes to be drawn."""
+        if not self._waits:
+            return charges.charge(purpose, event)
+        self._waits = False
+        return charges.redraw(purpose, event)
+
+    def keep(self, purpose: str, question: object, drawn: Any) -> None:
+        """Durable when this returns."""
+        self._write({"asked": _digest(purpose, question), "drawn": _encoded(drawn)})
+        self._next += 1
+
+    def uncounted(self, purpose: str, question: object) -> None:
+        """Nothing was drawn under the last charge."""
+        self._note({"uncounted": _digest(purpose, question)})
+
+    # -- the file --------------------------------------------------------------------------------
 
     def _read(self) -> list[dict[str, Any]]:
         if not self._path.exists():
@@ -153,6 +162,11 @@ class Journal:
         lines = [json.loads(line) for line in kept.splitlines()]
         if lines and whole != kept + b"\n":
             self._path.write_bytes(kept + b"\n")
+        if lines and "account" not in lines[0]:
+            raise InputError(
+                f"checkpoint = {self.folder} was written by an older understudy; finish the release "
+                f"with that one, or start anew with another folder"
+            )
         return lines
 
     def _write(self, line: dict[str, Any]) -> None:
@@ -164,46 +178,6 @@ class Journal:
             file.write(json.dumps(line).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-
-
-class _Prepaid:
-    """A reservation's charges; one that was made and never drawn under comes before a new one."""
-
-    def __init__(self, reservation: Reservation, waiting: Mapping[str, Any] | None) -> None:
-        self._reservation = reservation
-        self._waiting = waiting
-        self._charged = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._reservation, name)
-
-    @property
-    def waits(self) -> bool:
-        """Whether a charge is there that nothing was drawn under."""
-        return self._waiting is not None
-
-    def charge(self, purpose: str, event: Event | None = None) -> Event:
-        """The charge that waits, or a new one."""
-        self._charged += 1
-        if self._waiting is None:
-            return self._reservation.charge(purpose, event)
-        paid = event_from_json(self._waiting["event"])
-        if self._waiting["purpose"] != purpose or (event is not None and event != paid):
-            raise LedgerError(
-                f"charge {purpose!r}: {self._waiting['purpose']!r} was charged when the rows could not "
-                f"be counted, and this is another draw"
-            )
-        self._waiting = None
-        return paid
-
-    def unanswered(self) -> bool:
-        """Whether exactly one charge was made for the question that failed."""
-        once, self._charged = self._charged == 1, 0
-        return once
-
-    def answered(self) -> None:
-        """The question has its answer."""
-        self._charged = 0
 
 
 def _held(folder: Path) -> int | None:
@@ -227,40 +201,11 @@ def _held(folder: Path) -> int | None:
     return number
 
 
-def _charges(reservation: Reservation) -> list[Mapping[str, Any]]:
-    """What was charged for a release, in order."""
-    return [
-        entry.body
-        for entry in reservation.entries()
-        if entry.kind == "charge"
-        and entry.body is not None
-        and entry.body.get("reservation") == reservation.id
-    ]
-
-
-class _Recorded:
-    """Looks like the curator; every question passes the journal."""
-
-    def __init__(self, journal: Journal, curator: Curator) -> None:
-        self._journal = journal
-        self._curator = curator
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._curator, name)
-        if not callable(found):
-            return found
-
-        def ask(*args: Any, **named: Any) -> Any:
-            return self._journal.ask(self._curator, name, args, named)
-
-        return ask
-
-
 def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(facts, sort_keys=True, default=str))
 
 
-def _digest(question: Any) -> str:
+def _digest(purpose: str, question: object) -> str:
     """Of everything but real numbers, which may differ in the last digits from machine to machine."""
     digest = hashlib.sha256()
 
@@ -274,10 +219,6 @@ def _digest(question: Any) -> str:
             digest.update(f"[{len(part)}".encode())
             for each in part:
                 add(each)
-        elif isinstance(part, dict):
-            for each in sorted(part):
-                add(each)
-                add(part[each])
         elif dataclasses.is_dataclass(part):
             digest.update(type(part).__name__.encode())
             for each in dataclasses.fields(part):
@@ -289,34 +230,22 @@ def _digest(question: Any) -> str:
         else:
             digest.update(type(part).__name__.encode())
 
-    add(question)
+    add((purpose, question))
     return digest.hexdigest()
 
 
-def _encoded(answer: Any) -> Any:
-    if isinstance(answer, np.ndarray):
-        data = base64.b64encode(np.ascontiguousarray(answer).tobytes()).decode()
-        return {"array": data, "dtype": answer.dtype.str, "shape": list(answer.shape)}
-    if isinstance(answer, (tuple, list)):
-        return {"tuple": [_encoded(each) for each in answer]}
-    for kind, made in _KINDS.items():
-        if isinstance(answer, made):
-            first = answer.marginal if isinstance(answer, Cell) else answer.products
-            return {kind: [first, list(answer.index), answer.sign]}
-    if isinstance(answer, (bool, int, float, str)) or answer is None:
-        return answer
-    if isinstance(answer, np.generic):
-        return answer.item()
-    raise PrivacyError(f"an answer of kind {type(answer).__name__} cannot be kept in a journal")
+def _encoded(drawn: Any) -> Any:
+    """Arrays of numbers, or pairs of a value and its noisy count."""
+    if isinstance(drawn, np.ndarray):
+        data = base64.b64encode(np.ascontiguousarray(drawn).tobytes()).decode()
+        return {"array": data, "dtype": drawn.dtype.str, "shape": list(drawn.shape)}
+    if isinstance(drawn, list):
+        return drawn
+    raise PrivacyError(f"a draw of kind {type(drawn).__name__} cannot be kept in a journal")
 
 
 def _decoded(kept: Any) -> Any:
-    if not isinstance(kept, dict):
-        return kept
-    if "array" in kept:
-        flat = np.frombuffer(base64.b64decode(kept["array"]), np.dtype(kept["dtype"]))
-        return flat.reshape(kept["shape"]).copy()
-    if "tuple" in kept:
-        return tuple(_decoded(each) for each in kept["tuple"])
-    ((kind, (first, index, sign)),) = kept.items()
-    return _KINDS[kind](first, tuple(index), sign)
+    if isinstance(kept, list):
+        return [(text, count) for text, count in kept]
+    flat = np.frombuffer(base64.b64decode(kept["array"]), np.dtype(kept["dtype"]))
+    return flat.reshape(kept["shape"]).copy()

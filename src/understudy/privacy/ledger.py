@@ -649,6 +649,27 @@ class Reservation:
         last = own[-1].seq
         return [e if e in own else e.withheld() for e in stretch if e.seq <= last]
 
+    def charged(self) -> Sequence[Mapping[str, Any]]:
+        """Its charges so far, in order."""
+        return self._ledger._bodies(self.dataset.name, "charge", self.id)
+
+    def redraw(self, purpose: str, event: Event | None = None) -> Event:
+        """Note that the last charge is drawn now, once."""
+        ledger, name = self._ledger, self.dataset.name
+        found: list[Event] = []
+
+        def attempt() -> Entry:
+            last = self.charged()[-1]
+            if len(ledger._bodies(name, "redraw", self.id)):
+                raise LedgerError(f"charge {purpose!r} was drawn again elsewhere; it cannot go on")
+            if last["purpose"] != purpose:
+                raise LedgerError(f"charge {purpose!r} is not the one that waits")
+            found.append(event_from_json(last["event"]))
+            return ledger._append(name, "redraw", {"reservation": self.id})
+
+        ledger._write(name, attempt)
+        return found[-1]
+
     def settle(self, outcome: str = "finished") -> None:
         """The release is over. Settling twice is fine."""
         self._ledger.settle(self.id, outcome)

@@ -143,31 +143,40 @@ def _scale(value: float) -> float:
 
 
 class OpenDPNoise:
-    """The real source: OpenDP's samplers with proofs, from a cryptographic generator."""
+    """The real source: OpenDP's exact samplers, from a cryptographic generator.
+
+    OpenDP has these measurements under its flag `contrib`: it publishes proofs for most of them and has
+    not vetted all. We rely on them as they are, and test their laws.
+    """
 
     private = True
 
     def __init__(self) -> None:
-        from importlib import import_module
+        # Not opendp.prelude, which also imports whatever data frames are installed.
+        from opendp import combinators, domains, measurements, measures, metrics, mod
 
-        self._dp: Any = import_module("opendp.prelude")
-        self._dp.enable_features("contrib")
-        self._scored: Any = None
+        mod.enable_features("contrib")
+        integers = domains.vector_domain(domains.atom_domain(T="i64"))
+        self._with_l1 = integers, metrics.l1_distance(T="i64")
+        self._with_l2 = integers, metrics.l2_distance(T="f64")
+        self._scored = (
+            integers,
+            metrics.linf_distance(T="i64"),
+            measures.zero_concentrated_divergence(),
+        )
+        self._make: Any = measurements
+        self._composed: Any = combinators.make_composition
         # Methods draw thousands of times with one scale; a measurement holds no state.
         self._selection = lru_cache(maxsize=64)(self._make_selection)
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         """See `Noise.laplace`."""
-        dp = self._dp
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        noisy = dp.m.make_laplace(*space, scale=_scale(scale))(_integers(values))
+        noisy = self._make.make_laplace(*self._with_l1, scale=_scale(scale))(_integers(values))
         return np.asarray(noisy, dtype=np.int64).reshape(np.shape(values))
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
         """See `Noise.gaussian`."""
-        dp = self._dp
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-        noisy = dp.m.make_gaussian(*space, scale=_scale(sigma))(_integers(values))
+        noisy = self._make.make_gaussian(*self._with_l2, scale=_scale(sigma))(_integers(values))
         return np.asarray(noisy, dtype=np.int64).reshape(np.shape(values))
 
     def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
@@ -188,7 +197,7 @@ class OpenDPNoise:
         if draws < 1 or not array.size:
             raise PrivacyError(f"cannot make {draws} picks of {array.size} candidates")
         one = self._selection(1, _scale(scale))
-        found = self._dp.c.make_composition([one] * int(draws))(array)
+        found = self._composed([one] * int(draws))(array)
         return tuple(int(index) for (index,) in found)
 
     def below(self, number: int) -> int:
@@ -202,11 +211,7 @@ class OpenDPNoise:
         return np.rint(normals, out=normals).astype(np.int64)
 
     def _make_selection(self, k: int, scale: float) -> Any:
-        dp = self._dp
-        if self._scored is None:
-            integers = dp.vector_domain(dp.atom_domain(T="i64"))
-            self._scored = integers, dp.linf_distance(T="i64"), dp.zero_concentrated_divergence()
-        return dp.m.make_noisy_top_k(*self._scored, k=k, scale=scale)
+        return self._make.make_noisy_top_k(*self._scored, k=k, scale=scale)
 
 
 class SeededNoise:

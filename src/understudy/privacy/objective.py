@@ -44,7 +44,7 @@ from understudy.privacy.cost import Laplace, Perturbation
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 
-__all__ = ["PRECISION", "Looks", "Precision", "covers", "event_for", "perturbed"]
+__all__ = ["PRECISION", "Looks", "Precision", "Sides", "covers", "event_for", "perturbed"]
 
 Clique = tuple[int, ...]
 Reals = NDArray[np.float64]
@@ -133,19 +133,23 @@ def covers(
     return event.l1 >= _moved(looks, relation, precision) and event.output_l1 >= beyond
 
 
-def perturbed(
-    looks: Looks,
-    rows: tuple[Sequence[NDArray[np.integer[Any]]], NDArray[np.int64]],
-    records: tuple[Sequence[NDArray[np.integer[Any]]], Reals],
-    event: Perturbation,
-    noise: Noise,
-    precision: Precision = PRECISION,
-) -> Reals:
-    """θ̃ (p,). `rows` are (codes, counts) and private, `records` (codes, weights) and public.
+@dataclass(frozen=True, slots=True, eq=False)
+class Sides:
+    """What a critic tells apart: `rows` (codes, counts) are private, `records` (codes, weights) not."""
 
-    The caller has made the charge. Raises `PrivacyError`, which says nothing of the rows, if the
-    minimum is not found.
+    looks: Looks
+    rows: tuple[Sequence[NDArray[np.integer[Any]]], NDArray[np.int64]]
+    records: tuple[Sequence[NDArray[np.integer[Any]]], Reals]
+
+
+def perturbed(
+    sides: Sides, event: Perturbation, noise: Noise, precision: Precision = PRECISION
+) -> Reals:
+    """θ̃ (p,), a mechanism: the gate has made the charge.
+
+    Raises `PrivacyError`, which says nothing of the rows, if the minimum is not found.
     """
+    looks, rows, records = sides.looks, sides.rows, sides.records
     ridge = _ridge(looks, event.jacobian)
     drawn = noise.laplace(np.zeros(looks.size, np.int64), event.scale)
     theta = minimum(

@@ -18,7 +18,7 @@ __all__ = ["Sensitive", "reveal"]
 
 T = TypeVar("T")
 
-_REMEDY = "exact private values leave only through the curator, with noise and a ledger charge"
+_REMEDY = "exact private values leave only through the gate, with noise and a ledger charge"
 
 
 def _refuse(operation: str) -> Any:
@@ -29,7 +29,7 @@ def _refuse(operation: str) -> Any:
 
 
 class Sensitive(Generic[T]):
-    """A sealed exact value. Its only use is to be handed to the curator."""
+    """A sealed exact value. Its only use is to be handed to the gate."""
 
     __slots__ = ("__sealed",)
 

@@ -2,7 +2,7 @@
 
 Theorem (lattice version). Fix the M synthetic rows and the workload Q. Let
 K = max_{q in Q} |M·c_q(D) − n·ĉ_q| = n·M·g with g = max_q |c_q(D)/n − ĉ_q/M| the worst error. The
-curator releases R = ⌈L·K/M⌉ + Z, Z discrete Laplace with P(z) ∝ a^|z|, a = e^{−1/scale}, of
+gate releases R = ⌈L·K/M⌉ + Z, Z discrete Laplace with P(z) ∝ a^|z|, a = e^{−1/scale}, of
 sensitivity L under both relations. With t the least integer such that a^{t+1}/(1+a) ≤ β,
 
     P( g > (R + t)/(L·n) ) ≤ P(Z ≤ −t−1) = a^{t+1}/(1+a) ≤ β.
@@ -40,8 +40,16 @@ from numpy.typing import NDArray
 
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
-from understudy.privacy.curator import VARIATION_GRID, Clique, Curator, variation_step
+from understudy.privacy.gate import Gate
 from understudy.privacy.products import Products
+from understudy.privacy.questions import (
+    VARIATION_GRID,
+    TotalVariations,
+    WorstError,
+    WorstErrorOfRows,
+    WorstQueryError,
+    variation_step,
+)
 from understudy.privacy.relation import Relation
 from understudy.queries import counts
 
@@ -205,9 +213,9 @@ class Certificate:
 
 
 def certify(
-    curator: Curator,
+    gate: Gate,
     plan: Plan,
-    cliques: Sequence[Clique],
+    cliques: Sequence[tuple[int, ...]],
     codes: Sequence[NDArray[np.unsignedinteger[Any]]],
     *,
     beta: float,
@@ -222,19 +230,19 @@ def certify(
     that is not all of their cells.
     """
     size = int(codes[0].size)
-    sizes = [math.prod(curator.shape[i] for i in clique) for clique in cliques]
+    sizes = [math.prod(gate.facts.shape[i] for i in clique) for clique in cliques]
     variations = None
     if VARIATION in plan or classes or sum(sizes) <= _TABULATED:
-        tables = counts(codes, curator.shape, cliques)
+        tables = counts(codes, gate.facts.shape, cliques)
         if classes:
-            worst = curator.worst_query_error(WORST, classes, tables, size)
+            worst = gate.ask(WORST, WorstQueryError(classes, tables, size))
         else:
-            worst = curator.worst_error(WORST, cliques, tables, size)
+            worst = gate.ask(WORST, WorstError(cliques, tables, size))
         if VARIATION in plan:
-            noisy = curator.total_variations(VARIATION, cliques, tables, size)
+            noisy = gate.ask(VARIATION, TotalVariations(cliques, tables, size))
             variations = tuple(int(v) for v in noisy)
     else:
-        worst = curator.worst_error_of_rows(WORST, cliques, codes)
+        worst = gate.ask(WORST, WorstErrorOfRows(cliques, codes))
     return Certificate.compute(
         plan,
         beta=beta,
@@ -242,7 +250,7 @@ def certify(
         rows=size,
         worst=worst,
         rows_measured=rows_measured,
-        rows_public=curator.rows_public,
+        rows_public=gate.facts.rows_public,
         variations_measured=variations,
         population=population,
         of="queries" if classes else "cells",

@@ -2,7 +2,7 @@
 
 The order. (1) From public facts alone, a part of ρ is set aside for every open column, a part of δ for
 those whose values are discovered, and the rest becomes one allowance; this outer plan is reserved.
-(2) The open columns are measured: values by `Curator.discover`, quantiles by a Gaussian measurement of
+(2) The open columns are measured: values by `Values`, quantiles by a Gaussian measurement of
 fine one-way tables. (3) With the schema that follows, the whole release is planned anew so that its ρ
 fits the allowance, and that plan is written to the ledger (`refine`) before anything of it is drawn.
 
@@ -24,7 +24,9 @@ from understudy.errors import InputError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Plan, Zcdp
-from understudy.privacy.curator import Curator, ExactCounts
+from understudy.privacy.exact import ExactCounts
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import Marginals, Values
 from understudy.privacy.relation import Relation
 from understudy.schema import Identifier, Modelled, OpenBins, OpenCategory, Schema
 from understudy.source import Source
@@ -78,14 +80,14 @@ def outer_plan(schema: Schema, budget: Budget, relation: Relation) -> Plan:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What the curator is asked about before the schema is closed."""
+    """What is asked about before the schema is closed."""
 
     holders: Holders | None
     fine: ExactCounts
 
 
 class _Nothing:
-    """No column to count; the curator needs something to hold."""
+    """No column to count; the gate needs something to hold."""
 
     shape = ()
 
@@ -118,21 +120,20 @@ def look(source: Source, schema: Schema) -> Look:
     return Look(Holders(source, schema), fine)
 
 
-def found(schema: Schema, looked: Look, ask: Callable[[Any], Curator]) -> Schema:
-    """Ask the curator for every open column, in order, and close the schema."""
-    curator = ask(looked.fine)
+def found(schema: Schema, looked: Look, open_gate: Callable[[Any], Gate]) -> Schema:
+    """Ask for every open column, in order, and close the schema."""
+    gate = open_gate(looked.fine)
     closed: dict[str, Any] = {}
     cut = [column for column in schema.opened if isinstance(column, OpenBins)]
     for column in schema.opened:
         if isinstance(column, OpenCategory):
             assert looked.holders is not None
-            texts = curator.discover(
-                purpose(column.name), looked.holders, column.name, column.max_values
-            )
+            values = Values(looked.holders, column.name, column.max_values)
+            texts = gate.ask(purpose(column.name), values)
             closed[column.name] = column.found(texts)
     if cut:
         cliques = [(at,) for at in range(len(cut))]
-        tables = curator.measure(QUANTILES, cliques)
+        tables = gate.ask(QUANTILES, Marginals(cliques))
         for column, counts in zip(cut, tables, strict=True):
             closed[column.name] = column.found(np.asarray(counts))
     return schema.closed(closed)

@@ -32,10 +32,12 @@ from understudy.players.base import Model
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact, exact, split
 from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
-from understudy.privacy.curator import Curator
+from understudy.privacy.exact import ExactRows
+from understudy.privacy.gate import Gate
 from understudy.privacy.journal import Journal
 from understudy.privacy.ledger import Ledger, Reservation, refined
 from understudy.privacy.noise import Noise, OpenDPNoise
+from understudy.privacy.questions import RowCount
 from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Place
 from understudy.queries import Workload, WorkloadLike, resolve
@@ -426,7 +428,7 @@ def release(
         progress("reading", 0, 1)
         looked = private_facts.look(source, schema) if schema.opened else None
         bound = watched(source.bind(schema) if looked is None else looked.fine)
-        if getattr(prepared.method, "rowwise", False) and not hasattr(bound, "records"):
+        if getattr(prepared.method, "rowwise", False) and not isinstance(bound, ExactRows):
             raise InputError(
                 f"method = {prepared.method.name} needs the rows and not only counts of them, which "
                 f"{source.describe()} keeps to itself; export the table to Parquet, or use another "
@@ -438,6 +440,7 @@ def release(
         if journal is not None and journal.header is not None:
             resumed = journal.header["reservation"]
             reservation = account.resume(dataset, resumed, prepared.budget, prepared.plan)
+            journal.resume(reservation)
         else:
             reservation = account.reserve(
                 dataset,
@@ -453,24 +456,23 @@ def release(
         if journal is None:
             stack.enter_context(reservation)  # settles, whatever happens
 
-        def ask(counts: Any) -> Curator:
+        def open_gate(counts: Any) -> Gate:
             design = prepared.design
-            made = Curator(counts, reservation, design.relation, noise, design.rows)
-            return made if journal is None else journal.around(made, reservation)
+            return Gate(counts, reservation, design.relation, noise, design.rows, journal)
 
         if looked is not None:
             progress("finding domains", 0, 1)
-            prepared = prepared.refined(private_facts.found(schema, looked, ask))
+            prepared = prepared.refined(private_facts.found(schema, looked, open_gate))
             assert prepared.inner is not None
             found = {"schema": prepared.schema.digest()}
             reservation = reservation.refine(private_facts.REST, prepared.inner, found)
             prepared = replace(prepared, plan=reservation.plan, inner=None)
             bound = watched(source.bind(prepared.schema))
             progress("finding domains", 1, 1)
-        curator = ask(bound)
+        gate = open_gate(bound)
         # What an interrupted release drew with test noise stays what it is.
         private = noise.private and reservation.private_noise
-        made = _draw(prepared, source, curator, reservation, rows, key, private, progress)
+        made = _draw(prepared, source, gate, reservation, rows, key, private, progress)
         if journal is not None:
             journal.close()
         return made
@@ -479,7 +481,7 @@ def release(
 def _draw(
     prepared: Prepared,
     source: Source,
-    curator: Curator,
+    gate: Gate,
     reservation: Reservation,
     rows: int | None,
     key: int,
@@ -489,12 +491,12 @@ def _draw(
     """Everything after the reservation: measure, play, sample, certify, settle."""
     design, plan, schema = prepared.design, prepared.plan, prepared.schema
     rng = np.random.default_rng(key)
-    measured = curator.rows(certificates.ROWS) if design.rows is None else None
+    measured = gate.ask(certificates.ROWS, RowCount()) if design.rows is None else None
     estimate = max(1, design.rows or measured or 1)
     query, data = prepared.method.players(design, plan)
     problem = design.problem(estimate)
     heard = Heard(query)
-    state = last_state(problem, heard, data, curator, rng, progress)
+    state = last_state(problem, heard, data, gate, rng, progress)
     model = data.finish(problem, state)
     size = rows if rows is not None else estimate
     if getattr(prepared.method, "whole", False):
@@ -505,7 +507,7 @@ def _draw(
     progress("sampling", 1, 1)
     progress("certifying", 0, 1)
     certificate = certificates.certify(
-        curator,
+        gate,
         plan,
         prepared.workload.cliques,
         codes,

@@ -13,7 +13,7 @@ from typing import Any
 
 from understudy.players.base import Answer, Measured, MeasuredCell, PickedQuery, Problem, View
 from understudy.players.base import QueryPlayer as Player
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 
 __all__ = ["Heard", "Measurement"]
 
@@ -81,11 +81,9 @@ class Heard:
         """See `QueryPlayer.rounds`."""
         return self._player.rounds
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
-        answers = self._player.play(problem, curator, view, round)
+        answers = self._player.play(problem, gate, view, round)
         for made in map(_measurement, answers):
             if made is not None:
                 self._times[made] = self._times.get(made, 0) + 1

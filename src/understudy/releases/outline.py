@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from understudy.game.forecast import Errors
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Perturbation, Selection
-from understudy.privacy.curator import GRID, VARIATION_GRID
+from understudy.privacy.questions import GRID, VARIATION_GRID
 from understudy.releases import certificate, facts
 from understudy.releases.make import Prepared
 from understudy.schema import Category, Integer, Schema

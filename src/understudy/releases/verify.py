@@ -27,8 +27,8 @@ from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry, check_chain
 from understudy.privacy.cost import Discovery, Gaussian, Laplace, Plan, Zcdp, event_from_json
-from understudy.privacy.curator import variation_step
 from understudy.privacy.ledger import Ledger, planned
+from understudy.privacy.questions import variation_step
 from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Place, place
 from understudy.releases.bundle import FILES, MANIFEST, digest, load, manifest_bytes, read_manifest

@@ -1,7 +1,7 @@
 """The source room: where private rows live, and how they are counted there.
 
 `read` points at a table; `Source.bind` checks its header against a schema; what comes back answers
-the curator with exact counts, sealed in `Sensitive`.
+the gate with exact counts, sealed in `Sensitive`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What a source is, and the exact counts that a bound source hands to the curator, sealed.
+"""What a source is, and the exact counts that a bound source hands to the gate, sealed.
 
 A source knows a table's header, which is public, and how to scan its rows, which are private. What
 leaves it is either `Sensitive` or depends on the header alone: no message, no warning and no exit
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import CountingError, SourceError
-from understudy.privacy.curator import ExactCounts
+from understudy.privacy.exact import ExactCounts
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import Clique, Counter, SparseCounter
 from understudy.schema import Schema

@@ -426,9 +426,9 @@ def enumerate_transcripts(
 
 
 class ChoosingNoise:
-    """A noise source for a real curator, whose selections are answered by a `Chooser`.
+    """A noise source for a real gate, whose selections are answered by a `Chooser`.
 
-    With it a whole game, curator and players and all, runs under `enumerate_transcripts`: every
+    With it a whole game, gate and players and all, runs under `enumerate_transcripts`: every
     one-shot top-k becomes one choice from its exact law (Gumbel noise of the given scale, the k
     largest in order). Laplace and Gaussian draws have infinitely many answers and are refused.
     """

@@ -24,7 +24,7 @@ from understudy.players.base import Answer, DataPlayer, Model, Problem, QueryPla
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
-from understudy.privacy.curator import Charges, Curator
+from understudy.privacy.gate import Charges, Gate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import Noise, SeededNoise
 from understudy.privacy.relation import Relation
@@ -33,7 +33,7 @@ from understudy.testing.distributions import fingerprint, require_model
 from understudy.testing.exact import Chooser, enumerate_transcripts
 from understudy.testing.players import tiny_tables
 from understudy.testing.stand_ins import (
-    Gate,
+    Front,
     GivenNoise,
     Rows,
     StrictCharges,
@@ -88,7 +88,7 @@ def method_checks(
       `accounting.nominal`), for one to six columns, both relations, public and private
       rows, tiny and huge ρ; each purpose once; the same design gives the same plan
     * it refuses a design by `InputError` in `check`, before anything is planned
-    * played through the real curator and a real ledger it stays within its plan, whatever the rows,
+    * played through the real gate and a real ledger it stays within its plan, whatever the rows,
       and gives a model of the right shape
     * the model is post-processing: the same released numbers give the same model, bit by bit,
       whatever the private table
@@ -201,14 +201,14 @@ def _game(
     noise: Noise,
     tape: Tape | None = None,
 ) -> Model:
-    curator, trespasses = Gate.around(
-        Curator(TinyCounts(design.shape, table), charges, design.relation, noise, design.rows),
+    gate, trespasses = Front.around(
+        Gate(TinyCounts(design.shape, table), charges, design.relation, noise, design.rows),
         tape,
     )
     query, data = method.players(design, plan)
     problem = design.problem(30 if design.rows is None else design.rows)
-    model = play(problem, query, data, curator, np.random.default_rng(1))
-    require(not trespasses, f"reached for {', '.join(map(repr, trespasses))} of the curator")
+    model = play(problem, query, data, gate, np.random.default_rng(1))
+    require(not trespasses, f"reached for {', '.join(map(repr, trespasses))} of the gate")
     return model
 
 
@@ -259,8 +259,8 @@ def _post_processes(method: Method, design: Design) -> None:
         )
         require(
             fingerprint(model) == fingerprint(first),
-            f"gave another model for a table with {name} though the curator released the same "
-            f"numbers; after the curator everything is post-processing",
+            f"gave another model for a table with {name} though the gate released the same "
+            f"numbers; after the gate everything is post-processing",
         )
 
 
@@ -278,10 +278,8 @@ class _Watched:
     def rounds(self) -> int:
         return self._player.rounds
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
-        answers = self._player.play(problem, curator, view, round)
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
+        answers = self._player.play(problem, gate, view, round)
         self._answers.append(fingerprint(answers))
         return answers
 
@@ -297,9 +295,9 @@ def game_law(
     rows_public: int | None = None,
     noise: Callable[[Chooser], Noise] = GivenNoise,
     charges: Callable[[Plan], Charges] = StrictCharges,
-    curator: Callable[..., Curator] = Curator,
+    gate: Callable[..., Gate] = Gate,
 ) -> dict[Hashable, float]:
-    """The exact law of everything a game releases about `rows`, through the real loop and curator.
+    """The exact law of everything a game releases about `rows`, through the real loop and gate.
 
     Every selection is played to every outcome (`enumerate_transcripts`); the outputs are the released
     answers, in order, of which the model is post-processing. Hold it against the plan with
@@ -308,13 +306,13 @@ def game_law(
               neighbours(universe, n, relation), rho=float(accounting.total_rho(plan)))
 
     Only selections can be enumerated. `noise` may fix what a Gaussian draw released
-    (`GivenNoise`), for the law given that. `charges` and `curator` are for broken
+    (`GivenNoise`), for the law given that. `charges` and `gate` are for broken
     twins, which the same check must catch.
     """
 
     def run(chooser: Chooser) -> Hashable:
         answers: list[Any] = []
-        asked = curator(
+        asked = gate(
             TinyCounts(problem.shape, rows), charges(plan), relation, noise(chooser), rows_public
         )
         play(problem, _Watched(query, answers), data, asked, np.random.default_rng(0))

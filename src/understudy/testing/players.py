@@ -24,8 +24,9 @@ from understudy.players.base import (
     View,
 )
 from understudy.privacy.cost import Event, Gaussian, Plan
-from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import Noise, SeededNoise
+from understudy.privacy.questions import Cell
 from understudy.privacy.relation import Relation
 from understudy.testing.checks import Check, require, run_all
 from understudy.testing.distributions import (
@@ -36,7 +37,7 @@ from understudy.testing.distributions import (
     tiny_problem,
 )
 from understudy.testing.stand_ins import (
-    Gate,
+    Front,
     RecordingNoise,
     Rows,
     StrictCharges,
@@ -104,17 +105,15 @@ def _run(
     recording = RecordingNoise(noise)
     charges = StrictCharges(plan)
     counts = TinyCounts(problem.shape, table)
-    curator, trespasses = Gate.around(
-        Curator(counts, charges, relation, recording, rows_public), tape
-    )
+    gate, trespasses = Front.around(Gate(counts, charges, relation, recording, rows_public), tape)
     player = make()
     game = _Game(player, player.rounds)
     for round, view in enumerate(_views(problem, game.rounds)):
         charged, released = len(charges.charged), len(recording.released)
-        answers = player.play(problem, curator, view, round)
+        answers = player.play(problem, gate, view, round)
         require(
             not trespasses,
-            f"reached for {', '.join(map(repr, trespasses))} of the curator; a player asks, with "
+            f"reached for {', '.join(map(repr, trespasses))} of the gate; a player asks, with "
             f"the public methods",
         )
         require(isinstance(answers, tuple), f"play returned a {type(answers).__name__}, no tuple")
@@ -135,7 +134,7 @@ def query_player_checks(
     """Everything a query player owes, when `make()` is played under `plan`.
 
     * `rounds` is a public number that never moves
-    * it asks the curator's public questions and nothing else
+    * it asks the gate's public questions and nothing else
     * it never draws what the plan does not hold, with tables of any kind
     * a round with an answer has a charge, and a table is passed on with the sigma it was drawn with
     * answers and questions follow from released numbers alone: the same numbers, the same game
@@ -182,7 +181,7 @@ def query_player_checks(
             )
             require(
                 fingerprint(again.answers) == fingerprint(first.answers),
-                f"answered otherwise for a table with {name} though the curator released the "
+                f"answered otherwise for a table with {name} though the gate released the "
                 f"same numbers; only released numbers may reach an answer",
             )
 
@@ -276,7 +275,7 @@ def data_player_checks(
 ) -> Iterator[Check]:
     """Everything a data player owes; `make(problem)` gives a fresh one.
 
-    * its methods take public things and released answers; no curator, no table
+    * its methods take public things and released answers; no gate, no table
     * the same answers and the same rng give the same state, bit by bit, and the state is all there
       is: a fresh player continues from it, and an earlier state is never changed
     * `view` and `finish` are distributions, before, during and after the game; rows are legal

@@ -21,7 +21,9 @@ import numpy as np
 
 from understudy.errors import InputError
 from understudy.privacy.cost import Charge, Gaussian, Plan
-from understudy.privacy.curator import Curator, ExactCounts
+from understudy.privacy.exact import ExactCounts
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import Marginals, RowCount
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries import counts
@@ -177,17 +179,17 @@ def _silence() -> Iterator[None]:
 def _require_counts(
     bound: ExactCounts, table: pa.Table, cliques: Sequence[tuple[int, ...]]
 ) -> None:
-    """Compare with the encoded rows; opened by a curator without noise."""
+    """Compare with the encoded rows; opened by a gate without noise."""
     moved = Relation.ADD_REMOVE.marginal_l2_squared(len(cliques))
     plan = Plan((Charge("tables", Gaussian(1.0, changes=moved)), Charge("rows", Gaussian(1.0))))
-    curator = Curator(bound, StrictCharges(plan), Relation.ADD_REMOVE, StillNoise())
+    gate = Gate(bound, StrictCharges(plan), Relation.ADD_REMOVE, StillNoise())
     require(
-        curator.rows("rows") == table.num_rows,
+        gate.ask("rows", RowCount()) == table.num_rows,
         f"rows() is not the {table.num_rows} that the table has",
     )
     expected = counts(SOURCE_SCHEMA.encode(table), SOURCE_SCHEMA.shape, cliques)
     for clique, found, wanted in zip(
-        cliques, curator.measure("tables", cliques), expected, strict=True
+        cliques, gate.ask("tables", Marginals(cliques)), expected, strict=True
     ):
         require(
             np.array_equal(found, wanted),

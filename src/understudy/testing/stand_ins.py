@@ -1,17 +1,17 @@
-"""Stand-ins around a real curator: tiny tables, strict accounts, and noise that a test controls.
+"""Stand-ins around a real gate: tiny tables, strict accounts, and noise that a test controls.
 
 None of the noises here protects anyone (`private` is False). They are plugged into the real
-`Curator`, so that what is tested is its real scores, scales and charges:
+`Gate`, so that what is tested is its real scores, scales and charges:
 
 * `StillNoise` adds nothing and writes down what it was asked to perturb
-* `Tape` plays the curator's answers again, whatever the private table
+* `Tape` plays the gate's answers again, whatever the private table
 * `GivenNoise` has the exact-privacy harness play every outcome of a selection, and gives
   measurements that a test fixes
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, cast
 
@@ -21,16 +21,17 @@ from numpy.typing import NDArray
 from understudy.errors import BudgetExhausted, PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.cost import Event, Plan, Zcdp
-from understudy.privacy.curator import Clique, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import Noise
 from understudy.privacy.selection import log_law
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.checks import ContractBroken
 from understudy.testing.distributions import fingerprint
 from understudy.testing.exact import Chooser, ChoosingNoise
+from understudy.units import Unit
 
 __all__ = [
-    "Gate",
+    "Front",
     "GivenNoise",
     "RecordingNoise",
     "StillNoise",
@@ -42,6 +43,7 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 Rows = Sequence[tuple[int, ...]]
+Clique = tuple[int, ...]
 
 
 def table_of(rows: Rows, shape: Sequence[int], clique: Clique) -> Integers:
@@ -57,6 +59,7 @@ class TinyCounts:
 
     def __init__(self, shape: Sequence[int], rows: Rows) -> None:
         self.shape = tuple(shape)
+        self.unit: Unit | None = None
         self._rows = tuple(tuple(row) for row in rows)
 
     def rows(self) -> Sensitive[int]:
@@ -84,6 +87,9 @@ class TinyCounts:
 
 class StrictCharges:
     """A reservation without a ledger: as strict, and it writes down what was `charged`."""
+
+    private_noise = False
+    unit: Unit | None = None
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -190,14 +196,8 @@ class GivenNoise(ChoosingNoise):
         return np.asarray(self._gaussians.pop(0), dtype=np.int64).reshape(np.shape(values))
 
 
-_PUBLIC = frozenset(
-    {name for name in dir(Curator) if not name.startswith("_")}
-    | {"relation", "rows_public", "shape"}
-)
-
-
 class Tape:
-    """What a curator answered, in order; `again()` plays it whatever the private table.
+    """What a gate answered, in order; `again()` plays it whatever the private table.
 
     `faithful` turns False when other questions are asked than in the first run.
     """
@@ -231,40 +231,34 @@ class Tape:
         return recorded
 
 
-class Gate:
-    """The public face of a curator; reaching for anything behind it breaks the contract.
+class Front:
+    """The public face of a gate; reaching for anything behind it breaks the contract.
 
     `trespasses` keeps what was reached for, should the exception have been swallowed. With a `tape`
-    the answers are recorded or played again; checks and charges are the curator's own either way.
+    the answers are recorded or played again; checks and charges are the gate's own either way.
     """
 
-    def __init__(self, curator: Curator, tape: Tape | None = None) -> None:
+    def __init__(self, gate: Gate, tape: Tape | None = None) -> None:
         self.trespasses: list[str] = []
+        self.facts, self.plan = gate.facts, gate.plan
 
-        # In closures, so that there is no attribute to be found.
-        def reach(name: str) -> Any:
-            found = getattr(curator, name)
-            return found if tape is None or not callable(found) else taped(name, found, tape)
+        # A closure, so that there is no attribute to be found.
+        def ask(purpose: str, question: Any, event: Event | None = None) -> Any:
+            answer = gate.ask(purpose, question, event)
+            if tape is None:
+                return answer
+            return tape.pass_on((purpose, fingerprint(question), event), answer)
 
-        def taped(name: str, found: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
-            def ask(*args: Any, **named: Any) -> Any:
-                question = (name, fingerprint(args), fingerprint(sorted(named.items())))
-                return tape.pass_on(question, found(*args, **named))
-
-            # As a bound method would: who goes round the gate must be found out by what it does.
-            setattr(ask, "__self__", curator)  # noqa: B010 - no type knows this attribute
-            return ask
-
-        self._open = reach
+        # As a bound method would: who goes round the gate must be found out by what it does.
+        setattr(ask, "__self__", gate)  # noqa: B010 - no type knows this attribute
+        self.ask = ask
 
     def __getattr__(self, name: str) -> Any:
-        if name in _PUBLIC:
-            return self._open(name)
         self.trespasses.append(name)
-        raise ContractBroken(f"reached for {name!r} of the curator, which is not a question")
+        raise ContractBroken(f"reached for {name!r} of the gate, which is not a question")
 
     @classmethod
-    def around(cls, curator: Curator, tape: Tape | None = None) -> tuple[Curator, list[str]]:
-        """The gate, typed as the curator that it stands for, and its list of trespasses."""
-        gate = cls(curator, tape)
-        return cast(Curator, gate), gate.trespasses
+    def around(cls, gate: Gate, tape: Tape | None = None) -> tuple[Gate, list[str]]:
+        """The front, typed as the gate that it stands for, and its list of trespasses."""
+        front = cls(gate, tape)
+        return cast(Gate, front), front.trespasses

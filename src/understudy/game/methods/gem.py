@@ -25,7 +25,7 @@ from understudy.players.query.selected import WorstAgain
 from understudy.players.query.survey import Survey, Tier
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.privacy.curator import GRID
+from understudy.privacy.questions import WorstMarginals
 
 __all__ = ["GEM"]
 
@@ -111,7 +111,9 @@ class GEM:
         picks = self._picks(design, rho)
         if picks:
             selection = Selection.within(
-                part["select"] / self.rounds, sensitivity=GRID * relation.marginal_l1(), k=picks
+                part["select"] / self.rounds,
+                sensitivity=WorstMarginals.sensitivity(relation),
+                k=picks,
             )
             again = Gaussian.within(
                 part["again"] / self.rounds, changes=relation.marginal_l2_squared(picks)

@@ -17,7 +17,7 @@ from understudy.players.data import MaximumEntropy
 from understudy.players.query import SpanningTree
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.privacy.curator import GRID
+from understudy.privacy.questions import WorstMarginals
 
 __all__ = ["MST"]
 
@@ -53,7 +53,7 @@ class MST:
             one = Gaussian.within(rho, changes=relation.marginal_l2_squared(1))
             return (Charge(SpanningTree.ONE_WAY, one),)
         part = split(rho, {"one": self.one_ways, "select": self.selection, "pair": self.pairs})
-        sensitivity = GRID * relation.marginal_l1()
+        sensitivity = WorstMarginals.sensitivity(relation)
         return (
             Charge(
                 SpanningTree.ONE_WAY,

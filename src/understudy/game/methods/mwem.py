@@ -26,7 +26,7 @@ from understudy.game.methods.base import Design, Forecast, Theorem
 from understudy.players.data import MultiplicativeWeights
 from understudy.players.query import ExponentialMechanism
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.privacy.curator import GRID
+from understudy.privacy.questions import GRID
 
 __all__ = ["MWEM"]
 

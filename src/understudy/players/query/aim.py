@@ -32,7 +32,8 @@ from understudy.players.base import Answer, Clique, Measured, Problem, View
 from understudy.players.data.adaptive import Adaptive, Move
 from understudy.players.query.fixed import measure
 from understudy.privacy.cost import Gaussian, Selection
-from understudy.privacy.curator import GRID, LARGEST_WEIGHT, Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import LARGEST_WEIGHT, Marginals, WorstMarginals
 
 __all__ = ["AdaptiveRounds", "candidates"]
 
@@ -77,13 +78,11 @@ class AdaptiveRounds:
     ONE_WAY = "one-way marginals"
     ADAPTIVE = "adaptive rounds"
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`. Nothing is asked, or charged, once the allowance is used."""
         if round == 0:
             columns = tuple((i,) for i in range(len(problem.shape)))
-            return measure(curator, self.ONE_WAY, columns, self.sigma_one)
+            return measure(gate, self.ONE_WAY, columns, self.sigma_one)
         if not isinstance(view, Adaptive):
             raise InputError("aim plays against a data player that tells how far it moved")
         share, left = self.next_share(view.moves)
@@ -91,7 +90,7 @@ class AdaptiveRounds:
             return ()
         spent = self.total - left + share
         limit = self.megabytes * float(spent / self.total)
-        return (self._round(problem, curator, view, share, limit),)
+        return (self._round(problem, gate, view, share, limit),)
 
     def next_share(self, moves: Sequence[Move]) -> tuple[Fraction, Fraction]:
         """(ρ of the next round, ρ left before it), from what the rounds so far did; 0 at the end."""
@@ -104,26 +103,21 @@ class AdaptiveRounds:
         return (left if left < 2 * share else share), left
 
     def _round(
-        self, problem: Problem, curator: Curator, view: Adaptive, share: Fraction, limit: float
+        self, problem: Problem, gate: Gate, view: Adaptive, share: Fraction, limit: float
     ) -> Measured:
-        relation = curator.relation
+        relation = gate.facts.relation
         gaussian = Gaussian.within((1 - SELECTION) * share, changes=relation.marginal_l2_squared())
         open_to = self._within(problem.shape, view, limit)
         weights = [self.candidates[clique] for clique in open_to]
         selection = Selection.within(
-            SELECTION * share, sensitivity=GRID * relation.marginal_l1() * max(weights)
+            SELECTION * share, sensitivity=WorstMarginals.sensitivity(relation, max(weights))
         )
         expected = _marginals(view, open_to, problem.rows)
         noise = math.sqrt(2 / math.pi) * gaussian.sigma
-        (pick,) = curator.select_marginals(
-            self.ADAPTIVE,
-            open_to,
-            expected,
-            [min(noise * table.size, _LARGEST_PENALTY) for table in expected],
-            selection,
-            weights=weights,
-        )
-        (table,) = curator.measure(self.ADAPTIVE, [open_to[pick]], gaussian)
+        penalties = [min(noise * table.size, _LARGEST_PENALTY) for table in expected]
+        worst = WorstMarginals(open_to, expected, penalties, weights)
+        (pick,) = gate.ask(self.ADAPTIVE, worst, selection)
+        (table,) = gate.ask(self.ADAPTIVE, Marginals([open_to[pick]]), gaussian)
         return Measured(open_to[pick], table, gaussian.sigma)
 
     def _within(self, shape: tuple[int, ...], view: Adaptive, limit: float) -> list[Clique]:

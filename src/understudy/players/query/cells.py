@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from understudy.errors import WorkError
 from understudy.models import Empirical
 from understudy.players.base import Answer, MeasuredCell, Problem, View
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import PickedCells
 
 __all__ = ["CellPicker"]
 
@@ -25,13 +26,10 @@ class CellPicker:
 
     PICK = "pick a query"
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         if not isinstance(view, Empirical):
             raise WorkError("the cell picker plays against a data player of listed records")
-        cells = curator.pick_cells(
-            self.PICK, problem.cliques, view.codes, problem.rows, every_complement=False
-        )
+        picks = PickedCells(problem.cliques, view.codes, problem.rows, every_complement=False)
+        cells = gate.ask(self.PICK, picks)
         return tuple(MeasuredCell(problem.cliques[cell.marginal], cell) for cell in cells)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from understudy.players.base import Answer, PickedQuery, Problem, View
 from understudy.players.query.cells import CellPicker
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.products import Products
+from understudy.privacy.questions import PickedQueries
 from understudy.queries import Family
 
 __all__ = ["QueryPicker"]
@@ -33,14 +34,12 @@ class QueryPicker:
         """With the matrices of all literals, made once."""
         return cls(rounds, families, tuple(family.products(shape) for family in families))
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         expected = [
             problem.rows * each.answers(view.marginal(each.clique)) for each in self.products
         ]
-        picked = curator.pick_queries(self.PICK, self.products, expected)
+        picked = gate.ask(self.PICK, PickedQueries(self.products, expected))
         return tuple(
             PickedQuery(family.clique, family.query(pick.index, problem.shape), pick.sign)
             for pick in picked

@@ -1,6 +1,6 @@
 """A query player that trains a critic: columns once, then a noisy gradient every round.
 
-The data player shows the critic as it stands; this one asks the curator for the gradient of its loss
+The data player shows the critic as it stands; this one asks the gate for the gradient of its loss
 on a Poisson sample of rows, clipped and noised, and hands back the mean. There are as many rounds as
 the plan has, so that training cannot pass it.
 """
@@ -15,10 +15,11 @@ import numpy as np
 from understudy.players.base import Problem
 from understudy.players.critics import Chosen, CriticGradient
 from understudy.players.query.fixed import measure
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.gradients import Groups
 from understudy.privacy.models import Models
 from understudy.privacy.noise import GRAIN
+from understudy.privacy.questions import BestModels, NetworkGradient
 
 __all__ = ["CriticSteps"]
 
@@ -44,22 +45,21 @@ class CriticSteps:
         """Columns, steps, and the choice."""
         return 1 + self.steps + self.choose
 
-    def play(self, problem: Problem, curator: Curator, view: Any, round: int) -> tuple[Any, ...]:
+    def play(self, problem: Problem, gate: Gate, view: Any, round: int) -> tuple[Any, ...]:
         """See `QueryPlayer.play`."""
         if round == 0:
             ones = tuple((i,) for i in range(len(problem.shape)))
-            return measure(curator, self.COLUMNS, ones, self.sigma)
+            return measure(gate, self.COLUMNS, ones, self.sigma)
         if round <= self.steps:
-            return (self._step(problem, curator, view),)
+            return (self._step(problem, gate, view),)
         models = Models(view.scorers, view.sensitivity, view.cliques, view.tables)
-        found = curator.best_models(self.CHOICE, models, problem.rows, held_out=self.held_out)
+        found = gate.ask(self.CHOICE, BestModels(models, problem.rows, self.held_out))
         return (Chosen(tuple(found)),)
 
-    def _step(self, problem: Problem, curator: Curator, view: Any) -> CriticGradient:
+    def _step(self, problem: Problem, gate: Gate, view: Any) -> CriticGradient:
         groups = Groups(view.thresholds, view.members)
-        values, within = curator.gradient(
-            self.STEP, view.network, groups, watch=self.watch, held_out=self.held_out
-        )
+        question = NetworkGradient(view.network, groups, self.watch, self.held_out)
+        values, within = gate.ask(self.STEP, question)
         size = len(groups.thresholds)
         # The public number of rows a step is about; where a sample is empty it is the same.
         expected = self.rate * (1 - self.held_out) * max(1, problem.rows)

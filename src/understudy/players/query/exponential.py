@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from understudy.players.base import Answer, MeasuredCell, Problem, View
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import CellCounts, WorstCell
 
 __all__ = ["ExponentialMechanism"]
 
@@ -25,15 +26,13 @@ class ExponentialMechanism:
     SELECT = "select a cell"
     MEASURE = "measure the cell"
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         expected = [problem.rows * view.marginal(clique) for clique in problem.cliques]
         signed = self.sigma is None
-        cell = curator.select_cell(self.SELECT, problem.cliques, expected, signed)
+        cell = gate.ask(self.SELECT, WorstCell(problem.cliques, expected, signed))
         clique = problem.cliques[cell.marginal]
         if self.sigma is None:
             return (MeasuredCell(clique, cell),)
-        (value,) = curator.measure_cells(self.MEASURE, problem.cliques, [cell])
+        (value,) = gate.ask(self.MEASURE, CellCounts(problem.cliques, [cell]))
         return (MeasuredCell(clique, cell, float(value), self.sigma),)

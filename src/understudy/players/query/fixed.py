@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from understudy.players.base import Answer, Clique, Measured, Problem, View
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import Marginals
 
 __all__ = ["FixedMarginals", "measure"]
 
 
 def measure(
-    curator: Curator, purpose: str, cliques: tuple[Clique, ...], sigma: float
+    gate: Gate, purpose: str, cliques: tuple[Clique, ...], sigma: float
 ) -> tuple[Measured, ...]:
-    """Measure whole marginals through the curator; `sigma` is what the plan says."""
-    tables = curator.measure(purpose, cliques)
+    """Measure whole marginals through the gate; `sigma` is what the plan says."""
+    tables = gate.ask(purpose, Marginals(cliques))
     return tuple(Measured(c, t, sigma) for c, t in zip(cliques, tables, strict=True))
 
 
@@ -27,8 +28,6 @@ class FixedMarginals:
     purpose: str = "one-way marginals"
     rounds: int = 1
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
-        return measure(curator, self.purpose, self.cliques, self.sigma)
+        return measure(gate, self.purpose, self.cliques, self.sigma)

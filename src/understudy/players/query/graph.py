@@ -15,8 +15,9 @@ from understudy.players.base import (
     Problem,
     View,
 )
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.merged import Merged
+from understudy.privacy.questions import Degrees, Marginals, Triangles
 
 __all__ = ["DegreesAndBlocks"]
 
@@ -45,25 +46,23 @@ class DegreesAndBlocks:
     CLASSES = "edges between classes of degrees"
     TRIANGLES = "triangles"
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """What is asked is public, or follows from what was released."""
         if round == 1:
             labels = classes(view.marginal((0,)) + view.marginal((1,)))
-            (table,) = curator.measure(self.CLASSES, [Merged((0, 1), (labels, labels))])
+            (table,) = gate.ask(self.CLASSES, Marginals([Merged((0, 1), (labels, labels))]))
             mixture = Measured((0, 1), table, self.class_sigma, (labels, labels))
             if self.triangle_sigma is None:
                 return (mixture,)
-            closed = curator.triangles(self.TRIANGLES, (0, 1))
+            closed = gate.ask(self.TRIANGLES, Triangles((0, 1)))
             return mixture, MeasuredTriangles(closed, self.triangle_sigma)
         groups = np.repeat(np.arange(len(self.sizes)), self.sizes)
         nobody = np.arange(len(groups))  # groups of one: nothing is sorted
         found: tuple[Answer, ...] = (
-            MeasuredDegrees(curator.degrees(self.DEGREES, (0, 1), groups), self.degree_sigma),
-            MeasuredDegrees(curator.degrees(self.NAMES, (0, 1), nobody), self.name_sigma, True),
+            MeasuredDegrees(gate.ask(self.DEGREES, Degrees((0, 1), groups)), self.degree_sigma),
+            MeasuredDegrees(gate.ask(self.NAMES, Degrees((0, 1), nobody)), self.name_sigma, True),
         )
         if self.pair_sigma is None:
             return found
-        (table,) = curator.measure(self.PAIRS, [(2, 3)])
+        (table,) = gate.ask(self.PAIRS, Marginals([(2, 3)]))
         return (*found, Measured((2, 3), table, self.pair_sigma))

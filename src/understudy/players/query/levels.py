@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from understudy.players.base import Answer, Clique, Problem, View
 from understudy.players.query.fixed import measure
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 
 __all__ = ["Level", "MarginalLevels"]
 
@@ -27,12 +27,10 @@ class MarginalLevels:
     levels: tuple[Level, ...]
     rounds: int = 1
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         return tuple(
             answer
             for level in self.levels
-            for answer in measure(curator, level.purpose, level.cliques, level.sigma)
+            for answer in measure(gate, level.purpose, level.cliques, level.sigma)
         )

@@ -1,6 +1,6 @@
 """Logistic critics, one a round: a regression of the rows against all records played so far.
 
-Round t looks at one public group of tables and asks the curator for the weights of a critic that tells
+Round t looks at one public group of tables and asks the gate for the weights of a critic that tells
 rows from records there (objective perturbation, pure ε0, ρ ≤ ε0²/2; no bounded range). Averaging the
 records over past rounds, and not summing them, keeps the private weight constant.
 """
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from understudy.players.base import Answer, Clique, LinearCritic, Problem, View
 from understudy.players.query.weights import listed
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import Critic
 
 __all__ = ["LogisticCritics", "grouped"]
 
@@ -59,11 +60,9 @@ class LogisticCritics:
         """The charge for the critics of one group."""
         return f"critics of group {group + 1}"
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         at = round % len(self.groups)
         group = self.groups[at]
-        tables = curator.critic(self.purpose(at), group, listed(view), problem.rows)
+        tables = gate.ask(self.purpose(at), Critic(group, listed(view), problem.rows))
         return (LinearCritic(group, tables),)

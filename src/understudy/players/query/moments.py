@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from understudy.players.base import Answer, MeasuredMoments, Problem, View
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.maps import Maps
+from understudy.privacy.questions import Moments
 
 __all__ = ["RandomMoments"]
 
@@ -21,9 +22,7 @@ class RandomMoments:
 
     PURPOSE = "moments of random features"
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
-        values = curator.moments(self.PURPOSE, self.maps)
+        values = gate.ask(self.PURPOSE, Moments(self.maps))
         return (MeasuredMoments(self.maps, values, self.sigma),)

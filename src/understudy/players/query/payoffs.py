@@ -15,7 +15,8 @@ from typing import Protocol, runtime_checkable
 
 from understudy.errors import WorkError
 from understudy.players.base import Answer, MeasuredCell, PaidOff, Problem, View
-from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import Cell, Payoff
 
 __all__ = ["Payoffs", "Shows"]
 
@@ -39,9 +40,7 @@ class Payoffs:
 
     PURPOSE = "payoff of the critics"
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         if not isinstance(view, Shows):
             raise WorkError("payoffs are asked of a data player that remembers what was picked")
@@ -50,5 +49,5 @@ class Payoffs:
             for picked, _ in view.picks
         ]
         expected = [rows for _, rows in view.picks]
-        value = curator.payoff(self.PURPOSE, problem.cliques, cells, expected)
+        value = gate.ask(self.PURPOSE, Payoff(problem.cliques, cells, expected))
         return (PaidOff(value, self.scale, len(cells)),)

@@ -30,9 +30,9 @@ from understudy.players.data.response import Responses
 from understudy.players.query.weights import QueryWeights, listed
 from understudy.privacy.accounting import total_rho
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
-from understudy.privacy.coins import coin_scale
 from understudy.privacy.cost import Charge, Plan, Selection
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import Coins, PickedCells, coin_scale
 
 __all__ = ["Recycling", "fresh", "gamma"]
 
@@ -96,9 +96,7 @@ class Recycling:
         tosses = frozenset(t for t in range(2, rounds + 1) if cls.coins(t) in purposes)
         return cls(rounds, scale / UNIT, tosses)
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`: what the coins keep, and what is drawn anew."""
         if round == 0:
             return ()
@@ -107,19 +105,14 @@ class Recycling:
             if not isinstance(view, Responses):
                 raise InputError("recycling needs a data player that lists its queries")
             before = view.latest[0]
-            coins = curator.toss(
-                self.coins(round + 1),
-                problem.cliques,
-                [query.cell for query in before],
-                view.newest,
-                problem.rows,
-                scale=self.scale,
-                gamma=gamma(round),
+            cells = [query.cell for query in before]
+            toss = Coins(
+                problem.cliques, cells, view.newest, problem.rows, self.scale, gamma(round)
             )
+            coins = gate.ask(self.coins(round + 1), toss)
             kept = tuple(query for query, coin in zip(before, coins, strict=True) if coin)
-        cells = curator.pick_cells(
-            QueryWeights.purpose(round + 1), problem.cliques, listed(view), problem.rows
-        )
+        picks = PickedCells(problem.cliques, listed(view), problem.rows)
+        cells = gate.ask(QueryWeights.purpose(round + 1), picks)
         return (*kept, *(MeasuredCell(problem.cliques[cell.marginal], cell) for cell in cells))
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from understudy.players.base import Answer, Clique, Measured, Problem, View
 from understudy.players.query.survey import Survey
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import Marginals, WorstMarginals
 
 __all__ = ["WorstAgain"]
 
@@ -38,19 +39,17 @@ class WorstAgain:
         """Those of the first look, and one for every selection."""
         return self.first.rounds + (self.again if self.candidates else 0)
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         if getattr(view, "diverged", False):
             return ()
         if round < self.first.rounds:
-            return self.first.play(problem, curator, view, round)
+            return self.first.play(problem, gate, view, round)
         references = [problem.rows * view.marginal(clique) for clique in self.candidates]
         penalties = [float(np.minimum(self.penalty * self.sigma, r).sum()) for r in references]
-        numbers = curator.select_marginals(self.SELECT, self.candidates, references, penalties)
+        numbers = gate.ask(self.SELECT, WorstMarginals(self.candidates, references, penalties))
         chosen = [self.candidates[number] for number in numbers]
-        tables = curator.measure(self.AGAIN, chosen)
+        tables = gate.ask(self.AGAIN, Marginals(chosen))
         return tuple(
             Measured(clique, table, self.sigma)
             for clique, table in zip(chosen, tables, strict=True)

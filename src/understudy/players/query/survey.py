@@ -2,7 +2,7 @@
 
 Round 0 measures all one-way tables, at noise levels fixed publicly. Round 1 measures all pairs of the
 workload's closure: whole where n/σ rows per cell leave something to see, with neighbouring values
-merged where they do not. Every further round *looks* (`Curator.excesses`: how many rows each table is
+merged where they do not. Every further round *looks* (`ThresholdedErrors`: how many rows each table is
 off beyond what a measurement could mend) and then spends a fixed number of equal *quanta* of precision
 where they promise most: on pairs at several resolutions, on larger tables of the workload that pairs do
 not explain, or on columns. A table that is given k quanta is measured k times; so the adaptive choice
@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from understudy.models.denoise import deconvolve
 from understudy.models.merging import Labels, merge, pair_labels
 from understudy.players.base import Answer, Clique, Measured, Problem, View
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.merged import Merged
+from understudy.privacy.questions import Marginals, ThresholdedErrors
 
 __all__ = ["Slot", "Survey", "Tier"]
 
@@ -95,30 +96,26 @@ class Survey:
         """One-ways, pairs, and the rounds of looking; one-ways alone where there are no pairs."""
         return 2 + self.again if self.pairs else 1
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         if round == 0:
-            return self._one_ways(curator)
+            return self._one_ways(gate)
         shares = [view.marginal((i,)) for i in range(len(problem.shape))]
         if round == 1:
-            return self._pairs(problem, curator, shares)
-        return self._look(problem, curator, view, shares, last=round == self.rounds - 1)
+            return self._pairs(problem, gate, shares)
+        return self._look(problem, gate, view, shares, last=round == self.rounds - 1)
 
-    def _one_ways(self, curator: Curator) -> tuple[Answer, ...]:
+    def _one_ways(self, gate: Gate) -> tuple[Answer, ...]:
         answers: list[Answer] = []
         for tier in self.tiers:
-            tables = curator.measure(tier.purpose, [(i,) for i in tier.columns])
+            tables = gate.ask(tier.purpose, Marginals([(i,) for i in tier.columns]))
             answers += [
                 Measured((i,), table, tier.sigma)
                 for i, table in zip(tier.columns, tables, strict=True)
             ]
         return tuple(answers)
 
-    def _pairs(
-        self, problem: Problem, curator: Curator, shares: Sequence[Table]
-    ) -> tuple[Answer, ...]:
+    def _pairs(self, problem: Problem, gate: Gate, shares: Sequence[Table]) -> tuple[Answer, ...]:
         per_cell = problem.rows / self.sigma_pairs
         labels: list[tuple[Labels, ...] | None] = []
         for pair in self.pairs:
@@ -127,19 +124,19 @@ class Survey:
             own = tuple(shares[i] for i in pair)
             labels.append(pair_labels(own, coarse) if cells > _WHOLE * per_cell else None)
         asked = [(pair, label, 1) for pair, label in zip(self.pairs, labels, strict=True)]
-        return _measured(curator, self.PAIRS, asked, self.sigma_pairs)
+        return _measured(gate, self.PAIRS, asked, self.sigma_pairs)
 
     def _look(
         self,
         problem: Problem,
-        curator: Curator,
+        gate: Gate,
         view: View,
         shares: Sequence[Table],
         *,
         last: bool,
     ) -> tuple[Answer, ...]:
         tables, values = self._excesses(
-            problem, curator, view, shares, self.LOOK, self.slots, self.sigma_look
+            problem, gate, view, shares, self.LOOK, self.slots, self.sigma_look
         )
         worth = deconvolve(values, self.sigma_look, positive=True)[0]
         chosen: dict[Clique, tuple[float, int]] = {}
@@ -152,7 +149,7 @@ class Survey:
         ]
         if last and self.higher:
             found, seen = self._excesses(
-                problem, curator, view, shares, self.HIGHER, self.higher, self.sigma_higher
+                problem, gate, view, shares, self.HIGHER, self.higher, self.sigma_higher
             )
             off: dict[Clique, float] = {}
             for number, (slot, _) in enumerate(tables):
@@ -163,12 +160,12 @@ class Survey:
                 if beyond > max(_CLEAR * self.sigma_higher, _MATTERS * problem.rows):
                     options.append(_Option(slot.clique, labels, slot.weight * beyond))
         options += self._column_options(problem, view, shares)
-        return self._spend(curator, options)
+        return self._spend(gate, options)
 
     def _excesses(
         self,
         problem: Problem,
-        curator: Curator,
+        gate: Gate,
         view: View,
         shares: Sequence[Table],
         purpose: str,
@@ -193,7 +190,7 @@ class Survey:
             references.append(expected if labels is None else merge(expected, labels))
         asked = [_table(slot.clique, labels) for slot, labels in tables]
         thresholds = [(_DENSE if slot.dense else _SPARSE) * self.sigma_again for slot, _ in tables]
-        noisy = curator.excesses(purpose, asked, references, thresholds)
+        noisy = gate.ask(purpose, ThresholdedErrors(asked, references, thresholds))
         return tables, noisy.astype(np.float64)
 
     def _column_options(
@@ -212,7 +209,7 @@ class Survey:
             options.append(_Option((i,), None, worth[0], tuple(worth[1:])))
         return options
 
-    def _spend(self, curator: Curator, options: Sequence[_Option]) -> tuple[Answer, ...]:
+    def _spend(self, gate: Gate, options: Sequence[_Option]) -> tuple[Answer, ...]:
         """All quanta, each where it promises most after those before it."""
         queue = [(-option.worth(0), number, 0) for number, option in enumerate(options)]
         heapq.heapify(queue)
@@ -226,7 +223,7 @@ class Survey:
         asked = [
             (options[n].clique, options[n].labels, count) for n, count in sorted(times.items())
         ]
-        return _measured(curator, self.AGAIN, asked, self.sigma_again) if asked else ()
+        return _measured(gate, self.AGAIN, asked, self.sigma_again) if asked else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +245,7 @@ class _Option:
 
 
 def _measured(
-    curator: Curator,
+    gate: Gate,
     purpose: str,
     asked: Sequence[tuple[Clique, tuple[Labels, ...] | None, int]],
     sigma: float,
@@ -258,7 +255,7 @@ def _measured(
     named = [
         table for table, (_, _, times) in zip(tables, asked, strict=True) for _ in range(times)
     ]
-    noisy = iter(curator.measure(purpose, named))
+    noisy = iter(gate.ask(purpose, Marginals(named)))
     return tuple(
         Measured(
             clique,

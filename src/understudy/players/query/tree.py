@@ -16,7 +16,8 @@ from itertools import combinations
 
 from understudy.players.base import Answer, Clique, Problem, View
 from understudy.players.query.fixed import measure
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import WorstMarginals
 
 __all__ = ["SpanningTree"]
 
@@ -33,17 +34,15 @@ class SpanningTree:
     SELECT = "select tree edges"
     PAIRS = "tree pairs"
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         d = len(problem.shape)
         if round == 0:
-            return measure(curator, self.ONE_WAY, tuple((i,) for i in range(d)), self.sigma_one)
-        edges = self._tree(problem, curator, view)
-        return measure(curator, self.PAIRS, edges, self.sigma_pair) if edges else ()
+            return measure(gate, self.ONE_WAY, tuple((i,) for i in range(d)), self.sigma_one)
+        edges = self._tree(problem, gate, view)
+        return measure(gate, self.PAIRS, edges, self.sigma_pair) if edges else ()
 
-    def _tree(self, problem: Problem, curator: Curator, view: View) -> tuple[Clique, ...]:
+    def _tree(self, problem: Problem, gate: Gate, view: View) -> tuple[Clique, ...]:
         d = len(problem.shape)
         component = list(range(d))
         edges: list[Clique] = []
@@ -51,9 +50,9 @@ class SpanningTree:
         expected = {pair: problem.rows * view.marginal(pair) for pair in pairs}
         while len(edges) < d - 1:
             open_pairs = [(i, j) for i, j in pairs if component[i] != component[j]]
-            (pick,) = curator.select_marginals(
-                self.SELECT, open_pairs, [expected[p] for p in open_pairs], [0.0] * len(open_pairs)
-            )
+            references = [expected[pair] for pair in open_pairs]
+            dependent = WorstMarginals(open_pairs, references, [0.0] * len(open_pairs))
+            (pick,) = gate.ask(self.SELECT, dependent)
             i, j = open_pairs[pick]
             edges.append((i, j))
             old, new = component[j], component[i]

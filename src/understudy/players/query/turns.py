@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from understudy.players.base import Answer, Problem, QueryPlayer, View
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 
 __all__ = ["InTurn", "Together"]
 
@@ -26,15 +26,13 @@ class InTurn:
         """Of both together."""
         return self.first.rounds + self.then.rounds
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         if getattr(view, "diverged", False):
             return ()
         if round < self.first.rounds:
-            return self.first.play(problem, curator, view, round)
-        return self.then.play(problem, curator, view, round - self.first.rounds)
+            return self.first.play(problem, gate, view, round)
+        return self.then.play(problem, gate, view, round - self.first.rounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +42,8 @@ class Together:
     players: tuple[QueryPlayer, ...]
     rounds: int = 1
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         return tuple(
-            answer
-            for player in self.players
-            for answer in player.play(problem, curator, view, round)
+            answer for player in self.players for answer in player.play(problem, gate, view, round)
         )

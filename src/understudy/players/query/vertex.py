@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from understudy.players.base import Answer, Clique, MeasuredCell, Problem, View
-from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.products import Products
+from understudy.privacy.questions import Cell, PickedQueries
 from understudy.queries import Family
 
 __all__ = ["NoisyVertex"]
@@ -29,17 +30,15 @@ class NoisyVertex:
 
     @classmethod
     def over(cls, rounds: int, cliques: tuple[Clique, ...], shape: tuple[int, ...]) -> NoisyVertex:
-        """All cells of these marginals; the curator knows them again from round to round."""
+        """All cells of these marginals; the gate knows them again from round to round."""
         return cls(rounds, tuple(Family(clique).products(shape) for clique in cliques))
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
         expected = [problem.rows * view.marginal(each.clique) for each in self.products]
         return tuple(
             MeasuredCell(
                 self.products[pick.products].clique, Cell(pick.products, pick.index, pick.sign)
             )
-            for pick in curator.pick_queries(self.SELECT, self.products, expected)
+            for pick in gate.ask(self.SELECT, PickedQueries(self.products, expected))
         )

@@ -1,7 +1,7 @@
 """Multiplicative weights over queries, sampled: the query player of DualQuery.
 
 The weights Q^t(q) ∝ exp(η Σ_{i<t} (q(D) − q(x^i))), over all cells and their complements, are private
-and never leave the curator. A round releases s independent draws from them; a draw is the
+and never leave the gate. A round releases s independent draws from them; a draw is the
 exponential mechanism with scores c − n·ĉ/m in rows over the m = t−1 records so far and Gumbel scale
 b_t = B/(t−1), B = n/η. Neighbours move every score by one row, so a draw costs 1/(2·b_t²) in zCDP,
 
@@ -25,7 +25,8 @@ from understudy.errors import InputError
 from understudy.players.base import Answer, MeasuredCell, Problem, View
 from understudy.privacy.buckets import SCORE_SENSITIVITY
 from understudy.privacy.cost import Charge, Plan, Selection
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import PickedCells
 
 __all__ = ["QueryWeights", "listed", "squares"]
 
@@ -84,12 +85,10 @@ class QueryWeights:
             raise InputError("the plan has no queries to draw; it needs at least 2 rounds")
         return rounds, event.k, event.scale * (rounds - 1)
 
-    def play(
-        self, problem: Problem, curator: Curator, view: View, round: int
-    ) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`. Nothing is asked in the first round."""
         if round == 0:
             return ()
-        records = listed(view)
-        cells = curator.pick_cells(self.purpose(round + 1), problem.cliques, records, problem.rows)
+        picks = PickedCells(problem.cliques, listed(view), problem.rows)
+        cells = gate.ask(self.purpose(round + 1), picks)
         return tuple(MeasuredCell(problem.cliques[cell.marginal], cell) for cell in cells)

@@ -1,0 +1,209 @@
+"""The gate: the only way out for a fact about private rows.
+
+`Gate.ask(purpose, question)` does four things, in this order, for every question alike:
+
+1. the question checks its request, which is public, and the planned event must cover what it needs;
+2. the ledger makes the charge durable;
+3. the question's exact answer, integers of the shape it declared, meets the mechanism with the scale
+   that the ledger's entry states;
+4. what was drawn is decoded, which is post-processing.
+
+A draw without a charge, or with less noise than was charged for, cannot be written: questions hold
+neither noise nor charges, and no other module draws. Guarantee: what leaves is covered by the events
+charged, under `relation`, for one row; where the charges are made for a `Unit`, the source must have
+bounded its rows in the same way, and the account multiplies (see `understudy.units`).
+
+Nothing that goes wrong after the charge tells anything about the rows: not a message, not the size of
+what could not be allocated, only that it went wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from understudy.errors import CountingError, PrivacyError, UnderstudyError
+from understudy.privacy.cost import Event, Plan, Zcdp
+from understudy.privacy.exact import ExactCounts, ExactRows, Examples, Facts, Learned, Tables
+from understudy.privacy.mechanisms import Mechanism
+from understudy.privacy.noise import Noise
+from understudy.privacy.relation import Relation
+from understudy.units import Unit
+
+__all__ = ["Charges", "Facts", "Gate", "Need", "Question", "Record"]
+
+A = TypeVar("A", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a question needs: events that cover it, in code and in words, and the shape it answers in.
+
+    `shape` is that of the exact integers, None where their number is itself private and the mechanism
+    hides it.
+    """
+
+    kinds: tuple[type[Event], ...]
+    covers: Callable[[Any], bool]
+    words: str
+    shape: tuple[int, ...] | None
+
+
+class Question(Protocol[A]):
+    """One request, frozen and public, with the proof of its sensitivity in the docstring."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """How noise meets the exact answer."""
+        ...
+
+    def need(self, facts: Facts) -> Need:
+        """What covers the request; raises `PrivacyError` for one that does not fit the table."""
+        ...
+
+    def exact(self, rows: Any, event: Any) -> Any:
+        """Privileged: the exact answer from opened `Tables` or `Learned` rows, in integers."""
+        ...
+
+    def decode(self, drawn: Any, facts: Facts) -> A:
+        """What the drawn numbers say; post-processing."""
+        ...
+
+
+class Charges(Protocol):
+    """A reservation in the ledger, as the gate sees it."""
+
+    @property
+    def plan(self) -> Plan:
+        """What may be drawn."""
+        ...
+
+    @property
+    def private_noise(self) -> bool:
+        """Whether the ledger was promised noise that protects."""
+        ...
+
+    @property
+    def unit(self) -> Unit | None:
+        """Whom the account is kept for; None for one row."""
+        ...
+
+    def charge(self, purpose: str, event: Event | None = None) -> Event:
+        """Make the next draw durable; return the event to draw with."""
+        ...
+
+
+class Record(Protocol):
+    """Keeps what was drawn, so that an interrupted release can go on: see `journal`."""
+
+    def kept(self, purpose: str, question: object) -> Any | None:
+        """What was drawn for this question before the interruption, if it was."""
+        ...
+
+    def charge(self, charges: Charges, purpose: str, event: Event | None) -> Event:
+        """A charge, or the one that was made before the interruption and never drawn under."""
+        ...
+
+    def keep(self, purpose: str, question: object, drawn: Any) -> None:
+        """Make what was drawn durable."""
+        ...
+
+    def uncounted(self, purpose: str, question: object) -> None:
+        """The rows could not be counted: the charge stands and nothing was drawn under it."""
+        ...
+
+
+class Gate:
+    """Answers questions about private rows, each after its durable charge."""
+
+    def __init__(
+        self,
+        rows: ExactCounts | Examples,
+        charges: Charges,
+        relation: Relation,
+        noise: Noise,
+        rows_public: int | None = None,
+        record: Record | None = None,
+    ) -> None:
+        if charges.private_noise and not noise.private:
+            raise PrivacyError("the ledger was promised private noise; this noise is seeded")
+        if charges.unit != rows.unit:
+            raise PrivacyError(
+                f"the account is kept for one {charges.unit or 'row'}, the counts are of one "
+                f"{rows.unit or 'row'}; nothing was charged or drawn"
+            )
+        by_row = isinstance(rows, ExactRows | Examples)
+        self.facts = Facts(tuple(rows.shape), relation, rows_public, rows.unit, by_row)
+        self._charges = charges
+        self._noise = noise
+        self._record = record
+        self._rows = (
+            Learned(rows, noise) if isinstance(rows, Examples) else Tables(rows, noise, self.facts)
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """What may be asked; public."""
+        return self._charges.plan
+
+    def ask(self, purpose: str, question: Question[A], event: Event | None = None) -> A:
+        """The noisy answer. `event` goes with an allowance (`Zcdp`) of the plan, and with no other."""
+        need = question.need(self.facts)
+        planned = self._charges.plan[purpose].event
+        candidate = event if isinstance(planned, Zcdp) else planned
+        if not isinstance(candidate, need.kinds) or not need.covers(candidate):
+            raise PrivacyError(
+                f"charge {purpose!r} plans {candidate}, which does not cover {need.words}; "
+                f"nothing was charged or drawn"
+            )
+        drawn = None if self._record is None else self._record.kept(purpose, question)
+        if drawn is None:
+            drawn = self._draw(purpose, question, need, candidate, event)
+        return question.decode(drawn, self.facts)
+
+    def _draw(
+        self, purpose: str, question: Question[Any], need: Need, event: Event, given: Event | None
+    ) -> Any:
+        if self._record is None:
+            charged = self._charges.charge(purpose, given)
+        else:
+            charged = self._record.charge(self._charges, purpose, given)
+        if charged != event:
+            raise PrivacyError(f"charge {purpose!r}: the ledger holds another event than the plan")
+        try:
+            exact = _guarded(lambda: _integers(question.exact(self._rows, event), need.shape))
+        except CountingError:
+            if self._record is not None:
+                self._record.uncounted(purpose, question)
+            raise
+        drawn = _guarded(lambda: question.mechanism(exact, event, self._noise))
+        if self._record is not None:
+            self._record.keep(purpose, question, drawn)
+        return drawn
+
+
+def _integers(exact: Any, shape: tuple[int, ...] | None) -> Any:
+    """Noise is charged for integers of a declared shape; anything else stops here, before noise."""
+    if shape is None:
+        return exact
+    right = isinstance(exact, np.ndarray) and exact.dtype == np.int64 and exact.shape == shape
+    if not right:
+        raise PrivacyError("a question gave another answer than it declared; nothing was drawn")
+    return exact
+
+
+T = TypeVar("T")
+
+
+def _guarded(step: Callable[[], T]) -> T:
+    """No message of what goes wrong past the charge may carry an exact value outside."""
+    try:
+        return step()
+    except UnderstudyError:
+        raise
+    except Exception as error:  # noqa: BLE001 - its message is withheld, whatever it is
+        kind = type(error).__name__
+    raise PrivacyError(f"the answer could not be drawn ({kind}); the charge stands")

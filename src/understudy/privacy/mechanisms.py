@@ -1,0 +1,131 @@
+"""How noise meets exact integers. Besides `noise` and the gate, the only place that draws.
+
+A mechanism takes what a question's `exact` gave, the event that was charged and the noise, and returns
+what may be released. The event states every scale: none is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import PrivacyError
+from understudy.privacy.buckets import Candidates, Occupied, pick
+from understudy.privacy.cost import (
+    Discovery,
+    Gaussian,
+    Laplace,
+    SampledGaussian,
+    SampledGroups,
+    SampledSelection,
+    Selection,
+)
+from understudy.privacy.noise import Noise, rounded
+
+__all__ = [
+    "Buckets", "Grouped", "Held", "Mechanism", "added", "coins", "found", "independent", "noised",
+    "sparse", "top",
+]  # fmt: skip
+
+Integers = NDArray[np.int64]
+Mechanism = Callable[[Any, Any, Noise], Any]
+
+
+def added(exact: Integers, event: Gaussian | SampledGaussian | Laplace, noise: Noise) -> Integers:
+    """exact + Z, discrete Gaussian or Laplace noise on every coordinate."""
+    if isinstance(event, Laplace):
+        return noise.laplace(exact, event.scale)
+    return noise.gaussian(exact, event.sigma)
+
+
+def top(scores: Integers, event: Selection | SampledSelection, noise: Noise) -> Integers:
+    """The k largest scores after one draw of Gumbel noise each, in order."""
+    k = event.k if isinstance(event, Selection) else 1
+    return np.array(noise.top_k(scores, event.scale, k), np.int64)
+
+
+def independent(scores: Integers, event: Selection, noise: Noise) -> Integers:
+    """k independent picks by the exponential mechanism; see `buckets.pick` for its rounding."""
+    return np.array(pick(noise, scores, np.ones(scores.size), event.scale, event.k), np.int64)
+
+
+def coins(halves: Integers, event: Selection, noise: Noise) -> NDArray[np.int64]:
+    """1 where +h beats −h under Gumbel noise: a selection between two candidates for every h."""
+    return np.array(
+        [int(noise.top_k(np.array([h, -h]), event.scale, 1) == (0,)) for h in halves], np.int64
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buckets:
+    """Cells of equal score, in buckets; of the first `offered` the complements are candidates too."""
+
+    occupied: Occupied
+    candidates: Candidates
+    offered: int
+
+
+def sparse(exact: Buckets, event: Selection, noise: Noise) -> Integers:
+    """k independent picks over all cells and complements: (marginal, packed cell, side) each.
+
+    A bucket is drawn by its size and score, then a cell of it uniformly: the exponential mechanism
+    over all cells (`understudy.privacy.buckets`).
+    """
+    every, sizes = exact.candidates.scores, exact.candidates.sizes
+    offered = slice(exact.offered)
+    scores = np.concatenate([every, -every[offered]])
+    picked = pick(
+        noise, scores, np.concatenate([sizes, sizes[offered]]), event.scale, event.k
+    )  # fmt: skip
+    cells = [
+        (
+            *exact.occupied.split(
+                exact.occupied.resolve(exact.candidates, bucket % every.size, noise)
+            ),
+            1 if bucket < every.size else -1,
+        )
+        for bucket in picked
+    ]
+    return np.array(cells, np.int64).reshape(-1, 3)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """Values that somebody holds, and how many do."""
+
+    texts: Sequence[str]
+    counts: Integers
+
+
+def found(exact: Held, event: Discovery, noise: Noise) -> list[tuple[str, int]]:
+    """(value, noisy count) of those whose noisy count reaches the threshold, the commonest first."""
+    if not len(exact.texts):
+        return []
+    noisy = noise.gaussian(exact.counts, event.sigma)
+    pairs = zip(exact.texts, noisy, strict=True)
+    shown = [(text, int(n)) for text, n in pairs if n >= event.threshold]
+    return sorted(shown, key=lambda each: (-each[1], each[0]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """Sums in groups of coordinates: `group` names one multiplier of the event for each."""
+
+    sums: Integers
+    group: NDArray[np.integer[Any]]
+    unit: int
+
+
+def noised(exact: Grouped, event: SampledGroups, noise: Noise) -> Integers:
+    """Rounded Gaussian noise of every group's own scale, m_j units (`understudy.privacy.noise`)."""
+    if exact.sums.dtype != np.int64 or exact.sums.size > event.coordinates:
+        raise PrivacyError("a question gave another answer than it declared; nothing was drawn")
+    noisy = np.empty(exact.sums.size, np.int64)
+    for j, multiplier in enumerate(event.multipliers):
+        where = exact.group == j if len(event.multipliers) > 1 else slice(None)
+        noisy[where] = rounded(noise, exact.sums[where], exact.unit * multiplier)
+    return noisy

@@ -1,0 +1,205 @@
+"""How wrong fixed synthetic rows are: the worst error, and the total variation of every marginal.
+
+With M synthetic rows, fixed and public, ĉ their counts and n the public number of rows (the exact one
+where it is private), everything is computed from M·c − n·ĉ.
+
+**Worst error.** K = max |M·c − n·ĉ| over all cells, or over all queries of some classes; the answer is
+⌈L·K/M⌉ + Z with discrete Laplace noise, L the `l1` of the planned event: errors in units of 1/L row. A
+query is a 0/1 function of a row and 0 ≤ ĉ ≤ M, so a neighbour moves M·c − n·ĉ by at most M (by
+M·q(x) − ĉ where n moves too), hence K by M and the answer by L.
+
+**Total variations.** ⌈2·Σ_cells |M·c − n·ĉ| / M⌉ for every marginal, before rounding 4·n·TV, with
+discrete Gaussian noise. A neighbour moves each by at most `variation_step`.
+
+M·c may pass 64 bits for tables beyond 2·10⁹ rows, so differences are kept in two parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.privacy.cost import Gaussian, Laplace
+from understudy.privacy.exact import Tables, answers
+from understudy.privacy.gate import Facts, Need
+from understudy.privacy.mechanisms import added
+from understudy.privacy.products import Products
+from understudy.privacy.questions.requests import (
+    Clique,
+    Codes,
+    Counts,
+    require_classes,
+    require_cliques,
+    require_records,
+    require_synthetic,
+)
+from understudy.privacy.relation import Relation
+
+__all__ = [
+    "VARIATION_GRID", "TotalVariations", "WorstError", "WorstErrorOfRows", "WorstQueryError",
+    "variation_step",
+]  # fmt: skip
+
+VARIATION_GRID = 2
+"""Sums of absolute errors are multiples of half a row: coarse enough to be accounted exactly."""
+
+# Cells of records that are held at once.
+_CHUNK_CELLS = 8_000_000
+_LOW = 20  # bits of the lower part
+
+
+def variation_step(relation: Relation, *, rows_public: bool) -> int:
+    """How far a neighbour moves one entry of `TotalVariations`."""
+    return VARIATION_GRID * relation.total_variation_steps(rows_public=rows_public)
+
+
+@dataclass(frozen=True, slots=True)
+class _Worst:
+    """What the three ways to ask for the worst error share."""
+
+    mechanism = staticmethod(added)
+
+    @staticmethod
+    def _need() -> Need:
+        return Need((Laplace,), lambda e: True, "the worst error", (1,))
+
+    @staticmethod
+    def _answer(event: Laplace, worst: int, size: int) -> Counts:
+        """⌈L·K/M⌉."""
+        return np.array([-(-event.l1 * worst // size)], np.int64)
+
+    def decode(self, drawn: Counts, facts: Facts) -> int:
+        """In units of 1/L row."""
+        return int(drawn[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorstError(_Worst):
+    """Over all cells of `cliques`, given the synthetic rows' tables."""
+
+    cliques: Sequence[Clique]
+    synthetic: Sequence[Counts]
+    size: int
+
+    def need(self, facts: Facts) -> Need:
+        """Any `Laplace`: its l1 is the lattice."""
+        require_cliques(self.cliques, facts)
+        require_synthetic(self.cliques, self.synthetic, self.size, facts)
+        return self._need()
+
+    def exact(self, rows: Tables, event: Laplace) -> Counts:
+        """⌈L·K/M⌉."""
+        n, worst = rows.total(), 0
+        for table, fixed in zip(rows.tables(self.cliques), self.synthetic, strict=True):
+            worst = max(worst, largest(*apart(self.size, table, n, fixed)))
+        return self._answer(event, worst, self.size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorstQueryError(_Worst):
+    """Over all queries of `classes`, given the synthetic rows' tables, one per class."""
+
+    classes: Sequence[Products]
+    synthetic: Sequence[Counts]
+    size: int
+
+    def need(self, facts: Facts) -> Need:
+        """Any `Laplace`: its l1 is the lattice."""
+        require_classes(self.classes, facts)
+        cliques = [each.clique for each in self.classes]
+        require_synthetic(cliques, self.synthetic, self.size, facts)
+        return self._need()
+
+    def exact(self, rows: Tables, event: Laplace) -> Counts:
+        """⌈L·K/M⌉."""
+        fixed = answers(self.classes, self.synthetic)
+        difference = apart(self.size, rows.answers(self.classes), rows.total(), fixed)
+        return self._answer(event, largest(*difference), self.size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorstErrorOfRows(_Worst):
+    """Over all cells of `cliques`, given the synthetic rows, for marginals too large to tabulate."""
+
+    cliques: Sequence[Clique]
+    records: Sequence[Codes]
+
+    def need(self, facts: Facts) -> Need:
+        """Any `Laplace`: its l1 is the lattice."""
+        require_cliques(self.cliques, facts)
+        require_records(self.records, facts)
+        return self._need()
+
+    def exact(self, rows: Tables, event: Laplace) -> Counts:
+        """⌈L·K/M⌉, from the cells that rows or records occupy."""
+        codes = np.stack([np.asarray(each) for each in self.records])
+        occupied, n, worst = rows.occupied(self.cliques), rows.total(), 0
+        step = max(1, _CHUNK_CELLS // codes.shape[1])
+        for first in range(0, len(self.cliques), step):
+            packed = rows.packed(self.cliques[first : first + step], codes)
+            counts, often, rest = occupied.compared(occupied.numbers(packed, first), first)
+            worst = max(worst, largest(*apart(codes.shape[1], counts, n, often)))
+            worst = max(worst, codes.shape[1] * rest)
+        return self._answer(event, worst, codes.shape[1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TotalVariations:
+    """One for each of `cliques`, given the synthetic rows' tables."""
+
+    cliques: Sequence[Clique]
+    synthetic: Sequence[Counts]
+    size: int
+
+    mechanism = staticmethod(added)
+
+    def need(self, facts: Facts) -> Need:
+        """`variation_step`, one change for each marginal."""
+        require_cliques(self.cliques, facts)
+        require_synthetic(self.cliques, self.synthetic, self.size, facts)
+        step = variation_step(facts.relation, rows_public=facts.rows_public is not None)
+        return Need(
+            (Gaussian,),
+            lambda e: e.step >= step and e.changes >= len(self.cliques),
+            f"{len(self.cliques)} total variations, each of which moves by {step}",
+            (len(self.cliques),),
+        )
+
+    def exact(self, rows: Tables, event: Gaussian) -> Counts:
+        """⌈2·Σ |M·c − n·ĉ| / M⌉."""
+        n = rows.total()
+        parts = zip(rows.tables(self.cliques), self.synthetic, strict=True)
+        sums = [absolute(*apart(self.size, table, n, fixed)) for table, fixed in parts]
+        return np.array([-(-VARIATION_GRID * s // self.size) for s in sums], np.int64)
+
+    def decode(self, drawn: Counts, facts: Facts) -> Counts:
+        """As drawn, in quarters of n·TV."""
+        return drawn
+
+
+def apart(size: int, counts: Counts, n: int, fixed: Counts) -> tuple[Counts, Counts]:
+    """(high, low) with size·counts − n·fixed = 2^20·high + low, 0 ≤ low < 2^20; to 2^40 rows."""
+    mask = (1 << _LOW) - 1
+    whole = np.asarray(fixed, np.int64)
+    low = size * (counts & mask) - (n & mask) * whole
+    high = size * (counts >> _LOW) - (n >> _LOW) * whole
+    return high + (low >> _LOW), low & mask
+
+
+def largest(high: Counts, low: Counts) -> int:
+    """The largest absolute value of numbers in two parts; 0 for none."""
+    if not high.size:
+        return 0
+    most, least = int(high.max()), int(high.min())
+    top = (most << _LOW) + int(low[high == most].max())
+    bottom = (least << _LOW) + int(low[high == least].min())
+    return max(top, -bottom)
+
+
+def absolute(high: Counts, low: Counts) -> int:
+    """The sum of the absolute values of numbers in two parts."""
+    below = high < 0
+    sums = [(int(high[at].sum()) << _LOW) + int(low[at].sum()) for at in (~below, below)]
+    return sums[0] - sums[1]

@@ -1,0 +1,129 @@
+"""Coins whose probability depends on private counts: rejection sampling, paid for.
+
+A coin of a query with score s (in rows; a neighbour moves it by 1) comes up with probability
+
+    p = exp(−γ − (n − s)₊/B) ≤ e^{−γ}.
+
+Its log-odds move by at most 1/(B·(1 − e^{−γ})): d logit(p)/d ln p = 1/(1−p). The log-ratio of the two
+outcomes between neighbours has exactly that range, so the coin is a selection between two candidates,
+and is drawn and charged as one: the larger of the integers +h and −h under Gumbel(b) noise, 2h the
+log-odds in units of b. Each of the two moves by `UNIT` at b = `coin_scale`, and by one more because
+h is rounded: `Selection(coin_scale(B, γ), SCORE_SENSITIVITY)` covers it. Bounded range gives
+
+    ρ = 1/(8·B²·(1 − e^{−γ})²) a coin,
+
+a quarter of 1/(2γ²B²), the square of the pure ε = 1/(γB) over two, where γ is small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import PrivacyError
+from understudy.privacy.buckets import UNIT, clipped
+from understudy.privacy.cost import Selection
+from understudy.privacy.exact import Tables
+from understudy.privacy.gate import Facts, Need
+from understudy.privacy.mechanisms import coins
+from understudy.privacy.questions.picked_cells import require_rows
+from understudy.privacy.questions.requests import (
+    Cell,
+    Clique,
+    Codes,
+    Counts,
+    require_cells,
+    require_records,
+    require_sides,
+)
+
+__all__ = ["Coins", "coin_scale", "covered", "halves", "place"]
+
+
+def coin_scale(scale: float, gamma: float) -> float:
+    """The Gumbel scale at which each of a coin's two integers moves by `UNIT`."""
+    return 2.0 * UNIT * scale * -math.expm1(-gamma)
+
+
+def covered(sensitivity: int, drawn: float, scale: float, gamma: float) -> bool:
+    """Whether a coin's integers, made for noise of scale `drawn`, move by at most `sensitivity`."""
+    return UNIT * (drawn / coin_scale(scale, gamma)) * (1 + 1e-9) + 2 <= sensitivity
+
+
+def halves(
+    scores: NDArray[np.int64], rows: int, scale: float, gamma: float, drawn: float
+) -> NDArray[np.float64]:
+    """h of every coin, rounded; `scores` in units of 1/`UNIT` row."""
+    minus_log = gamma + np.maximum(UNIT * rows - scores, 0) / (UNIT * scale)
+    logit = -(minus_log + np.log(-np.expm1(-minus_log)))
+    return np.rint(drawn * logit / 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coins:
+    """One coin for each of `cells` with its side; B = `scale` in rows, n = `rows`.
+
+    s is a query's score as in `PickedCells`, against these `records`.
+    """
+
+    cliques: Sequence[Clique]
+    cells: Sequence[Cell]
+    records: Sequence[Codes]
+    rows: int
+    scale: float
+    gamma: float
+
+    mechanism = staticmethod(coins)
+
+    def need(self, facts: Facts) -> Need:
+        """A selection between two candidates for each coin."""
+        require_cells(self.cliques, self.cells, facts)
+        require_sides(self.cells)
+        require_records(self.records, facts)
+        require_rows(self.rows)
+        if not (0 < self.gamma < math.inf and 0 < self.scale < math.inf):
+            raise PrivacyError(
+                f"scale = {self.scale} and gamma = {self.gamma} must be finite and above 0"
+            )
+        return Need(
+            (Selection,),
+            lambda e: (
+                len(self.cells) <= e.k and covered(e.sensitivity, e.scale, self.scale, self.gamma)
+            ),
+            f"{len(self.cells)} coins with scale = {self.scale:g} rows and gamma = {self.gamma:g}",
+            (len(self.cells),),
+        )
+
+    def exact(self, rows: Tables, event: Selection) -> Counts:
+        """h of every coin."""
+        codes = np.stack([np.asarray(each) for each in self.records])
+        occupied = rows.occupied(self.cliques)
+        packed = rows.packed(self.cliques, codes)
+        of = np.array([cell.marginal for cell in self.cells], np.int64)
+        numbers = np.array([place(self.cliques, cell, rows.shape) for cell in self.cells], np.int64)
+        inside = (packed[:, of] == numbers).sum(axis=0)
+        counts = clipped(occupied.at(numbers + np.array(occupied.offsets, np.int64)[of]))
+        expected = np.rint(UNIT * self.rows * (inside / codes.shape[1])).astype(np.int64)
+        sides = np.array([cell.sign for cell in self.cells], np.int64)
+        tossed = halves(
+            sides * (UNIT * counts - expected), self.rows, self.scale, self.gamma, event.scale
+        )
+        # Kept inside the integers by clipping, which moves no two values apart; an error here would
+        # depend on private counts.
+        return np.clip(tossed, -(2.0**61), 2.0**61).astype(np.int64)
+
+    def decode(self, drawn: Counts, facts: Facts) -> tuple[bool, ...]:
+        """Whether each came up."""
+        return tuple(bool(each) for each in drawn)
+
+
+def place(cliques: Sequence[Clique], cell: Cell, shape: Sequence[int]) -> int:
+    """The cell's number in its marginal, in C order; marginals may pass what NumPy can index."""
+    place = 0
+    for column, code in zip(cliques[cell.marginal], cell.index, strict=True):
+        place = place * shape[column] + int(code)
+    return place

@@ -1,0 +1,198 @@
+"""Checks of what a question asks for: all of it is public, so messages may say everything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import PrivacyError
+from understudy.privacy.gate import Facts
+from understudy.privacy.merged import Merged
+from understudy.privacy.products import Products
+
+__all__ = [
+    "GRID", "Cell", "Clique", "Codes", "Counts", "Table", "clique_of", "on_grid", "require_cells",
+    "require_classes", "require_cliques", "require_pair", "require_records", "require_references",
+    "require_rows_at_hand", "require_sides", "require_synthetic", "require_tables", "shape_of",
+]  # fmt: skip
+
+Clique = tuple[int, ...]
+Codes = NDArray[np.integer[Any]]
+Counts = NDArray[np.int64]
+Table = NDArray[np.float64]
+
+GRID = 16
+"""Where a public real number is compared with counts it is rounded to 1/16 of a row first, so that
+exact values stay integers and sensitivities exact."""
+
+# Rows that a reference may speak of: far above any table, far below what int64 holds on the grid.
+_LARGEST = 2.0**50
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One query: a cell of a marginal, and the side of the error that was selected (0: either)."""
+
+    marginal: int
+    index: tuple[int, ...]
+    sign: int = 0
+
+
+def clique_of(table: Clique | Merged) -> Clique:
+    """The columns of a table, whole or merged."""
+    return table.clique if isinstance(table, Merged) else table
+
+
+def shape_of(table: Clique | Merged, facts: Facts) -> tuple[int, ...]:
+    """The cells of a table, whole or merged."""
+    return table.shape if isinstance(table, Merged) else tuple(facts.shape[i] for i in table)
+
+
+def on_grid(reference: Table) -> Counts:
+    """A reference in sixteenths of a row."""
+    return np.rint(GRID * np.asarray(reference, dtype=np.float64)).astype(np.int64)
+
+
+def require_cliques(cliques: Sequence[Clique], facts: Facts) -> None:
+    """Increasing positions of columns that are there, one marginal at least."""
+    if not cliques:
+        raise PrivacyError("a request needs at least one marginal")
+    width = len(facts.shape)
+    for clique in cliques:
+        whole = all(type(i) is int for i in clique)
+        if not whole or list(clique) != sorted(set(clique)) or not set(clique) <= set(range(width)):
+            raise PrivacyError(f"clique {clique} must be increasing positions below {width}")
+
+
+def require_tables(tables: Sequence[Clique | Merged], facts: Facts) -> None:
+    """That a row lies in one cell is what `Merged` holds; here, that labels fit the table."""
+    for each in tables:
+        if isinstance(each, Merged) and type(each) is not Merged:
+            raise PrivacyError(f"merged tables must be Merged, got {type(each).__name__}")
+    require_cliques([clique_of(each) for each in tables], facts)
+    for each in tables:
+        if isinstance(each, Merged) and each.domain != shape_of(each.clique, facts):
+            raise PrivacyError(
+                f"the labels of {each.clique} speak of {each.domain} values, "
+                f"not {shape_of(each.clique, facts)}"
+            )
+
+
+def require_classes(classes: Sequence[Products], facts: Facts) -> None:
+    """That queries are 0/1 functions is what `Products` holds; here, that they fit the table."""
+    for each in classes:
+        if type(each) is not Products:  # a subclass might count otherwise
+            raise PrivacyError(f"queries must come as Products, got {type(each).__name__}")
+    require_cliques([each.clique for each in classes], facts)
+    for each in classes:
+        if each.domain != shape_of(each.clique, facts):
+            raise PrivacyError(
+                f"the literals of {each.clique} speak of {each.domain} values, "
+                f"not {shape_of(each.clique, facts)}"
+            )
+
+
+def require_pair(pair: Clique, facts: Facts) -> int:
+    """Two columns of as many values: the ends of an edge. Their number of values."""
+    require_cliques([pair], facts)
+    sizes = [facts.shape[column] for column in pair]
+    if len(sizes) != 2 or sizes[0] != sizes[1]:
+        raise PrivacyError(f"the ends {pair} must be two columns of as many values")
+    return sizes[0]
+
+
+def require_rows_at_hand(facts: Facts) -> None:
+    """Gradients and tasks need rows, which some sources keep to themselves."""
+    if not facts.by_row:
+        raise PrivacyError(
+            "this source hands out counts and no rows, which gradients need; nothing was charged or "
+            "drawn"
+        )
+
+
+def require_cells(cliques: Sequence[Clique], cells: Sequence[Cell], facts: Facts) -> None:
+    """Whole numbers that name one cell of one clique each; a list of them would name many."""
+    require_cliques(cliques, facts)
+    for cell in cells:
+        numbers = (cell.marginal, *cell.index)
+        whole = all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in numbers)
+        if not whole or not 0 <= cell.marginal < len(cliques):
+            raise PrivacyError(f"{cell} is not a cell of the cliques")
+        shape = shape_of(cliques[cell.marginal], facts)
+        if len(cell.index) != len(shape):
+            raise PrivacyError(f"{cell} is not a cell of the cliques")
+        if not all(0 <= v < size for v, size in zip(cell.index, shape, strict=True)):
+            raise PrivacyError(f"{cell} leaves the domain of {cliques[cell.marginal]}")
+
+
+def require_sides(cells: Sequence[Cell]) -> None:
+    """Every cell with its side."""
+    for cell in cells:
+        if cell.sign not in (-1, 1):
+            raise PrivacyError(f"{cell} is not a cell of the cliques, with its side")
+
+
+def require_records(records: Sequence[Codes], facts: Facts) -> Codes:
+    """Public records must be codes: one array per column, all of one length, in range."""
+    if len(records) != len(facts.shape):
+        raise PrivacyError(f"records need {len(facts.shape)} columns, got {len(records)}")
+    arrays = [np.asarray(codes) for codes in records]
+    size = arrays[0].size
+    if not 1 <= size <= 2**31:
+        raise PrivacyError(f"1 to 2^31 records are needed, got {size}")
+    for column, array in enumerate(arrays):
+        if array.dtype.kind not in "iu" or array.shape != (size,):
+            raise PrivacyError(f"column {column} of the records must be {size} integers")
+    kind = np.result_type(*arrays)
+    codes = np.stack(arrays) if kind.kind in "iu" else np.stack(arrays, dtype=np.int64)
+    outside = (codes.min(axis=1) < 0) | (codes.max(axis=1) >= np.array(facts.shape))
+    if outside.any():
+        raise PrivacyError(f"column {int(outside.argmax())} of the records leaves its domain")
+    return codes
+
+
+def require_references(
+    tables: Sequence[Clique | Merged],
+    references: Sequence[Table],
+    numbers: Sequence[float],
+    facts: Facts,
+    heaviest: int = 1,
+) -> None:
+    """Public references and one number for each must fit the integer grid, or a sum could wrap."""
+    largest = _LARGEST / heaviest
+    if len(references) != len(tables) or len(numbers) != len(tables):
+        raise PrivacyError(f"{len(tables)} marginals need as many references and penalties")
+    for each, reference in zip(tables, references, strict=True):
+        array, shape = np.asarray(reference, dtype=np.float64), shape_of(each, facts)
+        if array.shape != shape:
+            raise PrivacyError(
+                f"the reference of {clique_of(each)} has shape {array.shape}, not {shape}"
+            )
+        if not np.isfinite(array).all() or np.abs(array).sum() > largest:
+            raise PrivacyError(f"the reference of {clique_of(each)} is not finite or too large")
+    if not all(math.isfinite(p) and abs(p) <= largest for p in numbers):
+        raise PrivacyError("a penalty is not finite or too large")
+
+
+def require_synthetic(
+    cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int, facts: Facts
+) -> None:
+    """The sensitivity M holds for counts of M rows and for nothing else."""
+    if not 1 <= size <= 2**31:
+        raise PrivacyError(f"a certificate needs 1 to 2^31 synthetic rows, got {size}")
+    if len(synthetic) != len(cliques):
+        raise PrivacyError(f"{len(cliques)} marginals need as many tables, got {len(synthetic)}")
+    for clique, table in zip(cliques, synthetic, strict=True):
+        array, shape = np.asarray(table), shape_of(clique, facts)
+        if not np.issubdtype(array.dtype, np.integer) or array.shape != shape:
+            raise PrivacyError(
+                f"the synthetic table of {clique} must hold integers of shape {shape}, "
+                f"got {array.dtype} of shape {array.shape}"
+            )
+        if (array < 0).any() or int(array.sum(dtype=np.int64)) != size:
+            raise PrivacyError(f"the synthetic table of {clique} is not a count of {size} rows")
