@@ -553,7 +553,7 @@ def tossed(rng: Random, table: World) -> Any:
     cells = some_cells(rng, table, cliques, sided=True)
     scale, gamma = rng.choice((0.5, 3.0, 5000.0)), rng.choice((0.01, 0.5, 3.0))
     # Log-odds move by 1/(B(1 − e^−γ)); the two integers share it, and one more is for rounding.
-    drawn = 2.0 * ROW * scale * -math.expm1(-gamma) * rng.choice((1.0, 1.0, 0.3, 2.5))
+    drawn = 2.0 * ROW * scale * -math.expm1(-gamma) * rng.choice((1.0, 1.0, 0.3, 1.9))
     most = drawn / (2 * scale * -math.expm1(-gamma))
     question = Coins(cliques, cells, some_records(rng, table), rng.randint(1, 6), scale, gamma)
     return question, Selection(drawn, math.ceil(most * (1 + 1e-9) + 2), len(cells))
