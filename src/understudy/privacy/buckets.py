@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from understudy.privacy.noise import Noise, picks
 
 __all__ = [
-    "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "Touched", "clipped", "layout",
-    "pick",
+    "MOST_NOISE", "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "Touched",
+    "clipped", "layout", "pick",
 ]  # fmt: skip
 
 UNIT = 1 << 16
@@ -39,6 +39,9 @@ SCORE_SENSITIVITY = UNIT + 3
 MOST_ROWS = 1 << 33
 """Scores speak of at most so many rows. Differences of scores are then below 2^51 units, and float64
 keeps b·(log-sum-exp of differences/b) to within 1/2 of a unit."""
+
+MOST_NOISE = 2.0**40
+"""The largest scale: sums of b·ln(size) then stay below 2^46, far from where int64 and float64 end."""
 
 _ALONE = 24
 _SORTED = 1_000

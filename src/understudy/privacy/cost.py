@@ -30,7 +30,7 @@ def _positive(event: str, name: str, value: float) -> None:
 
 
 def _count(event: str, name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if type(value) is not int or value < 1:
         raise PrivacyError(f"{event}: {name} = {value!r} must be a whole number of at least 1")
 
 

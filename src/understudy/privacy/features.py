@@ -88,7 +88,8 @@ class Box:
         rows = max(1, _BLOCK // self.width)
         for start in range(0, len(features), rows):
             part = slice(start, start + rows)
-            made[part] = np.rint(GRID * self.scaled(features[part]))
+            # What is no number is read as the anchor: a cast of it could be any number.
+            made[part] = np.rint(GRID * np.nan_to_num(self.scaled(features[part])))
         return made
 
     def unscaled(self, weights: Reals) -> tuple[Reals, Reals]:

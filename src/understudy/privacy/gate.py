@@ -136,13 +136,18 @@ class Gate:
                 f"{rows.unit or 'row'}; nothing was charged or drawn"
             )
         by_row = isinstance(rows, ExactRows | Examples)
-        self.facts = Facts(tuple(rows.shape), relation, rows_public, rows.unit, by_row)
+        self._facts = Facts(tuple(rows.shape), relation, rows_public, rows.unit, by_row)
         self._charges = charges
         self._noise = noise
         self._record = record
         self._rows = (
-            Learned(rows, noise) if isinstance(rows, Examples) else Tables(rows, noise, self.facts)
+            Learned(rows, noise) if isinstance(rows, Examples) else Tables(rows, noise, self._facts)
         )
+
+    @property
+    def facts(self) -> Facts:
+        """What everybody may know of the table."""
+        return self._facts
 
     @property
     def plan(self) -> Plan:
@@ -154,7 +159,8 @@ class Gate:
         need = question.need(self.facts)
         planned = self._charges.plan[purpose].event
         candidate = event if isinstance(planned, Zcdp) else planned
-        if not isinstance(candidate, need.kinds) or not need.covers(candidate):
+        # A subclass could say one thing to the ledger and another here.
+        if candidate is None or type(candidate) not in need.kinds or not need.covers(candidate):
             raise PrivacyError(
                 f"charge {purpose!r} plans {candidate}, which does not cover {need.words}; "
                 f"nothing was charged or drawn"

@@ -213,10 +213,11 @@ def _digest(purpose: str, question: object) -> str:
         if isinstance(part, np.ndarray):
             real = part.dtype.kind == "f"
             digest.update(
-                repr((part.shape, "real" if real else part.astype(np.int64).tobytes())).encode()
+                b","
+                + repr((part.shape, "real" if real else part.astype(np.int64).tobytes())).encode()
             )
         elif isinstance(part, (list, tuple)):
-            digest.update(f"[{len(part)}".encode())
+            digest.update(f"[{len(part)}:".encode())
             for each in part:
                 add(each)
         elif dataclasses.is_dataclass(part):
@@ -224,11 +225,12 @@ def _digest(purpose: str, question: object) -> str:
             for each in dataclasses.fields(part):
                 add(getattr(part, each.name))
         elif isinstance(part, float):
-            digest.update(b"real")
+            digest.update(b",real")
         elif part is None or isinstance(part, (str, int, np.integer)):
-            digest.update(repr(part if not isinstance(part, np.integer) else int(part)).encode())
+            plain = int(part) if isinstance(part, np.integer) else part
+            digest.update(f",{plain!r}".encode())
         else:
-            digest.update(type(part).__name__.encode())
+            digest.update(f",{type(part).__name__}".encode())
 
     add((purpose, question))
     return digest.hexdigest()

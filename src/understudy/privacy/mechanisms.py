@@ -122,7 +122,9 @@ class Grouped:
 
 def noised(exact: Grouped, event: SampledGroups, noise: Noise) -> Integers:
     """Rounded Gaussian noise of every group's own scale, m_j units (`understudy.privacy.noise`)."""
-    if exact.sums.dtype != np.int64 or exact.sums.size > event.coordinates:
+    known = np.isin(exact.group, np.arange(len(event.multipliers)))
+    right = exact.sums.dtype == np.int64 and exact.sums.shape == known.shape and known.all()
+    if not right or exact.sums.size > event.coordinates:
         raise PrivacyError("a question gave another answer than it declared; nothing was drawn")
     noisy = np.empty(exact.sums.size, np.int64)
     for j, multiplier in enumerate(event.multipliers):

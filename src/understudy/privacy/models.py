@@ -52,7 +52,10 @@ class Models:
             not self.tables or any(len(each) != len(self.cliques) for each in self.tables)
         ):
             raise PrivacyError("models need scorers, or one table per clique each")
-        for table in (table for each in self.tables for table in each):
+        kept = tuple(tuple(np.array(table, np.float64) for table in each) for each in self.tables)
+        object.__setattr__(self, "tables", kept)
+        for table in (table for each in kept for table in each):
+            table.setflags(write=False)
             if not ((table >= 0) & (table <= 1 + 1e-9)).all():  # Δ holds for shares alone
                 raise PrivacyError("a model's tables must hold shares from 0 to 1")
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from understudy.errors import PrivacyError
 from understudy.privacy.cost import Selection
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import top
 from understudy.privacy.models import Models, divergence_scores, task_scores
+from understudy.privacy.questions.picked_cells import require_rows
 from understudy.privacy.questions.requests import Counts, require_cliques, require_rows_at_hand
 
 __all__ = ["BestModels"]
@@ -32,7 +34,10 @@ class BestModels:
 
     def need(self, facts: Facts) -> Need:
         """`Models.SENSITIVITY` for every score."""
+        if type(self.models) is not Models:  # a subclass might score otherwise
+            raise PrivacyError(f"models must come as Models, got {type(self.models).__name__}")
         if self.models.scorers is None:
+            require_rows(self.rows)
             require_cliques(self.models.cliques, facts)
         else:
             require_rows_at_hand(facts)

@@ -67,8 +67,8 @@ class _Worst:
 
     @staticmethod
     def _answer(event: Laplace, worst: int, size: int) -> Counts:
-        """⌈L·K/M⌉."""
-        return np.array([-(-event.l1 * worst // size)], np.int64)
+        """⌈L·K/M⌉, cut off, which moves no two values apart; an error beyond int64 would tell of K."""
+        return np.array([min(-(-event.l1 * worst // size), 2**61)], np.int64)
 
     def decode(self, drawn: Counts, facts: Facts) -> int:
         """In units of 1/L row."""
@@ -134,7 +134,7 @@ class WorstErrorOfRows(_Worst):
 
     def exact(self, rows: Tables, event: Laplace) -> Counts:
         """⌈L·K/M⌉, from the cells that rows or records occupy."""
-        codes = np.stack([np.asarray(each) for each in self.records])
+        codes = require_records(self.records, rows.facts)
         occupied, n, worst = rows.occupied(self.cliques), rows.total(), 0
         step = max(1, _CHUNK_CELLS // codes.shape[1])
         for first in range(0, len(self.cliques), step):

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
-from understudy.privacy.buckets import UNIT, clipped
+from understudy.privacy.buckets import MOST_ROWS, UNIT, clipped
 from understudy.privacy.cost import Selection
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
@@ -44,14 +44,21 @@ from understudy.privacy.questions.requests import (
 __all__ = ["Coins", "coin_scale", "covered", "halves", "place"]
 
 
+# Below it, log-odds would pass what float64 resolves.
+_STEEPEST = 2.0**-20
+
+
 def coin_scale(scale: float, gamma: float) -> float:
     """The Gumbel scale at which each of a coin's two integers moves by `UNIT`."""
     return 2.0 * UNIT * scale * -math.expm1(-gamma)
 
 
 def covered(sensitivity: int, drawn: float, scale: float, gamma: float) -> bool:
-    """Whether a coin's integers, made for noise of scale `drawn`, move by at most `sensitivity`."""
-    return UNIT * (drawn / coin_scale(scale, gamma)) * (1 + 1e-9) + 2 <= sensitivity
+    """Whether a coin's integers, made for noise of scale `drawn`, move by at most `sensitivity`.
+
+    Up to twice `UNIT`: integers are then below 2^51, where float64 is within a quarter of them.
+    """
+    return UNIT * (drawn / coin_scale(scale, gamma)) * (1 + 1e-9) + 2 <= sensitivity <= 2 * UNIT
 
 
 def halves(
@@ -85,9 +92,13 @@ class Coins:
         require_sides(self.cells)
         require_records(self.records, facts)
         require_rows(self.rows)
-        if not (0 < self.gamma < math.inf and 0 < self.scale < math.inf):
+        low, high = _STEEPEST, MOST_ROWS
+        if not (
+            low <= self.gamma and low <= self.scale and self.scale * max(1, self.gamma) <= high
+        ):
             raise PrivacyError(
-                f"scale = {self.scale} and gamma = {self.gamma} must be finite and above 0"
+                f"scale = {self.scale} and gamma = {self.gamma} must be at least 2^-20, and scale "
+                f"times gamma at most 2^33 rows"
             )
         return Need(
             (Selection,),
@@ -100,7 +111,7 @@ class Coins:
 
     def exact(self, rows: Tables, event: Selection) -> Counts:
         """h of every coin."""
-        codes = np.stack([np.asarray(each) for each in self.records])
+        codes = require_records(self.records, rows.facts)
         occupied = rows.occupied(self.cliques)
         packed = rows.packed(self.cliques, codes)
         of = np.array([cell.marginal for cell in self.cells], np.int64)

@@ -62,7 +62,7 @@ class Critic:
         looks = Looks(rows.shape, tuple(self.cliques))
         domain = tuple(rows.shape[i] for i in looks.columns)
         ((cells, counts),) = rows.sparse([looks.columns])
-        codes = [np.asarray(self.records[i]) for i in looks.columns]
+        codes = require_records(self.records, rows.facts)[list(looks.columns)]
         public = np.ravel_multi_index(tuple(codes), domain)
         kept, times = np.unique(public, return_counts=True)
         shares = np.asarray(times * (self.weight / public.size), np.float64)

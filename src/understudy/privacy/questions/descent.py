@@ -32,7 +32,7 @@ from understudy.privacy.cost import SampledGaussian, SampledSelection, Selection
 from understudy.privacy.exact import Learned, kernels
 from understudy.privacy.features import GRID
 from understudy.privacy.gate import Facts, Need
-from understudy.privacy.losses import Loss
+from understudy.privacy.losses import Logistic, Loss, Softmax, Squared
 from understudy.privacy.mechanisms import added, top
 
 __all__ = ["UNIT", "LinearGradient", "SteepestVertex", "Vertex", "Weights", "l2_units"]
@@ -158,7 +158,9 @@ class LinearGradient:
 
 
 def require_weights(weights: Weights, loss: Loss, facts: Facts) -> None:
-    """Public weights must fit exact integer sums."""
+    """Public weights must fit exact integer sums, and residuals be those of one row each."""
+    if type(loss) not in (Logistic, Softmax, Squared):  # another might mix rows
+        raise PrivacyError(f"the loss must be one of `losses`, got {type(loss).__name__}")
     shape = (loss.outputs, facts.shape[0])
     if weights.whole.shape != shape or weights.whole.dtype != np.int64:
         raise PrivacyError(f"weights must be int64 of shape {shape}")

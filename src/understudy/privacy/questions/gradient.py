@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.errors import PrivacyError
 from understudy.privacy.cost import SampledGroups
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
@@ -42,6 +43,8 @@ class NetworkGradient:
     def need(self, facts: Facts) -> Need:
         """One multiplier per group, and as many again to watch."""
         require_rows_at_hand(facts)
+        if type(self.groups) is not Groups:  # a subclass might name other groups than it clips
+            raise PrivacyError(f"groups must come as Groups, got {type(self.groups).__name__}")
         size = len(self.groups.thresholds)
         numbers = self.groups.flat(self.network.layers).size + self._wanted - size
         sides = facts.relation.marginal_l1()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.errors import PrivacyError
-from understudy.privacy.buckets import MOST_ROWS, SCORE_SENSITIVITY
+from understudy.privacy.buckets import MOST_NOISE, MOST_ROWS, SCORE_SENSITIVITY
 from understudy.privacy.cost import Selection
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
@@ -26,6 +26,7 @@ from understudy.privacy.questions.requests import (
     require_cliques,
     require_records,
     shape_of,
+    whole,
 )
 
 __all__ = ["PickedCells", "require_rows"]
@@ -33,7 +34,7 @@ __all__ = ["PickedCells", "require_rows"]
 
 def require_rows(rows: int) -> None:
     """Rounding is proved up to so many rows."""
-    if not 1 <= rows <= MOST_ROWS:
+    if not whole(rows) or not 1 <= rows <= MOST_ROWS:
         raise PrivacyError(f"rows = {rows} must be between 1 and 2^33")
 
 
@@ -59,14 +60,14 @@ class PickedCells:
         require_rows(self.rows)
         return Need(
             (Selection,),
-            lambda e: e.sensitivity >= SCORE_SENSITIVITY,
+            lambda e: e.sensitivity >= SCORE_SENSITIVITY and e.scale <= MOST_NOISE,
             f"cell scores, which move by {SCORE_SENSITIVITY} units",
             None,
         )
 
     def exact(self, rows: Tables, event: Selection) -> Buckets:
         """Cells of equal score, in buckets."""
-        codes = np.stack([np.asarray(each) for each in self.records])
+        codes = require_records(self.records, rows.facts)
         occupied = rows.occupied(self.cliques)
         candidates = occupied.candidates(rows.touched(self.cliques, codes), self.rows)
         every = candidates.scores.size

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.errors import PrivacyError
-from understudy.privacy.buckets import MOST_ROWS, SCORE_SENSITIVITY, UNIT, clipped
+from understudy.privacy.buckets import MOST_NOISE, MOST_ROWS, SCORE_SENSITIVITY, UNIT, clipped
 from understudy.privacy.cost import Selection
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import independent
 from understudy.privacy.products import Products
-from understudy.privacy.questions.requests import Counts, Table, require_classes
+from understudy.privacy.questions.requests import Counts, Table, require_classes, require_plain
 
 __all__ = ["Picked", "PickedQueries"]
 
@@ -47,6 +47,7 @@ class PickedQueries:
     def need(self, facts: Facts) -> Need:
         """One row, and what rounding adds."""
         require_classes(self.classes, facts)
+        require_plain(self.references, *self.references)
         if len(self.references) != len(self.classes):
             raise PrivacyError(f"{len(self.classes)} classes need as many references")
         for each, reference in zip(self.classes, self.references, strict=True):
@@ -63,7 +64,7 @@ class PickedQueries:
         queries = sum(each.size for each in self.classes)
         return Need(
             (Selection,),
-            lambda e: e.sensitivity >= SCORE_SENSITIVITY,
+            lambda e: e.sensitivity >= SCORE_SENSITIVITY and e.scale <= MOST_NOISE,
             f"query scores, which move by {SCORE_SENSITIVITY} units",
             (queries * (1 + self.signed),),
         )

@@ -17,8 +17,9 @@ from understudy.privacy.products import Products
 
 __all__ = [
     "GRID", "Cell", "Clique", "Codes", "Counts", "Table", "clique_of", "on_grid", "require_cells",
-    "require_classes", "require_cliques", "require_pair", "require_records", "require_references",
-    "require_rows_at_hand", "require_sides", "require_synthetic", "require_tables", "shape_of",
+    "require_classes", "require_cliques", "require_pair", "require_plain", "require_records",
+    "require_references", "require_rows_at_hand", "require_sides", "require_synthetic",
+    "require_tables", "shape_of", "whole",
 ]  # fmt: skip
 
 Clique = tuple[int, ...]
@@ -58,19 +59,38 @@ def on_grid(reference: Table) -> Counts:
     return np.rint(GRID * np.asarray(reference, dtype=np.float64)).astype(np.int64)
 
 
+def require_plain(*parts: object) -> None:
+    """What is read twice, when it is checked and when it is used, must say the same twice."""
+    for part in parts:
+        if type(part) not in (list, tuple, np.ndarray):
+            kind = type(part).__name__
+            raise PrivacyError(f"a request must come as a list or a tuple or an array, got {kind}")
+
+
+def whole(number: object) -> bool:
+    """Whether it is an integer that compares as one."""
+    return type(number) is int or isinstance(number, np.integer)
+
+
 def require_cliques(cliques: Sequence[Clique], facts: Facts) -> None:
     """Increasing positions of columns that are there, one marginal at least."""
-    if not cliques:
+    require_plain(cliques)
+    if not len(cliques):
         raise PrivacyError("a request needs at least one marginal")
     width = len(facts.shape)
     for clique in cliques:
-        whole = all(type(i) is int for i in clique)
-        if not whole or list(clique) != sorted(set(clique)) or not set(clique) <= set(range(width)):
+        columns = type(clique) is tuple and all(type(i) is int for i in clique)
+        if (
+            not columns
+            or list(clique) != sorted(set(clique))
+            or not set(clique) <= set(range(width))
+        ):
             raise PrivacyError(f"clique {clique} must be increasing positions below {width}")
 
 
 def require_tables(tables: Sequence[Clique | Merged], facts: Facts) -> None:
     """That a row lies in one cell is what `Merged` holds; here, that labels fit the table."""
+    require_plain(tables)
     for each in tables:
         if isinstance(each, Merged) and type(each) is not Merged:
             raise PrivacyError(f"merged tables must be Merged, got {type(each).__name__}")
@@ -85,6 +105,7 @@ def require_tables(tables: Sequence[Clique | Merged], facts: Facts) -> None:
 
 def require_classes(classes: Sequence[Products], facts: Facts) -> None:
     """That queries are 0/1 functions is what `Products` holds; here, that they fit the table."""
+    require_plain(classes)
     for each in classes:
         if type(each) is not Products:  # a subclass might count otherwise
             raise PrivacyError(f"queries must come as Products, got {type(each).__name__}")
@@ -118,10 +139,12 @@ def require_rows_at_hand(facts: Facts) -> None:
 def require_cells(cliques: Sequence[Clique], cells: Sequence[Cell], facts: Facts) -> None:
     """Whole numbers that name one cell of one clique each; a list of them would name many."""
     require_cliques(cliques, facts)
+    require_plain(cells)
     for cell in cells:
-        numbers = (cell.marginal, *cell.index)
-        whole = all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in numbers)
-        if not whole or not 0 <= cell.marginal < len(cliques):
+        named = type(cell) is Cell and type(cell.index) is tuple
+        if not named or not all(map(whole, (cell.marginal, *cell.index))):
+            raise PrivacyError(f"{cell} is not a cell of the cliques")
+        if not 0 <= cell.marginal < len(cliques):
             raise PrivacyError(f"{cell} is not a cell of the cliques")
         shape = shape_of(cliques[cell.marginal], facts)
         if len(cell.index) != len(shape):
@@ -133,14 +156,16 @@ def require_cells(cliques: Sequence[Clique], cells: Sequence[Cell], facts: Facts
 def require_sides(cells: Sequence[Cell]) -> None:
     """Every cell with its side."""
     for cell in cells:
-        if cell.sign not in (-1, 1):
+        if not whole(cell.sign) or cell.sign not in (-1, 1):
             raise PrivacyError(f"{cell} is not a cell of the cliques, with its side")
 
 
 def require_records(records: Sequence[Codes], facts: Facts) -> Codes:
     """Public records must be codes: one array per column, all of one length, in range."""
+    require_plain(records)
     if len(records) != len(facts.shape):
         raise PrivacyError(f"records need {len(facts.shape)} columns, got {len(records)}")
+    require_plain(*records)
     arrays = [np.asarray(codes) for codes in records]
     size = arrays[0].size
     if not 1 <= size <= 2**31:
@@ -148,8 +173,8 @@ def require_records(records: Sequence[Codes], facts: Facts) -> Codes:
     for column, array in enumerate(arrays):
         if array.dtype.kind not in "iu" or array.shape != (size,):
             raise PrivacyError(f"column {column} of the records must be {size} integers")
-    kind = np.result_type(*arrays)
-    codes = np.stack(arrays) if kind.kind in "iu" else np.stack(arrays, dtype=np.int64)
+    kind = np.result_type(*arrays, np.int8)  # signed, so that codes can be added up
+    codes = np.stack(arrays, dtype=kind if kind.kind == "i" else np.int64, casting="unsafe")
     outside = (codes.min(axis=1) < 0) | (codes.max(axis=1) >= np.array(facts.shape))
     if outside.any():
         raise PrivacyError(f"column {int(outside.argmax())} of the records leaves its domain")
@@ -165,6 +190,7 @@ def require_references(
 ) -> None:
     """Public references and one number for each must fit the integer grid, or a sum could wrap."""
     largest = _LARGEST / heaviest
+    require_plain(references, numbers, *references)
     if len(references) != len(tables) or len(numbers) != len(tables):
         raise PrivacyError(f"{len(tables)} marginals need as many references and penalties")
     for each, reference in zip(tables, references, strict=True):
@@ -185,6 +211,7 @@ def require_synthetic(
     """The sensitivity M holds for counts of M rows and for nothing else."""
     if not 1 <= size <= 2**31:
         raise PrivacyError(f"a certificate needs 1 to 2^31 synthetic rows, got {size}")
+    require_plain(synthetic, *synthetic)
     if len(synthetic) != len(cliques):
         raise PrivacyError(f"{len(cliques)} marginals need as many tables, got {len(synthetic)}")
     for clique, table in zip(cliques, synthetic, strict=True):
