@@ -7,46 +7,26 @@ from itertools import product
 
 import numpy as np
 import pytest
+from privacy_fakes import LoggedCharges
 from scipy import stats
 
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, layout, pick
-from understudy.privacy.cost import Charge, Laplace, Plan, Selection
-from understudy.privacy.curator import Curator
+from understudy.privacy.cost import Laplace, Selection
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise
+from understudy.privacy.questions import PickedCells, WorstErrorOfRows
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing import StillNoise
+from understudy.testing.stand_ins import TinyCounts
 
 SHAPE = (3, 2, 4)
 CLIQUES = ((0, 1), (1, 2))
 
 
-class Rows:
-    """A table of codes as the curator's source."""
-
-    def __init__(self, codes):
-        self.codes = [np.asarray(c) for c in codes]
-        self.shape = SHAPE
-
-    def rows(self):
-        return Sensitive(len(self.codes[0]))
-
-    def sparse(self, cliques):
-        tables = []
-        for clique in cliques:
-            packed = np.zeros(len(self.codes[0]), np.int64)
-            for column in clique:
-                packed = packed * SHAPE[column] + self.codes[column]
-            tables.append(np.unique(packed, return_counts=True))
-        return Sensitive(tuple(tables))
-
-
-class Charges:
-    def __init__(self, event):
-        self.plan = Plan((Charge("pick", event),))
-
-    def charge(self, purpose, event=None):
-        return self.plan[purpose].event
+def rows_of(codes):
+    """A table of codes as the gate's source."""
+    return TinyCounts(SHAPE, zip(*(each.tolist() for each in codes), strict=True))
 
 
 def random_rows(count, key):
@@ -86,8 +66,8 @@ def test_bucketed_equals_dense_in_law(key, every):
     real, records = random_rows(20, key), random_rows(5, key + 10)
     scale_rows, draws = 3.0, 6000
     event = Selection(scale_rows * UNIT, SCORE_SENSITIVITY, k=draws)
-    curator = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, OpenDPNoise(), 20)
-    picked = curator.pick_cells("pick", CLIQUES, records, 20, every_complement=every)
+    gate = Gate(rows_of(real), LoggedCharges(pick=event), Relation.ADD_REMOVE, OpenDPNoise(), 20)
+    picked = gate.ask("pick", PickedCells(CLIQUES, records, 20, every_complement=every))
     scores = dense_scores(real, records, 20)
     if not every:
         touched = {
@@ -267,7 +247,7 @@ class Asked(StillNoise):
 
 
 @pytest.mark.parametrize("change", ["grown", "changed", "shorter", "other marginals"])
-def test_a_curator_that_saw_other_records_asks_the_same(change):
+def test_a_gate_that_saw_other_records_asks_the_same(change):
     """What is kept between requests saves time and nothing else."""
     real, records = random_rows(20, 1), random_rows(8, 2)
     first = {
@@ -279,11 +259,11 @@ def test_a_curator_that_saw_other_records_asks_the_same(change):
     before = CLIQUES[:1] if change == "other marginals" else CLIQUES
     event = Selection(3.0 * UNIT, SCORE_SENSITIVITY)
     used, fresh = Asked(), Asked()
-    curator = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, used, 20)
-    curator.pick_cells("pick", before, first, 20)
-    picked = curator.pick_cells("pick", CLIQUES, records, 20)
-    other = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, fresh, 20)
-    assert other.pick_cells("pick", CLIQUES, records, 20) == picked
+    gate = Gate(rows_of(real), LoggedCharges(pick=event), Relation.ADD_REMOVE, used, 20)
+    gate.ask("pick", PickedCells(before, first, 20))
+    picked = gate.ask("pick", PickedCells(CLIQUES, records, 20))
+    other = Gate(rows_of(real), LoggedCharges(pick=event), Relation.ADD_REMOVE, fresh, 20)
+    assert other.ask("pick", PickedCells(CLIQUES, records, 20)) == picked
     assert used.last() == fresh.last()
 
 
@@ -291,13 +271,18 @@ def test_records_that_the_caller_changes_later_are_looked_at_again():
     real, records = random_rows(20, 1), random_rows(8, 2)
     event = Selection(3.0 * UNIT, SCORE_SENSITIVITY)
     noise = Asked()
-    curator = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, noise, 20)
-    curator.pick_cells("pick", CLIQUES, records, 20)
+    gate = Gate(rows_of(real), LoggedCharges(pick=event), Relation.ADD_REMOVE, noise, 20)
+    gate.ask("pick", PickedCells(CLIQUES, records, 20))
     before = noise.last()
     for codes in records:
         codes[:] = 0
-    curator.pick_cells("pick", CLIQUES, records, 20)
+    gate.ask("pick", PickedCells(CLIQUES, records, 20))
     assert noise.last() != before
+
+
+def worst_of(occupied, cells, n, first=0):
+    counts, often, rest = occupied.compared(occupied.numbers(cells, first), first)
+    return max(int(np.abs(len(cells) * counts - n * often).max()), len(cells) * rest)
 
 
 def test_worst_error_of_rows_equals_the_dense_one():
@@ -312,21 +297,21 @@ def test_worst_error_of_rows_equals_the_dense_one():
             _tables(list(zip(*real, strict=True))),
         )
         cells = packed(records)
-        assert occupied.worst(occupied.numbers(cells), n) == worst
-        parts = [occupied.worst(occupied.numbers(cells[:, [j]], j), n, j) for j in range(2)]
+        assert worst_of(occupied, cells, n) == worst
+        parts = [worst_of(occupied, cells[:, [j]], n, j) for j in range(2)]
         assert max(parts) == worst
 
 
 @pytest.mark.parametrize("held", [1, 40, 10**6])
 def test_the_worst_error_of_rows_does_not_depend_on_how_much_is_held_at_once(held, monkeypatch):
-    from understudy.privacy import curator as module
+    from understudy.privacy.questions import certificates as module
 
     monkeypatch.setattr(module, "_CHUNK_CELLS", held)
     real, records = random_rows(30, 1), random_rows(25, 2)
-    charges = Charges(Laplace(1.0, l1=100))
-    curator = Curator(Rows(real), charges, Relation.ADD_REMOVE, StillNoise(), 30)
+    charges = LoggedCharges(pick=Laplace(1.0, l1=100))
+    gate = Gate(rows_of(real), charges, Relation.ADD_REMOVE, StillNoise(), 30)
     worst = max(abs(s) for s in dense_scores(real, records, 30).values())
-    assert curator.worst_error_of_rows("pick", CLIQUES, records) == math.ceil(100 * worst - 1e-9)
+    assert gate.ask("pick", WorstErrorOfRows(CLIQUES, records)) == math.ceil(100 * worst - 1e-9)
 
 
 def test_marginals_far_beyond_memory():
@@ -334,14 +319,15 @@ def test_marginals_far_beyond_memory():
 
     class Wide:
         shape = (1000,) * 5
+        unit = None
 
         def sparse(self, cliques):
             return Sensitive(((np.array([7, 10**14], dtype=np.int64), np.array([500, 3])),))
 
     event = Selection(1.0 * UNIT, SCORE_SENSITIVITY, k=20)
-    curator = Curator(Wide(), Charges(event), Relation.ADD_REMOVE, OpenDPNoise(), 503)
+    gate = Gate(Wide(), LoggedCharges(pick=event), Relation.ADD_REMOVE, OpenDPNoise(), 503)
     records = [np.zeros(3, np.int64)] * 5
-    picked = curator.pick_cells("pick", [(0, 1, 2, 3, 4)], records, 503)
+    picked = gate.ask("pick", PickedCells([(0, 1, 2, 3, 4)], records, 503))
     assert all(0 <= i < 1000 for cell in picked for i in cell.index)
     # The largest score: 500 rows in a cell without a record; or the complement of the records' cell.
     assert {(cell.index, cell.sign) for cell in picked} <= {((0, 0, 0, 0, 7), 1), ((0,) * 5, -1)}

@@ -5,12 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from privacy_fakes import FakeCharges, FakeCounts, StillNoise, table_of
+from privacy_fakes import LoggedCharges, LoggedNoise
 
 from understudy.privacy import accounting
 from understudy.privacy.cost import Laplace
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.questions import WorstError
 from understudy.privacy.relation import Relation
 from understudy.testing.exact import (
     PrivacyViolation,
@@ -19,6 +20,7 @@ from understudy.testing.exact import (
     discrete_laplace_law,
     neighbours,
 )
+from understudy.testing.stand_ins import TinyCounts, table_of
 
 SHAPE = (2, 2)
 UNIVERSE = tuple(itertools.product((0, 1), repeat=2))
@@ -48,15 +50,15 @@ def tables(rows):
 
 
 def certify(rows, synthetic, event, relation, public, noise):
-    curator = Curator(FakeCounts(SHAPE, rows), FakeCharges(c=event), relation, noise, public)
-    return curator.worst_error("c", CLIQUES, tables(synthetic), len(synthetic))
+    gate = Gate(TinyCounts(SHAPE, rows), LoggedCharges(c=event), relation, noise, public)
+    return gate.ask("c", WorstError(CLIQUES, tables(synthetic), len(synthetic)))
 
 
 def certificate_law(synthetic, event, relation, public, factor=1.0):
-    """The exact law of what the curator hands out: the sampler's argument, plus discrete Laplace."""
+    """The exact law of what the gate hands out: the sampler's argument, plus discrete Laplace."""
 
     def mechanism(rows):
-        noise = StillNoise()
+        noise = LoggedNoise()
         certify(rows, synthetic, event, relation, public, noise)
         ((centre,),) = (np.ravel(values) for values in noise.values)
         ((_, scale),) = noise.log
