@@ -5,16 +5,26 @@ from __future__ import annotations
 import math
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
-from privacy_fakes import LoggedCharges
+from privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 from scipy import stats
 
-from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, layout, pick
+from understudy.errors import PrivacyError
+from understudy.privacy.buckets import MOST_ROWS, SCORE_SENSITIVITY, UNIT, Occupied, layout, pick
 from understudy.privacy.cost import Laplace, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise
-from understudy.privacy.questions import PickedCells, WorstErrorOfRows
+from understudy.privacy.products import Products
+from understudy.privacy.questions import (
+    Cell,
+    Coins,
+    PickedCells,
+    PickedQueries,
+    WorstErrorOfRows,
+    coin_scale,
+)
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing import StillNoise
@@ -312,6 +322,91 @@ def test_the_worst_error_of_rows_does_not_depend_on_how_much_is_held_at_once(hel
     gate = Gate(rows_of(real), charges, Relation.ADD_REMOVE, StillNoise(), 30)
     worst = max(abs(s) for s in dense_scores(real, records, 30).values())
     assert gate.ask("pick", WorstErrorOfRows(CLIQUES, records)) == math.ceil(100 * worst - 1e-9)
+
+
+# --- very many rows -----------------------------------------------------------------------------
+
+
+def exact_group_scores(scores, sizes, scale):
+    """b·ln Σ sizes·exp(scores/b) of every group, to fifty digits."""
+    effective = scores + np.rint(scale * np.log(sizes)).astype(np.int64)
+    order, edges = layout(effective)
+    with mpmath.workdps(50):
+        b = mpmath.mpf(scale)
+        return [
+            b
+            * mpmath.log(
+                mpmath.fsum(mpmath.mpf(sizes[i]) * mpmath.exp(int(scores[i]) / b) for i in group)
+            )
+            for group in np.split(order, edges[1:-1])
+        ]
+
+
+@pytest.mark.parametrize("scale_rows", [1 / UNIT, 0.3, 41.0, 2.0**20, 2.0**31])
+@pytest.mark.parametrize("rows", [MOST_ROWS, 2**40])
+def test_rounding_is_paid_for_however_many_rows(scale_rows, rows):
+    """`SCORE_SENSITIVITY` pays for 1.5 units: 1/2 for sizes, 1/2 for groups, 1/2 for float64."""
+    rng = np.random.default_rng(3)
+    scale, most = scale_rows * UNIT, UNIT * rows
+    near = most - rng.integers(0, max(2, int(min(3 * scale, most))), 300)
+    far = rng.integers(-most, most, 700, endpoint=True)
+    half = np.concatenate([[most, -most, 0], near, far])
+    scores = np.concatenate([half, -half])
+    sizes = rng.choice([1.0, 2.0, 7.0, 1e6, 2.0**60], scores.size)
+    noise = Asked()
+    pick(noise, scores, sizes, scale, 1)
+    given = noise.asked[0][1].tolist()
+    expected = exact_group_scores(scores, sizes, scale)
+    assert len(given) == len(expected) > 24
+    assert max(abs(g - e) for g, e in zip(given, expected, strict=True)) <= 1.5
+
+
+ONE_RECORD = [np.zeros(1, np.int64)]
+SELECT = Selection(1.0 * UNIT, SCORE_SENSITIVITY)
+
+
+@pytest.mark.parametrize("rows", [0, -1, MOST_ROWS + 1, 2**40])
+def test_more_rows_than_rounding_is_proved_for_are_refused_before_the_charge(rows):
+    log = []
+    cells, toss = [Cell(0, (0,), 1)], Selection(coin_scale(1.0, 1.0), SCORE_SENSITIVITY)
+    for event, question in (
+        (SELECT, PickedCells([(0,)], ONE_RECORD, rows)),
+        (toss, Coins([(0,)], cells, ONE_RECORD, rows, 1.0, 1.0)),
+    ):
+        charges = LoggedCharges(log, pick=event)
+        gate = Gate(FakeTables([5, 3]), charges, Relation.ADD_REMOVE, LoggedNoise(log))
+        with pytest.raises(PrivacyError, match="between 1 and 2\\^33"):
+            gate.ask("pick", question)
+    assert log == []
+
+
+@pytest.mark.parametrize("count", [MOST_ROWS - 1, MOST_ROWS, MOST_ROWS + 1, 2**40])
+def test_counts_beyond_the_most_rows_are_cut_off(count):
+    """A public number of rows may be wrong, and exact counts far larger; nothing is said of it."""
+    noise, kept = LoggedNoise(), min(count, MOST_ROWS)
+    counts, charges = FakeTables([7, count, count]), LoggedCharges(pick=SELECT)
+    gate = Gate(counts, charges, Relation.ADD_REMOVE, noise, MOST_ROWS)
+    gate.ask("pick", PickedCells([(0,)], ONE_RECORD, MOST_ROWS))
+    # The cell of the record, both others in one bucket, and their complements.
+    two = UNIT * kept + round(UNIT * math.log(2))
+    four = [two, UNIT * (7 - MOST_ROWS), UNIT * (MOST_ROWS - 7), two - 2 * UNIT * kept]
+    assert sorted(noise.values[0].tolist()) == sorted(four)
+    noise, products = LoggedNoise(), Products((0,), (np.eye(3, dtype=np.uint8),))
+    gate = Gate(counts, charges, Relation.ADD_REMOVE, noise)
+    gate.ask("pick", PickedQueries((products,), (np.full(3, float(MOST_ROWS)),)))
+    over = [UNIT * (min(c, MOST_ROWS) - MOST_ROWS) for c in (7, count, count)]
+    assert sorted(noise.values[0].tolist()) == sorted([*over, *(-each for each in over)])
+
+
+def test_a_row_moves_scores_that_are_cut_off_by_no_more_than_one():
+    moved = []
+    for count in range(MOST_ROWS - 2, MOST_ROWS + 4):
+        noise = LoggedNoise()
+        gate = Gate(FakeTables([count]), LoggedCharges(pick=SELECT), Relation.ADD_REMOVE, noise)
+        gate.ask("pick", PickedCells([(0,)], ONE_RECORD, MOST_ROWS, every_complement=False))
+        moved.append(noise.values[0])
+    steps = np.abs(np.diff(np.array(moved), axis=0)).max(axis=1)
+    assert steps.tolist() == [UNIT, UNIT, 0, 0, 0]
 
 
 def test_marginals_far_beyond_memory():

@@ -3,6 +3,8 @@
 import itertools
 import math
 import traceback
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +14,10 @@ from understudy.errors import PrivacyError, UnderstudyError
 from understudy.privacy import accounting
 from understudy.privacy import exact as exact_module
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
-from understudy.privacy.gate import Gate
+from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGroups, Selection, Zcdp
+from understudy.privacy.gate import Gate, Need
 from understudy.privacy.ledger import Ledger
+from understudy.privacy.mechanisms import Grouped, added, noised
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import (
     GRID,
@@ -28,6 +31,7 @@ from understudy.privacy.questions import (
     variation_step,
 )
 from understudy.privacy.relation import Relation
+from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import (
     ChoosingNoise,
     PrivacyViolation,
@@ -704,7 +708,7 @@ def test_the_gate_itself_shows_nothing_exact():
         event, _ = covering(Relation.ADD_REMOVE, None)[method]
         gate = Gate(BIG, LoggedCharges(slot=event), Relation.ADD_REMOVE, SeededNoise(1), None)
         big_request(method)(gate)
-        shown += repr(gate) + str(gate) + f"{getattr(gate, '__dict__', '')}"
+        shown += f"{gate!r} {gate} {vars(gate)} {gate._rows!r} {vars(gate._rows)}"
     assert str(SECRET) not in shown
 
 
@@ -714,6 +718,148 @@ def test_refusals_show_nothing_exact():
         with pytest.raises(UnderstudyError) as caught:
             big_request(method)(gate)
         assert str(SECRET) not in "".join(traceback.format_exception(caught.value))
+
+
+# --- questions that lie, and steps that fail ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lying:
+    """Declares two integers, and gives what it likes."""
+
+    gives: Any
+    shape: tuple[int, ...] | None = (2,)
+    mechanism: Any = added
+
+    def need(self, facts):
+        return Need((Gaussian, SampledGroups), lambda e: True, "two numbers", self.shape)
+
+    def exact(self, rows, event):
+        return self.gives
+
+    def decode(self, drawn, facts):
+        return drawn
+
+
+LIES = {
+    "too many": np.array([SECRET] * 3),
+    "too few": np.array([SECRET]),
+    "another shape": np.array([[SECRET, SECRET]]),
+    "none": np.zeros(0, np.int64),
+    "floats": np.array([float(SECRET), 0.0]),
+    "halves": np.array([SECRET + 0.5, 0.0]),
+    "shorter integers": np.array([SECRET, 0], np.int32),
+    "without a sign": np.array([SECRET, 0], np.uint64),
+    "objects": np.array([SECRET, "x"], object),
+    "a list": [SECRET, SECRET],
+    "a number": SECRET,
+    "text": str(SECRET),
+    "nothing": None,
+    "a sealed value": Sensitive(np.array([SECRET, SECRET])),
+}
+
+
+def refused_after_the_charge(question, event):
+    """The text of all that an outsider sees of the refusal."""
+    log = []
+    gate = Gate(
+        TinyCounts(SHAPE, DATA), LoggedCharges(log, slot=event), Relation.REPLACE, LoggedNoise(log)
+    )
+    with pytest.raises(PrivacyError) as caught:
+        gate.ask("slot", question)
+    assert log == [("charge", "slot")], "nothing may be drawn"
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    return "".join(traceback.format_exception(caught.value)) + repr(caught.value.args)
+
+
+@pytest.mark.parametrize("gives", LIES.values(), ids=LIES)
+@pytest.mark.parametrize("shape", [(2,), None], ids=["declared", "undeclared"])
+def test_a_question_that_lies_about_its_answer_is_refused_before_noise(gives, shape):
+    """A charge for two integers is one for nothing else, and for no number of them at all."""
+    text = refused_after_the_charge(Lying(gives, shape), Gaussian(2.0, changes=2))
+    assert "another answer than it declared" in text
+    assert str(SECRET) not in text
+
+
+def test_undeclared_integers_are_no_way_round_the_shape():
+    """Only what a mechanism itself bounds may come without a shape."""
+    text = refused_after_the_charge(
+        Lying(np.array([SECRET, SECRET]), None), Gaussian(2.0, changes=2)
+    )
+    assert str(SECRET) not in text
+
+
+@pytest.mark.parametrize(
+    "gives",
+    [
+        Grouped(np.array([SECRET] * 3), np.zeros(3, int), 1),
+        Grouped(np.array([float(SECRET)] * 2), np.zeros(2, int), 1),
+        Grouped(np.array([SECRET] * 2, np.int32), np.zeros(2, int), 1),
+    ],
+    ids=["too many", "floats", "shorter integers"],
+)
+def test_groups_are_held_to_what_was_charged(gives):
+    event = SampledGroups((2.0,), 2, 1.0, 2)
+    text = refused_after_the_charge(Lying(gives, None, noised), event)
+    assert "another answer than it declared" in text
+    assert str(SECRET) not in text
+
+
+def test_one_that_does_not_lie_is_answered():
+    gate = gate_of(DATA, Gaussian(2.0, changes=2), Relation.REPLACE, N)
+    assert gate.ask("slot", Lying(np.array([7, 8]))).tolist() == [7, 8]
+
+
+class Starved(TinyCounts):
+    """Counts that do not fit the memory, as NumPy says it: with their exact size."""
+
+    def _fail(self, *_):
+        raise MemoryError(f"Unable to allocate {SECRET} bytes for an array with shape ({SECRET},)")
+
+    rows = marginals = sparse = records = _fail
+
+
+class Hungry(LoggedNoise):
+    """A sampler that does not get its memory."""
+
+    def _record(self, kind, values, *_):
+        raise MemoryError(f"Unable to allocate {SECRET} bytes for {np.asarray(values).tolist()}")
+
+
+def shown_by(gate, ask):
+    with pytest.raises(PrivacyError, match=r"could not be drawn \(MemoryError\)") as caught:
+        ask(gate)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    return "".join(traceback.format_exception(caught.value)) + repr(caught.value.args)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_could_not_be_allocated_is_told_without_its_size(method):
+    event, ask = covering(Relation.ADD_REMOVE, None)[method]
+    log = []
+    starved = Gate(
+        Starved(SHAPE, DATA), LoggedCharges(log, slot=event), Relation.ADD_REMOVE, LoggedNoise(log)
+    )
+    assert str(SECRET) not in shown_by(starved, ask)
+    assert log == [("charge", "slot")]
+    hungry = gate_of(DATA, event, Relation.ADD_REMOVE, None, Hungry())
+    assert str(SECRET) not in shown_by(hungry, ask)
+
+
+def test_not_even_while_another_error_is_handled():
+    """Outside of the gate a context may be there; it is the caller's own, not the gate's."""
+    event, ask = covering(Relation.ADD_REMOVE, None)["Marginals"]
+    gate = Gate(Starved(SHAPE, DATA), LoggedCharges(slot=event), Relation.ADD_REMOVE, LoggedNoise())
+    own = KeyError("own")
+    try:
+        raise own
+    except KeyError:
+        with pytest.raises(PrivacyError) as caught:
+            ask(gate)
+    assert caught.value.__context__ is own
+    assert str(SECRET) not in "".join(traceback.format_exception(caught.value))
 
 
 # --- the same order check catches a gate that forgets to charge ---------------------------------

@@ -902,7 +902,7 @@ def test_refusals_and_the_gate_show_nothing_exact(method):
     event = covering(method, Relation.ADD_REMOVE, TABLES)
     gate = large_gate(BIG, event, SeededNoise(1))
     asking(method, TABLES)(gate)
-    shown = repr(gate) + str(gate) + f"{getattr(gate, '__dict__', '')}"
+    shown = f"{gate!r} {gate} {vars(gate)} {gate._rows!r} {vars(gate._rows)}"
     with pytest.raises(PrivacyError) as caught:
         asking(method, (*TABLES, ENDS))(gate)
     shown += "".join(traceback.format_exception(caught.value))
