@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from privacy_fakes import FakeTables
 
 from understudy.errors import PrivacyError
 from understudy.privacy import accounting
-from understudy.privacy.buckets import UNIT
+from understudy.privacy.buckets import MOST_ROWS, UNIT
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.maps import GRID, KINDS, Maps, event_for, summed
@@ -191,6 +192,19 @@ def test_payoffs_of_neighbours_differ_by_no_more_than_what_is_charged():
     for kept, a in itertools.product(universe, repeat=2):
         worst = max(worst, abs(paid([kept, a]) - paid([kept])))
     assert worst == 3.0  # (0, 1) leaves two cells that counted for, (1, 1) joins one against
+
+
+def test_many_picks_of_very_many_rows_are_summed_and_cut_off():
+    """More than 4096 rounds are usual for large tables; their sum may pass 64 bits."""
+    for count, rounds in ((1, 9000), (MOST_ROWS, 2**12), (2**40, 2**14)):
+        cells = [Cell(0, (0,), 1)] * rounds
+        plan = Plan((Charge("payoff", Laplace(1.0, rounds * UNIT)),))
+        for expected in (0.0, -float(MOST_ROWS)):
+            charges = StrictCharges(plan)
+            gate = Gate(FakeTables([count, 0]), charges, Relation.ADD_REMOVE, StillNoise())
+            paid = gate.ask("payoff", Payoff([(0,)], cells, [expected] * rounds))
+            exact = rounds * UNIT * (min(count, MOST_ROWS) - int(expected))
+            assert paid == min(exact, 2**62) / UNIT
 
 
 @pytest.mark.parametrize(
