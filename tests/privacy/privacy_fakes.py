@@ -79,8 +79,11 @@ class LeakyNoise:
 
     private = True
 
+    def __init__(self, kind=RuntimeError):
+        self._kind = kind
+
     def _fail(self, values, *_):
-        raise RuntimeError(f"LEAK {np.asarray(values).tolist()}")
+        raise self._kind(f"LEAK {np.asarray(values).tolist()}")
 
     laplace = gaussian = top_k = below = _fail
 

@@ -720,7 +720,7 @@ def test_refusals_show_nothing_exact():
         assert str(SECRET) not in "".join(traceback.format_exception(caught.value))
 
 
-# --- questions that lie, and steps that fail ----------------------------------------------------
+# --- questions that lie -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -809,57 +809,6 @@ def test_groups_are_held_to_what_was_charged(gives):
 def test_one_that_does_not_lie_is_answered():
     gate = gate_of(DATA, Gaussian(2.0, changes=2), Relation.REPLACE, N)
     assert gate.ask("slot", Lying(np.array([7, 8]))).tolist() == [7, 8]
-
-
-class Starved(TinyCounts):
-    """Counts that do not fit the memory, as NumPy says it: with their exact size."""
-
-    def _fail(self, *_):
-        raise MemoryError(f"Unable to allocate {SECRET} bytes for an array with shape ({SECRET},)")
-
-    rows = marginals = sparse = records = _fail
-
-
-class Hungry(LoggedNoise):
-    """A sampler that does not get its memory."""
-
-    def _record(self, kind, values, *_):
-        raise MemoryError(f"Unable to allocate {SECRET} bytes for {np.asarray(values).tolist()}")
-
-
-def shown_by(gate, ask):
-    with pytest.raises(PrivacyError, match=r"could not be drawn \(MemoryError\)") as caught:
-        ask(gate)
-    assert caught.value.__cause__ is None
-    assert caught.value.__context__ is None
-    return "".join(traceback.format_exception(caught.value)) + repr(caught.value.args)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_what_could_not_be_allocated_is_told_without_its_size(method):
-    event, ask = covering(Relation.ADD_REMOVE, None)[method]
-    log = []
-    starved = Gate(
-        Starved(SHAPE, DATA), LoggedCharges(log, slot=event), Relation.ADD_REMOVE, LoggedNoise(log)
-    )
-    assert str(SECRET) not in shown_by(starved, ask)
-    assert log == [("charge", "slot")]
-    hungry = gate_of(DATA, event, Relation.ADD_REMOVE, None, Hungry())
-    assert str(SECRET) not in shown_by(hungry, ask)
-
-
-def test_not_even_while_another_error_is_handled():
-    """Outside of the gate a context may be there; it is the caller's own, not the gate's."""
-    event, ask = covering(Relation.ADD_REMOVE, None)["Marginals"]
-    gate = Gate(Starved(SHAPE, DATA), LoggedCharges(slot=event), Relation.ADD_REMOVE, LoggedNoise())
-    own = KeyError("own")
-    try:
-        raise own
-    except KeyError:
-        with pytest.raises(PrivacyError) as caught:
-            ask(gate)
-    assert caught.value.__context__ is own
-    assert str(SECRET) not in "".join(traceback.format_exception(caught.value))
 
 
 # --- the same order check catches a gate that forgets to charge ---------------------------------
