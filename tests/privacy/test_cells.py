@@ -1,5 +1,7 @@
 """Single counts: one number for each cell that was charged, and nothing else can be asked for."""
 
+import itertools
+
 import numpy as np
 import pytest
 from privacy_fakes import LoggedCharges, LoggedNoise
@@ -9,6 +11,7 @@ from understudy.privacy.cost import Gaussian
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Cell, CellCounts, RowCount
 from understudy.privacy.relation import Relation
+from understudy.testing.exact import neighbours
 from understudy.testing.stand_ins import TinyCounts
 
 SHAPE = (3, 2)
@@ -125,3 +128,23 @@ def test_the_number_of_rows_is_one_number():
     assert found == 4
     assert type(found) is int
     assert log == [("charge", "n"), ("gaussian", 20.0)]
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+def test_cells_move_by_what_is_charged_on_every_neighbour(relation):
+    cells = [Cell(0, (2,)), Cell(1, (0, 1)), Cell(1, (2, 1)), Cell(0, (2,)), Cell(0, (0,))]
+    event = Gaussian(20.0, changes=len(cells))
+
+    def exact(rows, question):
+        noise = LoggedNoise()
+        charges = LoggedCharges(slot=event)
+        Gate(TinyCounts(SHAPE, rows), charges, relation, noise, None).ask("slot", question)
+        return noise.values[0]
+
+    universe = tuple(itertools.product(range(3), range(2)))
+    pairs = list(neighbours(universe, 2, relation.value))
+    for question, changed in ((CellCounts(CLIQUES, cells), (3, 5)), (RowCount(), (1, 0))):
+        moves = [np.abs(exact(a, question) - exact(b, question)) for a, b in pairs]
+        assert max(int(m.max()) for m in moves) <= event.step
+        most = changed[relation is Relation.REPLACE]
+        assert max(int((m > 0).sum()) for m in moves) == most <= event.changes
