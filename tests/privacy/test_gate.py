@@ -284,6 +284,18 @@ def test_synthetic_sizes_must_be_positive(method, size):
     assert not log
 
 
+@pytest.mark.parametrize("method", CERTIFICATES)
+@pytest.mark.parametrize("size", [2.0, np.int64(2), np.float64(2), "2"])
+def test_synthetic_sizes_must_be_whole_numbers_of_python(method, size):
+    """Others wrap or fail where a number passes 64 bits, after the charge and by what is private."""
+    event, _ = covering(Relation.ADD_REMOVE, None)[method]
+    log = []
+    gate = gate_of(DATA, event, Relation.ADD_REMOVE, None, log=log)
+    with pytest.raises(PrivacyError, match="1 to 2\\^31 synthetic rows"):
+        gate.ask("slot", CERTIFICATES[method](CLIQUES, tables(SYNTHETIC), size))
+    assert not log
+
+
 def test_a_table_that_is_no_count_would_break_the_bound():
     """Why they are refused: with ĉ = (-8, 10) and M = 2 one row moves K/M by 5, charged as 1."""
     synthetic = (np.array([-8, 10]), np.array([1, 1]), np.array([[1, 0], [1, 0]]))
