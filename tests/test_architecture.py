@@ -47,6 +47,12 @@ ONLY = {
     "sklearn": ("learn",),
 }
 
+# Who may open a Sensitive, who may spend, and what opened facts and mechanisms may be known by.
+OPENS = ("privacy.exact", "privacy.sensitive")
+SPENDS = ("privacy.gate", "privacy.journal")
+SEALED = {"ExactCounts", "ExactRows", "Examples", "Facts", "HeldValues"}
+OPENED = {"Tables", "Learned"}
+
 PICKLES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 GENERATORS = {"Generator", "BitGenerator", "SeedSequence", "PCG64", "PCG64DXSM", "Philox"}
 SEEDED = {"default_rng", "RandomState"}
@@ -103,6 +109,14 @@ def is_global_randomness(name):
     return numpy_random and parts[2] not in GENERATORS | SEEDED
 
 
+def is_opened(name):
+    """Whether something of the privacy room, by its dotted name, is exact or draws."""
+    last = name.rpartition(".")[2]
+    if inside(name, "privacy.exact"):
+        return last not in SEALED
+    return inside(name, "privacy.mechanisms") or last in OPENED
+
+
 def import_problems(tree, module, package):
     room = module.split(".")[0]
     for name, line in imports(tree, module, package):
@@ -113,8 +127,10 @@ def import_problems(tree, module, package):
             yield f"{module}:{line} imports {name}: global randomness"
         if top in ONLY and not any(inside(module, door) for door in ONLY[top]):
             yield f"{module}:{line} imports {name}: only {', '.join(ONLY[top])} may"
-        if name.endswith(".reveal") and not inside(module, "privacy"):
-            yield f"{module}:{line} imports {name}: only privacy opens a Sensitive"
+        if name.endswith(".reveal") and module not in OPENS:
+            yield f"{module}:{line} imports {name}: only privacy.exact opens a Sensitive"
+        if inside(rest, "privacy") and not inside(module, "privacy") and is_opened(rest):
+            yield f"{module}:{line} imports {name}: opened facts and mechanisms stay in privacy"
         if top != "understudy" or module == "":
             continue
         target = rest.split(".")[0]
@@ -128,17 +144,19 @@ def import_problems(tree, module, package):
 
 
 def use_problems(tree, module):
-    private = inside(module, "privacy")
     for node in ast.walk(tree):
         at = f"{module}:{getattr(node, 'lineno', 0)}"
-        if not private:
-            if isinstance(node, ast.Attribute) and node.attr == "reveal":
-                yield f"{at} uses .reveal: only privacy opens a Sensitive"
+        attribute = node.attr if isinstance(node, ast.Attribute) else None
+        name = node.value if isinstance(node, ast.Constant) else attribute
+        if module not in OPENS:
             if isinstance(node, ast.Name) and node.id == "reveal":
-                yield f"{at} uses reveal: only privacy opens a Sensitive"
-            name = node.value if isinstance(node, ast.Constant) else getattr(node, "attr", None)
+                yield f"{at} uses reveal: only privacy.exact opens a Sensitive"
             if name == "reveal" or (isinstance(name, str) and name.endswith("__sealed")):
-                yield f"{at} names {name!r}: only privacy opens a Sensitive"
+                yield f"{at} names {name!r}: only privacy.exact opens a Sensitive"
+        if attribute in ("charge", "redraw") and module not in SPENDS:
+            yield f"{at} uses .{attribute}: only privacy.gate and privacy.journal spend"
+        if attribute in OPENED and not inside(module, "privacy"):
+            yield f"{at} uses .{attribute}: opened facts stay in privacy"
         if isinstance(node, ast.ExceptHandler) and node.type is None:
             yield f"{at} has a bare except"
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
@@ -185,7 +203,7 @@ def test_the_order_is_the_documented_one():
 
 
 BAD = {
-    "up the stairs": ("privacy.curator", "from understudy.schema import Schema", "comes after"),
+    "up the stairs": ("privacy.gate", "from understudy.schema import Schema", "comes after"),
     "inside a function": (
         "queries.workload",
         "def f():\n    import understudy.source.memory",
@@ -202,14 +220,14 @@ BAD = {
     "the tests' room": ("cli.app", "from understudy.testing import check", "comes after"),
     "round the back": ("game.play", "from understudy import release", "not a room"),
     "a new room": ("attic.things", "x = 1", "without a place"),
-    "models and the curator": (
+    "models and the gate": (
         "models.decomposable",
-        "from understudy.privacy.curator import Curator",
+        "from understudy.privacy.gate import Gate",
         "may not know",
     ),
-    "data players and the curator": (
+    "data players and the gate": (
         "players.data.maxent",
-        "from understudy.privacy import Curator",
+        "from understudy.privacy import Gate",
         "may not know",
     ),
     "reveal imported": (
@@ -226,7 +244,60 @@ BAD = {
         "object.__getattribute__(x, '_Sensitive__sealed')",
         "opens a Sensitive",
     ),
-    "another noise": ("privacy.curator", "import opendp.prelude as dp", "only privacy.noise"),
+    "reveal in the gate": ("privacy.gate", "reveal(x)", "opens a Sensitive"),
+    "reveal in a question": (
+        "privacy.questions.cells",
+        "from understudy.privacy.sensitive import reveal",
+        "opens a Sensitive",
+    ),
+    "reveal at the door": ("privacy", "from understudy.privacy.sensitive import reveal", "opens a"),
+    "the slot in a question": (
+        "privacy.questions.cells",
+        "x._Sensitive__sealed()",
+        "opens a Sensitive",
+    ),
+    "opened counts": (
+        "players.query.fixed",
+        "from understudy.privacy.exact import Tables",
+        "stay in privacy",
+    ),
+    "opened examples": (
+        "learn.sgd",
+        "from understudy.privacy.exact import Learned as Rows",
+        "stay in privacy",
+    ),
+    "opened counts round the back": (
+        "testing.stand_ins",
+        "from understudy.privacy.gate import Tables",
+        "stay in privacy",
+    ),
+    "opened counts as attribute": ("game.play", "gate.Tables(counts)", "stay in privacy"),
+    "all that is exact": ("game.play", "from understudy.privacy import exact", "stay in privacy"),
+    "all that is exact, by name": (
+        "game.play",
+        "import_module('understudy.privacy.exact')",
+        "stay in privacy",
+    ),
+    "everything exact": (
+        "game.play",
+        "from understudy.privacy.exact import *",
+        "stay in privacy",
+    ),
+    "a mechanism": (
+        "players.query.fixed",
+        "from understudy.privacy.mechanisms import added",
+        "stay in privacy",
+    ),
+    "all mechanisms": (
+        "players.query.fixed",
+        "import understudy.privacy.mechanisms as m",
+        "stay in privacy",
+    ),
+    "a charge": ("releases.make", "reservation.charge('tables')", "only privacy.gate"),
+    "a charge handed on": ("releases.make", "spend = reservation.charge", "only privacy.gate"),
+    "a charge by a question": ("privacy.questions.cells", "charges.charge(p)", "only privacy.gate"),
+    "a second draw": ("privacy.exact", "charges.redraw('tables')", "only privacy.gate"),
+    "another noise": ("privacy.gate", "import opendp.prelude as dp", "only privacy.noise"),
     "noise by name": ("releases.make", "import_module('opendp.prelude')", "only privacy.noise"),
     "mbi elsewhere": ("players.data.maxent", "from mbi import Domain", "only models.graphical"),
     "jax elsewhere": ("models.decomposable", "def f():\n    import jax.numpy", "only models"),
@@ -252,8 +323,15 @@ def test_the_checker_can_fail(name):
 @pytest.mark.parametrize(
     ("module", "source", "package"),
     [
-        ("privacy.curator", "from understudy.privacy.sensitive import reveal\nreveal(x)", False),
-        ("privacy", "from .sensitive import reveal", True),
+        ("privacy.exact", "from understudy.privacy.sensitive import reveal\nreveal(x)", False),
+        ("privacy", "from .sensitive import Sensitive", True),
+        ("privacy.gate", "charges.charge(purpose, event)", False),
+        ("privacy.journal", "charges.redraw(purpose, event)", False),
+        ("privacy.questions.cells", "from understudy.privacy.exact import Learned, Tables", False),
+        ("privacy.questions.cells", "from understudy.privacy.mechanisms import added", False),
+        ("learn.estimators", "from understudy.privacy.exact import Examples, Facts", False),
+        ("source.base", "from understudy.privacy.exact import ExactCounts, ExactRows", False),
+        ("releases.facts", "from understudy.privacy.exact import HeldValues", False),
         ("privacy.noise", "import_module('opendp.prelude')", False),
         ("models.graphical", "def f():\n    import jax\n    import mbi", False),
         ("models", "from .decomposable import Decomposable", True),

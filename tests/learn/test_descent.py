@@ -1,4 +1,4 @@
-"""The curator of examples: exact sums, exact sensitivities, exact privacy, charges first."""
+"""Questions about examples: exact sums, exact sensitivities, exact privacy, charges first."""
 
 from __future__ import annotations
 
@@ -15,23 +15,39 @@ from understudy.learn.plans import GRADIENT, PICK
 from understudy.learn.sgd import stochastic_descent
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Plan, SampledGaussian, SampledSelection, Selection
-from understudy.privacy.descent import UNIT, Descent, Examples, Weights, l2_units, poisson
+from understudy.privacy.exact import Examples
 from understudy.privacy.features import GRID, Box
+from understudy.privacy.gate import Gate
 from understudy.privacy.losses import Logistic, Softmax, Squared
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.questions.descent import (
+    UNIT,
+    LinearGradient,
+    SteepestVertex,
+    Weights,
+    l2_units,
+)
 from understudy.privacy.relation import Relation
+from understudy.privacy.sampling import poisson
 from understudy.testing import GivenNoise, StillNoise, StrictCharges, enumerate_transcripts
 from understudy.testing.exact import PrivacyViolation, check, compare, neighbours
 
 BOTH = list(Relation)
 
 
-def descent_of(rows, targets, plan, *, loss=None, noise=None, relation=Relation.ADD_REMOVE):
+def gate_of(rows, targets, plan, *, noise=None, relation=Relation.ADD_REMOVE):
     features = np.array(rows, float).reshape(len(rows), -1)
     box = Box.of((-1, 1), features.shape[1], intercept=False)
     examples = Examples.seal(features, np.array(targets, float), box)
-    loss = loss or Logistic()
-    return Descent(examples, loss, box.width, StrictCharges(plan), relation, noise or StillNoise())
+    return Gate(examples, StrictCharges(plan), relation, noise or StillNoise())
+
+
+def gradient(gate, weights, loss=None):
+    return gate.ask(GRADIENT, LinearGradient(loss or Logistic(), weights))
+
+
+def vertex(gate, weights, loss=None):
+    return gate.ask(PICK, SteepestVertex(loss or Logistic(), weights))
 
 
 def gaussian_plan(width, *, clip=1.0, sigma=1.0, rate=1.0, times=1, loss=None, sides=1):
@@ -58,7 +74,7 @@ def test_without_noise_and_clipping_it_is_the_gradient(loss):
     whole = rng.integers(-(2**20), 2**20, (loss.outputs, 5))
     weights = Weights(whole, 2.0**-20)
     plan = gaussian_plan(5 * loss.outputs, clip=100.0, loss=loss)
-    found = descent_of(rows, y, plan, loss=loss).gradient(GRADIENT, weights)
+    found = gradient(gate_of(rows, y, plan), weights, loss)
     expected = loss.residuals(rows @ weights.values.T, y.astype(float)).T @ rows
     np.testing.assert_allclose(found, expected, atol=60 * 3e-4)
 
@@ -71,7 +87,7 @@ def test_every_row_is_clipped_to_the_norm_that_is_charged():
         rows = rng.uniform(-1, 1, (1, width)) * rng.choice([1.0, 0.1])
         noise = StillNoise()
         plan = gaussian_plan(width, clip=clip)
-        descent_of(rows, [1], plan, noise=noise).gradient(GRADIENT, zero(width))
+        gradient(gate_of(rows, [1], plan, noise=noise), zero(width))
         ((_, exact, _),) = noise.asked
         norm = math.isqrt(sum(int(v) ** 2 for v in exact.reshape(-1)))
         free = 0.5 * np.linalg.norm(rows) * UNIT
@@ -92,9 +108,8 @@ def test_scores_move_by_the_sensitivity_and_no_more(relation):
         rows, targets = [x for x, _ in data], [y for _, y in data]
         if not rows:
             return np.zeros(4, np.int64)
-        descent_of(
-            rows, targets, plan, loss=Squared(1.0), noise=noise, relation=relation
-        ).vertex(PICK, weights)  # fmt: skip
+        gate = gate_of(rows, targets, plan, noise=noise, relation=relation)
+        vertex(gate, weights, Squared(1.0))
         return noise.asked[0][1]
 
     moved = []
@@ -112,15 +127,15 @@ def test_scores_are_kept_up_to_date_by_what_changed():
     rows, y = rng.uniform(-1, 1, (50, 40)), rng.integers(2, size=50)
     plan = Plan((Charge(PICK, Selection(1.0, UNIT), 100),))
     noise = StillNoise()
-    kept = descent_of(rows, y, plan, noise=noise)
+    kept = gate_of(rows, y, plan, noise=noise)
     whole = np.zeros((1, 40), np.int64)
     for t in range(20):
         whole[0, rng.integers(40)] += rng.integers(-5, 6)
         if t == 10:
             whole = rng.integers(-9, 9, (1, 40))
         fresh = StillNoise()
-        found = kept.vertex(PICK, Weights(whole, 0.1))
-        assert found == descent_of(rows, y, plan, noise=fresh).vertex(PICK, Weights(whole, 0.1))
+        found = vertex(kept, Weights(whole, 0.1))
+        assert found == vertex(gate_of(rows, y, plan, noise=fresh), Weights(whole, 0.1))
         np.testing.assert_array_equal(noise.asked[-1][1], fresh.asked[-1][1])
 
 
@@ -129,8 +144,8 @@ def test_the_order_of_rows_does_not_matter():
     rows, y = rng.uniform(-1, 1, (500, 7)), rng.integers(2, size=500)
     order = rng.permutation(500)
     plan, weights = gaussian_plan(7), Weights(rng.integers(-99, 99, (1, 7)), 0.01)
-    one = descent_of(rows, y, plan).gradient(GRADIENT, weights)
-    two = descent_of(rows[order], y[order], plan).gradient(GRADIENT, weights)
+    one = gradient(gate_of(rows, y, plan), weights)
+    two = gradient(gate_of(rows[order], y[order], plan), weights)
     assert np.array_equal(one, two)
 
 
@@ -148,11 +163,9 @@ def test_a_row_adds_the_same_integers_whatever_the_others_are(loss):
 
     def sums(part, plan):
         noise = StillNoise()
-        descent = descent_of(rows[part], y[part], plan, loss=loss, noise=noise)
-        if GRADIENT in plan:
-            descent.gradient(GRADIENT, weights)
-        else:
-            descent.vertex(PICK, weights)
+        gate = gate_of(rows[part], y[part], plan, noise=noise)
+        ask = gradient if GRADIENT in plan else vertex
+        ask(gate, weights, loss)
         return noise.asked[0][1].reshape(-1)
 
     everyone = np.arange(257)
@@ -187,19 +200,18 @@ def picks_law(data, steps, event, relation, factor=1.0):
         noise = type("N", (Coins,), {"rate": getattr(event, "rate", 1.0), "factor": factor})(
             chooser
         )
-        descent = descent_of(
-            [x for x, _ in data], [y for _, y in data], plan,
-            loss=Squared(1.0), noise=noise, relation=relation,
-        )  # fmt: skip
+        gate = gate_of(
+            [x for x, _ in data], [y for _, y in data], plan, noise=noise, relation=relation
+        )
         picked = []
-        original = descent.vertex
+        original = gate.ask
 
-        def vertex(purpose, weights):
-            picked.append(original(purpose, weights))
+        def ask(purpose, question):
+            picked.append(original(purpose, question))
             return picked[-1]
 
-        descent.vertex = vertex
-        frank_wolfe(descent, 3.0, steps)
+        gate.ask = ask
+        frank_wolfe(gate, Squared(1.0), 3.0, steps)
         return tuple((v.feature, v.sign) for v in picked)
 
     return enumerate_transcripts(run)
@@ -265,11 +277,11 @@ def gradients_law(data, steps, event, relation, factor=1.0):
 
     def exact(batch, before):
         noise = Scripted([(False,) * len(data)] * len(before) + [batch], [*before, 0])
-        descent = descent_of(
+        gate = gate_of(
             [x for x, _ in data], [y for _, y in data], plan, noise=noise, relation=relation
         )
         # Weights after the steps so far are the solver's own.
-        stochastic_descent(descent, 2, 1e6, len(before) + 1)
+        stochastic_descent(gate, Logistic(), 2, 1e6, len(before) + 1)
         return int(noise.asked[-1][1].item())
 
     def noisy(center):
@@ -324,9 +336,7 @@ def test_the_noise_has_the_scale_that_was_charged(factor, right):
     """On rows without features a gradient is noise alone."""
     width = 1500
     plan = gaussian_plan(width, sigma=3.0 * factor)
-    found = descent_of(np.zeros((1, width)), [1], plan, noise=OpenDPNoise()).gradient(
-        GRADIENT, zero(width)
-    )
+    found = gradient(gate_of(np.zeros((1, width)), [1], plan, noise=OpenDPNoise()), zero(width))
     spread = math.sqrt((found**2).mean()) / 3.0
     assert (abs(spread - 1) < 5 / math.sqrt(2 * width)) is right
 
@@ -345,8 +355,8 @@ def test_a_poisson_sample_takes_every_row_by_itself():
 
 def test_empty_batches_are_charged_and_noisy():
     plan = gaussian_plan(4, rate=2.0**-32, times=3, sigma=2.0)
-    descent = descent_of(np.ones((5, 4)), [1] * 5, plan, noise=OpenDPNoise())
-    assert (descent.gradient(GRADIENT, zero(4)) != 0).any()
+    gate = gate_of(np.ones((5, 4)), [1] * 5, plan, noise=OpenDPNoise())
+    assert (gradient(gate, zero(4)) != 0).any()
 
 
 # --- charges ------------------------------------------------------------------------------------
@@ -354,11 +364,11 @@ def test_empty_batches_are_charged_and_noisy():
 
 def test_every_draw_is_charged_and_the_plan_is_the_limit():
     plan = gaussian_plan(2, times=2)
-    descent = descent_of(np.ones((3, 2)), [1, 0, 1], plan)
-    descent.gradient(GRADIENT, zero(2))
-    descent.gradient(GRADIENT, zero(2))
+    gate = gate_of(np.ones((3, 2)), [1, 0, 1], plan)
+    gradient(gate, zero(2))
+    gradient(gate, zero(2))
     with pytest.raises(BudgetExhausted):
-        descent.gradient(GRADIENT, zero(2))
+        gradient(gate, zero(2))
 
 
 @pytest.mark.parametrize(
@@ -376,9 +386,9 @@ def test_a_pick_that_the_plan_does_not_cover_is_refused(event, relation):
     charges = StrictCharges(plan)
     box = Box.of((-1, 1), 2, intercept=False)
     examples = Examples.seal(np.ones((3, 2)), np.ones(3), box)
-    descent = Descent(examples, Logistic(), 2, charges, relation, StillNoise())
+    gate = Gate(examples, charges, relation, StillNoise())
     with pytest.raises(PrivacyError, match="does not cover"):
-        descent.vertex(PICK, zero(2))
+        vertex(gate, zero(2))
     assert charges.charged == []
 
 
@@ -391,11 +401,9 @@ def test_a_pick_that_the_plan_does_not_cover_is_refused(event, relation):
     ],
 )
 def test_a_gradient_that_the_plan_does_not_cover_is_refused(event, relation):
-    descent = descent_of(
-        np.ones((3, 2)), [1, 0, 1], Plan((Charge(GRADIENT, event),)), relation=relation
-    )
+    gate = gate_of(np.ones((3, 2)), [1, 0, 1], Plan((Charge(GRADIENT, event),)), relation=relation)
     with pytest.raises(PrivacyError, match="does not cover"):
-        descent.gradient(GRADIENT, zero(2))
+        gradient(gate, zero(2))
 
 
 @pytest.mark.parametrize(
@@ -408,9 +416,9 @@ def test_a_gradient_that_the_plan_does_not_cover_is_refused(event, relation):
     ],
 )
 def test_weights_that_cannot_be_summed_exactly_are_refused(weights):
-    descent = descent_of(np.ones((3, 2)), [1, 0, 1], gaussian_plan(2))
+    gate = gate_of(np.ones((3, 2)), [1, 0, 1], gaussian_plan(2))
     with pytest.raises(PrivacyError):
-        descent.gradient(GRADIENT, weights)
+        gradient(gate, weights)
 
 
 def test_nothing_about_rows_is_in_an_error_of_the_noise():
@@ -418,8 +426,8 @@ def test_nothing_about_rows_is_in_an_error_of_the_noise():
         def gaussian(self, values, sigma):
             raise ValueError(f"secret {values}")
 
-    descent = descent_of(np.ones((3, 2)), [1, 0, 1], gaussian_plan(2), noise=Broken())
+    gate = gate_of(np.ones((3, 2)), [1, 0, 1], gaussian_plan(2), noise=Broken())
     with pytest.raises(PrivacyError, match=r"could not be drawn \(ValueError\)") as caught:
-        descent.gradient(GRADIENT, zero(2))
+        gradient(gate, zero(2))
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None

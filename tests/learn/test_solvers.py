@@ -11,25 +11,25 @@ from understudy.learn.plans import GRADIENT, PICK
 from understudy.learn.sgd import stochastic_descent
 from understudy.learn.twins import minimise
 from understudy.privacy.cost import Charge, Plan, SampledGaussian, Selection
-from understudy.privacy.descent import UNIT, Descent, Examples, l2_units
+from understudy.privacy.exact import Examples
 from understudy.privacy.features import Box
+from understudy.privacy.gate import Gate
 from understudy.privacy.losses import Logistic, Softmax, Squared
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions.descent import UNIT, l2_units
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges
 
 
-def descent_of(rows, targets, loss, event, purpose, steps, noise=None):
+def gate_of(rows, targets, event, purpose, steps, noise=None):
     box = Box.of((-1, 1), rows.shape[1], intercept=False)
     plan = Plan((Charge(purpose, event, steps),))
-    return Descent(
-        Examples.seal(rows, targets, box), loss, box.width, StrictCharges(plan),
-        Relation.ADD_REMOVE, noise or StillNoise(),
-    )  # fmt: skip
+    examples = Examples.seal(rows, targets, box)
+    return Gate(examples, StrictCharges(plan), Relation.ADD_REMOVE, noise or StillNoise())
 
 
-def picker(rows, targets, loss, steps, noise=None):
-    return descent_of(rows, targets, loss, Selection(1.0, UNIT), PICK, steps, noise)
+def picker(rows, targets, steps, noise=None):
+    return gate_of(rows, targets, Selection(1.0, UNIT), PICK, steps, noise)
 
 
 def table(seed, n=400, width=6, loss=None):
@@ -61,7 +61,7 @@ def plain_frank_wolfe(rows, targets, loss, radius, steps):
 @pytest.mark.parametrize("loss", [Squared(2.0), Logistic(), Softmax(2)], ids=str)
 def test_without_noise_it_is_frank_wolfe(loss):
     rows, targets = table(0, loss=loss)
-    found = frank_wolfe(picker(rows, targets, loss, 12), 3.0, 12)
+    found = frank_wolfe(picker(rows, targets, 12), loss, 3.0, 12)
     np.testing.assert_allclose(found, plain_frank_wolfe(rows, targets, loss, 3.0, 12), atol=1e-9)
 
 
@@ -69,8 +69,8 @@ def test_iterates_stay_in_the_ball_whatever_the_noise():
     rows, targets = table(1, loss=Logistic())
     for steps in (1, 2, 17):
         for average in (False, True):
-            descent = picker(rows, targets, Logistic(), steps, SeededNoise(steps))
-            found = frank_wolfe(descent, 3.0, steps, average=average)
+            gate = picker(rows, targets, steps, SeededNoise(steps))
+            found = frank_wolfe(gate, Logistic(), 3.0, steps, average=average)
             assert np.abs(found).sum() <= 3.0 * (1 + 1e-12)
 
 
@@ -85,7 +85,7 @@ def test_the_gap_falls_as_the_theory_says(loss):
 
     best = value(minimise(rows, targets, loss, radius, gap=1e-9))
     for steps in (1, 5, 25, 100):
-        reached = value(frank_wolfe(picker(rows, targets, loss, steps), radius, steps))
+        reached = value(frank_wolfe(picker(rows, targets, steps), loss, radius, steps))
         assert -1e-6 < reached - best <= 2 * loss.smooth * (2 * radius) ** 2 / (steps + 2)
 
 
@@ -100,13 +100,11 @@ def test_least_squares_in_closed_form():
             minimise(rows, targets, Squared(2.0), radius, gap=1e-10), expected, atol=1e-4
         )
         if radius < 5:
-            found = frank_wolfe(picker(rows, targets, Squared(2.0), 2000), radius, 2000)
+            found = frank_wolfe(picker(rows, targets, 2000), Squared(2.0), radius, 2000)
             np.testing.assert_allclose(found, expected, atol=0.02)
-        gradients = descent_of(
-            rows, targets, Squared(2.0), SampledGaussian(1.0, l2_units(3.0, Squared(2.0)), 4),
-            GRADIENT, 600,
-        )  # fmt: skip
-        found = stochastic_descent(gradients, len(rows), radius, 600)
+        event = SampledGaussian(1.0, l2_units(3.0, Squared(2.0)), 4)
+        gate = gate_of(rows, targets, event, GRADIENT, 600)
+        found = stochastic_descent(gate, Squared(2.0), len(rows), radius, 600)
         np.testing.assert_allclose(found, expected, atol=0.01)
 
 
@@ -114,9 +112,8 @@ def test_without_noise_it_is_projected_descent_with_adapted_steps():
     loss, steps, radius = Logistic(), 30, 2.0
     rows, targets = table(3, loss=loss)
     event = SampledGaussian(1.0, l2_units(10.0, loss), rows.shape[1])
-    found = stochastic_descent(
-        descent_of(rows, targets, loss, event, GRADIENT, steps), len(rows), radius, steps
-    )
+    gate = gate_of(rows, targets, event, GRADIENT, steps)
+    found = stochastic_descent(gate, loss, len(rows), radius, steps)
     w, kept = np.zeros((1, rows.shape[1])), []
     m, v = np.zeros_like(w), np.zeros_like(w)
     for t in range(steps):
@@ -133,8 +130,8 @@ def test_without_noise_it_is_projected_descent_with_adapted_steps():
 def test_descent_without_noise_comes_close_to_the_minimum(loss):
     rows, targets = table(4, loss=loss)
     event = SampledGaussian(1.0, l2_units(20.0, loss), rows.shape[1] * loss.outputs)
-    descent = descent_of(rows, targets, loss, event, GRADIENT, 400)
-    found = stochastic_descent(descent, len(rows), 8.0, 400)
+    gate = gate_of(rows, targets, event, GRADIENT, 400)
+    found = stochastic_descent(gate, loss, len(rows), 8.0, 400)
     best = minimise(rows, targets, loss, 8.0, gap=1e-8)
     values = [loss.values(rows @ w.T, targets).mean() for w in (found, best)]
     assert values[0] - values[1] < 2e-3

@@ -1,29 +1,17 @@
-"""Stand-ins around a curator: tiny tables, charges and noise that write down what happens."""
+"""What the stand-ins of `understudy.testing` do not: log the order of events, be large, leak."""
 
 import numpy as np
 
 from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import ChoosingNoise
-
-
-class FakeCounts:
-    """Exact counts of a few rows of small integers."""
-
-    def __init__(self, shape, rows, log=None):
-        self.shape = tuple(shape)
-        self._rows = tuple(rows)
-        self._log = [] if log is None else log
-
-    def rows(self):
-        return Sensitive(len(self._rows))
-
-    def marginals(self, cliques):
-        return Sensitive(tuple(table_of(self._rows, self.shape, clique) for clique in cliques))
+from understudy.testing.stand_ins import StillNoise, StrictCharges
 
 
 class FakeTables:
     """Exact counts given as one table over all columns, so that they may be large."""
+
+    unit = None
 
     def __init__(self, table):
         self._table = np.asarray(table, dtype=np.int64)
@@ -33,20 +21,22 @@ class FakeTables:
         return Sensitive(int(self._table.sum()))
 
     def marginals(self, cliques):
-        axes = range(self._table.ndim)
-        return Sensitive(
-            tuple(
-                self._table.sum(axis=tuple(a for a in axes if a not in clique))
-                for clique in cliques
-            )
-        )
+        return Sensitive(tuple(self._marginal(clique) for clique in cliques))
+
+    def sparse(self, cliques):
+        flat = [self._marginal(clique).reshape(-1) for clique in cliques]
+        return Sensitive(tuple((np.flatnonzero(each), each[each > 0]) for each in flat))
+
+    def _marginal(self, clique):
+        others = tuple(a for a in range(self._table.ndim) if a not in clique)
+        return self._table.sum(axis=others)
 
 
-class FakeCharges:
-    """A reservation that is never used up; writes down each charge."""
+class LoggedCharges(StrictCharges):
+    """A reservation that is never used up; writes each charge into a log that noise may share."""
 
     def __init__(self, log=None, **events):
-        self.plan = Plan(tuple(Charge(name, event) for name, event in events.items()))
+        super().__init__(Plan(tuple(Charge(name, event) for name, event in events.items())))
         self.log = [] if log is None else log
 
     def charge(self, purpose, event=None):
@@ -54,31 +44,34 @@ class FakeCharges:
         return self.plan[purpose].event if event is None else event
 
 
-class StillNoise:
-    """No noise at all; writes down which law was asked for, on which exact values."""
+class LoggedNoise(StillNoise):
+    """No noise at all; writes into a log which law was asked for. A ledger takes it for private."""
 
     private = True
 
     def __init__(self, log=None):
+        super().__init__()
         self.log = [] if log is None else log
-        self.values = []
+
+    @property
+    def values(self):
+        return [values for _, values, _ in self.asked]
 
     def _record(self, kind, values, *parameters):
-        values = np.array(values)
-        assert values.dtype == np.int64
+        assert np.asarray(values).dtype == np.int64
         self.log.append((kind, *parameters))
-        self.values.append(values)
-        return values
 
     def laplace(self, values, scale):
-        return self._record("laplace", values, scale)
+        self._record("laplace", values, scale)
+        return super().laplace(values, scale)
 
     def gaussian(self, values, sigma):
-        return self._record("gaussian", values, sigma)
+        self._record("gaussian", values, sigma)
+        return super().gaussian(values, sigma)
 
     def top_k(self, scores, scale, k):
-        scores = self._record("top_k", scores, scale, k)
-        return tuple(int(i) for i in np.argsort(-scores, kind="stable")[:k])
+        self._record("top_k", scores, scale, k)
+        return super().top_k(scores, scale, k)
 
 
 class LeakyNoise:
@@ -86,10 +79,13 @@ class LeakyNoise:
 
     private = True
 
-    def _fail(self, values, *_):
-        raise RuntimeError(f"LEAK {np.asarray(values).tolist()}")
+    def __init__(self, kind=RuntimeError):
+        self._kind = kind
 
-    laplace = gaussian = top_k = _fail
+    def _fail(self, values, *_):
+        raise self._kind(f"LEAK {np.asarray(values).tolist()}")
+
+    laplace = gaussian = top_k = below = _fail
 
 
 class HalfNoise(ChoosingNoise):
@@ -97,10 +93,3 @@ class HalfNoise(ChoosingNoise):
 
     def top_k(self, scores, scale, k):
         return super().top_k(scores, scale / 2, k)
-
-
-def table_of(rows, shape, clique):
-    out = np.zeros(tuple(shape[i] for i in clique), dtype=np.int64)
-    for row in rows:
-        out[tuple(row[i] for i in clique)] += 1
-    return out

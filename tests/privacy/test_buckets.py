@@ -5,48 +5,38 @@ from __future__ import annotations
 import math
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
+from privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 from scipy import stats
 
-from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT, Occupied, layout, pick
-from understudy.privacy.cost import Charge, Laplace, Plan, Selection
-from understudy.privacy.curator import Curator
+from understudy.errors import PrivacyError
+from understudy.privacy.buckets import MOST_ROWS, SCORE_SENSITIVITY, UNIT, Occupied, layout, pick
+from understudy.privacy.cost import Laplace, Selection
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise
+from understudy.privacy.products import Products
+from understudy.privacy.questions import (
+    Cell,
+    Coins,
+    PickedCells,
+    PickedQueries,
+    WorstErrorOfRows,
+    coin_scale,
+)
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing import StillNoise
+from understudy.testing.stand_ins import TinyCounts
 
 SHAPE = (3, 2, 4)
 CLIQUES = ((0, 1), (1, 2))
 
 
-class Rows:
-    """A table of codes as the curator's source."""
-
-    def __init__(self, codes):
-        self.codes = [np.asarray(c) for c in codes]
-        self.shape = SHAPE
-
-    def rows(self):
-        return Sensitive(len(self.codes[0]))
-
-    def sparse(self, cliques):
-        tables = []
-        for clique in cliques:
-            packed = np.zeros(len(self.codes[0]), np.int64)
-            for column in clique:
-                packed = packed * SHAPE[column] + self.codes[column]
-            tables.append(np.unique(packed, return_counts=True))
-        return Sensitive(tuple(tables))
-
-
-class Charges:
-    def __init__(self, event):
-        self.plan = Plan((Charge("pick", event),))
-
-    def charge(self, purpose, event=None):
-        return self.plan[purpose].event
+def rows_of(codes):
+    """A table of codes as the gate's source."""
+    return TinyCounts(SHAPE, zip(*(each.tolist() for each in codes), strict=True))
 
 
 def random_rows(count, key):
@@ -86,8 +76,8 @@ def test_bucketed_equals_dense_in_law(key, every):
     real, records = random_rows(20, key), random_rows(5, key + 10)
     scale_rows, draws = 3.0, 6000
     event = Selection(scale_rows * UNIT, SCORE_SENSITIVITY, k=draws)
-    curator = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, OpenDPNoise(), 20)
-    picked = curator.pick_cells("pick", CLIQUES, records, 20, every_complement=every)
+    gate = Gate(rows_of(real), LoggedCharges(pick=event), Relation.ADD_REMOVE, OpenDPNoise(), 20)
+    picked = gate.ask("pick", PickedCells(CLIQUES, records, 20, every_complement=every))
     scores = dense_scores(real, records, 20)
     if not every:
         touched = {
@@ -267,7 +257,7 @@ class Asked(StillNoise):
 
 
 @pytest.mark.parametrize("change", ["grown", "changed", "shorter", "other marginals"])
-def test_a_curator_that_saw_other_records_asks_the_same(change):
+def test_a_gate_that_saw_other_records_asks_the_same(change):
     """What is kept between requests saves time and nothing else."""
     real, records = random_rows(20, 1), random_rows(8, 2)
     first = {
@@ -279,11 +269,11 @@ def test_a_curator_that_saw_other_records_asks_the_same(change):
     before = CLIQUES[:1] if change == "other marginals" else CLIQUES
     event = Selection(3.0 * UNIT, SCORE_SENSITIVITY)
     used, fresh = Asked(), Asked()
-    curator = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, used, 20)
-    curator.pick_cells("pick", before, first, 20)
-    picked = curator.pick_cells("pick", CLIQUES, records, 20)
-    other = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, fresh, 20)
-    assert other.pick_cells("pick", CLIQUES, records, 20) == picked
+    gate = Gate(rows_of(real), LoggedCharges(pick=event), Relation.ADD_REMOVE, used, 20)
+    gate.ask("pick", PickedCells(before, first, 20))
+    picked = gate.ask("pick", PickedCells(CLIQUES, records, 20))
+    other = Gate(rows_of(real), LoggedCharges(pick=event), Relation.ADD_REMOVE, fresh, 20)
+    assert other.ask("pick", PickedCells(CLIQUES, records, 20)) == picked
     assert used.last() == fresh.last()
 
 
@@ -291,13 +281,18 @@ def test_records_that_the_caller_changes_later_are_looked_at_again():
     real, records = random_rows(20, 1), random_rows(8, 2)
     event = Selection(3.0 * UNIT, SCORE_SENSITIVITY)
     noise = Asked()
-    curator = Curator(Rows(real), Charges(event), Relation.ADD_REMOVE, noise, 20)
-    curator.pick_cells("pick", CLIQUES, records, 20)
+    gate = Gate(rows_of(real), LoggedCharges(pick=event), Relation.ADD_REMOVE, noise, 20)
+    gate.ask("pick", PickedCells(CLIQUES, records, 20))
     before = noise.last()
     for codes in records:
         codes[:] = 0
-    curator.pick_cells("pick", CLIQUES, records, 20)
+    gate.ask("pick", PickedCells(CLIQUES, records, 20))
     assert noise.last() != before
+
+
+def worst_of(occupied, cells, n, first=0):
+    counts, often, rest = occupied.compared(occupied.numbers(cells, first), first)
+    return max(int(np.abs(len(cells) * counts - n * often).max()), len(cells) * rest)
 
 
 def test_worst_error_of_rows_equals_the_dense_one():
@@ -312,21 +307,106 @@ def test_worst_error_of_rows_equals_the_dense_one():
             _tables(list(zip(*real, strict=True))),
         )
         cells = packed(records)
-        assert occupied.worst(occupied.numbers(cells), n) == worst
-        parts = [occupied.worst(occupied.numbers(cells[:, [j]], j), n, j) for j in range(2)]
+        assert worst_of(occupied, cells, n) == worst
+        parts = [worst_of(occupied, cells[:, [j]], n, j) for j in range(2)]
         assert max(parts) == worst
 
 
 @pytest.mark.parametrize("held", [1, 40, 10**6])
 def test_the_worst_error_of_rows_does_not_depend_on_how_much_is_held_at_once(held, monkeypatch):
-    from understudy.privacy import curator as module
+    from understudy.privacy.questions import certificates as module
 
     monkeypatch.setattr(module, "_CHUNK_CELLS", held)
     real, records = random_rows(30, 1), random_rows(25, 2)
-    charges = Charges(Laplace(1.0, l1=100))
-    curator = Curator(Rows(real), charges, Relation.ADD_REMOVE, StillNoise(), 30)
+    charges = LoggedCharges(pick=Laplace(1.0, l1=100))
+    gate = Gate(rows_of(real), charges, Relation.ADD_REMOVE, StillNoise(), 30)
     worst = max(abs(s) for s in dense_scores(real, records, 30).values())
-    assert curator.worst_error_of_rows("pick", CLIQUES, records) == math.ceil(100 * worst - 1e-9)
+    assert gate.ask("pick", WorstErrorOfRows(CLIQUES, records)) == math.ceil(100 * worst - 1e-9)
+
+
+# --- very many rows -----------------------------------------------------------------------------
+
+
+def exact_group_scores(scores, sizes, scale):
+    """b·ln Σ sizes·exp(scores/b) of every group, to fifty digits."""
+    effective = scores + np.rint(scale * np.log(sizes)).astype(np.int64)
+    order, edges = layout(effective)
+    with mpmath.workdps(50):
+        b = mpmath.mpf(scale)
+        return [
+            b
+            * mpmath.log(
+                mpmath.fsum(mpmath.mpf(sizes[i]) * mpmath.exp(int(scores[i]) / b) for i in group)
+            )
+            for group in np.split(order, edges[1:-1])
+        ]
+
+
+@pytest.mark.parametrize("scale_rows", [1 / UNIT, 0.3, 41.0, 2.0**20, 2.0**31])
+@pytest.mark.parametrize("rows", [MOST_ROWS, 2**40])
+def test_rounding_is_paid_for_however_many_rows(scale_rows, rows):
+    """`SCORE_SENSITIVITY` pays for 1.5 units: 1/2 for sizes, 1/2 for groups, 1/2 for float64."""
+    rng = np.random.default_rng(3)
+    scale, most = scale_rows * UNIT, UNIT * rows
+    near = most - rng.integers(0, max(2, int(min(3 * scale, most))), 300)
+    far = rng.integers(-most, most, 700, endpoint=True)
+    half = np.concatenate([[most, -most, 0], near, far])
+    scores = np.concatenate([half, -half])
+    sizes = rng.choice([1.0, 2.0, 7.0, 1e6, 2.0**60], scores.size)
+    noise = Asked()
+    pick(noise, scores, sizes, scale, 1)
+    given = noise.asked[0][1].tolist()
+    expected = exact_group_scores(scores, sizes, scale)
+    assert len(given) == len(expected) > 24
+    assert max(abs(g - e) for g, e in zip(given, expected, strict=True)) <= 1.5
+
+
+ONE_RECORD = [np.zeros(1, np.int64)]
+SELECT = Selection(1.0 * UNIT, SCORE_SENSITIVITY)
+
+
+@pytest.mark.parametrize("rows", [0, -1, MOST_ROWS + 1, 2**40])
+def test_more_rows_than_rounding_is_proved_for_are_refused_before_the_charge(rows):
+    log = []
+    cells, toss = [Cell(0, (0,), 1)], Selection(coin_scale(1.0, 1.0), SCORE_SENSITIVITY)
+    for event, question in (
+        (SELECT, PickedCells([(0,)], ONE_RECORD, rows)),
+        (toss, Coins([(0,)], cells, ONE_RECORD, rows, 1.0, 1.0)),
+    ):
+        charges = LoggedCharges(log, pick=event)
+        gate = Gate(FakeTables([5, 3]), charges, Relation.ADD_REMOVE, LoggedNoise(log))
+        with pytest.raises(PrivacyError, match="between 1 and 2\\^33"):
+            gate.ask("pick", question)
+    assert log == []
+
+
+@pytest.mark.parametrize("count", [MOST_ROWS - 1, MOST_ROWS, MOST_ROWS + 1, 2**40])
+def test_counts_beyond_the_most_rows_are_cut_off(count):
+    """A public number of rows may be wrong, and exact counts far larger; nothing is said of it."""
+    noise, kept = LoggedNoise(), min(count, MOST_ROWS)
+    counts, charges = FakeTables([7, count, count]), LoggedCharges(pick=SELECT)
+    gate = Gate(counts, charges, Relation.ADD_REMOVE, noise, MOST_ROWS)
+    gate.ask("pick", PickedCells([(0,)], ONE_RECORD, MOST_ROWS))
+    # The cell of the record, both others in one bucket, and their complements.
+    two = UNIT * kept + round(UNIT * math.log(2))
+    four = [two, UNIT * (7 - MOST_ROWS), UNIT * (MOST_ROWS - 7), two - 2 * UNIT * kept]
+    assert sorted(noise.values[0].tolist()) == sorted(four)
+    noise, products = LoggedNoise(), Products((0,), (np.eye(3, dtype=np.uint8),))
+    gate = Gate(counts, charges, Relation.ADD_REMOVE, noise)
+    gate.ask("pick", PickedQueries((products,), (np.full(3, float(MOST_ROWS)),)))
+    over = [UNIT * (min(c, MOST_ROWS) - MOST_ROWS) for c in (7, count, count)]
+    assert sorted(noise.values[0].tolist()) == sorted([*over, *(-each for each in over)])
+
+
+def test_a_row_moves_scores_that_are_cut_off_by_no_more_than_one():
+    moved = []
+    for count in range(MOST_ROWS - 2, MOST_ROWS + 4):
+        noise = LoggedNoise()
+        gate = Gate(FakeTables([count]), LoggedCharges(pick=SELECT), Relation.ADD_REMOVE, noise)
+        gate.ask("pick", PickedCells([(0,)], ONE_RECORD, MOST_ROWS, every_complement=False))
+        moved.append(noise.values[0])
+    steps = np.abs(np.diff(np.array(moved), axis=0)).max(axis=1)
+    assert steps.tolist() == [UNIT, UNIT, 0, 0, 0]
 
 
 def test_marginals_far_beyond_memory():
@@ -334,14 +414,15 @@ def test_marginals_far_beyond_memory():
 
     class Wide:
         shape = (1000,) * 5
+        unit = None
 
         def sparse(self, cliques):
             return Sensitive(((np.array([7, 10**14], dtype=np.int64), np.array([500, 3])),))
 
     event = Selection(1.0 * UNIT, SCORE_SENSITIVITY, k=20)
-    curator = Curator(Wide(), Charges(event), Relation.ADD_REMOVE, OpenDPNoise(), 503)
+    gate = Gate(Wide(), LoggedCharges(pick=event), Relation.ADD_REMOVE, OpenDPNoise(), 503)
     records = [np.zeros(3, np.int64)] * 5
-    picked = curator.pick_cells("pick", [(0, 1, 2, 3, 4)], records, 503)
+    picked = gate.ask("pick", PickedCells([(0, 1, 2, 3, 4)], records, 503))
     assert all(0 <= i < 1000 for cell in picked for i in cell.index)
     # The largest score: 500 rows in a cell without a record; or the complement of the records' cell.
     assert {(cell.index, cell.sign) for cell in picked} <= {((0, 0, 0, 0, 7), 1), ((0,) * 5, -1)}

@@ -5,12 +5,23 @@ import math
 
 import numpy as np
 import pytest
-from privacy_fakes import FakeCharges, FakeCounts, StillNoise, table_of
+from hypothesis import example, given
+from hypothesis import strategies as st
+from privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 
 from understudy.privacy import accounting
-from understudy.privacy.cost import Laplace
-from understudy.privacy.curator import Curator
+from understudy.privacy.cost import Gaussian, Laplace
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.products import Products
+from understudy.privacy.questions import (
+    VARIATION_GRID,
+    TotalVariations,
+    WorstError,
+    WorstQueryError,
+    variation_step,
+)
+from understudy.privacy.questions.certificates import absolute, apart, largest
 from understudy.privacy.relation import Relation
 from understudy.testing.exact import (
     PrivacyViolation,
@@ -19,6 +30,7 @@ from understudy.testing.exact import (
     discrete_laplace_law,
     neighbours,
 )
+from understudy.testing.stand_ins import TinyCounts, table_of
 
 SHAPE = (2, 2)
 UNIVERSE = tuple(itertools.product((0, 1), repeat=2))
@@ -48,15 +60,15 @@ def tables(rows):
 
 
 def certify(rows, synthetic, event, relation, public, noise):
-    curator = Curator(FakeCounts(SHAPE, rows), FakeCharges(c=event), relation, noise, public)
-    return curator.worst_error("c", CLIQUES, tables(synthetic), len(synthetic))
+    gate = Gate(TinyCounts(SHAPE, rows), LoggedCharges(c=event), relation, noise, public)
+    return gate.ask("c", WorstError(CLIQUES, tables(synthetic), len(synthetic)))
 
 
 def certificate_law(synthetic, event, relation, public, factor=1.0):
-    """The exact law of what the curator hands out: the sampler's argument, plus discrete Laplace."""
+    """The exact law of what the gate hands out: the sampler's argument, plus discrete Laplace."""
 
     def mechanism(rows):
-        noise = StillNoise()
+        noise = LoggedNoise()
         certify(rows, synthetic, event, relation, public, noise)
         ((centre,),) = (np.ravel(values) for values in noise.values)
         ((_, scale),) = noise.log
@@ -163,3 +175,55 @@ def test_two_thousand_certificates_miss_as_often_as_stated(make, beta, deviation
     assert covers(misses(margin(event.scale, beta)), times, beta, deviations)
     for wrong in (margin(event.scale * 2 / 3, beta), margin(event.scale * 3 / 2, beta)):
         assert not covers(misses(wrong), times, beta, deviations)
+
+
+# --- very many rows: M·c − n·ĉ passes 64 bits ---------------------------------------------------
+
+MOST, MANY = 2**40, 2**31
+sizes = st.integers(1, MANY) | st.sampled_from([1, 2**20 - 1, 2**20, MANY - 1, MANY])
+totals = st.integers(0, MOST) | st.sampled_from([0, 1, 2**20, MOST - 1, MOST])
+
+
+@st.composite
+def differences(draw):
+    """(M, counts, n, synthetic counts), in Python's integers."""
+    size, n = draw(sizes), draw(totals)
+    cell = st.tuples(st.integers(0, MOST) | totals, st.integers(0, size) | st.just(size))
+    cells = draw(st.lists(cell, max_size=6))
+    return size, [c for c, _ in cells], n, [s for _, s in cells]
+
+
+@given(differences(), st.sampled_from(["int64", "uint32", "uint64"]))
+@example((MANY, [MOST, 0], MOST, [0, MANY]), "int64")
+@example((MANY, [0] * 3, MOST, [MANY] * 3), "int64")
+@example((1, [1], 0, [1]), "int64")
+def test_differences_in_two_parts_are_those_of_whole_numbers(given_numbers, kind):
+    size, counts, n, synthetic = given_numbers
+    expected = [size * c - n * s for c, s in zip(counts, synthetic, strict=True)]
+    high, low = apart(size, np.array(counts, np.int64), n, np.array(synthetic, kind))
+    assert high.dtype == low.dtype == np.int64
+    assert all(0 <= part < 2**20 for part in low.tolist())
+    whole = [(h << 20) + part for h, part in zip(high.tolist(), low.tolist(), strict=True)]
+    assert whole == expected
+    assert largest(high, low) == max(map(abs, expected), default=0)
+    assert absolute(high, low) == sum(map(abs, expected))
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+@given(counts=st.lists(totals, min_size=3, max_size=3), size=sizes, first=st.integers(0, MANY))
+@example(counts=[MOST, 0, 0], size=MANY, first=0)
+@example(counts=[MOST, MOST, MOST], size=MANY, first=MANY)
+def test_certificates_of_very_many_rows_do_not_wrap(relation, counts, size, first):
+    first = min(first, size)
+    fixed, n, l1 = [first, size - first, 0], sum(counts), 16
+    apart_by = [abs(size * c - n * s) for c, s in zip(counts, fixed, strict=True)]
+    step = variation_step(relation, rows_public=True)
+    charges = LoggedCharges(worst=Laplace(2.0, l1=l1), tv=Gaussian(2.0, step=step))
+    gate = Gate(FakeTables(counts), charges, relation, LoggedNoise(), n)
+    tables = (np.array(fixed),)
+    worst = gate.ask("worst", WorstError(((0,),), tables, size))
+    assert worst == -(-l1 * max(apart_by) // size)
+    variations = gate.ask("tv", TotalVariations(((0,),), tables, size))
+    assert variations.tolist() == [-(-VARIATION_GRID * sum(apart_by) // size)]
+    cells = Products((0,), (np.eye(3, dtype=np.int64),))
+    assert gate.ask("worst", WorstQueryError((cells,), tables, size)) == worst

@@ -9,10 +9,11 @@ import pytest
 from understudy.errors import PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
-from understudy.privacy.coins import coin_scale, covered, halves
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise
+from understudy.privacy.questions import Cell, Coins
+from understudy.privacy.questions.coins import coin_scale, covered, halves
 from understudy.privacy.relation import Relation
 from understudy.testing import (
     GivenNoise,
@@ -38,9 +39,9 @@ def coin(scale, gamma, k=3):
 
 def toss(rows, noise, scale, gamma, event=None, relation=Relation.ADD_REMOVE, **request):
     plan = Plan((Charge("coins", event or coin(scale, gamma)),))
-    curator = Curator(TinyCounts(SHAPE, rows), StrictCharges(plan), relation, noise, N)
+    gate = Gate(TinyCounts(SHAPE, rows), StrictCharges(plan), relation, noise, N)
     asked = {"cells": CELLS, "records": RECORDS, "rows": N} | request
-    return curator.toss("coins", CLIQUES, scale=scale, gamma=gamma, **asked)
+    return gate.ask("coins", Coins(CLIQUES, scale=scale, gamma=gamma, **asked))
 
 
 def chance(cell, rows, scale, gamma, records=RECORDS, n=N):
@@ -167,9 +168,9 @@ def test_an_event_that_does_not_cover_is_refused_uncharged(factor):
     for event in (lower, coin(5.0, 0.5, k=2), Gaussian(3.0)):
         plan = Plan((Charge("coins", event),))
         charges, noise = StrictCharges(plan), StillNoise()
-        curator = Curator(TinyCounts(SHAPE, ()), charges, Relation.ADD_REMOVE, noise, N)
+        gate = Gate(TinyCounts(SHAPE, ()), charges, Relation.ADD_REMOVE, noise, N)
         with pytest.raises(PrivacyError, match="does not cover"):
-            curator.toss("coins", CLIQUES, CELLS, RECORDS, N, scale=5.0, gamma=0.5)
+            gate.ask("coins", Coins(CLIQUES, CELLS, RECORDS, N, scale=5.0, gamma=0.5))
         assert charges.charged == []
         assert noise.asked == []
 
@@ -190,10 +191,10 @@ def test_an_event_that_does_not_cover_is_refused_uncharged(factor):
 )
 def test_bad_requests_are_refused_uncharged(request_, message):
     charges = StrictCharges(Plan((Charge("coins", coin(5.0, 0.5)),)))
-    curator = Curator(TinyCounts(SHAPE, ()), charges, Relation.ADD_REMOVE, StillNoise(), N)
+    gate = Gate(TinyCounts(SHAPE, ()), charges, Relation.ADD_REMOVE, StillNoise(), N)
     asked = {
         "cells": CELLS, "records": RECORDS, "rows": N, "scale": 5.0, "gamma": 0.5,
     } | request_  # fmt: skip
     with pytest.raises(PrivacyError, match=message):
-        curator.toss("coins", CLIQUES, **asked)
+        gate.ask("coins", Coins(CLIQUES, **asked))
     assert charges.charged == []

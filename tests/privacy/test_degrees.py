@@ -4,21 +4,23 @@ import itertools
 
 import numpy as np
 import pytest
-from privacy_fakes import FakeCharges, FakeCounts, StillNoise
+from privacy_fakes import LoggedCharges, LoggedNoise
 
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Gaussian
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import Degrees, Triangles
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import compare, discrete_gaussian_law, product_law
+from understudy.testing.stand_ins import TinyCounts
 
 NODES = 4
 EDGES = list(itertools.combinations(range(NODES), 2))
 GROUPINGS = [(0, 0, 0, 0), (0, 0, 1, 1), (1, 0, 1, 0), (0, 1, 2, 3)]
 
 
-class Edges(FakeCounts):
+class Edges(TinyCounts):
     def sparse(self, cliques):
         found = []
         for table in (self._table(clique).reshape(-1) for clique in cliques):
@@ -34,10 +36,10 @@ class Edges(FakeCounts):
 
 def ordered(rows, groups, relation=Relation.ADD_REMOVE, changes=None):
     """What the noise is added to."""
-    noise = StillNoise()
+    noise = LoggedNoise()
     event = Gaussian(3.0, changes=changes or relation.marginal_l2_squared(2))
-    curator = Curator(Edges((NODES, NODES), rows), FakeCharges(degrees=event), relation, noise)
-    curator.degrees("degrees", (0, 1), np.array(groups))
+    gate = Gate(Edges((NODES, NODES), rows), LoggedCharges(degrees=event), relation, noise)
+    gate.ask("degrees", Degrees((0, 1), np.array(groups)))
     assert noise.log == [("gaussian", 3.0)]
     return noise.values[0]
 
@@ -116,10 +118,10 @@ def test_an_event_that_covers_less_is_refused(relation, changes):
 
 
 def test_ends_must_be_alike():
-    charges = FakeCharges(degrees=Gaussian(3.0, changes=2))
-    curator = Curator(Edges((4, 3), [(0, 1)]), charges, Relation.ADD_REMOVE, StillNoise())
-    with pytest.raises(PrivacyError, match="two columns of 4 values"):
-        curator.degrees("degrees", (0, 1), np.zeros(4, np.int64))
+    charges = LoggedCharges(degrees=Gaussian(3.0, changes=2))
+    gate = Gate(Edges((4, 3), [(0, 1)]), charges, Relation.ADD_REMOVE, LoggedNoise())
+    with pytest.raises(PrivacyError, match="two columns of as many values"):
+        gate.ask("degrees", Degrees((0, 1), np.zeros(4, np.int64)))
     assert charges.log == []
 
 
@@ -127,10 +129,10 @@ def test_ends_must_be_alike():
 
 
 def triangles(rows, relation=Relation.ADD_REMOVE, step=NODES - 2, nodes=NODES):
-    noise = StillNoise()
+    noise = LoggedNoise()
     event = Gaussian(3.0, step=step)
-    curator = Curator(Edges((nodes, nodes), rows), FakeCharges(t=event), relation, noise)
-    curator.triangles("t", (0, 1))
+    gate = Gate(Edges((nodes, nodes), rows), LoggedCharges(t=event), relation, noise)
+    gate.ask("t", Triangles((0, 1)))
     assert noise.log == [("gaussian", 3.0)]
     (found,) = noise.values[0].tolist()
     return found

@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from privacy_fakes import FakeCharges, FakeCounts, StillNoise
+from privacy_fakes import LoggedCharges, LoggedNoise
 
 from understudy.errors import BudgetExhausted, LedgerError, PrivacyError
 from understudy.privacy import accounting
@@ -20,12 +20,14 @@ from understudy.privacy.cost import (
     Zcdp,
     event_from_json,
 )
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger, planned
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import Values
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import PrivacyViolation, check, product_law, unit_neighbours
+from understudy.testing.stand_ins import TinyCounts
 from understudy.units import Unit
 
 K = 2
@@ -48,15 +50,15 @@ class Held:
         return Sensitive((texts, np.array([self._counts[t] for t in texts], dtype=np.int64)))
 
 
-def curator(event, noise, relation=Relation.ADD_REMOVE, unit=UNIT):
-    counts, charges = FakeCounts((2,), []), FakeCharges(d=event)
+def gate(event, noise, relation=Relation.ADD_REMOVE, unit=UNIT):
+    counts, charges = TinyCounts((2,), []), LoggedCharges(d=event)
     counts.unit = charges.unit = unit
-    return Curator(counts, charges, relation, noise)
+    return Gate(counts, charges, relation, noise)
 
 
 def asked(event, noise, data):
     relation = Relation.ADD_REMOVE if event.sides == 1 else Relation.REPLACE
-    return curator(event, noise, relation).discover("d", Held(data), "c", 10)
+    return gate(event, noise, relation).ask("d", Values(Held(data), "c", 10))
 
 
 def shown(value, sigma, threshold):
@@ -70,7 +72,7 @@ def law(event):
     """The exact law of the set that is shown: values are independent given their counts."""
 
     def mechanism(data):
-        noise = StillNoise()
+        noise = LoggedNoise()
         asked(event, noise, data)
         counts = noise.values[0] if noise.values else ()
         names = sorted(Held(data)._counts)
@@ -127,11 +129,11 @@ def test_a_value_of_one_unit_alone_is_not_shown_but_for_delta():
     event = Discovery.within(Fraction(1, 8), 1e-3)
     data = [(i, "common") for i in range(100)] + [(1000 + i, f"solo{i}") for i in range(40)]
     held = Held(data, unit=None)
-    asked = curator(event, SeededNoise(4), unit=None)
+    asked = gate(event, SeededNoise(4), unit=None)
     runs = 500
     solo = 0
     for _ in range(runs):
-        found = asked.discover("d", held, "c", 100)
+        found = asked.ask("d", Values(held, "c", 100))
         assert found[0] == "common"
         solo += len(found) - 1
     trials = runs * 40
@@ -141,17 +143,17 @@ def test_a_value_of_one_unit_alone_is_not_shown_but_for_delta():
     assert abs(solo - trials * exact) <= 6 * spread + 1  # the same noise at every run of the test
     # Half the threshold would be seen at once.
     low = Discovery(event.sigma, event.threshold // 2)
-    found = curator(low, SeededNoise(4), unit=None).discover("d", held, "c", 100)
+    found = gate(low, SeededNoise(4), unit=None).ask("d", Values(held, "c", 100))
     assert len(found) > 1
 
 
 def test_the_commonest_come_first_and_no_more_than_were_asked_for():
     data = [(i, value) for value, n in (("a", 40), ("b", 90), ("c", 60)) for i in range(n * 7)]
     data = [(f"{v}{i}", v) for i, v in data]
-    asked = curator(Discovery(1.0, 20), StillNoise(), unit=None)
-    assert asked.discover("d", Held(data, None), "c", 2) == ("b", "c")
-    assert asked.discover("d", Held(data, None), "c", 9) == ("b", "c", "a")
-    assert asked.discover("d", Held([], None), "c", 9) == ()
+    asked = gate(Discovery(1.0, 20), LoggedNoise(), unit=None)
+    assert asked.ask("d", Values(Held(data, None), "c", 2)) == ("b", "c")
+    assert asked.ask("d", Values(Held(data, None), "c", 9)) == ("b", "c", "a")
+    assert asked.ask("d", Values(Held([], None), "c", 9)) == ()
 
 
 @pytest.mark.parametrize(
@@ -164,9 +166,9 @@ def test_the_commonest_come_first_and_no_more_than_were_asked_for():
     ],
 )
 def test_what_the_plan_does_not_cover_is_refused(event, relation, unit, held):
-    asked = curator(event, StillNoise(), relation, unit)
+    asked = gate(event, LoggedNoise(), relation, unit)
     with pytest.raises(PrivacyError):
-        asked.discover("d", Held([], held), "c", 3)
+        asked.ask("d", Values(Held([], held), "c", 3))
     assert asked._charges.log == []
 
 

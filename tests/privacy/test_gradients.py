@@ -16,10 +16,11 @@ from understudy.privacy import accounting
 from understudy.privacy import noise as noise_module
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Plan, SampledGroups, Selection, event_from_json
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.gradients import UNIT, Groups, clipped_sums
 from understudy.privacy.models import Models, jensen_shannon_step
 from understudy.privacy.noise import GRAIN, OpenDPNoise, SeededNoise, rounded
+from understudy.privacy.questions import BestModels, NetworkGradient
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts
 
@@ -413,11 +414,11 @@ def test_calibration_ends_on_the_private_side():
     assert 0.99 * 2 < spent <= 2
 
 
-# --- through the curator ------------------------------------------------------------------------
+# --- through the gate ---------------------------------------------------------------------------
 
 
-def curator_of(rows, charges, noise=None, relation=Relation.ADD_REMOVE, shape=(9, 3)):
-    return Curator(TinyCounts(shape, rows), charges, relation, noise or StillNoise(), 8)
+def gate_of(rows, charges, noise=None, relation=Relation.ADD_REMOVE, shape=(9, 3)):
+    return Gate(TinyCounts(shape, rows), charges, relation, noise or StillNoise(), 8)
 
 
 def tiny(slots=4):
@@ -436,7 +437,7 @@ def planned(event, times=1):
 def test_a_gradient_is_the_sum_over_the_sample_in_steps_of_the_noise():
     charges = planned(SampledGroups((2.0,), 11))
     net = tiny()
-    values, within = curator_of(ROWS, charges).gradient("step", net, Groups((0.5,)))
+    values, within = gate_of(ROWS, charges).ask("step", NetworkGradient(net, Groups((0.5,))))
     exact, _ = clipped_sums(net, np.array(ROWS), Groups((0.5,)))
     assert (values == np.rint(exact / (2.0 * UNIT / GRAIN))).all()
     assert within.size == 0
@@ -447,7 +448,7 @@ def test_thresholds_are_watched_in_the_same_draw():
     charges = planned(SampledGroups((2.0, 3.0), 12))
     net = tiny()
     _, below = clipped_sums(net, np.array(ROWS), Groups((1.5,)))
-    _, within = curator_of(ROWS, charges).gradient("step", net, Groups((1.5,)), watch=True)
+    _, within = gate_of(ROWS, charges).ask("step", NetworkGradient(net, Groups((1.5,)), watch=True))
     assert within.tolist() == [round(float(below[0]) * GRAIN / 3.0)]
     assert len(charges.charged) == 1
 
@@ -463,28 +464,30 @@ def test_thresholds_are_watched_in_the_same_draw():
 def test_what_the_plan_does_not_cover_is_neither_charged_nor_drawn(event):
     charges = planned(event)
     with pytest.raises(PrivacyError, match="does not cover"):
-        curator_of(ROWS, charges).gradient("step", tiny(), Groups((0.5,)))
+        gate_of(ROWS, charges).ask("step", NetworkGradient(tiny(), Groups((0.5,))))
     assert charges.charged == []
     replaced = planned(SampledGroups((2.0,), 11, 1.0, 1))
     with pytest.raises(PrivacyError, match="does not cover"):
-        curator_of(ROWS, replaced, relation=Relation.REPLACE).gradient(
-            "step", tiny(), Groups((0.5,))
+        gate_of(ROWS, replaced, relation=Relation.REPLACE).ask(
+            "step", NetworkGradient(tiny(), Groups((0.5,)))
         )
     assert replaced.charged == []
 
 
 def test_training_cannot_pass_what_was_planned():
     charges = planned(SampledGroups((2.0,), 11), times=3)
-    asked = curator_of(ROWS, charges)
+    asked = gate_of(ROWS, charges)
     for _ in range(3):
-        asked.gradient("step", tiny(), Groups((0.5,)))
+        asked.ask("step", NetworkGradient(tiny(), Groups((0.5,))))
     with pytest.raises(BudgetExhausted):
-        asked.gradient("step", tiny(), Groups((0.5,)))
+        asked.ask("step", NetworkGradient(tiny(), Groups((0.5,))))
 
 
 def test_an_empty_sample_is_noise_and_is_charged():
     charges = planned(SampledGroups((2.0,), 11, on_words(1e-9)))
-    values, _ = curator_of(ROWS, charges, SeededNoise(1)).gradient("step", tiny(), Groups((0.5,)))
+    values, _ = gate_of(ROWS, charges, SeededNoise(1)).ask(
+        "step", NetworkGradient(tiny(), Groups((0.5,)))
+    )
     assert len(charges.charged) == 1
     assert np.abs(values).max() > 0
 
@@ -492,9 +495,9 @@ def test_an_empty_sample_is_noise_and_is_charged():
 def test_samples_are_poisson():
     """Every row by itself: sizes vary as they should, and no row is special."""
     charges = planned(SampledGroups((2.0,), 11, on_words(0.25)), times=1000)
-    asked, net = curator_of(ROWS, charges, SeededNoise(2)), tiny(slots=8)
+    asked, net = gate_of(ROWS, charges, SeededNoise(2)), tiny(slots=8)
     for _ in range(1000):
-        asked.gradient("step", net, Groups((0.5,)))
+        asked.ask("step", NetworkGradient(net, Groups((0.5,))))
     taken = np.array([np.bincount(seen, minlength=9)[1:] for seen in net.seen])
     assert taken.max() == 1
     # An empty sample asks the network nothing.
@@ -512,7 +515,7 @@ def test_no_message_carries_a_value_of_a_row():
     leaky = Leaky(net.inputs, net.deltas)
     charges = planned(SampledGroups((2.0,), 11))
     with pytest.raises(PrivacyError, match="could not be drawn") as caught:
-        curator_of(ROWS, charges).gradient("step", leaky, Groups((0.5,)))
+        gate_of(ROWS, charges).ask("step", NetworkGradient(leaky, Groups((0.5,))))
     assert "row" not in str(caught.value)
     assert caught.value.__context__ is None or "row" not in str(caught.value.__context__)
     assert len(charges.charged) == 1  # the charge stands
@@ -528,13 +531,13 @@ def choosing(event, **other):
 def test_held_out_rows_never_train_and_trained_rows_never_judge():
     event = Selection(1.0, Models.SENSITIVITY)
     plan = Plan((Charge("step", SampledGroups((2.0,), 11), 50), Charge("choice", event)))
-    asked = curator_of(ROWS, StrictCharges(plan), SeededNoise(3))
+    asked = gate_of(ROWS, StrictCharges(plan), SeededNoise(3))
     net, judged = tiny(slots=8), []
     for _ in range(50):
-        asked.gradient("step", net, Groups((0.5,)), held_out=0.5)
+        asked.ask("step", NetworkGradient(net, Groups((0.5,)), held_out=0.5))
     trained = {int(v) for seen in net.seen for v in seen}
     models = Models((lambda rows: judged.extend(rows[:, 0].tolist()) or 0.0,))
-    asked.best_models("choice", models, 8, held_out=0.5)
+    asked.ask("choice", BestModels(models, 8, held_out=0.5))
     assert judged
     assert not trained & set(judged)
     assert (trained - {0}) | set(judged) == set(range(1, 9))
@@ -544,8 +547,8 @@ def test_planted_models_are_found_and_the_charge_is_there():
     event = Selection.within(8, sensitivity=Models.SENSITIVITY, k=2)
     charges = choosing(event)
     models = Models(tuple(lambda rows, s=s: float(s) for s in (0, 90, 10, 100, 5)))
-    asked = curator_of(ROWS, charges, SeededNoise(0))
-    assert asked.best_models("choice", models, 8) == (3, 1)
+    asked = gate_of(ROWS, charges, SeededNoise(0))
+    assert asked.ask("choice", BestModels(models, 8)) == (3, 1)
     assert charges.charged == [("choice", event)]
 
 
@@ -555,10 +558,10 @@ def test_planted_tables_are_found_by_divergence():
     right = np.bincount([r[1] for r in rows], minlength=3) / len(rows)
     wrong = np.array([0.9, 0.05, 0.05])
     models = Models(cliques=((1,),), tables=((wrong,), (right,), (wrong[::-1],)))
-    asked = Curator(
+    asked = Gate(
         TinyCounts((4, 3), rows), choosing(event), Relation.ADD_REMOVE, SeededNoise(0), len(rows)
     )
-    assert asked.best_models("choice", models, len(rows)) == (1,)
+    assert asked.ask("choice", BestModels(models, len(rows))) == (1,)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -601,7 +604,7 @@ def test_a_choice_that_is_not_covered_is_refused():
     for event in (Selection(1.0), Selection(1.0, Models.SENSITIVITY, 9)):
         charges = choosing(event)
         with pytest.raises(PrivacyError, match="does not cover"):
-            curator_of(ROWS, charges).best_models("choice", Models((len, len)), 8)
+            gate_of(ROWS, charges).ask("choice", BestModels(Models((len, len)), 8))
         assert charges.charged == []
     with pytest.raises(PrivacyError, match="sensitivity"):
         Models((len,), sensitivity=0.0)

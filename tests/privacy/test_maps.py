@@ -6,14 +6,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from privacy_fakes import FakeTables
 
 from understudy.errors import PrivacyError
 from understudy.privacy import accounting
-from understudy.privacy.buckets import UNIT
+from understudy.privacy.buckets import MOST_ROWS, UNIT
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
-from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.maps import GRID, KINDS, Maps, event_for, summed
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import Cell, Moments, Payoff
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts
 
@@ -39,9 +41,7 @@ def of_row(made, row):
 def asked(made, relation=Relation.ADD_REMOVE, rho=Fraction(1), noise=None):
     charges = StrictCharges(Plan((Charge("features", event_for(made, relation, rho)),)))
     public = len(ROWS) if relation is Relation.REPLACE else None
-    return Curator(
-        TinyCounts(SHAPE, ROWS), charges, relation, noise or StillNoise(), public
-    ), charges
+    return Gate(TinyCounts(SHAPE, ROWS), charges, relation, noise or StillNoise(), public), charges
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,9 +75,9 @@ def test_noise_is_exactly_calibrated(rho, relation):
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_are_those_of_the_rows(kind):
     made = maps(kind)
-    curator, charges = asked(made)
+    gate, charges = asked(made)
     expected = sum(of_row(made, row) for row in ROWS) / GRID
-    np.testing.assert_array_equal(curator.moments("features", made), expected)
+    np.testing.assert_array_equal(gate.ask("features", Moments(made)), expected)
     assert [purpose for purpose, _ in charges.charged] == ["features"]
 
 
@@ -111,9 +111,9 @@ def test_the_key_is_public_and_decides():
 def test_noise_is_drawn_at_the_scale_that_was_charged():
     made = maps(units=2_000)
     rho = Fraction(1, 50)
-    curator, _ = asked(made, rho=rho, noise=SeededNoise(0))
-    exact = asked(made)[0].moments("features", made)
-    noise = curator.moments("features", made) - exact
+    gate, _ = asked(made, rho=rho, noise=SeededNoise(0))
+    exact = asked(made)[0].ask("features", Moments(made))
+    noise = gate.ask("features", Moments(made)) - exact
     sigma = event_for(made, Relation.ADD_REMOVE, rho).sigma / GRID
     # 12 000 draws: the standard deviation is known to 0.65 %.
     assert noise.std() == pytest.approx(sigma, rel=0.04)
@@ -129,10 +129,10 @@ def test_noise_is_drawn_at_the_scale_that_was_charged():
     ],
 )
 def test_other_features_than_were_planned_are_refused_before_the_charge(change, message):
-    curator, charges = asked(maps())
+    gate, charges = asked(maps())
     given = {"shape": SHAPE, "cliques": CLIQUES, "kind": "fourier", "units": 5, **change}
     with pytest.raises(PrivacyError, match=message):
-        curator.moments("features", Maps(**given))
+        gate.ask("features", Moments(Maps(**given)))
     assert charges.charged == []
 
 
@@ -140,9 +140,9 @@ def test_another_relation_than_was_planned_is_refused():
     charges = StrictCharges(
         Plan((Charge("features", event_for(maps(), Relation.ADD_REMOVE, Fraction(1))),))
     )
-    curator = Curator(TinyCounts(SHAPE, ROWS), charges, Relation.REPLACE, StillNoise(), 4)
+    gate = Gate(TinyCounts(SHAPE, ROWS), charges, Relation.REPLACE, StillNoise(), 4)
     with pytest.raises(PrivacyError, match="does not cover"):
-        curator.moments("features", maps())
+        gate.ask("features", Moments(maps()))
     assert charges.charged == []
 
 
@@ -163,14 +163,14 @@ EXPECTED = [0.5, 1.25, 0.0]
 
 def payer(rows, event=None, noise=None):
     charges = StrictCharges(Plan((Charge("payoff", event or Laplace(9.0 * UNIT, 3 * UNIT)),)))
-    return Curator(
+    return Gate(
         TinyCounts(SHAPE, rows), charges, Relation.REPLACE, noise or StillNoise(), len(rows)
     ), charges
 
 
 def test_a_payoff_is_the_sum_over_picked_sides():
-    curator, charges = payer(ROWS)
-    paid = curator.payoff("payoff", CLIQUES, CELLS, EXPECTED)
+    gate, charges = payer(ROWS)
+    paid = gate.ask("payoff", Payoff(CLIQUES, CELLS, EXPECTED))
     assert paid == (2 - 0.5) - (1 - 1.25) + (2 - 0.0)
     assert [purpose for purpose, _ in charges.charged] == ["payoff"]
 
@@ -183,8 +183,8 @@ def test_payoffs_of_neighbours_differ_by_no_more_than_what_is_charged():
     def paid(rows):
         event = Laplace(1.0, 3 * UNIT)
         charges = StrictCharges(Plan((Charge("payoff", event),)))
-        curator = Curator(TinyCounts(shape, rows), charges, Relation.REPLACE, StillNoise(), 2)
-        return curator.payoff("payoff", cliques, cells, [0.3, 0.7, 0.1])
+        gate = Gate(TinyCounts(shape, rows), charges, Relation.REPLACE, StillNoise(), 2)
+        return gate.ask("payoff", Payoff(cliques, cells, [0.3, 0.7, 0.1]))
 
     worst = 0.0
     for kept, a, b in itertools.product(universe, repeat=3):
@@ -192,6 +192,19 @@ def test_payoffs_of_neighbours_differ_by_no_more_than_what_is_charged():
     for kept, a in itertools.product(universe, repeat=2):
         worst = max(worst, abs(paid([kept, a]) - paid([kept])))
     assert worst == 3.0  # (0, 1) leaves two cells that counted for, (1, 1) joins one against
+
+
+def test_many_picks_of_very_many_rows_are_summed_and_cut_off():
+    """More than 4096 rounds are usual for large tables; their sum may pass 64 bits."""
+    for count, rounds in ((1, 9000), (MOST_ROWS, 2**12), (2**40, 2**14)):
+        cells = [Cell(0, (0,), 1)] * rounds
+        plan = Plan((Charge("payoff", Laplace(1.0, rounds * UNIT)),))
+        for expected in (0.0, -float(MOST_ROWS)):
+            charges = StrictCharges(plan)
+            gate = Gate(FakeTables([count, 0]), charges, Relation.ADD_REMOVE, StillNoise())
+            paid = gate.ask("payoff", Payoff([(0,)], cells, [expected] * rounds))
+            exact = rounds * UNIT * (min(count, MOST_ROWS) - int(expected))
+            assert paid == min(exact, 2**62) / UNIT
 
 
 @pytest.mark.parametrize(
@@ -207,7 +220,7 @@ def test_payoffs_of_neighbours_differ_by_no_more_than_what_is_charged():
     ],
 )
 def test_bad_payoffs_cost_nothing(cells, expected, event, message):
-    curator, charges = payer(ROWS, event)
+    gate, charges = payer(ROWS, event)
     with pytest.raises(PrivacyError, match=message):
-        curator.payoff("payoff", CLIQUES, cells, expected)
+        gate.ask("payoff", Payoff(CLIQUES, cells, expected))
     assert charges.charged == []

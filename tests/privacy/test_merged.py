@@ -9,18 +9,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privacy_fakes import FakeCharges, FakeCounts, FakeTables, LeakyNoise, StillNoise, table_of
+from privacy_fakes import FakeTables, LeakyNoise, LoggedCharges, LoggedNoise
 from scipy import stats
 
 from understudy.errors import PrivacyError, UnderstudyError
 from understudy.privacy import accounting
-from understudy.privacy import curator as curator_module
+from understudy.privacy import exact as exact_module
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.merged import Merged
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import (
+    Marginals,
+    ThresholdedErrors,
+    TotalVariations,
+    WorstError,
+    WorstMarginals,
+)
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import (
@@ -31,6 +38,7 @@ from understudy.testing.exact import (
     enumerate_transcripts,
     neighbours,
 )
+from understudy.testing.stand_ins import TinyCounts, table_of
 
 REFUSED = (UnderstudyError, TypeError, ValueError)
 
@@ -107,38 +115,38 @@ def covering(method, relation, tables):
 
 
 def asking(method, tables, references=None, thresholds=None, event=None):
-    """The request, as a function of a curator."""
+    """The request, as a function of a gate."""
     if method == "measure":
-        return lambda c: c.measure("slot", tables, event)
+        return lambda c: c.ask("slot", Marginals(tables), event)
     refs = flat_references(tables) if references is None else references
     edges = (0.5,) * len(tables) if thresholds is None else thresholds
-    return lambda c: c.excesses("slot", tables, refs, edges, event)
+    return lambda c: c.ask("slot", ThresholdedErrors(tables, refs, edges), event)
 
 
-def curator_of(rows, event, relation, noise=None, log=None, shape=SHAPE):
+def gate_of(rows, event, relation, noise=None, log=None, shape=SHAPE):
     public = len(rows) if relation is Relation.REPLACE else None
-    charges = FakeCharges(log, slot=event)
-    return Curator(FakeCounts(shape, rows), charges, relation, noise or StillNoise(log), public)
+    charges = LoggedCharges(log, slot=event)
+    return Gate(TinyCounts(shape, rows), charges, relation, noise or LoggedNoise(log), public)
 
 
-def large_curator(table, event, noise=None, log=None, relation=Relation.ADD_REMOVE):
-    charges = FakeCharges(log, slot=event)
+def large_gate(table, event, noise=None, log=None, relation=Relation.ADD_REMOVE):
+    charges = LoggedCharges(log, slot=event)
     public = int(np.sum(table)) if relation is Relation.REPLACE else None
-    return Curator(FakeTables(table), charges, relation, noise or StillNoise(log), public)
+    return Gate(FakeTables(table), charges, relation, noise or LoggedNoise(log), public)
 
 
 def refused(ask, event, relation=Relation.ADD_REMOVE, error=PrivacyError):
     """Asks; nothing may be charged or drawn."""
     log = []
     with pytest.raises(error):
-        ask(curator_of(DATA, event, relation, log=log))
+        ask(gate_of(DATA, event, relation, log=log))
     assert not log
 
 
 def reaching(ask, rows, event, relation):
     """Every exact number that reaches the sampler."""
-    noise = StillNoise()
-    ask(curator_of(rows, event, relation, noise))
+    noise = LoggedNoise()
+    ask(gate_of(rows, event, relation, noise))
     return np.concatenate([np.ravel(values) for values in noise.values])
 
 
@@ -284,8 +292,8 @@ def test_a_merged_table_counts_the_merged_codes(case):
     assert np.array_equal(got, expected)
     assert np.array_equal(full, kept)
 
-    curator = curator_of(rows, Gaussian(3.0), Relation.ADD_REMOVE, shape=shape)
-    (measured,) = curator.measure("slot", (merged,))
+    gate = gate_of(rows, Gaussian(3.0), Relation.ADD_REMOVE, shape=shape)
+    (measured,) = gate.ask("slot", Marginals((merged,)))
     assert measured.dtype == np.int64
     assert np.array_equal(measured, expected)
 
@@ -365,7 +373,7 @@ def test_excesses_are_the_definition(tables, relation):
         for _ in range(6):
             refs = tuple(rough(rng, sizes(table)) for table in tables)
             edges = tuple(rng.choice([0.0, 1 / 32, 3 / 32, 0.3, 1.0, 1.7], len(tables)))
-            got = asking("excesses", tables, refs, edges)(curator_of(rows, event, relation))
+            got = asking("excesses", tables, refs, edges)(gate_of(rows, event, relation))
             assert got.dtype == np.int64
             assert got.shape == (len(tables),)
             assert got.tolist() == [
@@ -379,16 +387,14 @@ def test_an_excess_by_hand():
     rows, refs = ((0, 0), (1, 0), (1, 2)), (np.array([0.25, 1.5, 1.0]),)
     event = covering("excesses", Relation.ADD_REMOVE, ((1,),))
     for edge, expected in ((0.0, 3), (0.5, 2), (1.5, 0), (9.0, 0)):  # 52, 36, 4, 0 sixteenths
-        curator = curator_of(rows, event, Relation.ADD_REMOVE)
-        assert curator.excesses("slot", ((1,),), refs, (edge,)).tolist() == [expected]
+        gate = gate_of(rows, event, Relation.ADD_REMOVE)
+        assert gate.ask("slot", ThresholdedErrors(((1,),), refs, (edge,))).tolist() == [expected]
 
 
 @both_relations
 @each_request
 def test_measure_hands_back_each_table_in_order(tables, relation):
-    got = asking("measure", tables)(
-        curator_of(DATA, covering("measure", relation, tables), relation)
-    )
+    got = asking("measure", tables)(gate_of(DATA, covering("measure", relation, tables), relation))
     assert len(got) == len(tables)
     for each, table in zip(got, tables, strict=True):
         assert each.dtype == np.int64
@@ -402,15 +408,15 @@ def test_measure_hands_back_each_table_in_order(tables, relation):
 @each_request
 @both_methods
 def test_charges_then_opens_then_draws_at_the_charged_scale(method, tables, relation, monkeypatch):
-    log, opened = [], curator_module.reveal
+    log, opened = [], exact_module.reveal
 
     def reveal(sealed):
         log.append(("reveal",))
         return opened(sealed)
 
-    monkeypatch.setattr(curator_module, "reveal", reveal)
+    monkeypatch.setattr(exact_module, "reveal", reveal)
     event = covering(method, relation, tables)
-    asking(method, tables)(curator_of(DATA, event, relation, log=log))
+    asking(method, tables)(gate_of(DATA, event, relation, log=log))
     assert log[0] == ("charge", "slot"), "something exact was opened before the charge"
     assert log.count(("charge", "slot")) == 1
     assert ("reveal",) in log
@@ -423,7 +429,7 @@ def test_the_charge_is_durable_before_the_draw(method, tmp_path):
     path, relation = tmp_path / "ledger.sqlite", Relation.ADD_REMOVE
     event, seen = covering(method, relation, TABLES), []
 
-    class Watching(StillNoise):
+    class Watching(LoggedNoise):
         def _record(self, *args):
             with Ledger(path) as other:
                 seen.append([entry.kind for entry in other.entries("people")])
@@ -434,13 +440,13 @@ def test_the_charge_is_durable_before_the_draw(method, tmp_path):
         ledger.open_dataset("people", Budget.of(100, "1e-9"), relation)
         plan = Plan((Charge("slot", event),))
         with ledger.reserve("people", Budget.of(50, "1e-9"), plan, relation=relation) as charges:
-            curator = Curator(FakeCounts(SHAPE, DATA), charges, relation, Watching(), None)
-            ask(curator)
+            gate = Gate(TinyCounts(SHAPE, DATA), charges, relation, Watching(), None)
+            ask(gate)
             assert seen
             assert all(kinds == ["open", "reserve", "charge"] for kinds in seen)
             drawn = len(seen)
             with pytest.raises(PrivacyError):  # the slot is used up: no second draw
-                ask(curator)
+                ask(gate)
             assert len(seen) == drawn
 
 
@@ -452,17 +458,17 @@ def test_allowances_take_the_event_of_the_request(method, tmp_path):
         ledger.open_dataset("people", Budget.of(100, "1e-9"), relation)
         plan = Plan((Charge("slot", Zcdp(1.25)),))
         with ledger.reserve("people", Budget.of(50, "1e-9"), plan, relation=relation) as charges:
-            noise = StillNoise()
-            curator = Curator(FakeCounts(SHAPE, DATA), charges, relation, noise, None)
-            asking(method, TABLES, event=event)(curator)
-            asking(method, TABLES, event=event)(curator)
+            noise = LoggedNoise()
+            gate = Gate(TinyCounts(SHAPE, DATA), charges, relation, noise, None)
+            asking(method, TABLES, event=event)(gate)
+            asking(method, TABLES, event=event)(gate)
             with pytest.raises(PrivacyError):
-                asking(method, TABLES, event=event)(curator)
+                asking(method, TABLES, event=event)(gate)
             few = Gaussian(20.0, changes=len(TABLES) - 1)
             with pytest.raises(PrivacyError):
-                asking(method, TABLES, event=few)(curator)
+                asking(method, TABLES, event=few)(gate)
             with pytest.raises(PrivacyError):  # an allowance names no scale of its own
-                asking(method, TABLES)(curator)
+                asking(method, TABLES)(gate)
             assert set(noise.log) == {("gaussian", 2.0)}
         assert [entry.kind for entry in ledger.entries("people")].count("charge") == 2
 
@@ -470,11 +476,11 @@ def test_allowances_take_the_event_of_the_request(method, tmp_path):
 @both_methods
 def test_a_slot_that_does_not_exist_gives_nothing(method):
     log = []
-    charges = FakeCharges(log, other=Gaussian(5.0, step=99, changes=99))
-    noise = StillNoise(log)
-    curator = Curator(FakeCounts(SHAPE, DATA), charges, Relation.ADD_REMOVE, noise, None)
+    charges = LoggedCharges(log, other=Gaussian(5.0, step=99, changes=99))
+    noise = LoggedNoise(log)
+    gate = Gate(TinyCounts(SHAPE, DATA), charges, Relation.ADD_REMOVE, noise, None)
     with pytest.raises(PrivacyError):
-        asking(method, TABLES)(curator)
+        asking(method, TABLES)(gate)
     assert not log
 
 
@@ -486,12 +492,12 @@ def test_a_slot_that_does_not_exist_gives_nothing(method):
 @both_methods
 def test_too_few_changes_are_refused(method, tables, relation):
     event = covering(method, relation, tables)
-    asking(method, tables)(curator_of(DATA, event, relation))
+    asking(method, tables)(gate_of(DATA, event, relation))
     if event.changes > 1:  # a larger step or more noise does not stand in for them
         few = Gaussian(100.0, step=event.step + 50, changes=event.changes - 1)
         refused(asking(method, tables), few, relation)
     with pytest.raises(PrivacyError):  # and so with one table more
-        asking(method, (*tables, tables[0]))(curator_of(DATA, event, relation))
+        asking(method, (*tables, tables[0]))(gate_of(DATA, event, relation))
 
 
 @each_request
@@ -499,7 +505,7 @@ def test_too_small_a_step_is_refused(tables):
     """A replacement moves an excess by two."""
     small = Gaussian(100.0, step=1, changes=10 * len(tables))
     refused(asking("excesses", tables), small, Relation.REPLACE)
-    asking("excesses", tables)(curator_of(DATA, small, Relation.ADD_REMOVE))
+    asking("excesses", tables)(gate_of(DATA, small, Relation.ADD_REMOVE))
 
 
 @both_methods
@@ -551,14 +557,14 @@ NO_TABLES = {
 @pytest.mark.parametrize("why", NO_TABLES)
 @both_methods
 def test_labels_that_do_not_fit_are_refused(method, why, relation):
-    """By the constructor or by the curator, before anything is charged."""
+    """By the constructor or by the gate, before anything is charged."""
     event = Gaussian(50.0, step=9, changes=99)
 
-    def ask(curator):
+    def ask(gate):
         misfit = NO_TABLES[why]()
         tables = ((0,), misfit)
         refs = (np.zeros(2), np.zeros(misfit.shape))
-        return asking(method, tables, refs)(curator)
+        return asking(method, tables, refs)(gate)
 
     refused(ask, event, relation, PrivacyError if why in MISFITS else UnderstudyError)
 
@@ -658,8 +664,8 @@ def refused_or_right(table, refs, edge):
     counts, log = np.asarray(table, dtype=np.int64), []
     clique = tuple(range(counts.ndim))
     try:
-        curator = large_curator(counts, Gaussian(9.0), log=log)
-        got = curator.excesses("slot", (clique,), (refs,), (edge,))
+        gate = large_gate(counts, Gaussian(9.0), log=log)
+        got = gate.ask("slot", ThresholdedErrors((clique,), (refs,), (edge,)))
     except PrivacyError:
         assert not log
         return False
@@ -713,12 +719,12 @@ def noise_of(method, sigma):
     if method == "measure":
         merged = Merged((0, 1), (np.arange(200) // 2, np.arange(100)))
         table = np.arange(200 * 100).reshape(200, 100) % 13
-        (got,) = large_curator(table, Gaussian(sigma), noise).measure("slot", (merged,))
+        (got,) = large_gate(table, Gaussian(sigma), noise).ask("slot", Marginals((merged,)))
         return (got - merged.table(table)).ravel()
     tables, refs = (FLIPPED,) * 250, (np.array([0.5, 1.0]),) * 250
-    curator = curator_of(DATA, Gaussian(sigma, changes=250), Relation.ADD_REMOVE, noise)
+    gate = gate_of(DATA, Gaussian(sigma, changes=250), Relation.ADD_REMOVE, noise)
     exact = excess_of(exact_table(DATA, FLIPPED), refs[0], 0.25)
-    drawn = [curator.excesses("slot", tables, refs, (0.25,) * 250) for _ in range(40)]
+    drawn = [gate.ask("slot", ThresholdedErrors(tables, refs, (0.25,) * 250)) for _ in range(40)]
     return np.concatenate(drawn) - exact
 
 
@@ -743,14 +749,14 @@ def test_repeated_tables_need_more_changes_and_get_noise_of_their_own():
     same = Merged((0, 1), (np.arange(40), np.arange(50)))
     half = Merged((0, 1), (np.arange(40) // 2, np.arange(50)))
     table, log = np.ones((40, 50), dtype=np.int64), []
-    few = large_curator(table, Gaussian(9.0, changes=2), log=log)
-    few_to_replace = large_curator(table, Gaussian(9.0, changes=5), None, log, Relation.REPLACE)
-    enough = large_curator(table, Gaussian(9.0, changes=3), SeededNoise(3))
+    few = large_gate(table, Gaussian(9.0, changes=2), log=log)
+    few_to_replace = large_gate(table, Gaussian(9.0, changes=5), None, log, Relation.REPLACE)
+    enough = large_gate(table, Gaussian(9.0, changes=3), SeededNoise(3))
     for tables in (((0, 1),) * 3, (same,) * 3, ((0, 1), same, (0, 1)), (half,) * 3):
-        for curator in (few, few_to_replace):
+        for gate in (few, few_to_replace):
             with pytest.raises(PrivacyError):
-                curator.measure("slot", tables)
-        drawn = enough.measure("slot", tables)
+                gate.ask("slot", Marginals(tables))
+        drawn = enough.ask("slot", Marginals(tables))
         assert len(drawn) == 3
         for a, b in itertools.combinations(drawn, 2):
             assert uncorrelated(a, b)
@@ -760,14 +766,16 @@ def test_repeated_tables_need_more_changes_and_get_noise_of_their_own():
 def test_repeated_excesses_need_more_changes_and_get_noise_of_their_own():
     tables, refs, edges = (ENDS,) * 3, (np.zeros((2, 2)),) * 3, (0.0,) * 3
     few = Gaussian(9.0, changes=2)
-    refused(lambda c: c.excesses("slot", tables, refs, edges), few)
-    curator = curator_of(DATA, Gaussian(9.0, changes=3), Relation.ADD_REMOVE, SeededNoise(4))
-    drawn = np.array([curator.excesses("slot", tables, refs, edges) for _ in range(1000)])
+    refused(lambda c: c.ask("slot", ThresholdedErrors(tables, refs, edges)), few)
+    gate = gate_of(DATA, Gaussian(9.0, changes=3), Relation.ADD_REMOVE, SeededNoise(4))
+    drawn = np.array(
+        [gate.ask("slot", ThresholdedErrors(tables, refs, edges)) for _ in range(1000)]
+    )
     for a, b in itertools.combinations(drawn.T, 2):
         assert uncorrelated(a, b)
 
 
-# --- exact privacy through the real curator -----------------------------------------------------
+# --- exact privacy through the real gate --------------------------------------------------------
 
 SMALL = (2, 2)
 SMALL_UNIVERSE = ((0, 0), (0, 1), (1, 1))
@@ -775,11 +783,13 @@ JOINED = Merged((0, 1), (codes(0, 1), codes(0, 0)))
 PRIVATE_ASKS = {
     "excess of a full table": (
         ((0, 1),),
-        lambda c: c.excesses("slot", ((0, 1),), (np.array([[0.3, 0.0], [0.07, 2.2]]),), (0.1,)),
+        lambda c: c.ask(
+            "slot", ThresholdedErrors(((0, 1),), (np.array([[0.3, 0.0], [0.07, 2.2]]),), (0.1,))
+        ),
     ),
     "excess of a merged table": (
         (JOINED,),
-        lambda c: c.excesses("slot", (JOINED,), (np.array([[0.3], [2.2]]),), (0.1,)),
+        lambda c: c.ask("slot", ThresholdedErrors((JOINED,), (np.array([[0.3], [2.2]]),), (0.1,))),
     ),
 }
 
@@ -804,12 +814,12 @@ class Played(ChoosingNoise):
 
 
 def played(ask, event, relation, window, factor=1.0):
-    """The mechanism: rows to the law of what the curator hands back."""
+    """The mechanism: rows to the law of what the gate hands back."""
     noise = type("Noise", (Played,), {"window": window, "factor": factor})
 
     def mechanism(rows):
         def run(chooser):
-            answers = ask(curator_of(rows, event, relation, noise(chooser), shape=SMALL))
+            answers = ask(gate_of(rows, event, relation, noise(chooser), shape=SMALL))
             return tuple(np.concatenate([np.ravel(each) for each in answers]).tolist())
 
         return enumerate_transcripts(run)
@@ -836,10 +846,13 @@ def test_one_excess_keeps_its_charge_and_half_the_noise_is_caught(question, rela
 
 
 TWICE = {
-    "two excesses": lambda c: c.excesses(
-        "slot", ((0, 1), JOINED), (np.diag([0.0, 3.0]), np.array([[0.3], [3.2]])), (0.0, 0.1)
+    "two excesses": lambda c: c.ask(
+        "slot",
+        ThresholdedErrors(
+            ((0, 1), JOINED), (np.diag([0.0, 3.0]), np.array([[0.3], [3.2]])), (0.0, 0.1)
+        ),
     ),
-    "one merged table": lambda c: c.measure("slot", (JOINED,)),
+    "one merged table": lambda c: c.ask("slot", Marginals((JOINED,))),
 }
 
 
@@ -878,20 +891,20 @@ BIG = np.array([[SECRET, 1, 2], [3, 4, 5]])
 def test_a_failing_sampler_shows_nothing_exact(method):
     event = covering(method, Relation.ADD_REMOVE, TABLES)
     with pytest.raises(UnderstudyError) as caught:
-        asking(method, TABLES)(large_curator(BIG, event, LeakyNoise()))
+        asking(method, TABLES)(large_gate(BIG, event, LeakyNoise()))
     text = "".join(traceback.format_exception(caught.value))
     assert "LEAK" not in text
     assert str(SECRET) not in text
 
 
 @both_methods
-def test_refusals_and_the_curator_show_nothing_exact(method):
+def test_refusals_and_the_gate_show_nothing_exact(method):
     event = covering(method, Relation.ADD_REMOVE, TABLES)
-    curator = large_curator(BIG, event, SeededNoise(1))
-    asking(method, TABLES)(curator)
-    shown = repr(curator) + str(curator) + f"{getattr(curator, '__dict__', '')}"
+    gate = large_gate(BIG, event, SeededNoise(1))
+    asking(method, TABLES)(gate)
+    shown = f"{gate!r} {gate} {vars(gate)} {gate._rows!r} {vars(gate._rows)}"
     with pytest.raises(PrivacyError) as caught:
-        asking(method, (*TABLES, ENDS))(curator)
+        asking(method, (*TABLES, ENDS))(gate)
     shown += "".join(traceback.format_exception(caught.value))
     assert str(SECRET) not in shown
 
@@ -927,17 +940,17 @@ def test_chunks_change_no_answer_and_bound_what_is_held(monkeypatch, cache):
     event = Gaussian(3.0, step=4, changes=100)
     answers = []
     for cells, room in ((chunk, cache), (10**9, 10**9)):
-        monkeypatch.setattr(curator_module, "_CHUNK_CELLS", cells)
-        monkeypatch.setattr(curator_module, "_CACHE_CELLS", room)
-        counts, noise = CountedTables(table), StillNoise()
-        charges = FakeCharges(look=event, worst=Laplace(2.0, 4), pick=Selection(9, 16, 3))
-        asked = Curator(counts, charges, Relation.ADD_REMOVE, noise)
-        measured = asked.measure("look", tables)
-        off = asked.excesses("look", tables, references, [0.7] * len(tables))
-        worst = asked.worst_error("worst", plain, synthetic, 50)
-        variations = asked.total_variations("look", plain, synthetic, 50)
+        monkeypatch.setattr(exact_module, "_CHUNK_CELLS", cells)
+        monkeypatch.setattr(exact_module, "_CACHE_CELLS", room)
+        counts, noise = CountedTables(table), LoggedNoise()
+        charges = LoggedCharges(look=event, worst=Laplace(2.0, 4), pick=Selection(9, 16, 3))
+        asked = Gate(counts, charges, Relation.ADD_REMOVE, noise)
+        measured = asked.ask("look", Marginals(tables))
+        off = asked.ask("look", ThresholdedErrors(tables, references, [0.7] * len(tables)))
+        worst = asked.ask("worst", WorstError(plain, synthetic, 50))
+        variations = asked.ask("look", TotalVariations(plain, synthetic, 50))
         wanted = [references[tables.index(each)] for each in plain]
-        picked = asked.select_marginals("pick", plain, wanted, [0.0] * len(plain))
+        picked = asked.ask("pick", WorstMarginals(plain, wanted, [0.0] * len(plain)))
         assert len(noise.log) == 5, "one draw for each request, however it was counted"
         if room < 10**6:
             assert max(counts.passes) <= max(chunk, 20), "the largest table has 20 cells"
@@ -952,7 +965,7 @@ def test_a_table_too_large_to_be_held_is_merged_from_its_occupied_cells(monkeypa
     rows = [(int(a), int(b)) for a, b in rng.integers(0, 3, (40, 2)) % (2, 3)]
     cells, counts = np.unique([a * 3 + b for a, b in rows], return_counts=True)
 
-    class Sparse(FakeCounts):
+    class Sparse(TinyCounts):
         def sparse(self, cliques):
             assert list(cliques) == [(0, 1)]
             return Sensitive(((cells.astype(np.int64), counts.astype(np.int64)),))
@@ -962,13 +975,13 @@ def test_a_table_too_large_to_be_held_is_merged_from_its_occupied_cells(monkeypa
             return super().marginals(cliques)
 
     def drawn(held):
-        noise = StillNoise()
-        charges = FakeCharges(a=Gaussian(2.0, changes=3))
-        Curator(held(SHAPE, rows), charges, Relation.ADD_REMOVE, noise).measure(
-            "a", [ENDS, FLIPPED, ONE_ROW]
+        noise = LoggedNoise()
+        charges = LoggedCharges(a=Gaussian(2.0, changes=3))
+        Gate(held(SHAPE, rows), charges, Relation.ADD_REMOVE, noise).ask(
+            "a", Marginals([ENDS, FLIPPED, ONE_ROW])
         )
         return noise.values[0].tolist()
 
-    usual = drawn(FakeCounts)
-    monkeypatch.setattr(curator_module, "_HELD_CELLS", 5)
+    usual = drawn(TinyCounts)
+    monkeypatch.setattr(exact_module, "_HELD_CELLS", 5)
     assert drawn(Sparse) == usual

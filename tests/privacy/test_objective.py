@@ -12,9 +12,18 @@ from scipy.special import expit
 from understudy.errors import PrivacyError
 from understudy.privacy import accounting, objective
 from understudy.privacy.cost import Charge, Perturbation, Plan, event_from_json
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
-from understudy.privacy.objective import Looks, Precision, covers, event_for, minimum, perturbed
+from understudy.privacy.objective import (
+    Looks,
+    Precision,
+    Sides,
+    covers,
+    event_for,
+    minimum,
+    perturbed,
+)
+from understudy.privacy.questions import Critic
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts
 
@@ -96,9 +105,8 @@ def test_the_law_above_is_that_of_the_code():
     for z, rows in product((-700, -31, 0, 5, 900), (0, 2)):
         noise = Scripted(np.array([z]))
         codes = [np.zeros(1, np.int64)]
-        theta = perturbed(
-            ONE, (codes, np.array([rows])), (codes, np.ones(1)), event, noise, COARSE
-        )  # fmt: skip
+        sides = Sides(ONE, (codes, np.array([rows])), (codes, np.ones(1)))
+        theta = perturbed(sides, event, noise, COARSE)
         (exact,) = minima(rows, np.array([z / COARSE.lattice]), ridge)
         assert abs(theta[0] - exact) <= 1 / COARSE.grid
         assert [kind for kind, *_ in noise.asked] == ["laplace", "laplace"]
@@ -198,7 +206,8 @@ def test_what_is_computed_lies_where_the_proof_says():
     codes = [rng.integers(0, 3, 50) for _ in range(2)]
     noise = Scripted(rng.integers(-(2**26), 2**26, looks.size))
     first = noise._first.copy()
-    rough = perturbed(looks, (codes, np.ones(50, int)), (codes, np.ones(50)), event, noise)
+    sides = Sides(looks, (codes, np.ones(50, int)), (codes, np.ones(50)))
+    rough = perturbed(sides, event, noise)
     features = looks.matrix(codes)
     # Anywhere in the cell of the lattice that the noise stands for, solved far better.
     inside = (first + rng.uniform(-0.5, 0.5, looks.size)) / objective.PRECISION.lattice
@@ -223,12 +232,12 @@ def test_events_cost_what_was_asked(epsilon, relation):
     assert accounting.epsilon([event] * 50, 1e-9).epsilon <= 50 * float(spent) * (1 + 1e-9)
 
 
-def curator(event, relation=Relation.ADD_REMOVE, noise=None):
+def gate(event, relation=Relation.ADD_REMOVE, noise=None):
     rows = [(0, 1), (1, 1), (0, 0), (1, 2)]
     charges = StrictCharges(Plan((Charge("critic", event),)))
     counts = TinyCounts((2, 3), rows)
     public = 4 if relation is Relation.REPLACE else None
-    return Curator(counts, charges, relation, noise or SeededNoise(0), public), charges
+    return Gate(counts, charges, relation, noise or SeededNoise(0), public), charges
 
 
 RECORDS = [np.array([0, 1, 1]), np.array([2, 2, 0])]
@@ -237,8 +246,8 @@ TABLES = ((0, 1), (1,))
 
 def test_a_critic_comes_as_tables_after_its_charge():
     event = event_for(Looks((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(50))
-    asked, charges = curator(event, noise=OpenDPNoise())
-    pair, one = asked.critic("critic", TABLES, RECORDS, 4)
+    asked, charges = gate(event, noise=OpenDPNoise())
+    pair, one = asked.ask("critic", Critic(TABLES, RECORDS, 4))
     assert pair.shape == (2, 3)
     assert one.shape == (3,)
     assert [purpose for purpose, _ in charges.charged] == ["critic"]
@@ -251,11 +260,11 @@ def test_a_critic_comes_as_tables_after_its_charge():
     [(((0, 1), (0,), (1,)), Relation.ADD_REMOVE), (TABLES, Relation.REPLACE)],
 )
 def test_another_critic_than_was_planned_is_refused_before_the_charge(cliques, relation):
-    asked, charges = curator(
+    asked, charges = gate(
         event_for(Looks((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1)), relation
     )
     with pytest.raises(PrivacyError, match="does not cover"):
-        asked.critic("critic", cliques, RECORDS, 4)
+        asked.ask("critic", Critic(cliques, RECORDS, 4))
     assert charges.charged == []
 
 
@@ -270,19 +279,19 @@ def test_another_critic_than_was_planned_is_refused_before_the_charge(cliques, r
 )
 def test_bad_requests_cost_nothing(change, message):
     event = event_for(Looks((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1))
-    asked, charges = curator(event)
+    asked, charges = gate(event)
     request = {"cliques": TABLES, "records": RECORDS, "weight": 4.0, **change}
     with pytest.raises(PrivacyError, match=message):
-        asked.critic("critic", **request)
+        asked.ask("critic", Critic(**request))
     assert charges.charged == []
 
 
 def test_a_minimum_that_is_not_found_releases_nothing_and_is_charged(monkeypatch):
     event = event_for(Looks((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1))
-    asked, charges = curator(event)
+    asked, charges = gate(event)
     monkeypatch.setattr(objective, "_STEPS", 1)
     with pytest.raises(PrivacyError, match="not found; nothing is released and the charge stands"):
-        asked.critic("critic", TABLES, RECORDS, 4)
+        asked.ask("critic", Critic(TABLES, RECORDS, 4))
     assert len(charges.charged) == 1
 
 

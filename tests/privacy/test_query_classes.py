@@ -5,14 +5,15 @@ import math
 
 import numpy as np
 import pytest
-from privacy_fakes import FakeCharges, FakeCounts, StillNoise, table_of
+from privacy_fakes import LoggedCharges, LoggedNoise
 
 from understudy.errors import PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Gaussian, Laplace, Selection
-from understudy.privacy.curator import Curator, Picked
+from understudy.privacy.gate import Gate
 from understudy.privacy.products import Products, Rule
+from understudy.privacy.questions import Picked, PickedQueries, WorstError, WorstQueryError
 from understudy.privacy.relation import Relation
 from understudy.testing.exact import (
     ChoosingNoise,
@@ -21,6 +22,7 @@ from understudy.testing.exact import (
     enumerate_transcripts,
     neighbours,
 )
+from understudy.testing.stand_ins import TinyCounts, table_of
 
 SHAPE = (2, 3)
 UNIVERSE = tuple(itertools.product(range(2), range(3)))
@@ -55,11 +57,9 @@ def references(classes, value=0.3):
     return [np.full(each.shape, value) for each in classes]
 
 
-def curator_of(rows, event, relation, rows_public, noise=None, log=None):
-    charges = FakeCharges(log, slot=event)
-    return Curator(
-        FakeCounts(SHAPE, rows), charges, relation, noise or StillNoise(log), rows_public
-    )
+def gate_of(rows, event, relation, rows_public, noise=None, log=None):
+    charges = LoggedCharges(log, slot=event)
+    return Gate(TinyCounts(SHAPE, rows), charges, relation, noise or LoggedNoise(log), rows_public)
 
 
 def brute(each, rows):
@@ -74,8 +74,8 @@ def brute(each, rows):
 
 def exact_values(ask, rows, event, relation, public):
     """What the noise was put on."""
-    noise = StillNoise()
-    ask(curator_of(rows, event, relation, public, noise))
+    noise = LoggedNoise()
+    ask(gate_of(rows, event, relation, public, noise))
     return noise.values[0]
 
 
@@ -101,8 +101,8 @@ def test_the_worst_query_error_moves_by_at_most_the_lattice(relation, public):
     for fake in itertools.combinations_with_replacement(UNIVERSE, 2):
         tables = [table_of(fake, SHAPE, each.clique) for each in CLASSES]
 
-        def ask(curator, tables=tables):
-            return curator.worst_query_error("slot", CLASSES, tables, 2)
+        def ask(gate, tables=tables):
+            return gate.ask("slot", WorstQueryError(CLASSES, tables, 2))
 
         values = {
             rows: int(exact_values(ask, rows, event, relation, public)[0])
@@ -116,8 +116,8 @@ def test_the_worst_query_error_is_the_worst():
     rows, fake = ((0, 0), (1, 2)), ((0, 1), (0, 1), (1, 1))
     tables = [table_of(fake, SHAPE, each.clique) for each in CLASSES]
 
-    def ask(curator):
-        return curator.worst_query_error("slot", CLASSES, tables, 3)
+    def ask(gate):
+        return gate.ask("slot", WorstQueryError(CLASSES, tables, 3))
 
     worst = max(np.abs(3 * brute(e, rows) - 2 * brute(e, fake)).max() for e in CLASSES)
     for public in (None, 2):
@@ -134,8 +134,8 @@ def test_the_worst_query_error_of_cells_is_the_worst_error():
     values = [
         exact_values(ask, rows, event, Relation.ADD_REMOVE, None)[0]
         for ask in (
-            lambda c: c.worst_query_error("slot", cells, tables, 3),
-            lambda c: c.worst_error("slot", cliques, tables, 3),
+            lambda c: c.ask("slot", WorstQueryError(cells, tables, 3)),
+            lambda c: c.ask("slot", WorstError(cliques, tables, 3)),
         )
     ]
     assert values[0] == values[1]
@@ -146,8 +146,8 @@ def test_the_worst_query_error_of_cells_is_the_worst_error():
 
 def pick_law(rows, event, relation, public, classes, signed):
     def run(chooser):
-        curator = curator_of(rows, event, relation, public, ChoosingNoise(chooser))
-        return curator.pick_queries("slot", classes, references(classes), signed)
+        gate = gate_of(rows, event, relation, public, ChoosingNoise(chooser))
+        return gate.ask("slot", PickedQueries(classes, references(classes), signed))
 
     return enumerate_transcripts(run)
 
@@ -190,13 +190,13 @@ def test_a_pick_follows_the_exponential_mechanism():
 def test_without_noise_the_worst_query_is_picked_with_its_side():
     rows = ((1, 2), (1, 2), (1, 1))
     event = Selection(5.0, sensitivity=SCORE_SENSITIVITY)
-    curator = curator_of(rows, event, Relation.ADD_REMOVE, None)
+    gate = gate_of(rows, event, Relation.ADD_REMOVE, None)
     expected = [each.answers(table_of(rows, SHAPE, each.clique)) for each in CLASSES]
     expected[3] = expected[3].copy()
     expected[3][1, 1] += 2.0
-    assert curator.pick_queries("slot", CLASSES, expected) == (Picked(3, (1, 1), -1),)
+    assert gate.ask("slot", PickedQueries(CLASSES, expected)) == (Picked(3, (1, 1), -1),)
     expected[3][1, 1] -= 4.0
-    assert curator.pick_queries("slot", CLASSES, expected) == (Picked(3, (1, 1), 1),)
+    assert gate.ask("slot", PickedQueries(CLASSES, expected)) == (Picked(3, (1, 1), 1),)
 
 
 # -- charged first, and refused before it is charged -----------------------------------------------
@@ -210,14 +210,14 @@ GOOD = [table_of(((0, 0),), SHAPE, each.clique) for each in CLASSES]
     [
         (
             Selection(7.0, sensitivity=SCORE_SENSITIVITY),
-            lambda c: c.pick_queries("slot", CLASSES, references(CLASSES)),
+            lambda c: c.ask("slot", PickedQueries(CLASSES, references(CLASSES))),
         ),
-        (Laplace(7.0, l1=3), lambda c: c.worst_query_error("slot", CLASSES, GOOD, 1)),
+        (Laplace(7.0, l1=3), lambda c: c.ask("slot", WorstQueryError(CLASSES, GOOD, 1))),
     ],
 )
 def test_charges_once_then_draws_at_the_charged_scale(event, ask):
     log = []
-    ask(curator_of(((0, 1),), event, Relation.REPLACE, 1, log=log))
+    ask(gate_of(((0, 1),), event, Relation.REPLACE, 1, log=log))
     assert log[0] == ("charge", "slot")
     assert log.count(("charge", "slot")) == 1
     assert {entry[1] for entry in log[1:]} == {7.0}
@@ -246,8 +246,8 @@ PICK = Selection(7.0, sensitivity=SCORE_SENSITIVITY)
 def test_a_bad_reference_or_event_is_refused_before_the_charge(event, ask):
     log = []
     with pytest.raises(PrivacyError):
-        curator_of(((0, 1),), event, Relation.REPLACE, 1, log=log).pick_queries(
-            "slot", CLASSES, ask
+        gate_of(((0, 1),), event, Relation.REPLACE, 1, log=log).ask(
+            "slot", PickedQueries(CLASSES, ask)
         )
     assert log == []
 
@@ -266,12 +266,12 @@ def test_a_bad_reference_or_event_is_refused_before_the_charge(event, ask):
 def test_queries_that_do_not_fit_are_refused_before_the_charge(classes):
     log = []
     shapes = [getattr(each, "shape", (1,)) for each in classes]
-    curator = curator_of(((0, 1),), PICK, Relation.REPLACE, 1, log=log)
+    gate = gate_of(((0, 1),), PICK, Relation.REPLACE, 1, log=log)
     with pytest.raises(PrivacyError):
-        curator.pick_queries("slot", classes, [np.zeros(shape) for shape in shapes])
-    curator = curator_of(((0, 1),), Laplace(7.0), Relation.REPLACE, 1, log=log)
+        gate.ask("slot", PickedQueries(classes, [np.zeros(shape) for shape in shapes]))
+    gate = gate_of(((0, 1),), Laplace(7.0), Relation.REPLACE, 1, log=log)
     with pytest.raises(PrivacyError):
-        curator.worst_query_error("slot", classes, [np.ones(1, np.int64) for _ in classes], 1)
+        gate.ask("slot", WorstQueryError(classes, [np.ones(1, np.int64) for _ in classes], 1))
     assert log == []
 
 
@@ -281,9 +281,9 @@ def test_queries_that_do_not_fit_are_refused_before_the_charge(classes):
 )
 def test_synthetic_tables_must_be_counts_of_the_rows(synthetic, size):
     log = []
-    curator = curator_of(((0, 1),), Laplace(7.0), Relation.REPLACE, 1, log=log)
+    gate = gate_of(((0, 1),), Laplace(7.0), Relation.REPLACE, 1, log=log)
     with pytest.raises(PrivacyError):
-        curator.worst_query_error("slot", CLASSES, synthetic, size)
+        gate.ask("slot", WorstQueryError(CLASSES, synthetic, size))
     assert log == []
 
 

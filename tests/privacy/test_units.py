@@ -7,14 +7,15 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pytest
-from privacy_fakes import FakeCharges, FakeCounts, StillNoise
+from privacy_fakes import LoggedCharges, LoggedNoise
 
 from understudy.errors import InputError, PrivacyError, RelationError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
+from understudy.privacy.questions import Marginals, WorstCell, WorstError
 from understudy.privacy.relation import Relation
 from understudy.source.units import chosen
 from understudy.testing.exact import (
@@ -27,6 +28,7 @@ from understudy.testing.exact import (
     product_law,
     unit_neighbours,
 )
+from understudy.testing.stand_ins import TinyCounts
 from understudy.units import Unit, group
 
 K = 2
@@ -49,10 +51,10 @@ def everything(data):
 
 
 def asked(data, event, ask, choose, noise, n):
-    counts, charges = FakeCounts((2,), choose(data)), FakeCharges(c=event)
+    counts, charges = TinyCounts((2,), choose(data)), LoggedCharges(c=event)
     counts.unit = charges.unit = UNIT
     relation = Relation.ADD_REMOVE if n is None else Relation.REPLACE
-    return ask(Curator(counts, charges, relation, noise, n))
+    return ask(Gate(counts, charges, relation, noise, n))
 
 
 def tables(relation, units):
@@ -64,8 +66,8 @@ def gaussian_law(event, choose, n):
     span = range(-11, 16)
 
     def law(data):
-        noise = StillNoise()
-        asked(data, event, lambda c: c.measure("c", [(0,)]), choose, noise, n)
+        noise = LoggedNoise()
+        asked(data, event, lambda c: c.ask("c", Marginals([(0,)])), choose, noise, n)
         cells = (
             discrete_gaussian_law(int(v), event.sigma, span, tails="lumped")
             for v in noise.values[0]
@@ -80,8 +82,8 @@ def laplace_law(event, choose, n):
     synthetic = [np.array([1, 0])]
 
     def law(data):
-        noise = StillNoise()
-        asked(data, event, lambda c: c.worst_error("c", [(0,)], synthetic, 1), choose, noise, n)
+        noise = LoggedNoise()
+        asked(data, event, lambda c: c.ask("c", WorstError([(0,)], synthetic, 1)), choose, noise, n)
         return discrete_laplace_law(int(noise.values[0][0]), event.scale, span)
 
     return law
@@ -95,7 +97,7 @@ def selection_law(event, choose, n):
             return asked(
                 data,
                 event,
-                lambda c: c.select_cell("c", [(0,)], references, True),
+                lambda c: c.ask("c", WorstCell([(0,)], references, True)),
                 choose,
                 ChoosingNoise(chooser),
                 n,
@@ -192,16 +194,16 @@ def test_plans_are_calibrated_for_groups(k):
 
 
 def test_counts_and_account_must_speak_of_one_unit():
-    counts, charges = FakeCounts((2,), [(0,)]), FakeCharges(c=Gaussian(1.0))
+    counts, charges = TinyCounts((2,), [(0,)]), LoggedCharges(c=Gaussian(1.0))
     counts.unit = UNIT
     with pytest.raises(PrivacyError, match="kept for one row, the counts are of one who"):
-        Curator(counts, charges, Relation.ADD_REMOVE, StillNoise())
+        Gate(counts, charges, Relation.ADD_REMOVE, LoggedNoise())
     charges.unit = Unit("who", 3)
     with pytest.raises(PrivacyError, match="nothing was charged"):
-        Curator(counts, charges, Relation.ADD_REMOVE, StillNoise())
+        Gate(counts, charges, Relation.ADD_REMOVE, LoggedNoise())
     counts.unit = None
     with pytest.raises(PrivacyError, match="counts are of one row"):
-        Curator(counts, charges, Relation.ADD_REMOVE, StillNoise())
+        Gate(counts, charges, Relation.ADD_REMOVE, LoggedNoise())
     assert charges.log == []
 
 

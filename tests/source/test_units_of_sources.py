@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.privacy.cost import Charge, Gaussian, Plan
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import Marginals, RowCount
 from understudy.privacy.relation import Relation
 from understudy.schema import Schema
 from understudy.source import read
@@ -122,13 +123,13 @@ def table(rows, rng):
 
 
 def opened(bound, unit):
-    """Exact counts, by a curator without noise."""
+    """Exact counts, by a gate without noise."""
     cliques = ((0,), (0, 1))
     plan = Plan((Charge("tables", Gaussian(1.0, changes=2)), Charge("n", Gaussian(1.0))))
     charges = StrictCharges(plan)
     charges.unit = unit
-    curator = Curator(bound, charges, Relation.ADD_REMOVE, StillNoise())
-    return curator.rows("n"), [t.tolist() for t in curator.measure("tables", cliques)]
+    gate = Gate(bound, charges, Relation.ADD_REMOVE, StillNoise())
+    return gate.ask("n", RowCount()), [t.tolist() for t in gate.ask("tables", Marginals(cliques))]
 
 
 def test_every_engine_counts_the_same_rows(tmp_path):

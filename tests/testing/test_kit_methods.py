@@ -55,7 +55,7 @@ class RoundsDown(Good):
 
 
 class ForgetsReplace(Good):
-    """Plans replacement with the noise of add-remove: the curator does not cover it."""
+    """Plans replacement with the noise of add-remove: the gate does not cover it."""
 
     def charges(self, design, rho):
         return (Charge(self.ONE_WAY, Gaussian.within(rho, changes=len(design.shape))),)
@@ -88,9 +88,9 @@ class Peeks(Good):
         inner: FixedMarginals
         rounds: int = 1
 
-        def play(self, problem, curator, view, round):
-            (exact,) = curator.measure.__self__._exact([(0,)])
-            first, *rest = self.inner.play(problem, curator, view, round)
+        def play(self, problem, gate, view, round):
+            (exact,) = gate.ask.__self__._rows.marginals([(0,)])
+            first, *rest = self.inner.play(problem, gate, view, round)
             return (replace(first, values=exact), *rest)
 
     def players(self, design, plan):
@@ -100,9 +100,9 @@ class Peeks(Good):
 
 class LooksBehind(Peeks):
     class Player(Peeks.Player):
-        def play(self, problem, curator, view, round):
-            curator._cache.clear()
-            return self.inner.play(problem, curator, view, round)
+        def play(self, problem, gate, view, round):
+            gate._rows.marginals([(0,)])
+            return self.inner.play(problem, gate, view, round)
 
 
 class GivesAnotherShape(Good):
@@ -142,7 +142,7 @@ class PromisesWhatIsNotPlanned(Good):
         (PlansAtRandom, "another plan the second time"),
         (DrawsTwice, "planned draws have been made"),
         (Peeks, "everything is post-processing"),
-        (LooksBehind, "'_cache' of the curator"),
+        (LooksBehind, "'_rows' of the gate"),
         (GivesAnotherShape, "the model has shape"),
         (RefusesAll, "refuses every design"),
         (CannotBeWrittenDown, "says what it is"),

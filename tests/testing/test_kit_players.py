@@ -10,7 +10,7 @@ from understudy.models import Decomposable, Measured
 from understudy.players.data import MaximumEntropy, MultiplicativeWeights
 from understudy.players.query import ExponentialMechanism, FixedMarginals, SpanningTree
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.privacy.curator import GRID
+from understudy.privacy.questions import GRID, Marginals, RowCount
 from understudy.privacy.relation import Relation
 from understudy.testing import (
     ContractBroken,
@@ -77,75 +77,75 @@ class Wrapped:
 
     rounds: int = 1
 
-    def play(self, problem, curator, view, round):
-        (table,) = curator.measure("one-way marginals", [(0,)])
+    def play(self, problem, gate, view, round):
+        (table,) = gate.ask("one-way marginals", Marginals([(0,)]))
         return (Measured((0,), table, 3.0),)
 
 
 class ReadsTheCounts(Wrapped):
-    def play(self, problem, curator, view, round):
-        curator._counts.marginals([(0,)])
-        return super().play(problem, curator, view, round)
+    def play(self, problem, gate, view, round):
+        gate._rows.marginals([(0,)])
+        return super().play(problem, gate, view, round)
 
 
 class ReadsAndHidesIt(Wrapped):
-    def play(self, problem, curator, view, round):
+    def play(self, problem, gate, view, round):
         with contextlib.suppress(AssertionError):
-            curator._exact([(0,)])
-        return super().play(problem, curator, view, round)
+            gate._counts.marginals([(0,)])
+        return super().play(problem, gate, view, round)
 
 
 class GoesRoundTheGate(Wrapped):
-    def play(self, problem, curator, view, round):
-        (answer,) = super().play(problem, curator, view, round)
-        (exact,) = curator.measure.__self__._exact([(0,)])
+    def play(self, problem, gate, view, round):
+        (answer,) = super().play(problem, gate, view, round)
+        (exact,) = gate.ask.__self__._rows.marginals([(0,)])
         return (replace(answer, values=exact),)
 
 
 class SteersByExactCounts(Wrapped):
-    def play(self, problem, curator, view, round):
-        (exact,) = curator.measure.__self__._exact([(0,)])
+    def play(self, problem, gate, view, round):
+        (exact,) = gate.ask.__self__._rows.marginals([(0,)])
         clique = (0,) if exact.sum() > 0 else (1,)
-        (table,) = curator.measure("one-way marginals", [clique])
+        (table,) = gate.ask("one-way marginals", Marginals([clique]))
         return (Measured(clique, table, 3.0),)
 
 
 class DrawsTwice(Wrapped):
-    def play(self, problem, curator, view, round):
-        super().play(problem, curator, view, round)
-        return super().play(problem, curator, view, round)
+    def play(self, problem, gate, view, round):
+        super().play(problem, gate, view, round)
+        return super().play(problem, gate, view, round)
 
 
 class DrawsUnplanned(Wrapped):
-    def play(self, problem, curator, view, round):
-        curator.rows("how many there are")
-        return super().play(problem, curator, view, round)
+    def play(self, problem, gate, view, round):
+        gate.ask("how many there are", RowCount())
+        return super().play(problem, gate, view, round)
 
 
 class AsksForMore(Wrapped):
-    def play(self, problem, curator, view, round):
-        tables = curator.measure("one-way marginals", [(0,)] * (2 * COLUMNS + 1))
+    def play(self, problem, gate, view, round):
+        tables = gate.ask("one-way marginals", Marginals([(0,)] * (2 * COLUMNS + 1)))
         return (Measured((0,), tables[0], 3.0),)
 
 
 class AnswersForFree(Wrapped):
-    def play(self, problem, curator, view, round):
+    def play(self, problem, gate, view, round):
         return (Measured((0,), np.zeros(problem.shape[0], np.int64), 3.0),)
 
 
 class FlattersItself(Wrapped):
-    def play(self, problem, curator, view, round):
-        return (replace(super().play(problem, curator, view, round)[0], sigma=0.1),)
+    def play(self, problem, gate, view, round):
+        return (replace(super().play(problem, gate, view, round)[0], sigma=0.1),)
 
 
 class AnswersInTheWrongShape(Wrapped):
-    def play(self, problem, curator, view, round):
-        return (replace(super().play(problem, curator, view, round)[0], clique=(1,)),)
+    def play(self, problem, gate, view, round):
+        return (replace(super().play(problem, gate, view, round)[0], clique=(1,)),)
 
 
 class PlaysOnWhileItLikes(Wrapped):
-    def play(self, problem, curator, view, round):
-        (answer,) = super().play(problem, curator, view, round)
+    def play(self, problem, gate, view, round):
+        (answer,) = super().play(problem, gate, view, round)
         self.rounds = 1 + int(answer.values.sum() > 20)
         return (answer,)
 
@@ -153,8 +153,8 @@ class PlaysOnWhileItLikes(Wrapped):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (ReadsTheCounts, "'_counts' of the curator"),
-        (ReadsAndHidesIt, "'_exact' of the curator"),
+        (ReadsTheCounts, "'_rows' of the gate"),
+        (ReadsAndHidesIt, "'_counts' of the gate"),
         (GoesRoundTheGate, "only released numbers may reach an answer"),
         (SteersByExactCounts, "only released numbers may steer"),
         (DrawsTwice, "planned draws have been made"),
@@ -277,8 +277,8 @@ class RollsItsOwnDice(Independent):
         return {**super().respond(problem, state, answers, rng), 0: drawn}
 
 
-class MeetsTheCurator(Independent):
-    def respond(self, problem, state, answers, rng, curator=None):
+class MeetsTheGate(Independent):
+    def respond(self, problem, state, answers, rng, gate=None):
         return super().respond(problem, state, answers, rng)
 
 
@@ -351,7 +351,7 @@ class WrongShape(IllegalRows):
         (ForgetsItsState, "the state is all that a data player may remember"),
         (ChangesTheState, "return a new one"),
         (RollsItsOwnDice, "all randomness comes from rng"),
-        (MeetsTheCurator, "sees released answers only"),
+        (MeetsTheGate, "sees released answers only"),
         (CannotStandNegatives, "survives every count being 0"),
         (IllegalRows, "outside 0"),
         (WrongDtype, "unsigned integers"),

@@ -64,7 +64,7 @@ class Bound:
 
     def __init__(self, inner, table, schema):
         self._inner, self._table, self._schema = inner, table, schema
-        self.shape = inner.shape
+        self.shape, self.unit = inner.shape, inner.unit
 
     def rows(self):
         return self._inner.rows()

@@ -37,8 +37,8 @@ SCORE_SENSITIVITY = UNIT + 3
 """How far a neighbour moves the effective score of any cell or complement."""
 
 MOST_ROWS = 1 << 33
-"""Scores speak of at most so many rows. Differences of scores are then below 2^51 units, and float64
-keeps b·(log-sum-exp of differences/b) to within 1/2 of a unit."""
+"""Scores speak of at most so many rows. They are then below 2^50 units, where float64 keeps public
+expected counts to within 1/2 of a unit and no difference of scores wraps."""
 
 MOST_NOISE = 2.0**40
 """The largest scale: sums of b·ln(size) then stay below 2^46, far from where int64 and float64 end."""
@@ -63,11 +63,11 @@ def pick(
     effective = scores + np.rint(scale * np.log(sizes)).astype(np.int64)
     order, edges = layout(effective)
     ordered = effective[order]
-    top = int(ordered[0])
-    mass = (ordered - top) / scale
-    peak = np.maximum.reduceat(mass, edges[:-1])
-    total = np.add.reduceat(np.exp(mass - np.repeat(peak, np.diff(edges))), edges[:-1])
-    group_scores = np.rint(scale * (peak + np.log(total))).astype(np.int64) + top
+    # From each group's own best score, so that float64 loses nothing to how large scores are.
+    peak = np.maximum.reduceat(ordered, edges[:-1])
+    mass = np.exp((ordered - np.repeat(peak, np.diff(edges))) / scale)
+    total = np.log(np.add.reduceat(mass, edges[:-1]))
+    group_scores = peak + np.rint(scale * total).astype(np.int64)
     groups = np.array(picks(noise, group_scores, scale, draws), dtype=np.int64)
     members = np.zeros(draws, np.int64)
     for group in np.unique(groups).tolist():

@@ -28,8 +28,9 @@ import numpy as np
 from understudy.errors import CountingError, PrivacyError, UnderstudyError
 from understudy.privacy.cost import Event, Plan, Zcdp
 from understudy.privacy.exact import ExactCounts, ExactRows, Examples, Facts, Learned, Tables
-from understudy.privacy.mechanisms import Mechanism
+from understudy.privacy.mechanisms import Buckets, Grouped, Held, Mechanism
 from understudy.privacy.noise import Noise
+from understudy.privacy.objective import Sides
 from understudy.privacy.relation import Relation
 from understudy.units import Unit
 
@@ -192,10 +193,14 @@ class Gate:
 
 
 def _integers(exact: Any, shape: tuple[int, ...] | None) -> Any:
-    """Noise is charged for integers of a declared shape; anything else stops here, before noise."""
+    """Noise is charged for integers of a declared shape; anything else stops here, before noise.
+
+    Without a shape only what has a mechanism of its own passes, never a bare array.
+    """
     if shape is None:
-        return exact
-    right = isinstance(exact, np.ndarray) and exact.dtype == np.int64 and exact.shape == shape
+        right = isinstance(exact, Buckets | Grouped | Held | Sides)
+    else:
+        right = isinstance(exact, np.ndarray) and exact.dtype == np.int64 and exact.shape == shape
     if not right:
         raise PrivacyError("a question gave another answer than it declared; nothing was drawn")
     return exact

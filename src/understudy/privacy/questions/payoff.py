@@ -28,6 +28,8 @@ from understudy.privacy.questions.requests import (
 
 __all__ = ["Payoff"]
 
+_MOST = 2**62
+
 
 @dataclass(frozen=True, slots=True)
 class Payoff:
@@ -48,8 +50,6 @@ class Payoff:
             raise PrivacyError(f"{count} cells need as many expected counts, and one at least")
         if not np.isfinite(references).all() or np.abs(references).max() > MOST_ROWS:
             raise PrivacyError("an expected count is not finite or too large")
-        if count > 2**12:
-            raise PrivacyError(f"a payoff is of at most 4096 cells, got {count}")
         return Need(
             (Laplace,),
             lambda e: e.l1 >= UNIT * count,
@@ -67,7 +67,9 @@ class Payoff:
         counts = clipped(occupied.at(np.array(places, np.int64)))
         sides = np.array([cell.sign for cell in self.cells], np.int64)
         gaps = UNIT * counts - np.rint(UNIT * np.asarray(self.expected)).astype(np.int64)
-        return np.array([int((sides * gaps).sum())], np.int64)
+        # Cut off where 64 bits end, which moves no two sums apart.
+        total = sum((sides * gaps).tolist())
+        return np.array([max(-_MOST, min(_MOST, total))], np.int64)
 
     def decode(self, drawn: Counts, facts: Facts) -> float:
         """In rows."""

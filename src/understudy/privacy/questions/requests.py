@@ -209,7 +209,7 @@ def require_synthetic(
     cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int, facts: Facts
 ) -> None:
     """The sensitivity M holds for counts of M rows and for nothing else."""
-    if not 1 <= size <= 2**31:
+    if type(size) is not int or not 1 <= size <= 2**31:
         raise PrivacyError(f"a certificate needs 1 to 2^31 synthetic rows, got {size}")
     require_plain(synthetic, *synthetic)
     if len(synthetic) != len(cliques):
