@@ -13,7 +13,7 @@ import understudy as us
 from understudy.errors import InputError
 from understudy.game.methods import METHODS
 from understudy.privacy.cost import Plan
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
@@ -246,11 +246,9 @@ def test_coverage_is_beta(kind, schema):
         for each in classes
     )
     plan = Plan((c.worst_charge(Fraction(1, 2)),))
-    curator = Curator(
-        Counts(true, schema.shape), Charges(plan), Relation.ADD_REMOVE, SeededNoise(5), 200
-    )
+    gate = Gate(Counts(true, schema.shape), Charges(plan), Relation.ADD_REMOVE, SeededNoise(5), 200)
     found = [
-        c.certify(curator, plan, cliques, fixed, beta=beta, rows_measured=None, classes=classes)
+        c.certify(gate, plan, cliques, fixed, beta=beta, rows_measured=None, classes=classes)
         for _ in range(times)
     ]
     event = plan[c.WORST].event
