@@ -207,6 +207,8 @@ def test_the_theorem_counts_the_queries(schema):
 class Counts:
     """A fixed table of rows."""
 
+    unit = None
+
     def __init__(self, codes, shape):
         self.codes, self.shape = codes, shape
 
@@ -219,6 +221,8 @@ class Counts:
 
 class Charges:
     """Charges that are only counted."""
+
+    unit, private_noise = None, False
 
     def __init__(self, plan):
         self.plan = plan
