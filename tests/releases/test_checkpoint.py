@@ -138,6 +138,28 @@ def test_a_copied_folder_with_an_account_of_its_own_is_refused(schema, tmp_path,
     us.verify(one("moved").save(tmp_path / "out")).require()
 
 
+def test_a_copy_that_is_put_back_in_place_is_refused(schema, tmp_path, monkeypatch):
+    """The very same files, with what they held before the release went on."""
+
+    def one():
+        return us.release(
+            people(300), schema, epsilon=1, method=Independent(), workload="marginals:1",
+            checkpoint=tmp_path / "c",
+        )  # fmt: skip
+
+    for kind in (Marginals, WorstError):
+        with monkeypatch.context() as patch:
+            dying(patch, kind, 0)
+            with pytest.raises(Killed):
+                one()
+        if kind is Marginals:
+            shutil.copytree(tmp_path / "c", tmp_path / "copy")
+    for file in (tmp_path / "copy").iterdir():
+        shutil.copyfile(file, tmp_path / "c" / file.name)
+    with pytest.raises(InputError, match="was copied together with the account"):
+        one()
+
+
 def test_another_release_is_refused(schema, tmp_path, ledger, monkeypatch):
     with monkeypatch.context() as patch:
         dying(patch, Marginals, 1)

@@ -36,6 +36,7 @@ from understudy.privacy.ledger import Reservation
 __all__ = ["Journal"]
 
 _FILE = "journal.jsonl"
+_MARK = "account"
 
 
 class Journal:
@@ -43,7 +44,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._path = folder / _FILE
+        self._path, self._mark = folder / _FILE, folder / _MARK
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
@@ -67,6 +68,9 @@ class Journal:
         self._path.write_bytes(b"")
         self._lines = []
         header = {"reservation": reservation, "key": str(key), "facts": _plain(facts)}
+        if self.ledger.exists():
+            self._mark.unlink(missing_ok=True)
+            self._mark.touch()
         self._write({**header, "account": self._account()})
 
     def require_same(self, facts: Mapping[str, Any]) -> None:
@@ -115,10 +119,17 @@ class Journal:
         if self.header is None:
             for ending in ("", "-wal", "-shm"):
                 Path(f"{self.ledger}{ending}").unlink(missing_ok=True)
+            self._mark.unlink(missing_ok=True)
 
-    def _account(self) -> int | None:
-        """Which file the release's own account is, whatever its name; a copy is another."""
-        return self.ledger.stat().st_ino if self.ledger.exists() else None
+    def _account(self) -> list[int] | None:
+        """What tells the release's own account from every copy: a mark beside it, written once.
+
+        Its number may be given again once it is free, the time of its last change cannot be copied.
+        """
+        if not self._mark.exists():
+            return None
+        found = self._mark.stat()
+        return [found.st_ino, found.st_ctime_ns]
 
     # -- what the gate asks ----------------------------------------------------------------------
 
