@@ -12,6 +12,7 @@ import pytest
 
 import understudy as us
 from tests.tools import servers
+from understudy import report
 from understudy.errors import CountingError, InputError, LedgerError, SourceError
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import OpenDPNoise
@@ -122,6 +123,7 @@ def test_every_charge_that_waits_is_drawn_once(schema, tmp_path, ledger, monkeyp
     assert len(noted) == len({body["charge"] for body in noted}) == 2
     assert sorted(charges(ledger)) == sorted(c.purpose for c in made.plan for _ in range(c.times))
     us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()
+    assert report.render(made).count("drawn under the charge above") == 2
 
 
 # --- copies of the folder -----------------------------------------------------------------------
