@@ -181,7 +181,8 @@ class Gate:
             if self._record is not None:
                 self._record.uncounted(purpose, question)
             raise
-        if self._record is not None and waits:  # after the count: one that fails again draws nothing
+        if self._record is not None and waits:
+            # After the count, since one that fails again has drawn nothing.
             _same(purpose, self._record.redraw(self._charges, purpose, given), event)
         drawn = _guarded(lambda: question.mechanism(exact, event, self._noise))
         if self._record is not None:

@@ -666,7 +666,9 @@ class Reservation:
         found: list[Event] = []
 
         def attempt() -> Entry:
-            own = [e for e in ledger.entries(name) if e.body and e.body.get("reservation") == self.id]
+            own = [
+                e for e in ledger.entries(name) if e.body and e.body.get("reservation") == self.id
+            ]
             last = [e for e in own if e.kind == "charge"][-1]
             assert last.body is not None
             found.append(event_from_json(last.body["event"]))
