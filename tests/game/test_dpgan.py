@@ -19,7 +19,7 @@ from understudy.players.data.gan import Task, least_squares
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan, SampledGroups, Selection
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.models import Models
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
@@ -123,18 +123,18 @@ def test_training_never_passes_the_plan():
     made = DPGAN(**TINY)
     charges = StrictCharges(Plan(made.charges(design, Fraction(1))))
     rows = [(i % 3, i % 2) for i in range(30)]
-    curator = Curator(
+    gate = Gate(
         TinyCounts((3, 2), rows), charges, Relation.ADD_REMOVE, SeededNoise(0), 30
     )  # fmt: skip
     query, data = made.players(design, charges.plan)
     problem, rng = design.problem(30), np.random.default_rng(0)
     state = data.start(problem)
     for round in range(query.rounds):
-        answers = query.play(problem, curator, data.view(problem, state), round)
+        answers = query.play(problem, gate, data.view(problem, state), round)
         state = data.respond(problem, state, answers, rng)
     assert sum(purpose == CriticSteps.STEP for purpose, _ in charges.charged) == 6
     with pytest.raises(BudgetExhausted):
-        query.play(problem, curator, data.view(problem, state), 1)
+        query.play(problem, gate, data.view(problem, state), 1)
     remarks = data.remarks(state)["training"]
     assert remarks["step"] == [1, 2, 3, 4, 5, 6]
     assert all(math.isfinite(x) for x in remarks["critic_loss_on_made_up_rows"])
@@ -196,10 +196,10 @@ def test_the_last_critic_gradient_alone_moves_the_networks():
     query, data = made.players(design, plan)
     problem = design.problem(30)
     charges = StrictCharges(plan)
-    curator = Curator(TinyCounts((3, 2), [(0, 1)] * 30), charges, Relation.ADD_REMOVE,
+    gate = Gate(TinyCounts((3, 2), [(0, 1)] * 30), charges, Relation.ADD_REMOVE,
                       SeededNoise(0), 30)  # fmt: skip
     rng = np.random.default_rng(0)
-    start = data.respond(problem, data.start(problem), query.play(problem, curator, None, 0), rng)
+    start = data.respond(problem, data.start(problem), query.play(problem, gate, None, 0), rng)
     size = data.architecture((3, 2)).critic.parameters
     answer = (CriticGradient(np.linspace(-1, 1, size).astype(np.float32)),)
     one, other = (data.respond(problem, start, answer, np.random.default_rng(5)) for _ in range(2))

@@ -1,6 +1,6 @@
 """Exact privacy of whole games: every transcript, on every pair of neighbours, through the real loop.
 
-Real players, the real loop and the real curator run over all neighbouring tiny tables; only the noise
+Real players, the real loop and the real gate run over all neighbouring tiny tables; only the noise
 is replaced, by an enumeration of its exact law. Broken twins must be caught by the same check.
 """
 
@@ -18,7 +18,8 @@ from understudy.players.data import MaximumEntropy
 from understudy.players.query import ExponentialMechanism, SpanningTree
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Laplace, Plan, Selection
-from understudy.privacy.curator import GRID, Cell, Curator
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import GRID, Cell, WorstCell, WorstError, WorstMarginals
 from understudy.privacy.relation import Relation
 from understudy.testing import (
     GivenNoise,
@@ -44,7 +45,7 @@ CASES = [
 
 
 def pairs_of(shape, n, relation):
-    """All neighbours, rows without order: what the curator sees are counts."""
+    """All neighbours, rows without order: what the gate sees are counts."""
     universe = tuple(itertools.product(*map(range, shape)))
     return sorted(
         {(tuple(sorted(a)), tuple(sorted(b))) for a, b in neighbours(universe, n, relation.value)}
@@ -159,12 +160,13 @@ def test_the_law_of_laplace_noisy_max_is_right():
         assert math.exp(laplace_max_law([gap, 0.0], b)[0]) == pytest.approx(expected, abs=1e-10)
 
 
-class ReadsTheSign(Curator):
+class ReadsTheSign(Gate):
     """Selects by the absolute error, then looks up on which side it was."""
 
-    def select_cell(self, purpose, cliques, references, signed=False, event=None):
-        cell = super().select_cell(purpose, cliques, references, signed=False)
-        (table,) = self._exact([cliques[cell.marginal]])
+    def ask(self, purpose, question, event=None):
+        cliques, references = question.cliques, question.references
+        cell = super().ask(purpose, WorstCell(cliques, references, signed=False))
+        (table,) = self._rows.marginals([cliques[cell.marginal]])
         error = table[cell.index] - references[cell.marginal][cell.index]
         return Cell(cell.marginal, cell.index, 1 if error >= 0 else -1)
 
@@ -195,9 +197,9 @@ def test_too_little_noise_is_caught(twin, relation):
 def test_reading_the_exact_sign_is_caught(relation):
     game = Game((3,), 2, relation)
     with pytest.raises(PrivacyViolation):
-        game.check({"pure": claims(game.plan)["pure"]}, curator=ReadsTheSign)
+        game.check({"pure": claims(game.plan)["pure"]}, gate=ReadsTheSign)
     with pytest.raises(PrivacyViolation, match="hockey-stick"):
-        game.check({"epsilon_delta": claims(game.plan)["epsilon_delta"]}, curator=ReadsTheSign)
+        game.check({"epsilon_delta": claims(game.plan)["epsilon_delta"]}, gate=ReadsTheSign)
 
 
 def test_a_forgotten_charge_is_refused_and_would_be_caught():
@@ -217,21 +219,21 @@ SHAPE, N = (2, 2), 3
 CLIQUES = ((0,), (1,), (0, 1))
 REFERENCES = tuple(np.array(t) for t in ([1.3, 1.7], [0.0, 3.0], [[0.5, 0.25], [2.0, 1 / 3]]))
 ASKS = {
-    "a cell": (GRID, 1, lambda c: c.select_cell("slot", CLIQUES, REFERENCES)),
+    "a cell": (GRID, 1, lambda g: g.ask("slot", WorstCell(CLIQUES, REFERENCES))),
     "a cell and its side": (
         GRID,
         1,
-        lambda c: c.select_cell("slot", CLIQUES, REFERENCES, signed=True),
+        lambda g: g.ask("slot", WorstCell(CLIQUES, REFERENCES, signed=True)),
     ),
     "a marginal": (
         None,
         1,
-        lambda c: c.select_marginals("slot", CLIQUES, REFERENCES, [0.0, 0.5, 1.0]),
+        lambda g: g.ask("slot", WorstMarginals(CLIQUES, REFERENCES, [0.0, 0.5, 1.0])),
     ),
     "two marginals": (
         None,
         2,
-        lambda c: c.select_marginals("slot", CLIQUES, REFERENCES, [0.0, 0.5, 1.0]),
+        lambda g: g.ask("slot", WorstMarginals(CLIQUES, REFERENCES, [0.0, 0.5, 1.0])),
     ),
 }
 
@@ -241,7 +243,7 @@ def selection_law(ask, plan, relation, rows_public, noise=GivenNoise):
         def run(chooser):
             return repr(
                 ask(
-                    Curator(
+                    Gate(
                         TinyCounts(SHAPE, rows),
                         StrictCharges(plan),
                         relation,
@@ -291,10 +293,10 @@ def test_the_lattice_certificate_keeps_its_charge(relation, public, synthetic):
     def law(factor):
         def mechanism(rows):
             noise = StillNoise()
-            curator = Curator(
+            gate = Gate(
                 TinyCounts(SHAPE, rows), StrictCharges(plan), relation, noise, N if public else None
             )
-            curator.worst_error("slot", CLIQUES, tables, len(synthetic))
+            gate.ask("slot", WorstError(CLIQUES, tables, len(synthetic)))
             ((kind, exact, scale),) = noise.asked
             assert kind == "laplace"
             return discrete_laplace_law(int(exact[0]), factor * scale, range(-1, 200))

@@ -15,7 +15,7 @@ from understudy.players.base import Measured, Problem
 from understudy.players.data.generator import GeneratorPlayer, Products, _evidence, listed
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.queries import counts
 from understudy.testing import tiny_design
@@ -154,10 +154,10 @@ def game(rate, progress=None):
     plan = Plan(made.charges(design, Fraction(1, 4)))
     charges = StrictCharges(plan)
     table = tuple(zip(*(c.tolist() for c in rows_of(200, 3)), strict=True))
-    curator = Curator(TinyCounts(SHAPE, table), charges, design.relation, SeededNoise(0), 200)
+    gate = Gate(TinyCounts(SHAPE, table), charges, design.relation, SeededNoise(0), 200)
     query, data = made.players(design, plan)
     told = progress if progress is not None else (lambda *_: None)
-    model = play(design.problem(200), query, data, curator, np.random.default_rng(0), told)
+    model = play(design.problem(200), query, data, gate, np.random.default_rng(0), told)
     return model, [purpose for purpose, _ in charges.charged]
 
 

@@ -18,7 +18,7 @@ from understudy.players.query import Survey
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
@@ -29,6 +29,8 @@ from understudy.testing import RecordingNoise, StrictCharges
 
 class Codes:
     """Exact counts of encoded rows, sealed."""
+
+    unit = None
 
     def __init__(self, codes, shape):
         self._codes, self.shape = [np.asarray(c, np.uint16) for c in codes], tuple(shape)
@@ -136,9 +138,9 @@ def played(codes, noise=1, change=lambda survey: survey, epsilon=1):
             return found
 
     account = StrictCharges(plan)
-    curator = Curator(Codes(codes, SHAPE), account, design.relation, SeededNoise(noise), MANY)
+    gate = Gate(Codes(codes, SHAPE), account, design.relation, SeededNoise(noise), MANY)
     rng = np.random.default_rng(0)
-    model = play(design.problem(MANY), Watched(), Particles(50_000), curator, rng)
+    model = play(design.problem(MANY), Watched(), Particles(50_000), gate, rng)
     return model, answers, [purpose for purpose, _ in account.charged]
 
 

@@ -31,8 +31,8 @@ class Query:
     def __init__(self, rounds, log):
         self.rounds, self._log = rounds, log
 
-    def play(self, problem, curator, view, round):
-        self._log.append(("play", curator, view, round))
+    def play(self, problem, gate, view, round):
+        self._log.append(("play", gate, view, round))
         return (("answer", round),)
 
 
@@ -65,7 +65,7 @@ def test_the_players_take_turns(rounds):
         PROBLEM,
         Query(rounds, log),
         Data(log),
-        "curator",
+        "gate",
         np.random.default_rng(0),
         lambda *step: told.append(step),
     )
@@ -73,7 +73,7 @@ def test_the_players_take_turns(rounds):
     assert log == [
         entry
         for t in range(rounds)
-        for entry in (("play", "curator", f"view {t}", t), ("respond", t, (("answer", t),)))
+        for entry in (("play", "gate", f"view {t}", t), ("respond", t, (("answer", t),)))
     ]
     assert told == [("playing", t, rounds) for t in range(rounds + 1)]
 

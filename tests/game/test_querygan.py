@@ -33,9 +33,10 @@ from understudy.players.query.logistic import grouped
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Plan
-from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.maps import Maps
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import Cell, WorstError
 from understudy.privacy.relation import Relation
 from understudy.releases.certificate import WORST, Certificate
 from understudy.schema import Category, Schema
@@ -47,7 +48,7 @@ from understudy.testing import (
     check_method,
     tiny_design,
 )
-from understudy.testing.stand_ins import Gate
+from understudy.testing.stand_ins import Front
 
 TINY = QueryGAN(rounds=2, batch=8, width=4, records=60, steps=1)
 ORACLES = ("moments", "exponential", "weights", "logistic")
@@ -230,12 +231,12 @@ def test_other_rows_behind_the_same_answers_change_no_bit_of_the_generator(capsy
     for rows in ([(0, 1), (1, 2), (1, 1), (0, 0)], [(0, 0)] * 4):
         charges = StrictCharges(plan)
         tape = tape if not states else tape.again()
-        exact = Curator(TinyCounts(design.shape, rows), charges, design.relation, SeededNoise(1), 4)
-        curator, trespasses = Gate.around(exact, tape)
+        exact = Gate(TinyCounts(design.shape, rows), charges, design.relation, SeededNoise(1), 4)
+        gate, trespasses = Front.around(exact, tape)
         query, data = TINY.players(design, plan)
         watched = Watched(**{k: getattr(data, k) for k in NetLeader.__dataclass_fields__})
         rng = np.random.default_rng(0)
-        play(design.problem(4), query, watched, curator, rng, lambda *step: told.append(step))
+        play(design.problem(4), query, watched, gate, rng, lambda *step: told.append(step))
         states.append(Watched.seen[-1])
         assert trespasses == []
         # The oracle's two looks are all that meets the rows.
@@ -317,10 +318,10 @@ def test_divergence_keeps_the_last_good_round_and_asks_nothing_more(oracle):
     plan = Plan(made.charges(design, Fraction(1)))
     charges = StrictCharges(plan)
     rows = TinyCounts(design.shape, [(0, 1), (1, 2), (1, 1), (0, 0)])
-    curator = Curator(rows, charges, design.relation, SeededNoise(1), 4)
+    gate = Gate(rows, charges, design.relation, SeededNoise(1), 4)
     query, data = made.players(design, plan)
     with pytest.warns(RuntimeWarning, match="diverged in round .* nothing more is asked"):
-        model = play(design.problem(4), query, data, curator, np.random.default_rng(0))
+        model = play(design.problem(4), query, data, gate, np.random.default_rng(0))
     asked = [purpose for purpose, _ in charges.charged]
     assert model.size >= 60
     assert model.paid is None
@@ -352,9 +353,9 @@ def test_no_query_is_off_by_more_than_the_payoff_of_the_best_ones():
     plan = Plan(PICKING.charges(design, Fraction(1)))
     rows = [(0, 1), (2, 0), (2, 1), (2, 1), (1, 0)]
     counts = TinyCounts(design.shape, rows)
-    curator = Curator(counts, StrictCharges(plan), design.relation, StillNoise(), 5)
+    gate = Gate(counts, StrictCharges(plan), design.relation, StillNoise(), 5)
     query, data = PICKING.players(design, plan)
-    model = play(design.problem(5), query, data, curator, np.random.default_rng(0))
+    model = play(design.problem(5), query, data, gate, np.random.default_rng(0))
     exact = Empirical.of(design.shape, np.array(rows))
     worst = max(np.abs(exact.marginal(c) - model.marginal(c)).max() for c in design.cliques)
     assert model.paid.rounds == 3
@@ -410,13 +411,13 @@ def test_the_certificate_covers_whatever_the_generator_did():
     event = Laplace(160.0, 64)
     plan, beta, draws = Plan((Charge(WORST, event, 10_000),)), 0.05, 10_000
     counts = TinyCounts((2, 2), rows)
-    curator = Curator(counts, StrictCharges(plan), Relation.REPLACE, SeededNoise(3), 40)
+    gate = Gate(counts, StrictCharges(plan), Relation.REPLACE, SeededNoise(3), 40)
     exact = Empirical.of((2, 2), np.array(rows))
     truth = max(np.abs(exact.marginal(c) - records.marginal(c)).max() for c in ((0,), (0, 1)))
-    curator._charges.charge = lambda purpose, event=None: plan[purpose].event  # no list of 10⁴
+    gate._charges.charge = lambda purpose, event=None: plan[purpose].event  # no list of 10⁴
     missed = 0
     for _ in range(draws):
-        worst = curator.worst_error(WORST, ((0,), (0, 1)), synthetic, 25)
+        worst = gate.ask(WORST, WorstError(((0,), (0, 1)), synthetic, 25))
         made = Certificate.compute(
             plan, beta=beta, cells=6, rows=25, worst=worst, rows_measured=None, rows_public=40
         )

@@ -1,6 +1,6 @@
 """Exact privacy of the survey: a look and the measurement it leads to, on all neighbours.
 
-The real players, loop and curator are played once for every answer that the look may give; what is
+The real players, loop and gate are played once for every answer that the look may give; what is
 measured then is a function of that answer, and its law a product of discrete Gaussians.
 """
 
@@ -18,7 +18,7 @@ from understudy.players.data import Particles
 from understudy.players.query import Survey
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.relation import Relation
 from understudy.testing import (
     PrivacyViolation,
@@ -90,12 +90,8 @@ class Loop:
     def branch(self, rows, look):
         """[(exact values, sigma)] of the look and of the measurement, where `look` was released."""
         noise = Branch([*self.given[: self.first], [look]], self.factor)
-        curator = Curator(
-            TinyCounts(self.shape, rows), StrictCharges(self.plan), self.relation, noise, 2
-        )
-        play(
-            self.design.problem(2), self.query, Remembers(1_000), curator, np.random.default_rng(0)
-        )
+        gate = Gate(TinyCounts(self.shape, rows), StrictCharges(self.plan), self.relation, noise, 2)
+        play(self.design.problem(2), self.query, Remembers(1_000), gate, np.random.default_rng(0))
         return noise.drawn[self.first :]
 
     def branches(self, rows):

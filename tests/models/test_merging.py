@@ -11,7 +11,7 @@ from understudy.privacy.merged import Merged
 
 
 def require_onto(labels, size):
-    """Every label from 0 on is used: what the curator asks of a merged table."""
+    """Every label from 0 on is used: what the gate asks of a merged table."""
     assert labels.shape == (size,)
     assert labels.dtype == np.int64
     assert set(labels.tolist()) == set(range(int(labels.max()) + 1))

@@ -21,7 +21,7 @@ from understudy.players.query import AdaptiveRounds
 from understudy.players.query.aim import candidates
 from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Plan, Selection, Zcdp, event_from_json
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.schema import Schema
@@ -190,10 +190,10 @@ def aim_game(relation, rows, rho=Fraction(4)):
 
 def charged_selections(design, plan, query):
     charges = StrictCharges(plan)
-    curator = Curator(
+    gate = Gate(
         TinyCounts(SHAPE, [(0, 0)] * 2), charges, design.relation, StillNoise(), design.rows
     )
-    play(design.problem(2), query, Stays(), curator, np.random.default_rng(0))
+    play(design.problem(2), query, Stays(), gate, np.random.default_rng(0))
     return [event for _, event in charges.charged if isinstance(event, Selection)]
 
 
@@ -287,9 +287,9 @@ def played(method, rows, shape, rho, noise, cliques=((0, 1, 2),)):
     design = Design(shape, cliques, (1.0,) * len(cliques), Relation.ADD_REMOVE, len(rows))
     plan = Plan(method.charges(design, rho))
     account = StrictCharges(plan)
-    curator = Curator(TinyCounts(shape, rows), account, design.relation, noise, len(rows))
+    gate = Gate(TinyCounts(shape, rows), account, design.relation, noise, len(rows))
     query, data = method.players(design, plan)
-    model = play(design.problem(len(rows)), query, data, curator, np.random.default_rng(0))
+    model = play(design.problem(len(rows)), query, data, gate, np.random.default_rng(0))
     return model, account
 
 

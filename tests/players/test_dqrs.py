@@ -19,10 +19,10 @@ from understudy.players.query.recycling import Recycling, fresh, gamma
 from understudy.players.query.weights import QueryWeights
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
-from understudy.privacy.coins import coin_scale
 from understudy.privacy.cost import Charge, Plan, Selection
-from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.questions import Cell, Coins, coin_scale
 from understudy.privacy.relation import Relation
 from understudy.schema import Boolean, Category, Schema
 from understudy.testing import (
@@ -101,11 +101,11 @@ def test_kept_and_drawn_queries_follow_the_next_weights_where_records_are_fixed(
     number, scale, records = 6_000, 4.0, [(0, 1)]
     before = uniform_queries(PROBLEM, number, np.random.default_rng(3))
     plan = plan_of(scale, samples=number, draws=number)
-    curator = Curator(
+    gate = Gate(
         TinyCounts(SHAPE, ROWS), StrictCharges(plan), Relation.REPLACE, SeededNoise(4), len(ROWS)
     )
     view = Given(records, before).view(PROBLEM, 1)
-    answers = Recycling(2, scale, frozenset({2})).play(PROBLEM, curator, view, 1)
+    answers = Recycling(2, scale, frozenset({2})).play(PROBLEM, gate, view, 1)
     kept, drawn = answers[:-number], answers[-number:]
     law = weights(records, scale)
     accepted = math.exp(-gamma(1) - len(ROWS) / scale)
@@ -233,20 +233,18 @@ def test_without_coins_it_is_dualquery():
     plan = Plan(QueryWeights.charges(6, 3, Fraction(1)))
 
     def game(player):
-        curator = Curator(
+        gate = Gate(
             TinyCounts(SHAPE, ROWS), StrictCharges(plan), Relation.REPLACE, SeededNoise(2), 5
         )
-        model = play(problem, player, BestResponse(3), curator, np.random.default_rng(4))
+        model = play(problem, player, BestResponse(3), gate, np.random.default_rng(4))
         return np.stack(model.codes)
 
     assert np.array_equal(game(QueryWeights(6)), game(Recycling.of(plan)))
     never = Plan((Charge("coins", Selection(coin_scale(5.0, 300.0), SCORE_SENSITIVITY, 3)),))
-    curator = Curator(
-        TinyCounts(SHAPE, ROWS), StrictCharges(never), Relation.REPLACE, OpenDPNoise(), 5
-    )
+    gate = Gate(TinyCounts(SHAPE, ROWS), StrictCharges(never), Relation.REPLACE, OpenDPNoise(), 5)
     cells = [Cell(0, (0,), 1)] * 3
     records = (np.array([1]), np.array([0]))
-    assert not any(curator.toss("coins", CLIQUES, cells, records, 5, scale=5.0, gamma=300.0))
+    assert not any(gate.ask("coins", Coins(CLIQUES, cells, records, 5, scale=5.0, gamma=300.0)))
 
 
 # --- the method ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from understudy.players.query.weights import QueryWeights, squares
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
-from understudy.privacy.curator import Cell
+from understudy.privacy.questions import Cell
 from understudy.privacy.relation import Relation
 from understudy.schema import Boolean, Category, Schema
 from understudy.testing import (
@@ -92,7 +92,7 @@ class Fixed:
 @pytest.mark.parametrize("rows", [((0, 0), (0, 0)), ((0, 1), (1, 0)), ((1, 1), (1, 0))])
 @pytest.mark.parametrize("rho", [Fraction(1, 50), Fraction(2)])
 def test_draws_have_the_weights_of_brute_force(rows, rho):
-    """Q^3(q) ∝ exp(η Σ_{i<3} (q(D) − q(x^i))) with η = n/B, through loop, curator and buckets."""
+    """Q^3(q) ∝ exp(η Σ_{i<3} (q(D) − q(x^i))) with η = n/B, through loop, gate and buckets."""
     records, n = [(0, 1), (1, 1), (0, 0)], len(rows)
     plan = Plan(QueryWeights.charges(3, 1, rho))
     found = law(QueryWeights(3), Fixed(records), plan, rows)
@@ -117,7 +117,7 @@ def test_draws_have_the_weights_of_brute_force(rows, rho):
 def test_the_first_round_is_free_and_uniform():
     query, data, plan = game(rounds=3, samples=4)
     assert [charge.purpose for charge in plan] == ["queries of round 2", "queries of round 3"]
-    assert query.play(PROBLEM, None, None, 0) == ()  # no curator is met
+    assert query.play(PROBLEM, None, None, 0) == ()  # no gate is met
     drawn = uniform_queries(PROBLEM, 6_000, np.random.default_rng(0))
     seen = [drawn_as(query) for query in drawn]
     counts = [seen.count(q) for q in QUERIES]

@@ -19,7 +19,7 @@ from understudy.players.query import CellPicker
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY
 from understudy.privacy.cost import Charge, Plan, Selection
-from understudy.privacy.curator import Cell
+from understudy.privacy.questions import Cell
 from understudy.privacy.relation import Relation
 from understudy.schema import Category, Integer, Schema
 from understudy.testing import GivenNoise, game_law

@@ -16,8 +16,9 @@ from understudy.players.data.universe import Universe, log_softmax
 from understudy.players.query import NoisyVertex
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
-from understudy.privacy.curator import Cell, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import Cell
 from understudy.privacy.relation import Relation
 from understudy.testing import (
     GivenNoise,
@@ -105,7 +106,7 @@ def played(method, rows, *, order=3, shape=SHAPE, noise=None, rho=STILL):
     design = tiny_design(shape, Relation.REPLACE, len(rows), order=order)
     plan = Plan(method.charges(design, rho))
     query, data = method.players(design, plan)
-    curator = Curator(
+    gate = Gate(
         TinyCounts(shape, rows),
         StrictCharges(plan),
         Relation.REPLACE,
@@ -113,7 +114,7 @@ def played(method, rows, *, order=3, shape=SHAPE, noise=None, rho=STILL):
         len(rows),
     )
     watching = Watching(data)
-    model = play(design.problem(len(rows)), query, watching, curator, np.random.default_rng(0))
+    model = play(design.problem(len(rows)), query, watching, gate, np.random.default_rng(0))
     return design, plan, watching, model
 
 
@@ -179,7 +180,7 @@ def test_small_alpha_is_multiplicative_weights():
     design = tiny_design(SHAPE, Relation.REPLACE, len(rows))
     problem, rng = design.problem(len(rows)), np.random.default_rng(0)
     plan = Plan(FrankWolfe(rounds=rounds).charges(design, STILL))
-    curator = Curator(
+    gate = Gate(
         TinyCounts(SHAPE, rows), StrictCharges(plan), Relation.REPLACE, StillNoise(), len(rows)
     )
     one, two = softmax.start(problem), weights.start(problem)
@@ -187,7 +188,7 @@ def test_small_alpha_is_multiplicative_weights():
     for t in range(rounds):
         seen, other = softmax.view(problem, one), weights.view(problem, two)
         np.testing.assert_allclose(seen.p, other.p, rtol=0, atol=1e-7)
-        answers = query.play(problem, curator, seen, t)
+        answers = query.play(problem, gate, seen, t)
         one, two = (
             player.respond(problem, state, answers, rng)
             for player, state in ((softmax, one), (weights, two))

@@ -14,8 +14,9 @@ from understudy.players.data import MultiplicativeWeights
 from understudy.players.query import ExponentialMechanism
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.privacy.curator import GRID, Cell, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import GRID, Cell
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts, tiny_design
 
@@ -43,14 +44,14 @@ def noiseless(rounds, *, measure, rows, order=3, shape=SHAPE, replays=4, data=No
     plan = Plan(method.charges(design, Fraction(1)))
     query, ours = method.players(design, plan)
     problem = design.problem(len(rows))
-    curator = Curator(
+    gate = Gate(
         TinyCounts(shape, rows),
         StrictCharges(plan),
         Relation.REPLACE,
         noise or StillNoise(),
         len(rows),
     )
-    return design, play(problem, query, data or ours, curator, np.random.default_rng(0))
+    return design, play(problem, query, data or ours, gate, np.random.default_rng(0))
 
 
 def worst(model, design, rows):
@@ -65,10 +66,8 @@ def worst(model, design, rows):
 def test_no_rounds_give_the_uniform_distribution():
     problem = Problem((2, 3), ((0,), (1,)), (1.0, 1.0), 10)
     query, data = ExponentialMechanism(0, 1.0), MultiplicativeWeights(0)
-    curator = Curator(
-        TinyCounts((2, 3), []), StrictCharges(Plan(())), Relation.ADD_REMOVE, StillNoise()
-    )
-    model = play(problem, query, data, curator, np.random.default_rng(0))
+    gate = Gate(TinyCounts((2, 3), []), StrictCharges(Plan(())), Relation.ADD_REMOVE, StillNoise())
+    model = play(problem, query, data, gate, np.random.default_rng(0))
     np.testing.assert_array_equal(model.marginal((0, 1)), np.full((2, 3), 1 / 6))
 
 
@@ -214,8 +213,8 @@ def asked(sigma, rows, view, problem, rounds=1):
         charges.append(Charge(ExponentialMechanism.MEASURE, Gaussian(sigma), rounds))
     account, noise = StrictCharges(Plan(tuple(charges))), StillNoise()
     counts = TinyCounts(problem.shape, rows)
-    curator = Curator(counts, account, Relation.ADD_REMOVE, noise)
-    (answer,) = ExponentialMechanism(rounds, sigma).play(problem, curator, view, 0)
+    gate = Gate(counts, account, Relation.ADD_REMOVE, noise)
+    (answer,) = ExponentialMechanism(rounds, sigma).play(problem, gate, view, 0)
     return answer, account
 
 

@@ -55,7 +55,7 @@ def test_a_picked_query_enters_the_history_as_itself(kind):
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_the_whole_game_costs_what_is_planned(relation):
-    """Every transcript of two rounds on all neighbours, through the real loop and curator."""
+    """Every transcript of two rounds on all neighbours, through the real loop and gate."""
     shape = (2, 2)
     families = (Family((0, 1), kind="parities"), Family((0,), kind="conjunctions"))
     problem = Problem(shape, ((0, 1), (0,)), (1.0, 1.0), 2, families)
@@ -77,7 +77,7 @@ def test_the_whole_game_costs_what_is_planned(relation):
 def test_without_noise_the_game_finds_the_data(method):
     """A pick that is next to exact drives the error down on a small domain (every class at once)."""
     from understudy.game import play
-    from understudy.privacy.curator import Curator
+    from understudy.privacy.gate import Gate
     from understudy.privacy.noise import SeededNoise
     from understudy.testing.stand_ins import StrictCharges, TinyCounts
 
@@ -87,11 +87,9 @@ def test_without_noise_the_game_finds_the_data(method):
     families = tuple(Family((0, 1), kind=kind) for kind in KINDS)
     design = Design(SHAPE, ((0, 1),) * 5, (1.0,) * 5, Relation.REPLACE, 200, families)
     plan = Plan(method.charges(design, Fraction(50)))
-    curator = Curator(
-        TinyCounts(SHAPE, rows), StrictCharges(plan), Relation.REPLACE, SeededNoise(1), 200
-    )
+    gate = Gate(TinyCounts(SHAPE, rows), StrictCharges(plan), Relation.REPLACE, SeededNoise(1), 200)
     query, data = method.players(design, plan)
-    model = play(design.problem(200), query, data, curator, rng)
+    model = play(design.problem(200), query, data, gate, rng)
     truth = np.zeros(SHAPE)
     for row in rows:
         truth[row] += 1 / 200

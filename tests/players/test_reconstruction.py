@@ -17,7 +17,7 @@ from understudy.players.data import Reconstruction
 from understudy.players.data.reconstruction import _block, maximal
 from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Plan
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.testing import (
@@ -136,8 +136,8 @@ def test_the_strategy_cannot_be_improved():
     assert best < 0.95 * even
 
 
-def curator_for(rows, shape, plan, noise, relation=Relation.ADD_REMOVE):
-    return Curator(TinyCounts(shape, rows), StrictCharges(plan), relation, noise, len(rows))
+def gate_for(rows, shape, plan, noise, relation=Relation.ADD_REMOVE):
+    return Gate(TinyCounts(shape, rows), StrictCharges(plan), relation, noise, len(rows))
 
 
 def rows_of(n, shape, key=0):
@@ -149,7 +149,7 @@ def rows_of(n, shape, key=0):
 
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 def test_simulated_errors_are_unbiased_and_have_the_forecast_size(relation):
-    """Through the real plan and curator; two thirds and three halves of the noise would be seen."""
+    """Through the real plan and gate; two thirds and three halves of the noise would be seen."""
     shape, rows = (3, 2, 4), rows_of(60, (3, 2, 4))
     design = tiny_design(shape, relation, len(rows))
     plan = Plan(HDMM().charges(design, Fraction(1, 8)))
@@ -161,14 +161,14 @@ def test_simulated_errors_are_unbiased_and_have_the_forecast_size(relation):
         np.asarray(m)
         for m in reconstruct(
             shape,
-            query.play(problem, curator_for(rows, shape, plan, StillNoise(), relation), None, 0),
+            query.play(problem, gate_for(rows, shape, plan, StillNoise(), relation), None, 0),
             design.cliques,
         )
     ]
     noise, errors = SeededNoise(3), []
     for _ in range(400):
-        curator = curator_for(rows, shape, plan, noise, relation)
-        answers = reconstruct(shape, query.play(problem, curator, None, 0), design.cliques)
+        gate = gate_for(rows, shape, plan, noise, relation)
+        answers = reconstruct(shape, query.play(problem, gate, None, 0), design.cliques)
         errors.append([a - e for a, e in zip(answers, exact, strict=True)])
     for position, variance in enumerate(expected):
         drawn = np.array([e[position] for e in errors])
@@ -181,7 +181,7 @@ def test_exact_tables_come_back_exactly():
     design = tiny_design(shape, Relation.ADD_REMOVE, 60)
     plan = Plan(HDMM().charges(design, Fraction(1)))
     query, _ = HDMM().players(design, plan)
-    answers = query.play(design.problem(60), curator_for(rows, shape, plan, StillNoise()), None, 0)
+    answers = query.play(design.problem(60), gate_for(rows, shape, plan, StillNoise()), None, 0)
     for clique, table in zip(
         design.cliques, reconstruct(shape, answers, design.cliques), strict=True
     ):
@@ -198,8 +198,8 @@ def test_rows_come_close_where_there_is_hardly_any_noise(limit, most):
     plan = Plan(HDMM().charges(design, Fraction(10)))
     query, _ = HDMM().players(design, plan)
     data = Reconstruction(points=20_000, enumerate_up_to=limit)
-    curator = curator_for(rows, shape, plan, SeededNoise(0))
-    model = play(design.problem(len(rows)), query, data, curator, np.random.default_rng(0))
+    gate = gate_for(rows, shape, plan, SeededNoise(0))
+    model = play(design.problem(len(rows)), query, data, gate, np.random.default_rng(0))
     assert isinstance(model, Empirical) == (limit == 1)
     truth = np.bincount([np.ravel_multi_index(row, shape) for row in rows], minlength=48) / 2_000
     for clique in design.cliques:

@@ -12,8 +12,9 @@ from understudy.players.base import Problem
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import FixedMarginals, SpanningTree
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.privacy.curator import GRID, Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import GRID
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts, tiny_design
 
@@ -57,11 +58,11 @@ def tree_plan(columns, sigma=1.0, scale=1.0):
 def run(rows, shape, noise, scale=1.0):
     problem = Problem(shape, tuple((i,) for i in range(len(shape))), (1.0,) * len(shape), len(rows))
     account = StrictCharges(tree_plan(len(shape), scale=scale))
-    curator = Curator(TinyCounts(shape, rows), account, Relation.ADD_REMOVE, noise)
+    gate = Gate(TinyCounts(shape, rows), account, Relation.ADD_REMOVE, noise)
     player, data = SpanningTree(1.0, 1.0), MaximumEntropy()
-    ones = player.play(problem, curator, data.start(problem)[1], 0)
+    ones = player.play(problem, gate, data.start(problem)[1], 0)
     state = data.respond(problem, data.start(problem), ones, np.random.default_rng(0))
-    return ones, player.play(problem, curator, data.view(problem, state), 1), account
+    return ones, player.play(problem, gate, data.view(problem, state), 1), account
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -118,11 +119,11 @@ def test_the_whole_game_learns_the_tree():
     rows, shape = planted(TREES["chain"][:2], columns=3), (3, 3, 3)
     design = tiny_design(shape, Relation.ADD_REMOVE, len(rows))
     plan = Plan(MST().charges(design, Fraction(10_000)))
-    curator = Curator(
+    gate = Gate(
         TinyCounts(shape, rows), StrictCharges(plan), design.relation, SeededNoise(0), len(rows)
     )
     model = play(
-        design.problem(len(rows)), *MST().players(design, plan), curator, np.random.default_rng(0)
+        design.problem(len(rows)), *MST().players(design, plan), gate, np.random.default_rng(0)
     )
     truth = np.zeros(shape)
     for row in rows:
@@ -135,14 +136,14 @@ def test_the_whole_game_learns_the_tree():
 def test_fixed_marginals_measures_what_it_says_once():
     cliques, shape = ((0, 1), (1,)), (2, 3)
     account = StrictCharges(Plan((Charge("these", Gaussian(2.5, changes=4)),)))
-    curator = Curator(
+    gate = Gate(
         TinyCounts(shape, [(1, 2), (0, 0), (1, 2)]), account, Relation.REPLACE, StillNoise(), 3
     )
     problem = Problem(shape, cliques, (1.0, 1.0), 3)
     view = Decomposable.independent([np.ones(2), np.ones(3)])
     player = FixedMarginals(cliques, 2.5, "these")
     assert player.rounds == 1
-    pair, one = player.play(problem, curator, view, 0)
+    pair, one = player.play(problem, gate, view, 0)
     assert pair.values.tolist() == [[1, 0, 0], [0, 0, 2]]
     assert one.values.tolist() == [1, 0, 2]
     assert (pair.sigma, one.sigma, len(account.charged)) == (2.5, 2.5, 1)
@@ -153,10 +154,10 @@ def test_maximum_entropy_of_one_ways_is_independence_without_mbi():
     data, rng = MaximumEntropy(), np.random.default_rng(0)
     account = StrictCharges(Plan((Charge("one-way marginals", Gaussian(1.0, changes=2)),)))
     rows = [(0, 0)] * 4 + [(1, 2)] * 6
-    curator = Curator(TinyCounts((2, 3), rows), account, Relation.ADD_REMOVE, StillNoise())
+    gate = Gate(TinyCounts((2, 3), rows), account, Relation.ADD_REMOVE, StillNoise())
     player = FixedMarginals(((0,), (1,)), 1.0)
     state = data.start(problem)
-    answers = player.play(problem, curator, data.view(problem, state), 0)
+    answers = player.play(problem, gate, data.view(problem, state), 0)
     model = data.finish(problem, data.respond(problem, state, answers, rng))
     assert model.cliques == ((0,), (1,))
     np.testing.assert_allclose(model.marginal((0, 1)), np.outer([0.4, 0.6], [0.4, 0, 0.6]))

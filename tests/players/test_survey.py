@@ -16,9 +16,10 @@ from understudy.players.data import Particles
 from understudy.players.query import Survey
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.merged import Merged
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import Marginals, ThresholdedErrors
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries import counts
@@ -83,6 +84,8 @@ def test_the_pairing_conforms_at_tiny_shapes():
 class Codes:
     """Exact counts of encoded rows, sealed."""
 
+    unit = None
+
     def __init__(self, codes, shape):
         self._codes, self.shape = [np.asarray(c, np.uint16) for c in codes], tuple(shape)
 
@@ -94,17 +97,14 @@ class Codes:
 
 
 class Asked:
-    """A curator that writes down what it was asked: (question, purpose, tables)."""
+    """A gate that writes down what it was asked: (question, purpose, tables)."""
 
-    def __init__(self, curator):
-        self._curator, self.log = curator, []
+    def __init__(self, gate):
+        self._gate, self.facts, self.log = gate, gate.facts, []
 
-    def __getattr__(self, name):
-        def ask(purpose, tables, *args):
-            self.log.append((name, purpose, list(tables)))
-            return getattr(self._curator, name)(purpose, tables, *args)
-
-        return ask
+    def ask(self, purpose, question, event=None):
+        self.log.append((type(question), purpose, list(question.tables)))
+        return self._gate.ask(purpose, question, event)
 
 
 def chained(shape, rows, key=0):
@@ -120,11 +120,11 @@ def chained(shape, rows, key=0):
 def asked(shape, rows, rho, relation=Relation.ADD_REMOVE, order=2, noise=1, **settings):
     method, design, plan = planned(shape, relation, rows, rho, order, **settings)
     account = StrictCharges(plan)
-    real = Curator(Codes(chained(shape, rows), shape), account, relation, SeededNoise(noise), rows)
-    curator = Asked(real)
+    real = Gate(Codes(chained(shape, rows), shape), account, relation, SeededNoise(noise), rows)
+    gate = Asked(real)
     query, data = method.players(design, plan)
-    play(design.problem(rows), query, data, curator, np.random.default_rng(0))
-    return curator.log, account, plan, query
+    play(design.problem(rows), query, data, gate, np.random.default_rng(0))
+    return gate.log, account, plan, query
 
 
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
@@ -139,7 +139,7 @@ def test_quanta_and_slots_are_never_exceeded(shape, order, quanta, relation):
         event = plan[purpose].event
         moved = 1 if purpose in (Survey.LOOK, Survey.HIGHER) else relation.changed_cells
         assert len(tables) * moved <= event.changes
-    looks = [len(tables) for name, _, tables in log if name == "excesses"]
+    looks = [len(tables) for name, _, tables in log if name is ThresholdedErrors]
     assert max(looks) <= max(len(query.slots), len(query.higher))
     assert [purpose for purpose, _ in account.charged] == [purpose for _, purpose, _ in log]
 
@@ -155,13 +155,13 @@ def test_round_by_round(shape):
     """Columns, pairs, then looks and what they lead to; larger tables at the last look."""
     log, _, plan, _ = asked(shape, 2_000, Fraction(1, 50), order=3)
     names = [(name, purpose) for name, purpose, _ in log if "one-way" not in purpose]
-    look, again = ("excesses", Survey.LOOK), ("measure", Survey.AGAIN)
+    look, again = (ThresholdedErrors, Survey.LOOK), (Marginals, Survey.AGAIN)
     rounds = plan[Survey.LOOK].times
     assert names == [
-        ("measure", Survey.PAIRS),
+        (Marginals, Survey.PAIRS),
         *[look, again] * (rounds - 1),
         look,
-        ("excesses", Survey.HIGHER),
+        (ThresholdedErrors, Survey.HIGHER),
         again,
     ]
     columns = [c for _, purpose, tables in log if "one-way" in purpose for c in tables]
@@ -189,16 +189,16 @@ def test_repeated_tables_are_averaged_with_the_noise_that_is_left():
     released = []
 
     class Watched(Survey):
-        def play(self, problem, curator, view, round):
-            answers = Survey.play(self, problem, curator, view, round)
+        def play(self, problem, gate, view, round):
+            answers = Survey.play(self, problem, gate, view, round)
             released.append(answers)
             return answers
 
     method, design, plan = planned((2, 2), rows=500, rho=Fraction(1, 10), quanta=12)
     query, data = method.players(design, plan)
     watched = Watched(*(getattr(query, name) for name in query.__dataclass_fields__))
-    curator = Asked(
-        Curator(
+    gate = Asked(
+        Gate(
             Codes(chained((2, 2), 500), (2, 2)),
             StrictCharges(plan),
             design.relation,
@@ -206,9 +206,9 @@ def test_repeated_tables_are_averaged_with_the_noise_that_is_left():
             500,
         )
     )
-    play(design.problem(500), watched, data, curator, np.random.default_rng(0))
+    play(design.problem(500), watched, data, gate, np.random.default_rng(0))
     sigma = plan[Survey.AGAIN].event.sigma
-    asked_for = [tables for _, purpose, tables in curator.log if purpose == Survey.AGAIN]
+    asked_for = [tables for _, purpose, tables in gate.log if purpose == Survey.AGAIN]
     for answers, tables in zip(released[2:], asked_for, strict=True):
         times = [tables.count(answer.clique) for answer in answers]
         assert sum(times) == 12 == len(tables)
@@ -229,9 +229,9 @@ def test_the_plan_uses_the_whole_budget_and_all_of_it_is_drawn(rho, relation):
         assert sum(accounting.rho(event) for _, event in account.charged) == cost
 
 
-def curator_for(plan, design):
+def gate_for(plan, design):
     rows = [tuple(0 for _ in design.shape)] * 30
-    return Curator(
+    return Gate(
         TinyCounts(design.shape, rows),
         StrictCharges(plan),
         design.relation,
@@ -247,7 +247,7 @@ def test_a_player_that_takes_more_than_its_plan_is_stopped(relation):
 
     def played(greedy):
         return play(
-            design.problem(30), greedy, data, curator_for(plan, design), np.random.default_rng(0)
+            design.problem(30), greedy, data, gate_for(plan, design), np.random.default_rng(0)
         )
 
     played(query)

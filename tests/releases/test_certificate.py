@@ -10,8 +10,9 @@ import pytest
 
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Gaussian, Plan
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.questions import RowCount
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.releases import certificate as c
@@ -19,6 +20,8 @@ from understudy.releases import certificate as c
 
 class Counts:
     """A fixed two-column table."""
+
+    unit = None
 
     def __init__(self, table):
         self.table = np.asarray(table, dtype=np.int64)
@@ -36,6 +39,8 @@ class Counts:
 
 class Charges:
     """Charges that are only counted."""
+
+    unit, private_noise = None, False
 
     def __init__(self, plan):
         self.plan = plan
@@ -66,7 +71,7 @@ def simulate(relation, rows_public, beta, variations, times=2000):
             c.variation_charge(Fraction(1, 2), relation, len(CLIQUES), rows_public is not None)
         )
     plan = Plan(tuple(charges))
-    curator = Curator(Counts(TRUE), Charges(plan), relation, SeededNoise(2), rows_public)
+    gate = Gate(Counts(TRUE), Charges(plan), relation, SeededNoise(2), rows_public)
     size = int(FIXED.sum())
     fixed = [np.asarray(FIXED), FIXED.sum(axis=1), FIXED.sum(axis=0)]
     n = int(TRUE.sum())
@@ -75,9 +80,9 @@ def simulate(relation, rows_public, beta, variations, times=2000):
     tvs = [np.abs(t / n - f / size).sum() / 2 for t, f in zip(true, fixed, strict=True)]
     found = []
     for _ in range(times):
-        measured = curator.rows(c.ROWS) if rows_public is None else None
+        measured = gate.ask(c.ROWS, RowCount()) if rows_public is None else None
         found.append(
-            c.certify(curator, plan, CLIQUES, rows_of(FIXED), beta=beta, rows_measured=measured)
+            c.certify(gate, plan, CLIQUES, rows_of(FIXED), beta=beta, rows_measured=measured)
         )
     return found, worst, tvs
 
@@ -143,17 +148,17 @@ def test_the_charge_costs_what_was_set_aside():
 
 def test_perfect_rows_get_noise_and_margin_only():
     plan = Plan((c.worst_charge(Fraction(50)),))
-    curator = Curator(Counts(TRUE), Charges(plan), Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
-    certificate = c.certify(curator, plan, [(0, 1)], rows_of(TRUE), beta=0.05, rows_measured=None)
+    gate = Gate(Counts(TRUE), Charges(plan), Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
+    certificate = c.certify(gate, plan, [(0, 1)], rows_of(TRUE), beta=0.05, rows_measured=None)
     assert certificate.bound < 0.01
 
 
 def test_the_bound_grows_with_the_workload():
     plan = Plan((c.worst_charge(Fraction(10**6)),))
-    curator = Curator(Counts(TRUE), Charges(plan), Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
+    gate = Gate(Counts(TRUE), Charges(plan), Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
     rows = rows_of(FIXED)
-    small = c.certify(curator, plan, [(1,)], rows, beta=0.05, rows_measured=None)
-    large = c.certify(curator, plan, CLIQUES, rows, beta=0.05, rows_measured=None)
+    small = c.certify(gate, plan, [(1,)], rows, beta=0.05, rows_measured=None)
+    large = c.certify(gate, plan, CLIQUES, rows, beta=0.05, rows_measured=None)
     assert small.bound <= large.bound + 1e-3
 
 

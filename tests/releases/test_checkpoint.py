@@ -1,6 +1,7 @@
 """A killed release goes on from what it had released, without spending again."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ import pytest
 import understudy as us
 from understudy.errors import InputError, LedgerError
 from understudy.game.methods import Independent, MaxEnt
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstError
 
 from .conftest import charges, people
 
@@ -19,26 +21,27 @@ class Killed(BaseException):
     pass
 
 
-def dying(monkeypatch, name, after):
-    """The curator's method `name` dies once `after` calls of it have been answered."""
+def dying(monkeypatch, kind, after):
+    """The gate dies at a question of this kind once `after` of them have been answered."""
     calls = []
-    whole = getattr(Curator, name)
+    whole = Gate.ask
 
-    def ask(self, *args, **named):
-        if len(calls) >= after:
-            raise Killed
-        calls.append(name)
-        return whole(self, *args, **named)
+    def ask(self, purpose, question, event=None):
+        if isinstance(question, kind):
+            if len(calls) >= after:
+                raise Killed
+            calls.append(kind)
+        return whole(self, purpose, question, event)
 
-    monkeypatch.setattr(Curator, name, ask)
+    monkeypatch.setattr(Gate, "ask", ask)
     return calls
 
 
-def make(schema, tmp_path, table=None, **more):
+def make(schema, tmp_path, table=None, checkpoint="c", **more):
     return us.release(
         people(300) if table is None else table, schema, epsilon=1, workload="marginals:2",
         method="maxent", parameters={"records": 2000}, ledger=tmp_path / "l.db", dataset="t",
-        checkpoint=tmp_path / "c", **more,
+        checkpoint=tmp_path / checkpoint, **more,
     )  # fmt: skip
 
 
@@ -46,10 +49,10 @@ def test_a_killed_release_goes_on_and_charges_every_draw_once(
     schema, tmp_path, ledger, monkeypatch
 ):
     with monkeypatch.context() as patch:
-        told = dying(patch, "measure", 1)
+        told = dying(patch, Marginals, 1)
         with pytest.raises(Killed):
             make(schema, tmp_path)
-    assert told == ["measure"]
+    assert told == [Marginals]
     before = charges(ledger)
     lines = (tmp_path / "c" / "journal.jsonl").read_text().splitlines()
     assert len(lines) == 1 + len(before) > 2
@@ -80,7 +83,7 @@ def test_recorded_answers_are_used_as_they_were(schema, tmp_path, ledger, monkey
 
     monkeypatch.setattr(MaxEnt, "players", players)
     with monkeypatch.context() as patch:
-        dying(patch, "excesses", 0)
+        dying(patch, ThresholdedErrors, 0)
         with pytest.raises(Killed):
             make(schema, tmp_path)
     first = list(seen)
@@ -100,7 +103,7 @@ def test_a_release_with_an_account_of_its_own_goes_on_too(schema, tmp_path, monk
         )  # fmt: skip
 
     with monkeypatch.context() as patch:
-        dying(patch, "worst_error", 0)
+        dying(patch, WorstError, 0)
         with pytest.raises(Killed):
             one()
     assert (tmp_path / "c" / "ledger.db").exists()
@@ -109,9 +112,57 @@ def test_a_release_with_an_account_of_its_own_goes_on_too(schema, tmp_path, monk
     us.verify(one().save(tmp_path / "another")).require()  # the folder can be used again
 
 
+@pytest.mark.parametrize("kind", [Marginals, WorstError])
+def test_a_copied_folder_with_an_account_of_its_own_is_refused(schema, tmp_path, monkeypatch, kind):
+    """The copy's account would know nothing of what the original draws."""
+
+    def one(folder):
+        return us.release(
+            people(300), schema, epsilon=1, method=Independent(), workload="marginals:1",
+            checkpoint=tmp_path / folder,
+        )  # fmt: skip
+
+    with monkeypatch.context() as patch:
+        dying(patch, kind, 0)
+        with pytest.raises(Killed):
+            one("c")
+    shutil.copytree(tmp_path / "c", tmp_path / "copy")
+    before = {f.name: f.read_bytes() for f in (tmp_path / "copy").iterdir()}
+    for _ in range(2):
+        with pytest.raises(
+            InputError, match=r"checkpoint = .*copy was copied together with the acc"
+        ):
+            one("copy")
+    assert {f.name: f.read_bytes() for f in (tmp_path / "copy").iterdir()} == before
+    (tmp_path / "c").rename(tmp_path / "moved")  # the same files under another name
+    us.verify(one("moved").save(tmp_path / "out")).require()
+
+
+def test_a_copy_that_is_put_back_in_place_is_refused(schema, tmp_path, monkeypatch):
+    """The very same files, with what they held before the release went on."""
+
+    def one():
+        return us.release(
+            people(300), schema, epsilon=1, method=Independent(), workload="marginals:1",
+            checkpoint=tmp_path / "c",
+        )  # fmt: skip
+
+    for kind in (Marginals, WorstError):
+        with monkeypatch.context() as patch:
+            dying(patch, kind, 0)
+            with pytest.raises(Killed):
+                one()
+        if kind is Marginals:
+            shutil.copytree(tmp_path / "c", tmp_path / "copy")
+    for file in (tmp_path / "copy").iterdir():
+        shutil.copyfile(file, tmp_path / "c" / file.name)
+    with pytest.raises(InputError, match="was copied together with the account"):
+        one()
+
+
 def test_another_release_is_refused(schema, tmp_path, ledger, monkeypatch):
     with monkeypatch.context() as patch:
-        dying(patch, "measure", 1)
+        dying(patch, Marginals, 1)
         with pytest.raises(Killed):
             make(schema, tmp_path)
     spent = charges(ledger)
@@ -122,21 +173,21 @@ def test_another_release_is_refused(schema, tmp_path, ledger, monkeypatch):
 
 def test_a_draw_whose_answer_was_lost_is_not_drawn_again(schema, tmp_path, ledger, monkeypatch):
     with monkeypatch.context() as patch:
-        dying(patch, "excesses", 0)
+        dying(patch, ThresholdedErrors, 0)
         with pytest.raises(Killed):
             make(schema, tmp_path)
     path = tmp_path / "c" / "journal.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]) + lines[-1][:20])  # torn while it was written
     before = charges(ledger)
-    with pytest.raises(LedgerError, match=r"an answer was lost.*understudy ledger settle"):
+    with pytest.raises(LedgerError, match=r"one was lost.*understudy ledger settle"):
         make(schema, tmp_path)
     assert charges(ledger) == before
 
 
 def test_a_settled_release_does_not_go_on(schema, tmp_path, ledger, monkeypatch):
     with monkeypatch.context() as patch:
-        dying(patch, "measure", 1)
+        dying(patch, Marginals, 1)
         with pytest.raises(Killed):
             make(schema, tmp_path)
     header = json.loads((tmp_path / "c" / "journal.jsonl").read_text().splitlines()[0])
@@ -148,7 +199,7 @@ def test_a_settled_release_does_not_go_on(schema, tmp_path, ledger, monkeypatch)
 
 def test_other_questions_than_those_answered_are_noticed(schema, tmp_path, ledger, monkeypatch):
     with monkeypatch.context() as patch:
-        dying(patch, "excesses", 0)
+        dying(patch, ThresholdedErrors, 0)
         with pytest.raises(Killed):
             make(schema, tmp_path)
     path = tmp_path / "c" / "journal.jsonl"
@@ -162,7 +213,7 @@ def test_a_release_that_began_with_test_noise_stays_not_private(
     schema, tmp_path, ledger, monkeypatch
 ):
     with monkeypatch.context() as patch:
-        dying(patch, "measure", 1)
+        dying(patch, Marginals, 1)
         with pytest.raises(Killed):
             make(schema, tmp_path, noise=SeededNoise(1))
     made = make(schema, tmp_path)  # with private noise, from answers that had none

@@ -13,7 +13,7 @@ import understudy as us
 from understudy.errors import InputError
 from understudy.game.methods import METHODS
 from understudy.privacy.cost import Plan
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
@@ -207,6 +207,8 @@ def test_the_theorem_counts_the_queries(schema):
 class Counts:
     """A fixed table of rows."""
 
+    unit = None
+
     def __init__(self, codes, shape):
         self.codes, self.shape = codes, shape
 
@@ -219,6 +221,8 @@ class Counts:
 
 class Charges:
     """Charges that are only counted."""
+
+    unit, private_noise = None, False
 
     def __init__(self, plan):
         self.plan = plan
@@ -246,11 +250,9 @@ def test_coverage_is_beta(kind, schema):
         for each in classes
     )
     plan = Plan((c.worst_charge(Fraction(1, 2)),))
-    curator = Curator(
-        Counts(true, schema.shape), Charges(plan), Relation.ADD_REMOVE, SeededNoise(5), 200
-    )
+    gate = Gate(Counts(true, schema.shape), Charges(plan), Relation.ADD_REMOVE, SeededNoise(5), 200)
     found = [
-        c.certify(curator, plan, cliques, fixed, beta=beta, rows_measured=None, classes=classes)
+        c.certify(gate, plan, cliques, fixed, beta=beta, rows_measured=None, classes=classes)
         for _ in range(times)
     ]
     event = plan[c.WORST].event

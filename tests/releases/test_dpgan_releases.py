@@ -12,7 +12,8 @@ import understudy as us
 from understudy.errors import InputError
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy.cost import SampledGroups
-from understudy.privacy.rowwise import RowQuestions
+from understudy.privacy.gate import Gate
+from understudy.privacy.questions import NetworkGradient
 from understudy.schema import Schema
 
 SMALL = {"steps": 4, "width": 4, "latent": 4, "critic_width": 4, "fakes": 8, "rate": 0.25}
@@ -74,15 +75,15 @@ def test_everything_is_on_the_ledger_and_both_verifiers_agree(table, tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_release_goes_on_without_spending_again(table, tmp_path, monkeypatch):
-    whole, asked = RowQuestions.gradient, []
+    whole, asked = Gate.ask, []
 
-    def dies(self, *args, **named):
-        asked.append(1)
-        if len(asked) == 3:
+    def dies(self, purpose, question, event=None):
+        asked.append(isinstance(question, NetworkGradient))
+        if sum(asked) == 3:
             raise KeyboardInterrupt
-        return whole(self, *args, **named)
+        return whole(self, purpose, question, event)
 
-    monkeypatch.setattr(RowQuestions, "gradient", dies)
+    monkeypatch.setattr(Gate, "ask", dies)
     with pytest.raises(KeyboardInterrupt):
         us.release(table, SCHEMA, **CHOICES, parameters=SMALL, checkpoint=tmp_path / "c")
     monkeypatch.undo()
@@ -134,7 +135,8 @@ def test_training_without_privacy_says_so_and_makes_no_release():
     assert "without_privacy" in gan.train_without_privacy.__name__
     assert "Protects nobody" in (gan.train_without_privacy.__doc__ or "")
     assert "understudy.releases" not in Path(gan.__file__).read_text(encoding="utf-8")
-    assert "understudy.privacy.curator" not in Path(gan.__file__).read_text(encoding="utf-8")
+    for room in ("gate", "questions", "exact"):
+        assert f"understudy.privacy.{room}" not in Path(gan.__file__).read_text(encoding="utf-8")
     with pytest.raises(InputError, match="sigma = 0"):
         us.prepare(SCHEMA, **CHOICES, parameters={"sigma": 0})
 

@@ -1,6 +1,9 @@
 """An engine that goes away in the middle: charged, gone on with, and never counted again for free."""
 
 import json
+import re
+import shutil
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,14 +12,16 @@ import pytest
 
 import understudy as us
 from tests.tools import servers
+from understudy import report
 from understudy.errors import CountingError, InputError, LedgerError, SourceError
 from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import OpenDPNoise
 from understudy.schema import Schema
 from understudy.source import read
 from understudy.source.memory import FrameSource
 
 from .conftest import TOML, charges, people
-from .test_checkpoint import make
+from .test_checkpoint import Killed, make
 
 
 class Flaky:
@@ -54,7 +59,7 @@ def test_what_was_charged_is_drawn_once_when_the_engine_is_back(
             make(schema, tmp_path)
     before = charges(ledger)
     lines = [json.loads(x) for x in (tmp_path / "c" / "journal.jsonl").read_text().splitlines()]
-    assert sum("answer" in line for line in lines) == len(before) - 1
+    assert sum("drawn" in line for line in lines) == len(before) - 1
     assert "uncounted" in lines[-1]
     with monkeypatch.context() as patch:  # gone again, at the same place
         lossy(patch, {1})
@@ -76,9 +81,6 @@ def test_a_death_after_the_second_count_began_is_not_gone_on_with(
         with pytest.raises(CountingError):
             make(schema, tmp_path)
 
-    class Killed(BaseException):
-        pass
-
     def die(*given):
         raise Killed
 
@@ -86,7 +88,7 @@ def test_a_death_after_the_second_count_began_is_not_gone_on_with(
         patch.setattr("understudy.privacy.noise.OpenDPNoise.gaussian", die)
         with pytest.raises(Killed):
             make(schema, tmp_path)
-    with pytest.raises(LedgerError, match="an answer was lost"):
+    with pytest.raises(LedgerError, match=r"was drawn again already, elsewhere.*ledger settle"):
         make(schema, tmp_path)
 
 
@@ -106,6 +108,137 @@ def test_two_do_not_go_on_from_one_checkpoint(schema, tmp_path, ledger, monkeypa
 
     made = make(schema, tmp_path, progress=meanwhile)
     assert refused
+    us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()
+
+
+def test_every_charge_that_waits_is_drawn_once(schema, tmp_path, ledger, monkeypatch):
+    """Lost at one charge, and at another after the first was drawn: a note in the ledger for each."""
+    for failing in ({2}, {3}):
+        with monkeypatch.context() as patch:
+            lossy(patch, failing)
+            with pytest.raises(CountingError):
+                make(schema, tmp_path)
+    made = make(schema, tmp_path)
+    noted = redraws(ledger)
+    assert len(noted) == len({body["charge"] for body in noted}) == 2
+    assert sorted(charges(ledger)) == sorted(c.purpose for c in made.plan for _ in range(c.times))
+    us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()
+    assert report.render(made).count("drawn under the charge above") == 2
+
+
+# --- copies of the folder -----------------------------------------------------------------------
+
+COPIES = [f"copy {i}" for i in range(8)]
+
+
+class Watched(OpenDPNoise):
+    """Real noise that writes down every draw, and dies after the first if it is to."""
+
+    def __init__(self, dies=False):
+        super().__init__()
+        self.dies, self.drawn = dies, []
+
+    def _made(self, drawn):
+        self.drawn.append(drawn)
+        if self.dies:
+            raise Killed
+        return drawn
+
+    def gaussian(self, values, sigma):
+        return self._made(super().gaussian(values, sigma))
+
+    def laplace(self, values, scale):
+        return self._made(super().laplace(values, scale))
+
+    def top_k(self, scores, scale, k):
+        return self._made(super().top_k(scores, scale, k))
+
+
+def redraws(ledger):
+    with Ledger(ledger) as opened:
+        return [entry.body for entry in opened.entries("t") if entry.kind == "redraw"]
+
+
+@pytest.fixture
+def copied(schema, tmp_path, ledger, monkeypatch):
+    """Eight copies of the folder of a release whose engine failed after a charge; its charges."""
+    with monkeypatch.context() as patch:
+        lossy(patch, {2})
+        with pytest.raises(CountingError):
+            make(schema, tmp_path)
+    for name in COPIES:
+        shutil.copytree(tmp_path / "c", tmp_path / name)
+    assert redraws(ledger) == []
+    return charges(ledger)
+
+
+ELSEWHERE = r"was drawn again already, elsewhere.*understudy ledger settle"
+
+
+def test_eight_copies_draw_once_in_turn(schema, tmp_path, ledger, copied):
+    """Each would be killed right after its draw, which somebody has then seen."""
+    noises = [Watched(dies=True) for _ in COPIES]
+    with pytest.raises(Killed):
+        make(schema, tmp_path, checkpoint=COPIES[0], noise=noises[0])
+    for name, noise in zip(COPIES[1:], noises[1:], strict=True):
+        for _ in range(2):
+            with pytest.raises(LedgerError, match=ELSEWHERE):
+                make(schema, tmp_path, checkpoint=name, noise=noise)
+    assert [len(noise.drawn) for noise in noises] == [1, *[0] * 7]
+    assert charges(ledger) == copied
+    assert len(redraws(ledger)) == 1
+
+
+def test_copies_of_a_release_that_went_on_are_refused(schema, tmp_path, ledger, copied):
+    made = make(schema, tmp_path, checkpoint=COPIES[0])
+    after = charges(ledger)
+    for name in ("c", *COPIES[1:]):
+        noise = Watched()
+        with pytest.raises(LedgerError, match="is settled; it cannot go on"):
+            make(schema, tmp_path, checkpoint=name, noise=noise)
+        assert noise.drawn == []
+    assert charges(ledger) == after
+    assert len(redraws(ledger)) == 1
+    us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()
+
+
+def test_eight_copies_draw_once_at_once(schema, tmp_path, ledger, copied, monkeypatch):
+    """All have counted before the first asks the ledger whether it may draw."""
+    barrier, bind = threading.Barrier(len(COPIES), timeout=120), FrameSource.bind
+
+    class Together(Flaky):
+        def __getattr__(self, name):
+            whole = super().__getattr__(name)
+
+            def asked(*given):
+                if not self.calls:
+                    barrier.wait()
+                return whole(*given)
+
+            return asked
+
+    monkeypatch.setattr(FrameSource, "bind", lambda s, schema: Together(bind(s, schema), ()))
+    noises = [Watched() for _ in COPIES]
+
+    def go_on(name, noise):
+        try:
+            return make(schema, tmp_path, checkpoint=name, noise=noise)
+        except LedgerError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(len(COPIES)) as pool:
+        ended = list(pool.map(go_on, COPIES, noises))
+    (made,) = [each for each in ended if not isinstance(each, str)]
+    refused = [each for each in ended if isinstance(each, str)]
+    assert len(refused) == 7
+    # Most find the note; who comes late finds a later charge, or the release settled.
+    for message in refused:
+        assert re.search(f"{ELSEWHERE}|the last charge|is settled; it can", message)
+    assert sum(bool(noise.drawn) for noise in noises) == 1
+    after = charges(ledger)
+    assert after[: len(copied)] == copied
+    assert sorted(after) == sorted(c.purpose for c in made.plan for _ in range(c.times))
+    assert len(redraws(ledger)) == 1
     us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()
 
 

@@ -14,9 +14,10 @@ from understudy.errors import InputError, SchemaError, SourceError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Discovery, Plan, Zcdp
-from understudy.privacy.curator import Curator
+from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import Values
 from understudy.privacy.relation import Relation
 from understudy.releases import bundle, facts
 from understudy.releases.make import prepare
@@ -222,7 +223,7 @@ def test_a_killed_release_goes_on_with_what_it_found(tmp_path):
 
 
 def opened(held, column):
-    """Exact holders, by a curator without noise and a threshold that all reach."""
+    """Exact holders, by a gate without noise and a threshold that all reach."""
 
     class Watched(StillNoise):
         def gaussian(self, values, sigma):
@@ -233,7 +234,8 @@ def opened(held, column):
     charges = StrictCharges(Plan((Charge("v", Discovery(1.0, 10**6, values=9)),)))
     charges.unit = held.unit
     counts = types.SimpleNamespace(shape=(), unit=held.unit)
-    texts = Curator(counts, charges, Relation.ADD_REMOVE, Watched()).discover("v", held, column, 99)
+    gate = Gate(counts, charges, Relation.ADD_REMOVE, Watched())
+    texts = gate.ask("v", Values(held, column, 99))
     return dict(zip(texts, sorted(seen[0])[::-1], strict=True)) if seen else {}
 
 
@@ -297,8 +299,8 @@ def test_a_value_that_one_busy_person_holds_is_not_shown_but_for_delta():
         charges = StrictCharges(Plan((Charge("v", event, times=2000),)))
         counts = types.SimpleNamespace(shape=(), unit=unit)
         charges.unit = unit
-        curator = Curator(counts, charges, Relation.ADD_REMOVE, SeededNoise(7))
-        found = [curator.discover("v", held, "town", 99) for _ in range(2000)]
+        gate = Gate(counts, charges, Relation.ADD_REMOVE, SeededNoise(7))
+        found = [gate.ask("v", Values(held, "town", 99)) for _ in range(2000)]
         assert all("Ulm" in shown for shown in found)
         seen.append(sum(len(shown) - 1 for shown in found))
     people, by_row = seen

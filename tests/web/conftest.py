@@ -184,7 +184,7 @@ def zipped(folder, **changed):
 
 SLOW = """
 import sys, time
-from understudy.privacy import curator
+from understudy.privacy.questions import Marginals
 from understudy.releases import make
 from understudy.web import job
 
@@ -199,7 +199,7 @@ def slowly(kept, before, after):
     return call
 
 make._draw = slowly(make._draw, {before}, 0)
-curator.Curator.measure = slowly(curator.Curator.measure, 0, {after})
+Marginals.decode = slowly(Marginals.decode, 0, {after})  # the last step of a measurement
 sys.exit(job.main(sys.argv[1:]))
 """
 """A job that rests before its first draw, or after every measurement, and says when it does."""

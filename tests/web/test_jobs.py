@@ -234,12 +234,12 @@ def test_jobs_beyond_the_places_wait(tmp_path):
 
 
 def test_a_failure_that_nobody_foresaw_keeps_its_message(custodian, monkeypatch):
-    from understudy.privacy import curator
+    from understudy.privacy.gate import Gate
 
     def broken(self, *args, **kwargs):
         raise ValueError("Ms Smith earns 41,250")
 
-    monkeypatch.setattr(curator.Curator, "measure", broken)
+    monkeypatch.setattr(Gate, "ask", broken)
     table = put_table(custodian)
     identity = start(custodian, table)
     job = custodian.site.jobs.look(identity)

@@ -104,8 +104,13 @@ class Record(Protocol):
         """What was drawn for this question before the interruption, if it was."""
         ...
 
-    def charge(self, charges: Charges, purpose: str, event: Event | None) -> Event:
-        """A charge, or the one that was made before the interruption and never drawn under."""
+    @property
+    def waits(self) -> bool:
+        """Whether the next charge was made before the interruption and never drawn under."""
+        ...
+
+    def redraw(self, charges: Charges, purpose: str, event: Event | None) -> Event:
+        """Have the ledger note, once, that the charge that waits is drawn; its event."""
         ...
 
     def keep(self, purpose: str, question: object, drawn: Any) -> None:
@@ -174,22 +179,28 @@ class Gate:
     def _draw(
         self, purpose: str, question: Question[Any], need: Need, event: Event, given: Event | None
     ) -> Any:
-        if self._record is None:
-            charged = self._charges.charge(purpose, given)
-        else:
-            charged = self._record.charge(self._charges, purpose, given)
-        if charged != event:
-            raise PrivacyError(f"charge {purpose!r}: the ledger holds another event than the plan")
+        waits = self._record is not None and self._record.waits
+        if not waits:
+            _same(purpose, self._charges.charge(purpose, given), event)
         try:
             exact = _guarded(lambda: _integers(question.exact(self._rows, event), need.shape))
         except CountingError:
             if self._record is not None:
                 self._record.uncounted(purpose, question)
             raise
+        if self._record is not None and waits:
+            # After the count, since one that fails again has drawn nothing.
+            _same(purpose, self._record.redraw(self._charges, purpose, given), event)
         drawn = _guarded(lambda: question.mechanism(exact, event, self._noise))
         if self._record is not None:
             self._record.keep(purpose, question, drawn)
         return drawn
+
+
+def _same(purpose: str, charged: Event, event: Event) -> None:
+    """Noise is drawn with the scale that the ledger's entry states."""
+    if charged != event:
+        raise PrivacyError(f"charge {purpose!r}: the ledger holds another event than the plan")
 
 
 def _integers(exact: Any, shape: tuple[int, ...] | None) -> Any:

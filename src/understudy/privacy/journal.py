@@ -36,6 +36,7 @@ from understudy.privacy.ledger import Reservation
 __all__ = ["Journal"]
 
 _FILE = "journal.jsonl"
+_MARK = "account"
 
 
 class Journal:
@@ -43,20 +44,19 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._path = folder / _FILE
+        self._path, self._mark = folder / _FILE, folder / _MARK
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"checkpoint = {folder}: {error.strerror}") from None
         self._held = _held(folder)
-        self._lines = self._read()
+        try:
+            self._lines = self._read()
+        except BaseException:
+            self.let_go()
+            raise
         self._next = 1
-        self._waits = False
-        if self.header is not None and self.header["account"] not in (None, self._account()):
-            raise InputError(
-                f"checkpoint = {folder} was copied together with the account of its release; go on "
-                f"from the folder where it began, or start anew with another folder"
-            )
+        self.waits = False
 
     @property
     def header(self) -> Mapping[str, Any] | None:
@@ -68,6 +68,9 @@ class Journal:
         self._path.write_bytes(b"")
         self._lines = []
         header = {"reservation": reservation, "key": str(key), "facts": _plain(facts)}
+        if self.ledger.exists():
+            self._mark.unlink(missing_ok=True)
+            self._mark.touch()
         self._write({**header, "account": self._account()})
 
     def require_same(self, facts: Mapping[str, Any]) -> None:
@@ -85,8 +88,8 @@ class Journal:
         """Check that charges and draws agree; at most one charge waits for its draw."""
         charged = len(reservation.charged())
         drawn = sum("drawn" in line for line in self._lines)
-        self._waits = bool(self._lines) and "uncounted" in self._lines[-1]
-        if charged != drawn + self._waits:
+        self.waits = bool(self._lines) and "uncounted" in self._lines[-1]
+        if charged != drawn + self.waits:
             raise LedgerError(
                 f"checkpoint = {self.folder}: {charged} draws were charged and {drawn} kept; one was "
                 f"lost when the release was killed, or made by a copy of the folder, so it cannot go "
@@ -116,10 +119,17 @@ class Journal:
         if self.header is None:
             for ending in ("", "-wal", "-shm"):
                 Path(f"{self.ledger}{ending}").unlink(missing_ok=True)
+            self._mark.unlink(missing_ok=True)
 
-    def _account(self) -> int | None:
-        """Which file the release's own account is, whatever its name; a copy is another."""
-        return self.ledger.stat().st_ino if self.ledger.exists() else None
+    def _account(self) -> list[int] | None:
+        """What tells the release's own account from every copy: a mark beside it, written once.
+
+        Its number may be given again once it is free, the time of its last change cannot be copied.
+        """
+        if not self._mark.exists():
+            return None
+        found = self._mark.stat()
+        return [found.st_ino, found.st_ctime_ns]
 
     # -- what the gate asks ----------------------------------------------------------------------
 
@@ -136,12 +146,11 @@ class Journal:
         self._next += 1
         return _decoded(line["drawn"])
 
-    def charge(self, charges: Any, purpose: str, event: Event | None) -> Event:
-        """A new charge, or the one that waits, which the ledger then notes to be drawn."""
-        if not self._waits:
-            return charges.charge(purpose, event)
-        self._waits = False
-        return charges.redraw(purpose, event)
+    def redraw(self, charges: Any, purpose: str, event: Event | None) -> Event:
+        """The charge that waits, which the ledger now notes to be drawn."""
+        noted = charges.redraw(purpose, event)
+        self.waits = False
+        return noted
 
     def keep(self, purpose: str, question: object, drawn: Any) -> None:
         """Durable when this returns."""
@@ -166,6 +175,11 @@ class Journal:
             raise InputError(
                 f"checkpoint = {self.folder} was written by an older understudy; finish the release "
                 f"with that one, or start anew with another folder"
+            )
+        if lines and lines[0]["account"] not in (None, self._account()):
+            raise InputError(
+                f"checkpoint = {self.folder} was copied together with the account of its release; go "
+                f"on from the folder where it began, or start anew with another folder"
             )
         return lines
 

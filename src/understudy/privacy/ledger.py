@@ -654,18 +654,36 @@ class Reservation:
         return self._ledger._bodies(self.dataset.name, "charge", self.id)
 
     def redraw(self, purpose: str, event: Event | None = None) -> Event:
-        """Note that the last charge is drawn now, once."""
+        """The event to draw with under the last charge, whose draw was not made; once, ever.
+
+        Durable before it returns. Whoever else holds a copy of this release's state finds the entry
+        and is refused, so that no two draws are made under one charge.
+
+        Raises:
+            LedgerError: The last charge is another one, or was drawn again already.
+        """
         ledger, name = self._ledger, self.dataset.name
         found: list[Event] = []
 
         def attempt() -> Entry:
-            last = self.charged()[-1]
-            if len(ledger._bodies(name, "redraw", self.id)):
-                raise LedgerError(f"charge {purpose!r} was drawn again elsewhere; it cannot go on")
-            if last["purpose"] != purpose:
-                raise LedgerError(f"charge {purpose!r} is not the one that waits")
-            found.append(event_from_json(last["event"]))
-            return ledger._append(name, "redraw", {"reservation": self.id})
+            own = [
+                e for e in ledger.entries(name) if e.body and e.body.get("reservation") == self.id
+            ]
+            last = [e for e in own if e.kind == "charge"][-1]
+            assert last.body is not None
+            found.append(event_from_json(last.body["event"]))
+            if last.body["purpose"] != purpose or event not in (None, found[-1]):
+                raise LedgerError(
+                    f"charge {purpose!r} cannot be drawn again: the last charge of release "
+                    f"{self.id} is for {last.body['purpose']!r}"
+                )
+            if any(e.kind == "redraw" and e.body and e.body["charge"] == last.seq for e in own):
+                raise LedgerError(
+                    f"charge {purpose!r} (entry {last.seq}) was drawn again already, elsewhere: a "
+                    f"copy of this release has gone on. Close it with `understudy ledger settle` "
+                    f"({self.id}) and start anew"
+                )
+            return ledger._append(name, "redraw", {"reservation": self.id, "charge": last.seq})
 
         ledger._write(name, attempt)
         return found[-1]

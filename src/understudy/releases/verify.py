@@ -186,9 +186,16 @@ def _charges(manifest: Mapping[str, Any]) -> str:
         raise _Refused(f"the release was settled as {later[-1].body['outcome']!r}")
     drawn: dict[str, int] = {}
     allowed: dict[str, Fraction] = {}
+    once: set[int] = set()  # charges that may be drawn again
     for entry in later[:-1]:
         if entry.kind == "refine":
             continue
+        if entry.kind == "redraw" and entry.body is not None:
+            if entry.body["charge"] not in once:
+                raise _Refused(f"entry {entry.seq} draws again without a charge, or twice")
+            once.remove(entry.body["charge"])
+            continue
+        once = {entry.seq}
         if entry.kind != "charge" or entry.body is None:
             raise _Refused(f"entry {entry.seq} of kind {entry.kind!r} stands among the charges")
         purpose = entry.body["purpose"]

@@ -521,6 +521,7 @@ def _entry(
     said = {
         "reserve": "the whole plan is reserved, before a row is counted",
         "refine": "what was found decides the rest of the plan, within its allowance",
+        "redraw": "drawn under the charge above, whose rows could not be counted at first",
         "settle": "the account is settled",
         None: "another release's entry, withheld",
     }.get(first.kind, first.kind)
