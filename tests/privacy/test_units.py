@@ -10,7 +10,7 @@ import pytest
 from privacy_fakes import FakeCharges, FakeCounts, StillNoise
 
 from understudy.errors import InputError, PrivacyError, RelationError
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.privacy.curator import Curator
@@ -179,15 +179,15 @@ def test_plans_are_calibrated_for_groups(k):
         return Plan(
             (
                 Charge("t", Gaussian.within(rho * Fraction(9, 10), changes=4)),
-                Charge("c", Laplace.within(accounting.laplace_epsilon(rho / 10))),
+                Charge("c", Laplace.within(planning.laplace_epsilon(rho / 10))),
             )
         )
 
-    plan = accounting.calibrate(build, budget, k)
+    plan = planning.calibrate(build, budget, k)
     spent = accounting.epsilon(plan, budget.delta, k).epsilon
     assert 0.97 * 0.7 < spent <= 0.7
     if k > 1:  # k times the noise
-        single = accounting.calibrate(build, budget, 1)
+        single = planning.calibrate(build, budget, 1)
         assert k * 0.95 < plan["t"].event.sigma / single["t"].event.sigma < k * 1.1
 
 
@@ -235,7 +235,7 @@ def test_one_account_protects_one_kind_of_unit(tmp_path):
 def test_a_plan_is_checked_for_the_group(tmp_path):
     with Ledger(tmp_path / "l") as ledger:
         ledger.open_dataset("people", Budget.of(9, "1e-6"), unit="who")
-        event = Gaussian.within(accounting.rho_for(Budget.of(1, "1e-7")))
+        event = Gaussian.within(planning.rho_for(Budget.of(1, "1e-7")))
         plan = Plan((Charge("t", event),))
         with pytest.raises(PrivacyError, match="the plan costs"):
             ledger.reserve(
