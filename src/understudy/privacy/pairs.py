@@ -84,7 +84,7 @@ _APART = 1e-9
 _CELL = 0.05
 _CELLS = 128
 # Densities are kept far from the smallest float64.
-_FARTHEST = 36.0
+_FARTHEST, _LOWEST = 36.0, 10.0
 _LARGEST = 300.0
 
 
@@ -186,17 +186,25 @@ def lattice(sigma: float, step: int, reach: float) -> Losses:
 
 
 @lru_cache(maxsize=64)
-def sampled(rate: float, shift: float, way: str, reach: float) -> Losses:
+def sampled(rate: float, shift: float, way: str, cut: float) -> Losses:
     """A Poisson-sampled Gaussian of sensitivity `shift`; `way`: "remove", "add" or "replace" a row.
 
-    Oriented so that the loss grows with x. Masses of cells are by Gauss-Legendre with 8 nodes: the
+    Oriented so that the loss grows with x; the largest losses, of mass `cut`, are taken for infinite. If
+    they were kept, tilting would make them outweigh those that matter. Masses of cells are by Gauss-Legendre with 8 nodes: the
     error relative to a cell is at most 1.7e-23·(d·(|y| + 2.5))^16·e^{d|y|}, d its width and y the
     distance from a mean, as |He₁₆(y)| ≤ (|y| + 2.5)^16; with d·(|y| + 2.5) ≤ 2 that is below 1e-17.
     """
     p = ((1.0, 0.0),) if way == "add" else ((1 - rate, 0.0), (rate, shift))
     q = ((1.0, 0.0),) if way == "remove" else ((1 - rate, 0.0), (rate, -shift))
-    low, high = -reach, reach + (0.0 if way == "add" else shift)
-    far = high + shift
+
+    def above(x: float) -> float:
+        return sum(w * math.erfc((x - mean) / math.sqrt(2)) / 2 for w, mean in p) * (1 + 1e-12)
+
+    low, high, farthest = -_LOWEST, 0.0, _FARTHEST - 2 * shift
+    while above(high) > cut and high < farthest:
+        high += _CELL
+    below = sum(w * math.erfc((_LOWEST + mean) / math.sqrt(2)) / 2 for w, mean in p) * (1 + 1e-12)
+    far = max(high, _LOWEST) + shift
     x = np.linspace(low, high, math.ceil((high - low) / min(_CELL, 2 / (far + 3))) + 1)
     nodes, weights = np.polynomial.legendre.leggauss(8)
     half = np.diff(x)[:, None] / 2
@@ -213,14 +221,10 @@ def sampled(rate: float, shift: float, way: str, reach: float) -> Losses:
         moved = parts[1][1] * x - shift**2 / 2
         return np.logaddexp(math.log1p(-rate), math.log(rate) + moved)
 
-    def tail(z: float) -> float:
-        return math.erfc(z / math.sqrt(2)) / 2 * (1 + 1e-12)
-
-    below = sum(w * tail(mean - low) for w, mean in p)
-    above = sum(w * tail(high - mean) for w, mean in p)
     distance = np.maximum(np.abs(x[:-1]), np.abs(x[1:])) + shift
     error = _U * (128 + 8 * distance**2)
-    return _connected(log_ratio(p) - log_ratio(q), log_mass(p), log_mass(q), error, below, above)
+    loss = log_ratio(p) - log_ratio(q)
+    return _connected(loss, log_mass(p), log_mass(q), error, below, above(float(x[-1])))
 
 
 def dominating(
@@ -238,6 +242,7 @@ def dominating(
     # T·Φ̄(reach) ≤ δ·10⁻⁷/2; in steps, so that plans that are alike share their tables.
     tail = math.log(1e7) + math.log(max(draws, 1)) - math.log(delta)
     reach = max(10.0, math.ceil(2 * math.sqrt(2 * tail)) / 2)
+    cut = 2.0 ** math.floor(math.log2(delta) - math.log2(max(draws, 1)) - 10)
     mu2, apart = Fraction(0), 0
     same: Counter[Losses] = Counter()
     sides: list[tuple[float, float, int]] = []
@@ -268,10 +273,10 @@ def dominating(
                     mu2 += times * square * (group * event.sides) ** 2
                     continue
                 shift = round_up(square) ** 0.5 * (1 + 4 * _U)
-                if group > 1 or reach + 2 * shift > _FARTHEST:
+                if group > 1 or 2 * shift > _FARTHEST - _LOWEST:
                     return None
                 if event.sides == 2:
-                    same[sampled(event.rate, shift, "replace", reach)] += times
+                    same[sampled(event.rate, shift, "replace", cut)] += times
                 else:
                     sides.append((event.rate, shift, times))
             case Selection():
@@ -286,6 +291,6 @@ def dominating(
     for way in ("remove", "add") if sides else ("either",):
         parts = same.copy()
         for rate, shift, times in sides:
-            parts[sampled(rate, shift, way, reach)] += times
+            parts[sampled(rate, shift, way, cut)] += times
         directions.append(tuple(parts.items()))
     return Pairs(round_up(mu2), tuple(directions), apart * theta(float(lost)))

@@ -12,8 +12,8 @@ By Poisson summation the trapezoidal sum over all multiples of Δ, with period 2
 
     (Δ/2π)·Σ_k M(s_k)/(s_k(s_k + 1))·e^{−iω_k·ε} = Σ_m D(ε + m·2π/Δ) ≥ D(ε),   ω_k = kΔ,
 
-because D ≥ 0. So it never understates, for any Δ; a period of 32 standard deviations of the tilted
-loss makes the other terms vanish. Three errors are bounded and added:
+because D ≥ 0. So it never understates, for any Δ; the period is so long that the other terms vanish
+by Chernoff's bound. Three errors are bounded and added:
 
 * *the sum ends at Ω = NΔ.* With a Gaussian part of μ, |M(s)| ≤ M(λ)·e^{−μ²ω²/2}, and the rest is at most
   M(λ)·e^{−μ²Ω²/2}/(πμ²Ω³). Where a plan has no Gaussian, or too little, one is composed with it, which
@@ -25,7 +25,7 @@ loss makes the other terms vanish. Three errors are bounded and added:
 
 λ is near the saddle point, where K(λ) − λε − ln(λ(λ + 1)) is least. The terms then do not cancel, so
 that all of this is relative to δ(ε): 10⁻³⁰ is as good as 10⁻³, and for T = 10⁷ the bound is some 10⁻⁶.
-Where it exceeds a tenth of δ there is no answer. Nothing here draws or reads private data.
+Where it is large, so is the result, and zCDP takes over. Nothing here draws or reads private data.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ _U = 2.0**-53
 _ROOT = math.sqrt(2 * math.pi)
 # What ε may grow by for a Gaussian that ends the sum, relatively.
 _SMOOTHING = 5e-5
-# Periods are so many standard deviations, sums end so many beyond a Gaussian's.
-_PERIOD = 32.0
-_END = 7.5
+# Periods end where D has fallen by e^−20, sums 7 standard deviations of a Gaussian's transform away.
+_FALL = 20.0
+_END = 7.0
+_MOST_TERMS = 100_000
 
 
 def _mills(x: float) -> tuple[float, float]:
@@ -100,23 +101,35 @@ def composed_epsilon(parts: Sequence[tuple[Losses, int]], mu2: float, delta: flo
     left = (delta - sum(n * part.infinite for part, n in parts)) * (1 - 1e-12)
     if left <= 0:
         return None
-    at = _saddle(parts, mu2, math.log(left))
-    if at is None:
-        return None
-    sum_ = _Sum(parts, mu2, at)
+    log_delta, best = math.log(left), math.inf
+    at = _saddle(parts, mu2, lambda epsilon, log: epsilon < 0 or log > log_delta)
+    for _ in range(4):
+        sum_ = _Sum(parts, mu2, at)
+        found = _inverted(sum_, log_delta)
+        # Where tails are heavy the first λ is that of another ε; one of its own is more exact.
+        near = abs(found - sum_.centre) < sum_.width / 4 or found > 0.999 * best
+        best = min(best, found)
+        if near or best == 0 or not math.isfinite(found):
+            break
+        at = _saddle(parts, mu2, lambda epsilon, _, aim=found: epsilon < aim)
+    return best if math.isfinite(best) else None
+
+
+def _inverted(sum_: _Sum, log_delta: float) -> float:
+    """The ε at which a sum certainly has at most δ, infinite where none is near."""
     low = high = max(0.0, sum_.centre)
     step = sum_.width / 64
-    if not sum_.below(high, left):
-        while not sum_.below(high, left):
+    if sum_.log_delta(high) > log_delta:
+        while sum_.log_delta(high) > log_delta:
             low, high, step = high, high + step, 2 * step
             if high > sum_.centre + 4 * sum_.width:
-                return None
+                return math.inf
     else:
-        while low > 0 and sum_.below(low, left):
+        while low > 0 and sum_.log_delta(low) <= log_delta:
             high, low, step = low, max(0.0, low - step), 2 * step
-        if low == 0.0 and sum_.below(0.0, left):
+        if low == 0 and sum_.log_delta(0.0) <= log_delta:
             return 0.0
-    return _least(lambda e: sum_.below(e, left), low, high)
+    return _least(lambda e: sum_.log_delta(e) <= log_delta, low, high)
 
 
 def _tilted(part: Losses, at: float) -> tuple[float, Floats, float, float]:
@@ -141,22 +154,39 @@ def _moments(
     return k, mean, variance
 
 
-def _saddle(parts: Sequence[tuple[Losses, int]], mu2: float, log_delta: float) -> float | None:
-    """λ at which δ is about the wanted one, to a per cent, or that of ε = 0 if it is larger."""
+def _saddle(
+    parts: Sequence[tuple[Losses, int]], mu2: float, more: Callable[[float, float], bool]
+) -> float:
+    """λ to half a per cent: the least without `more` of its ε and about its ln δ."""
     low, high = math.log(1e-7), math.log(1e12)
     for _ in range(13):
         middle = (low + high) / 2
         at = math.exp(middle)
         k, mean, variance = _moments(parts, mu2, at)
         epsilon = mean - 1 / at - 1 / (at + 1)
-        width = variance + at**-2 + (at + 1) ** -2
-        about = k - at * epsilon - math.log(at) - math.log1p(at) - math.log(width) / 2 - 0.92
-        low, high = (middle, high) if epsilon < 0 or about > log_delta else (low, middle)
-    return math.exp(high) if high < math.log(1e11) else None
+        wide = variance + at**-2 + (at + 1) ** -2
+        log = k - at * epsilon - math.log(at) - math.log1p(at) - math.log(2 * math.pi * wide) / 2
+        low, high = (middle, high) if more(epsilon, log) else (low, middle)
+    return math.exp(high)
+
+
+def _period(
+    parts: Sequence[tuple[Losses, int]], mu2: float, at: float, epsilon: float
+) -> float:
+    """How far from ε, to both sides, D has fallen by e^−20 relative to e^{K(λ)}: by any other λ."""
+    here = _moments(parts, mu2, at)[0]
+
+    def fallen(factor: float) -> float:
+        away = at * abs(factor - 1)
+        there = _moments(parts, mu2, at * factor)[0] if factor else 0.0
+        return (there - here - at * (factor - 1) * epsilon + _FALL) / away
+
+    left = min(fallen(factor) for factor in (0, 0.3, 0.6, 0.8, 0.93, 0.98))
+    return max(left, min(fallen(factor) for factor in (1.02, 1.07, 1.2, 1.6, 3, 8)))
 
 
 class _Sum:
-    """The trapezoidal sum at one λ, for many ε."""
+    """The trapezoidal sum at one λ, for many ε near `centre`."""
 
     def __init__(self, parts: Sequence[tuple[Losses, int]], mu2: float, at: float) -> None:
         self.at = at
@@ -164,12 +194,14 @@ class _Sum:
         away = 1 / at + 1 / (at + 1)
         self.centre = mean - away
         wide = variance + at**-2 + (at + 1) ** -2
+        period = _period(parts, mu2, at, self.centre)
+        least = (_END * period / (2 * math.pi * _MOST_TERMS)) ** 2
         wanted = min(2 * _SMOOTHING * self.centre / (at + 1), wide / 64)
-        added = max(0.0, max(wanted, wide / 1000**2) - mu2)
+        added = max(0.0, max(wanted, least) - mu2)
         mu2 += added
         self.centre += (at + 0.5) * added
         self.width = math.sqrt(wide + added)
-        spacing = 2 * math.pi / (_PERIOD * self.width)
+        spacing = 2 * math.pi / (period + self.width)
         terms = math.ceil(_END / math.sqrt(mu2) / spacing) + 1
         self.omega = spacing * np.arange(terms)
         end = float(self.omega[-1])
@@ -201,15 +233,13 @@ class _Sum:
         cut = math.exp(-mu2 * end**2 / 2) / (math.pi * mu2 * end**3)
         self._error = float(sizes.sum()) * relative + cut * (1 + 1e-9)
 
-    def below(self, epsilon: float, delta: float) -> bool:
-        """Whether δ(ε) ≤ δ for certain."""
+    def log_delta(self, epsilon: float) -> float:
+        """A bound on ln δ(ε)."""
         turned = np.exp(-1j * self.omega * (epsilon - self.centre))
-        value = float((self._sum * turned).real.sum())
-        if value <= 10 * self._error or self._peak_error > 0.1:
-            return False
+        value = max(float((self._sum * turned).real.sum()), 0.0) + self._error
         exponent = self.log_peak - self.at * epsilon
-        exponent += self._peak_error + 8 * _U * (abs(self.log_peak) + self.at * epsilon)
-        return exponent + math.log(value + self._error) <= math.log(delta)
+        rounding = self._peak_error + 8 * _U * (abs(self.log_peak) + self.at * epsilon)
+        return exponent + rounding + math.log(value)
 
 
 def _means(mass: Floats, loss: Floats, spacing: float, terms: int) -> np.ndarray:
