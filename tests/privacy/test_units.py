@@ -12,7 +12,15 @@ from privacy_fakes import FakeCharges, FakeCounts, StillNoise
 from understudy.errors import InputError, PrivacyError, RelationError
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
+from understudy.privacy.cost import (
+    Charge,
+    Gaussian,
+    Laplace,
+    Plan,
+    SampledGaussian,
+    Selection,
+    Zcdp,
+)
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.relation import Relation
@@ -162,12 +170,15 @@ def test_a_group_of_k_costs_k_squared_or_less(event):
     assert accounting.total_rho([event, event], 3) == 2 * accounting.rho(event, 3)
 
 
-def test_loss_distributions_speak_of_single_rows():
-    events = [Gaussian(20.0, changes=12)]
-    assert accounting.epsilon(events, 1e-9).by == "pld"
+def test_a_group_moves_gaussians_k_times_as_far():
+    events = [Gaussian(40.0, changes=12)]
     spent = accounting.epsilon(events, 1e-9, 2)
-    assert spent.by == "zcdp"
-    assert spent.epsilon == accounting.epsilon_from_rho(4 * accounting.rho(events[0]), 1e-9)
+    assert spent.by == "pld"
+    assert spent.epsilon < accounting.epsilon_from_rho(4 * accounting.rho(events[0]), 1e-9)
+    farther = accounting.epsilon([Gaussian(40.0, step=2, changes=12)], 1e-9)
+    assert spent.epsilon == pytest.approx(farther.epsilon, rel=1e-3)
+    sampled = [SampledGaussian(4000.0, 100, 3, 0.25)]
+    assert accounting.epsilon(sampled, 1e-9, 2).by == "zcdp"
     assert accounting.epsilon([Laplace(10.0)], 0, 3).epsilon == pytest.approx(0.3)
 
 

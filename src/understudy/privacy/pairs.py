@@ -20,17 +20,17 @@ add up to one, of μ² = Σμ_i².
   of N(x, σ² − c), η = ln((1 + θ)/(1 − θ)). Where T coordinates move, (ε, δ·e^{−Tη}) of Gaussians with
   μ² = Σ step²/(σ² − c) is (ε + 2Tη, δ) of what is drawn. c follows from T: 1.2 for one coordinate, 2.7
   for 10¹³. `group` rows move the reals by `group` times as much, in `group` times as many coordinates.
-* **Gaussian** on integers, σ < 20: the loss (step/σ²)·(z + step/2) itself. The noise is log-concave, so
-  smaller steps are dominated by the largest.
+* **Gaussian** on integers, σ < 20, one row: the loss (step/σ²)·(z + step/2) itself. The noise is
+  log-concave, so smaller steps are dominated by the largest.
 * **Pure** ε0: randomised response, losses ±ε0 with odds e^{ε0} (Kairouz-Oh-Viswanath 2015).
 * **Selection**: the losses of a pick lie in an interval of length ε0 (bounded range, Dong-Durfee-Rogers
   2020), hence the pick is dominated by two losses t and t − ε0, of which t has the mass
   (1 − e^{t−ε0})/(1 − e^{−ε0}). Over t its δ(x) is largest at t = (x + ε0)/2, where it is
-  (1 − e^{(x−ε0)/2})²/(1 − e^{−ε0}), −ε0 ≤ x ≤ ε0. That is convex in e^x, so it is the profile of a pair,
-  which dominates whatever t is, chosen adaptively too: its loss has the density
+  (1 − e^{(x−ε0)/2})²/(1 − e^{−ε0}), −ε0 ≤ x ≤ ε0. That is convex in e^x, so it is the profile of a
+  pair, which dominates whatever t is, chosen adaptively too: its loss has the density
   e^{x/2}/(4·sinh(ε0/2)) on [−ε0, ε0].
-* **Poisson samples** at rate q. Given who else is in the sample, neighbours give (1 − q)N(0) + qN(a) and
-  N(0), or under `replace` (1 − q)N(0) + qN(b), with ‖a‖, ‖b‖ ≤ Δ in units of the noise. Fix A with
+* **Poisson samples** at rate q. Given who else is in the sample, neighbours give (1 − q)N(0) + qN(a)
+  and N(0), or under `replace` (1 − q)N(0) + qN(b), with ‖a‖, ‖b‖ ≤ Δ in units of the noise. Fix A with
   N(0)(A) = Φ(z). By Neyman-Pearson N(a)(A) ≤ Φ(z + ‖a‖) and N(b)(A) ≥ Φ(z − ‖b‖), and one half-line
   attains both if a = Δ and b = −Δ on the line. So for every γ = e^x, P(A) − γQ(A) is at most that of
   the scalar pair: ((1 − q)N(0) + qN(Δ), (1 − q)N(0) + qN(−Δ)) dominates. A replaced row is not a shift
@@ -76,8 +76,11 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _U = 2.0**-53
-# Discrete noise from here on is taken for a rounded real one; below, by its own law.
+# Discrete noise from here on is taken for a rounded real one; below, by its own law, if few differ.
 _REAL_SIGMA = 20.0
+_MOST_LATTICES = 24
+# Beyond this a plan would take seconds to account for, and zCDP takes over.
+_MOST_PARTS = 256
 # ε may grow by so much for that.
 _APART = 1e-9
 # Cells of a continuous law: in units of its noise, and in number for a pick.
@@ -171,14 +174,14 @@ def bounded_range(epsilon: float) -> Losses:
 
 @lru_cache(maxsize=64)
 def lattice(sigma: float, step: int, reach: float) -> Losses:
-    """One coordinate of discrete Gaussian noise, moved by `step`; beyond reach·σ the loss is infinite."""
+    """One coordinate of discrete Gaussian noise, moved by `step`; infinite beyond reach·σ."""
     last = math.ceil(reach * sigma) + 1
     z = np.arange(-last, last + 1, dtype=np.float64)
     square = z * z / (2 * sigma**2)
     mass = np.exp(-square)
     mass /= mass.sum()
-    # Σ e^{−z²/2σ²} over z > last is below σ·√(π/2)·e^{−last²/2σ²}, of a whole sum above 1. As reach is at
-    # least 10, it is no more than a rounding of that sum.
+    # Σ e^{−z²/2σ²} over z > last is below σ·√(π/2)·e^{−last²/2σ²}, of a whole sum above 1. As reach is
+    # at least 10, it is no more than a rounding of that sum.
     tail = 2 * sigma * math.exp(-((last / sigma) ** 2) / 2)
     mass[0] += tail
     loss = step / sigma**2 * (z + step / 2)
@@ -189,10 +192,11 @@ def lattice(sigma: float, step: int, reach: float) -> Losses:
 def sampled(rate: float, shift: float, way: str, cut: float) -> Losses:
     """A Poisson-sampled Gaussian of sensitivity `shift`; `way`: "remove", "add" or "replace" a row.
 
-    Oriented so that the loss grows with x; the largest losses, of mass `cut`, are taken for infinite. If
-    they were kept, tilting would make them outweigh those that matter. Masses of cells are by Gauss-Legendre with 8 nodes: the
-    error relative to a cell is at most 1.7e-23·(d·(|y| + 2.5))^16·e^{d|y|}, d its width and y the
-    distance from a mean, as |He₁₆(y)| ≤ (|y| + 2.5)^16; with d·(|y| + 2.5) ≤ 2 that is below 1e-17.
+    Oriented so that the loss grows with x; the largest losses, of mass `cut`, are taken for infinite.
+    If they were kept, tilting would make them outweigh those that matter. Masses of cells are by
+    Gauss-Legendre with 8 nodes: the error relative to a cell is at most
+    1.7e-23·(d·(|y| + 2.5))^16·e^{d|y|}, d its width and y the distance from a mean, as
+    |He₁₆(y)| ≤ (|y| + 2.5)^16; with d·(|y| + 2.5) ≤ 2 that is below 1e-17.
     """
     p = ((1.0, 0.0),) if way == "add" else ((1 - rate, 0.0), (rate, shift))
     q = ((1.0, 0.0),) if way == "remove" else ((1 - rate, 0.0), (rate, -shift))
@@ -243,6 +247,8 @@ def dominating(
     tail = math.log(1e7) + math.log(max(draws, 1)) - math.log(delta)
     reach = max(10.0, math.ceil(2 * math.sqrt(2 * tail)) / 2)
     cut = 2.0 ** math.floor(math.log2(delta) - math.log2(max(draws, 1)) - 10)
+    small = [e for e in events if isinstance(e, Gaussian) and e.sigma < _REAL_SIGMA]
+    lattices = len(small) <= _MOST_LATTICES and group == 1
     mu2, apart = Fraction(0), 0
     same: Counter[Losses] = Counter()
     sides: list[tuple[float, float, int]] = []
@@ -250,7 +256,7 @@ def dominating(
         match event:
             case Zcdp() | Discovery():
                 return None
-            case Gaussian(sigma, step, changes) if sigma < _REAL_SIGMA and group == 1:
+            case Gaussian(sigma, step, changes) if sigma < _REAL_SIGMA and lattices:
                 if step * (reach * sigma + step) > 1e6 * sigma**2:
                     return None
                 same[lattice(sigma, step, reach)] += times * changes
@@ -293,4 +299,6 @@ def dominating(
         for rate, shift, times in sides:
             parts[sampled(rate, shift, way, cut)] += times
         directions.append(tuple(parts.items()))
+    if len(directions[0]) > _MOST_PARTS:
+        return None
     return Pairs(round_up(mu2), tuple(directions), apart * theta(float(lost)))

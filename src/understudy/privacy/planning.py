@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from understudy.errors import InputError, PrivacyError
+from understudy.errors import InputError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Event, Plan, SampledGaussian, SampledGroups
-from understudy.privacy.profile import gaussian_delta
 
 __all__ = ["calibrate", "laplace_epsilon", "nominal", "rho_for"]
 
@@ -75,88 +74,35 @@ def rho_for(budget: Budget) -> Fraction:
     return Fraction(low)
 
 
-def _searched(
-    build: Callable[[Fraction], Plan],
-    budget: Budget,
-    start: Fraction,
-    cost: Callable[[Plan], float],
-) -> Plan:
-    """`calibrate` where ρ is nominal only: ε grows about as √ρ, which a dozen trials make exact."""
+def calibrate(build: Callable[[Fraction], Plan], budget: Budget, group: int = 1) -> Plan:
+    """The plan that uses the budget best: `build(ρ)` for the largest ρ that stays within (ε, δ).
+
+    `build` must return plans whose cost for one row grows with ρ and is at most ρ in zCDP, or
+    nominally ρ where rows are sampled (see `nominal`). ε grows about as √ρ, so a few trials come
+    within half a per mille of the budget; only what `accounting.epsilon` allows is returned.
+    """
     target = float(budget.epsilon)
     low, high = 0.0, math.inf
     found: Plan | None = None
-    guess = float(start)
+    # A hair less than zCDP allows, which rounding of the conversion cannot take back.
+    guess = float(rho_for(budget) / group**2) * (1 - 1e-9)
     for _ in range(24):
+        if guess <= 0:
+            break
         plan = build(Fraction(guess))
-        spent = cost(plan)
+        spent = accounting.epsilon(plan, budget.delta, group).epsilon
         if spent <= budget.epsilon:
             low, found = guess, plan
-            if spent >= 0.998 * target:
+            if spent >= 0.9995 * target:
                 break
         else:
             high = guess
-        if high < low * 1.002:
+        if high < low * 1.001:
             break
-        step = (0.999 * target / spent) ** 2 if math.isfinite(spent) and spent > 0 else 0.25
+        step = (0.9998 * target / spent) ** 2 if math.isfinite(spent) and spent > 0 else 0.25
         guess *= min(16.0, max(1 / 16.0, step))
         if not low < guess < high:  # the power law misled
             guess = math.sqrt(low * high) if low > 0 else high / 16
     if found is None:
         raise InputError(f"epsilon = {target:g} is too small to plan with")
     return found
-
-
-def _gaussian_rho(budget: Budget) -> float:
-    """ρ = μ²/2 for the μ of a Gaussian mechanism that is (ε, δ)."""
-    target, delta = float(budget.epsilon), float(budget.delta)
-    low, high = 0.0, 1.0
-    while gaussian_delta(high, target) < delta and high < 1e3:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if gaussian_delta(middle, target) <= delta else (low, middle)
-    return low * low / 2
-
-
-def calibrate(build: Callable[[Fraction], Plan], budget: Budget, group: int = 1) -> Plan:
-    """The plan that uses the budget best: `build(ρ)` for the largest ρ that stays within (ε, δ).
-
-    `build` must return plans whose cost for one row grows with ρ and is at most ρ in zCDP, or
-    nominally ρ where rows are sampled (see `nominal`). The result always satisfies
-    `epsilon(plan, δ, group).epsilon ≤ ε`.
-    """
-    low = rho_for(budget) / group**2
-    if low <= 0:
-        raise InputError(f"epsilon = {float(budget.epsilon):g} is too small to plan with")
-    plan = build(low)
-    if any(isinstance(charge.event, SampledGroups) for charge in plan):
-        return _searched(
-            build, budget, low, lambda p: accounting.epsilon(p, budget.delta, group).epsilon
-        )
-    spent = accounting.epsilon(plan, budget.delta, group).epsilon
-    if spent > budget.epsilon:
-        # Rounding of the conversion itself; a hair less ρ puts the plan on the private side.
-        low *= 1 - Fraction(1, 10**9)
-        plan = build(low)
-        spent = accounting.epsilon(plan, budget.delta, group).epsilon
-    if spent > budget.epsilon:
-        raise PrivacyError(f"the plan costs ε = {spent}, above the budget {budget}")
-    # Exact composition may allow more than zCDP. A plan of Gaussians alone would allow what Gaussian DP does; from
-    # that guess a few steps leave at most a per mille of ρ unused. Only what is checked is returned.
-    if spent > float(budget.epsilon) * 0.999:
-        return plan
-    guess = max(low, Fraction(_gaussian_rho(budget)) / group**2)
-    high: Fraction | None = None
-    for step in range(6):
-        candidate = build(guess)
-        if accounting.epsilon(candidate, budget.delta, group).epsilon <= budget.epsilon:
-            low, plan = guess, candidate
-            if high is None and step < 3:
-                guess *= 1 + Fraction(1, 500)
-                continue
-        else:
-            high = guess
-        if high is None or high < low * (1 + Fraction(3, 1000)):
-            break
-        guess = max((low + high) / 2, high * (1 - Fraction(1, 200)))
-    return plan

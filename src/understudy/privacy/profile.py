@@ -15,12 +15,12 @@ By Poisson summation the trapezoidal sum over all multiples of Δ, with period 2
 because D ≥ 0. So it never understates, for any Δ; the period is so long that the other terms vanish
 by Chernoff's bound. Three errors are bounded and added:
 
-* *the sum ends at Ω = NΔ.* With a Gaussian part of μ, |M(s)| ≤ M(λ)·e^{−μ²ω²/2}, and the rest is at most
-  M(λ)·e^{−μ²Ω²/2}/(πμ²Ω³). Where a plan has no Gaussian, or too little, one is composed with it, which
-  only raises δ: μ² = ε/(10⁴(λ + 1)) at most. That raises ε by (λ + 1)μ²/2, or where losses lie on a
-  lattice by 0.4·μ at most, some per mille.
-* *rounding of M(s)/M(λ)*, which is a mean of e^{iωx} over the tilted losses: at most a few u = 2^−53 for
-  every loss that is summed over, T times that for its T-th power, and the same relative to every term.
+* *the sum ends at Ω = NΔ.* With a Gaussian part of μ, |M(s)| ≤ M(λ)·e^{−μ²ω²/2}, and the rest is at
+  most M(λ)·e^{−μ²Ω²/2}/(πμ²Ω³). Where a plan has no Gaussian, or too little, one is composed with it,
+  which only raises δ: μ² = ε/(10⁴(λ + 1)) at most. That raises ε by (λ + 1)μ²/2, or where losses lie
+  on a lattice by 0.4·μ at most, some per mille.
+* *rounding of M(s)/M(λ)*, which is a mean of e^{iωx} over the tilted losses: at most a few u = 2^−53
+  for every loss that is summed over, T times that for its T-th power, relative to every term.
 * *rounding of K(λ) − λε*, the same way.
 
 λ is near the saddle point, where K(λ) − λε − ln(λ(λ + 1)) is least. The terms then do not cancel, so
@@ -101,14 +101,15 @@ def composed_epsilon(parts: Sequence[tuple[Losses, int]], mu2: float, delta: flo
     left = (delta - sum(n * part.infinite for part, n in parts)) * (1 - 1e-12)
     if left <= 0:
         return None
-    log_delta, best = math.log(left), math.inf
+    log_delta = math.log(left)
+    best = math.inf if mu2 else sum(n * float(part.loss.max()) for part, n in parts) * (1 + 1e-9)
     at = _saddle(parts, mu2, lambda epsilon, log: epsilon < 0 or log > log_delta)
     for _ in range(4):
         sum_ = _Sum(parts, mu2, at)
         found = _inverted(sum_, log_delta)
         # Where tails are heavy the first λ is that of another ε; one of its own is more exact.
         near = abs(found - sum_.centre) < sum_.width / 4 or found > 0.999 * best
-        best = min(best, found)
+        best = max(0.0, min(best, found))
         if near or best == 0 or not math.isfinite(found):
             break
         at = _saddle(parts, mu2, lambda epsilon, _, aim=found: epsilon < aim)
@@ -170,9 +171,7 @@ def _saddle(
     return math.exp(high)
 
 
-def _period(
-    parts: Sequence[tuple[Losses, int]], mu2: float, at: float, epsilon: float
-) -> float:
+def _period(parts: Sequence[tuple[Losses, int]], mu2: float, at: float, epsilon: float) -> float:
     """How far from ε, to both sides, D has fallen by e^−20 relative to e^{K(λ)}: by any other λ."""
     here = _moments(parts, mu2, at)[0]
 
@@ -209,29 +208,31 @@ class _Sum:
         self.log_peak = at * (at + 1) * mu2 / 2
         log_size, phase = -mu2 * self.omega**2 / 2, self.omega * away
         shift = away + 4 * self.width + abs(self.centre) + (at + 1) * mu2
-        relative, peak = _U * (terms + 64 + 16 * end * shift), 0.0
+        relative, peak = _U * (terms + 64 + 16 * end * shift), 32 * _U * (1 + at * (at + 1) * mu2)
         for part, n in parts:
             k, mass, mean, _ = _tilted(part, at)
             self.log_peak += n * k
             kept = mass > _U / len(mass)
-            mass_, loss = mass[kept], part.loss[kept] - mean
-            values = _means(mass_, loss, spacing, terms)
+            values = _means(mass[kept], part.loss[kept] - mean, spacing, terms)
             log_size += n * np.log(np.maximum(np.abs(values), 1e-300))
             phase += n * np.angle(values)
-            spread = float(mass_ @ np.abs(loss))
-            size = float(mass @ (np.abs(part.log_mass) + at * np.abs(part.loss)))
-            relative += n * _U * (2 * len(mass) + 64 + 16 * end * spread)
-            peak += n * _U * (2 * len(mass) + 64 + 8 * size)
-            # The mean was rounded: its phase is counted from the centre.
-            relative += n * 8 * _U * end * float(mass @ np.abs(part.loss))
-        self._peak_error = peak + 32 * _U * (1 + at * (at + 1) * mu2)
+            # Masses are off by u a summand and u for the size of their exponents, phases by u for
+            # their own size and for that of the mean, which is counted from the centre.
+            lost = (
+                4 * len(mass) + 64 + 8 * float(mass @ (np.abs(part.log_mass) + at * abs(part.loss)))
+            )
+            turns = float(mass @ (16 * abs(part.loss - mean) + (8 + len(parts)) * abs(part.loss)))
+            relative += n * _U * (lost + end * turns)
+            peak += n * _U * lost
         s = at + 1j * self.omega
         weight = np.full(terms, spacing / math.pi)
         weight[0] /= 2
         self._sum = weight * np.exp(log_size + 1j * phase) / (s * (s + 1))
         sizes = weight * np.exp(-mu2 * self.omega**2 / 2) / np.abs(s * (s + 1))
         cut = math.exp(-mu2 * end**2 / 2) / (math.pi * mu2 * end**3)
-        self._error = float(sizes.sum()) * relative + cut * (1 + 1e-9)
+        # (1 + e)^T − 1 ≤ expm1(T·e) is what T-th powers are off by.
+        self._error = float(sizes.sum()) * math.expm1(min(relative, 700.0)) + cut * (1 + 1e-9)
+        self._peak_error = peak
 
     def log_delta(self, epsilon: float) -> float:
         """A bound on ln δ(ε)."""
@@ -243,7 +244,7 @@ class _Sum:
 
 
 def _means(mass: Floats, loss: Floats, spacing: float, terms: int) -> np.ndarray:
-    """Σ_i mass_i·e^{iω·loss_i} for ω = 0, spacing, …; by e^{i(jB + k)x} = e^{ijBx}·e^{ikx} one product."""
+    """Σ_i mass_i·e^{iω·loss_i}, ω = 0, spacing, …: one product by e^{i(jB + k)x} = e^{ijBx}·e^{ikx}."""
     block = math.isqrt(terms) + 1
     steps = np.arange(block)[:, None] * spacing
     fine = np.exp(1j * steps * loss)
