@@ -386,7 +386,7 @@ def test_two_accountants_that_share_nothing_agree(multiplier, rate, steps, delta
     plan = Plan((Charge("g", event, steps),))
     ours = accounting.epsilon(plan, delta).epsilon
     theirs = stranger.epsilon(plan.to_json(), delta)
-    assert theirs == pytest.approx(ours, rel=1e-4)
+    assert theirs * (1 - 1e-4) <= ours <= theirs * 1.002
 
 
 def test_events_are_written_and_read():

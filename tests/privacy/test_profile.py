@@ -120,7 +120,7 @@ def test_mills_ratio_is_enclosed(x):
 
 
 @pytest.mark.parametrize("c", [0.3, 0.5, 1.2])
-@pytest.mark.parametrize("sigma", [1.8, 3.0, 20.0])
+@pytest.mark.parametrize("sigma", [1.8, 3.0, 6.0])
 def test_discrete_noise_is_a_rounding_of_real_noise_up_to_eta(sigma, c):
     y, k = np.arange(-4000, 4001) * 0.02, np.arange(-100, 101)[:, None]
     discrete = np.exp(-(k[:, 0] ** 2) / (2 * sigma**2))
