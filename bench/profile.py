@@ -26,7 +26,7 @@ from understudy.players.data import Particles
 ROWS, COLUMNS, WORKLOAD = 48_842, 14, "marginals:3:64@0"
 
 PARTS = {
-    "calibrating the plan": ("accounting.py", "calibrate"),
+    "calibrating the plan": ("planning.py", "calibrate"),
     "reading and encoding": ("memory.py", "bind"),
     "counting": ("evaluate.py", "add"),
     "drawing noise": ("noise.py", "gaussian"),

@@ -35,7 +35,7 @@ NEVER = {
 # Libraries with one door.
 ONLY = {
     "opendp": ("privacy.noise",),
-    "dp_accounting": ("privacy.accounting",),
+    "dp_accounting": (),
     "mbi": ("models.graphical",),
     "jax": ("models.graphical", "nets"),
     "optax": ("nets",),

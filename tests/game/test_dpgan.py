@@ -17,7 +17,7 @@ from understudy.nets.coding import Coding
 from understudy.players.critics import CriticGradient
 from understudy.players.data.gan import Task, least_squares
 from understudy.players.query.critic import CriticSteps
-from understudy.privacy import accounting
+from understudy.privacy import planning
 from understudy.privacy.cost import Plan, SampledGroups, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.models import Models
@@ -111,8 +111,8 @@ def test_for_a_given_sigma_as_many_steps_as_the_budget_allows():
     event = step_of(plan)
     assert event.multiplier == pytest.approx(3.0)
     part = Fraction(1, 2) * Fraction(9, 10)
-    assert accounting.nominal(event) * slot.times <= part
-    assert accounting.nominal(event) * (slot.times + 1) > part
+    assert planning.nominal(event) * slot.times <= part
+    assert planning.nominal(event) * (slot.times + 1) > part
     assert slot.times > 100
     query, _ = made.players(design, plan)
     assert query.steps == slot.times

@@ -15,7 +15,7 @@ from understudy.game import play
 from understudy.game.methods import Design, MaxEnt
 from understudy.players.data import Particles
 from understudy.players.query import Survey
-from understudy.privacy import accounting
+from understudy.privacy import planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
@@ -125,7 +125,7 @@ def played(codes, noise=1, change=lambda survey: survey, epsilon=1):
     """(model, measured tables, purposes charged) on all triples."""
     triples = tuple(itertools.combinations(range(len(SHAPE)), 3))
     design = Design(SHAPE, triples, (1.0,) * len(triples), Relation.ADD_REMOVE, MANY)
-    rho = accounting.rho_for(Budget.of(epsilon, Fraction(1, MANY**2)))
+    rho = planning.rho_for(Budget.of(epsilon, Fraction(1, MANY**2)))
     plan = Plan(MaxEnt().charges(design, rho))
     query, _ = MaxEnt().players(design, plan)
     query, answers = change(query), []

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from understudy.errors import InputError, PrivacyError
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import (
     Charge,
@@ -309,7 +309,7 @@ def test_zcdp_never_undercuts_the_gaussian_it_describes(mu, delta):
 @pytest.mark.parametrize("delta", ["1e-3", "1e-9", "1e-14"])
 def test_rho_for_ends_on_the_private_side_and_close(epsilon, delta):
     budget = Budget.of(epsilon, delta)
-    rho = accounting.rho_for(budget)
+    rho = planning.rho_for(budget)
     assert isinstance(rho, Fraction)
     reached = accounting.epsilon_from_rho(rho, budget.delta)
     assert Fraction(reached) <= budget.epsilon
@@ -324,7 +324,7 @@ def test_rho_for_buys_more_than_the_quick_form():
     quick = (math.sqrt(log + 0.1) - math.sqrt(log)) ** 2
     assert int(quick / float(eps0**2 / 8)) == 102
     assert int(quick / float(eps0**2 / 2)) == 25
-    rho = accounting.rho_for(Budget.of("0.1", Fraction(1, n**2)))
+    rho = planning.rho_for(Budget.of("0.1", Fraction(1, n**2)))
     assert float(rho) > quick
     event = Selection(float(2 / eps0))
     rounds = int(rho / accounting.rho(event))
@@ -337,7 +337,7 @@ def test_rho_for_buys_more_than_the_quick_form():
 def test_rho_for_without_delta_is_no_loophole():
     """zCDP gives nothing at δ = 0: either refused or no ρ at all."""
     try:
-        rho = accounting.rho_for(Budget.of(1, 0))
+        rho = planning.rho_for(Budget.of(1, 0))
     except REFUSED:
         return
     assert rho == 0

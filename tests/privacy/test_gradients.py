@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tools import verify_release as stranger
 from understudy.errors import BudgetExhausted, PrivacyError
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy import noise as noise_module
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Plan, SampledGroups, Selection, event_from_json
@@ -387,7 +387,7 @@ def test_two_accountants_that_share_nothing_agree(multiplier, rate, steps, delta
     plan = Plan((Charge("g", event, steps),))
     ours = accounting.epsilon(plan, delta).epsilon
     theirs = stranger.epsilon(plan.to_json(), delta)
-    assert theirs == pytest.approx(ours, rel=1e-4)
+    assert theirs * (1 - 1e-4) <= ours <= theirs * 1.002
 
 
 def test_events_are_written_and_read():
@@ -410,7 +410,7 @@ def test_calibration_ends_on_the_private_side():
         multiplier = 1 / math.sqrt(math.log1p(2 * float(rho) / (steps * rate**2)))
         return Plan((Charge("g", SampledGroups((multiplier,), 1000, rate), steps),))
 
-    spent = accounting.epsilon(accounting.calibrate(build, Budget.of(2, "1e-7")), 1e-7).epsilon
+    spent = accounting.epsilon(planning.calibrate(build, Budget.of(2, "1e-7")), 1e-7).epsilon
     assert 0.99 * 2 < spent <= 2
 
 

@@ -24,7 +24,7 @@ from understudy.errors import (
     RelationError,
     UnderstudyError,
 )
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.privacy.ledger import Ledger
@@ -258,7 +258,7 @@ def test_zcdp_counts_whole_plans_while_open_and_charges_once_settled(zledger):
 
 
 def test_zcdp_composition_fits_more_than_basic_but_never_too_much(zledger):
-    total = accounting.rho_for(TOTAL)
+    total = planning.rho_for(TOTAL)
     plan = Plan((Charge("g", Gaussian(40.0)),))
     own = accounting.epsilon(plan, TOTAL.delta).epsilon
     budget = Budget.of(own * 1.0001, TOTAL.delta)

@@ -10,9 +10,17 @@ import pytest
 from privacy_fakes import LoggedCharges, LoggedNoise
 
 from understudy.errors import InputError, PrivacyError, RelationError
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
+from understudy.privacy.cost import (
+    Charge,
+    Gaussian,
+    Laplace,
+    Plan,
+    SampledGaussian,
+    Selection,
+    Zcdp,
+)
 from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.questions import Marginals, WorstCell, WorstError
@@ -164,12 +172,15 @@ def test_a_group_of_k_costs_k_squared_or_less(event):
     assert accounting.total_rho([event, event], 3) == 2 * accounting.rho(event, 3)
 
 
-def test_loss_distributions_speak_of_single_rows():
-    events = [Gaussian(20.0, changes=12)]
-    assert accounting.epsilon(events, 1e-9).by == "pld"
+def test_a_group_moves_gaussians_k_times_as_far():
+    events = [Gaussian(40.0, changes=12)]
     spent = accounting.epsilon(events, 1e-9, 2)
-    assert spent.by == "zcdp"
-    assert spent.epsilon == accounting.epsilon_from_rho(4 * accounting.rho(events[0]), 1e-9)
+    assert spent.by == "pld"
+    assert spent.epsilon < accounting.epsilon_from_rho(4 * accounting.rho(events[0]), 1e-9)
+    farther = accounting.epsilon([Gaussian(40.0, step=2, changes=12)], 1e-9)
+    assert spent.epsilon == pytest.approx(farther.epsilon, rel=1e-3)
+    sampled = [SampledGaussian(4000.0, 100, 3, 0.25)]
+    assert accounting.epsilon(sampled, 1e-9, 2).by == "zcdp"
     assert accounting.epsilon([Laplace(10.0)], 0, 3).epsilon == pytest.approx(0.3)
 
 
@@ -181,15 +192,15 @@ def test_plans_are_calibrated_for_groups(k):
         return Plan(
             (
                 Charge("t", Gaussian.within(rho * Fraction(9, 10), changes=4)),
-                Charge("c", Laplace.within(accounting.laplace_epsilon(rho / 10))),
+                Charge("c", Laplace.within(planning.laplace_epsilon(rho / 10))),
             )
         )
 
-    plan = accounting.calibrate(build, budget, k)
+    plan = planning.calibrate(build, budget, k)
     spent = accounting.epsilon(plan, budget.delta, k).epsilon
     assert 0.97 * 0.7 < spent <= 0.7
     if k > 1:  # k times the noise
-        single = accounting.calibrate(build, budget, 1)
+        single = planning.calibrate(build, budget, 1)
         assert k * 0.95 < plan["t"].event.sigma / single["t"].event.sigma < k * 1.1
 
 
@@ -237,7 +248,7 @@ def test_one_account_protects_one_kind_of_unit(tmp_path):
 def test_a_plan_is_checked_for_the_group(tmp_path):
     with Ledger(tmp_path / "l") as ledger:
         ledger.open_dataset("people", Budget.of(9, "1e-6"), unit="who")
-        event = Gaussian.within(accounting.rho_for(Budget.of(1, "1e-7")))
+        event = Gaussian.within(planning.rho_for(Budget.of(1, "1e-7")))
         plan = Plan((Charge("t", event),))
         with pytest.raises(PrivacyError, match="the plan costs"):
             ledger.reserve(

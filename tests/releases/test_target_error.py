@@ -6,7 +6,7 @@ import pytest
 
 import understudy as us
 from understudy.errors import InputError
-from understudy.privacy import accounting
+from understudy.privacy import planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.releases import targets
@@ -47,8 +47,8 @@ def test_a_declared_number_of_rows_is_enough():
 def test_few_exact_plans(monkeypatch):
     """Exact accounting costs seconds; the search itself must do without."""
     calls = []
-    exact = accounting.calibrate
-    monkeypatch.setattr(accounting, "calibrate", lambda *args: calls.append(1) or exact(*args))
+    exact = planning.calibrate
+    monkeypatch.setattr(planning, "calibrate", lambda *args: calls.append(1) or exact(*args))
     us.prepare(SCHEMA, target_error=0.02, rows=5000)
     assert len(calls) <= 4
 

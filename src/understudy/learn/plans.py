@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from understudy.errors import InputError, PrivacyError
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Plan, SampledGaussian, SampledSelection, Selection
 from understudy.privacy.losses import Loss
@@ -60,12 +60,12 @@ def picks_plan(facts: Facts, steps: int, rate: float = 1.0) -> Plan:
         )
         return Plan((Charge(PICK, event, steps),))
 
-    return accounting.calibrate(build, facts.budget)
+    return planning.calibrate(build, facts.budget)
 
 
 def _sampled_pick(rho: Fraction, sensitivity: int, rate: float) -> Selection | SampledSelection:
     """The least noise that costs at most ρ: ε = ln(1 + q(e^ε0 − 1)), or the bounded range of all."""
-    amplified = float(accounting.laplace_epsilon(rho))
+    amplified = float(planning.laplace_epsilon(rho))
     whole = math.log1p(math.expm1(amplified) / rate) * (1 - 1e-12)
     scale = min(2 * sensitivity / whole, Selection.within(rho, sensitivity=sensitivity).scale)
     event = SampledSelection(scale, sensitivity, rate)
@@ -93,7 +93,7 @@ def descent_plan(facts: Facts, steps: int, rate: float, clip: float) -> Plan:
         return accounting.epsilon(build(multiplier), facts.budget.delta).epsilon
 
     # What all rows would need; samples need less.
-    high = sides * math.sqrt(steps / (2 * float(accounting.rho_for(facts.budget)))) * (1 + 1e-9)
+    high = sides * math.sqrt(steps / (2 * float(planning.rho_for(facts.budget)))) * (1 + 1e-9)
     if not math.isfinite(high):
         raise InputError(
             f"epsilon = {target:g} is too small for {steps} steps; take fewer or a larger epsilon"

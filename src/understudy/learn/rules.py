@@ -21,7 +21,7 @@ import numpy as np
 
 from understudy.errors import InputError
 from understudy.learn.plans import Facts, on_words
-from understudy.privacy import accounting
+from understudy.privacy import planning
 
 __all__ = ["Rule", "positive", "radius_for", "rule_for"]
 
@@ -90,7 +90,7 @@ def rule_for(
 
 def _picks(facts: Facts) -> int:
     spread = facts.relation.marginal_l1() * facts.loss.bound * math.log(2 * facts.coordinates)
-    signal = facts.rows * math.sqrt(8 * float(accounting.rho_for(facts.budget)))
+    signal = facts.rows * math.sqrt(8 * float(planning.rho_for(facts.budget)))
     best = (8 * facts.radius * facts.loss.smooth * signal / spread) ** (2 / 3)
     return min(max(round(_SHARE_OF_PICKS * best), _FEWEST_PICKS), _MOST_PICKS)
 

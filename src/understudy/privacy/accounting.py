@@ -1,26 +1,21 @@
-"""From events to (ε, δ): pure composition, zCDP with the tight conversion, and PLD; the smallest.
+"""From events to (ε, δ): pure composition, zCDP with the tight conversion, and exact composition.
 
 * pure: ε adds up, for any adaptive choice of mechanisms.
 * zCDP: ρ adds up, also when parameters are chosen adaptively and through a filter that checks
   before each draw (Feldman-Zrnic 2021). Converted by
   δ(ε) = inf_{α>1} exp((α−1)(αρ − ε))/(α−1) · (1−1/α)^α   (Canonne-Kamath-Steinke 2020).
-* PLD: dominating pairs of a plan whose parameters were fixed in advance are convolved by
-  dp-accounting. A discrete Gaussian that moves `changes` coordinates by `step` is exactly a product
-  of one-dimensional pairs; a pure ε0 step is dominated by randomised response with ratio e^{±ε0}.
-* Poisson samples: a sum of integer vectors with discrete Gaussian noise differs in total variation
-  by at most τ = 1/(40σ²) a coordinate from the same sum with *rounded* Gaussian noise (midpoint
-  rule: ½·(1/24)·∫|φ''| = 0.0202/σ², plus terms of 1/σ³; σ ≥ 16). Rounding is post-processing, so the
-  pair of the Poisson-sampled Gaussian mechanism dominates that, and T sums of d coordinates are
-  (ε, δ + (1 + e^ε)·T·d·τ)-DP where that pair gives (ε, δ). For the relation `replace` the pair is
-  ((1−q)N(0) + qN(Δ), (1−q)N(0) + qN(−Δ)). In zCDP a sample is charged like the whole table.
-* Rounded noise on samples (`SampledGroups`) is post-processing of that pair, at the joint multiplier of
-  its groups; its law as drawn is within e^±η of that, η = 2^−38 a coordinate, so that (ε, δ·e^−η) of
-  the pairs is (ε + 2η, δ) of what is drawn; where ρ itself adds up it is a little larger, see `rho`.
-* groups: where neighbours differ in up to `group` rows (see `units`), pure ε is `group` times and ρ is
-  `group`² times that of one row (Bun-Steinke 2016, Proposition 27); a pure event may take the ρ of
-  its larger ε instead. PLD is left out.
+  In zCDP a sample is charged like the whole table.
+* privacy loss distributions: where the parameters of a plan were fixed in advance, the dominating
+  pairs of its events (`pairs`) are composed and δ(ε) is found from their moment generating function
+  (`profile`), with a proved bound on all errors; where that is too large, the other two remain.
+* Rounded noise on samples (`SampledGroups`) is drawn within e^±η of the law that is accounted for,
+  η = 2^−38 a coordinate, so that (ε, δ·e^−η) of the pairs is (ε + 2η, δ) of what is drawn; where ρ
+  itself adds up it is a little larger, see `rho`.
+* groups: where neighbours differ in up to `group` rows (see `units`), pure ε and the range of a pick's
+  losses are `group` times and ρ is `group`² times that of one row (Bun-Steinke 2016, Proposition 27); a
+  pure event may take the ρ of its larger ε instead. Sampled events have no pairs then.
 * discoveries are δ-approximately ρ-zCDP for a whole unit, so that their δ is taken off before ρ is
-  converted: (ε, δ' + Σδ) (Bun-Steinke 2016, Section 8). PLD is left out.
+  converted: (ε, δ' + Σδ) (Bun-Steinke 2016, Section 8). They and allowances of ρ have no pairs.
 
 Each of the three is an upper bound on its own, so the smallest is one. Nothing here draws or reads
 private data; every result is rounded to the private side.
@@ -37,7 +32,8 @@ from functools import lru_cache
 from typing import Literal
 
 from understudy.errors import InputError, PrivacyError
-from understudy.privacy.budget import Budget, round_up
+from understudy.privacy import pairs, profile
+from understudy.privacy.budget import round_down, round_up
 from understudy.privacy.cost import (
     Discovery,
     Event,
@@ -55,33 +51,18 @@ from understudy.privacy.noise import LAW
 
 __all__ = [
     "Spent",
-    "calibrate",
     "delta_from_rho",
     "epsilon",
     "epsilon_from_rho",
     "fits",
-    "laplace_epsilon",
-    "nominal",
     "pure",
     "rho",
-    "rho_for",
     "total_delta",
     "total_rho",
 ]
 
 # Wider than any rounding of float64 along the way; results are moved by this to the private side.
 _SLACK = 1e-12
-# Losses are rounded up to a grid of this fraction of the ε that zCDP finds.
-_PLD_RESOLUTION = 1e-4
-# The table of losses grows with the noise; beyond this a plan would take seconds to account for, and
-# zCDP, which is a few per cent looser, takes over.
-_PLD_MAX_SIGMA = 20_000.0
-# Beyond this e^ε has no meaning left, and the library overflows.
-_PLD_MAX_INTERVAL = 1.0
-# Below this the noise on integers is too far from rounded noise to be accounted for as such.
-_ROUNDED_MIN_SIGMA = 16.0
-# So it does with many different events; those plans are mostly selections, for which zCDP is better.
-_PLD_MAX_EVENTS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,19 +163,6 @@ def total_rho(events: Plan | Iterable[Event], group: int = 1) -> Fraction:
     return sum((rho(e, group) * times for e, times in _grouped(events).items()), Fraction(0))
 
 
-def nominal(event: Event) -> Fraction:
-    """ρ, or of a sampled Gaussian sum about the ρ that many of them are worth; no guarantee.
-
-    By the central limit a draw at rate q with multiplier m is worth min(ρ, q²(e^{(sides/m)²} − 1)/2)
-    (Bu et al. 2020). Plans are laid out by this and found by `calibrate`, which counts exactly.
-    """
-    whole = _rho(event)
-    if not isinstance(event, SampledGaussian | SampledGroups):
-        return whole
-    each = event.rate**2 * math.expm1(min(2 * float(whole), 700.0)) / 2
-    return min(whole, Fraction(each))
-
-
 def fits(plan: Plan, allowance: Zcdp) -> bool:
     """Whether an allowance covers a plan: its ρ, and no δ, which an allowance does not hold."""
     return total_rho(plan) <= Fraction(allowance.rho) and total_delta(plan) == 0
@@ -204,21 +172,6 @@ def total_delta(events: Plan | Iterable[Event]) -> Fraction:
     """δ that events cost by themselves, whatever ε is: that of discoveries."""
     found = _grouped(events).items()
     return sum((Fraction(e.delta) * n for e, n in found if isinstance(e, Discovery)), Fraction(0))
-
-
-def laplace_epsilon(allowance: Fraction) -> Fraction:
-    """A pure ε whose ρ = ε·tanh(ε/2) stays within `allowance`, rounded to the private side."""
-    low, high = 0.0, 1.0
-    target = float(allowance)
-    while high * math.tanh(high / 2) < target:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if Fraction(middle) * Fraction(math.tanh(middle / 2) * (1 + 1e-15)) <= allowance:
-            low = middle
-        else:
-            high = middle
-    return Fraction(low)
 
 
 def epsilon_from_rho(rho: Fraction | float, delta: Fraction | float) -> float:
@@ -289,34 +242,9 @@ def _minimise(f: Callable[[float], float], low: float, high: float) -> float:
     return best
 
 
-def rho_for(budget: Budget) -> Fraction:
-    """The largest ρ (to float precision) whose tight conversion stays within the budget."""
-    if budget.delta <= 0:
-        raise InputError(
-            "delta = 0 leaves no room for Gaussian noise; give a small one such as 1e-9"
-        )
-    target = float(budget.epsilon)
-    if Fraction(target) > budget.epsilon:
-        target = math.nextafter(target, 0)
-    low, high = 0.0, 1.0
-    while epsilon_from_rho(high, budget.delta) <= target:
-        low, high = high, high * 2
-    while low == 0.0 and epsilon_from_rho(high, budget.delta) > target:
-        high /= 2
-        if high < 1e-300:
-            return Fraction(0)
-        if epsilon_from_rho(high, budget.delta) <= target:
-            low, high = high, high * 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        if epsilon_from_rho(middle, budget.delta) <= target:
-            low = middle
-        else:
-            high = middle
-    return Fraction(low)
-
-
 def _grouped(events: Plan | Iterable[Event]) -> Counter[Event]:
+    if isinstance(events, Counter):
+        return events
     grouped: Counter[Event] = Counter()
     if isinstance(events, Plan):
         for charge in events:
@@ -326,223 +254,56 @@ def _grouped(events: Plan | Iterable[Event]) -> Counter[Event]:
     return grouped
 
 
-def epsilon(
-    events: Plan | Iterable[Event], delta: Fraction | float, group: int = 1
-) -> Spent:  # fmt: skip
+def epsilon(events: Plan | Iterable[Event], delta: Fraction | float, group: int = 1) -> Spent:
     """The smallest valid ε at `delta` for events whose parameters were fixed in advance.
 
     `group`: the number of rows in which neighbours may differ.
     """
-    grouped = _grouped(events)
-    given = float(delta)
-    d = given * math.exp(-_apart(grouped))
-    if shown := total_delta(grouped.elements()):
-        d = max(0.0, (d - float(shown)) * (1 - _SLACK))
-    candidates: list[Spent] = []
-    pures = [(pure(event, group), times) for event, times in grouped.items()]
-    if all(eps is not None for eps, _ in pures):
-        total = sum((eps * times for eps, times in pures if eps is not None), Fraction(0))
-        candidates.append(Spent(round_up(total), d, "pure"))
+    grouped, given = _grouped(events), float(delta)
+    shown, apart = total_delta(grouped), _apart(grouped)
+    drawn = Fraction(delta) * (Fraction(math.exp(-apart) * (1 - 1e-15)) if apart else 1)
+    d = max(0.0, round_down(drawn - shown))
+    found: list[tuple[float, Literal["pure", "zcdp", "pld"]]] = []
+    pures = {e: eps for e in grouped if (eps := pure(e, group)) is not None}
+    if len(pures) == len(grouped):
+        found.append(
+            (round_up(sum((pures[e] * n for e, n in grouped.items()), Fraction(0))), "pure")
+        )
     if d > 0:
         whole = sum((_exact_rho(e, group) * times for e, times in grouped.items()), Fraction(0))
-        by_zcdp = epsilon_from_rho(whole, d)
-        candidates.append(Spent(by_zcdp, d, "zcdp"))
-        # A power of two, so that nearby plans share a grid.
-        about = _about(grouped, d, by_zcdp)
-        interval = 2.0 ** math.floor(math.log2(max(about, 1e-12) * _PLD_RESOLUTION))
-        by_pld = None
-        if group == 1:
-            by_pld = _pld_epsilon(tuple(sorted(grouped.items(), key=repr)), d, interval)
-        if by_pld is not None:
-            candidates.append(Spent(by_pld, d, "pld"))
-    candidates = [_as_drawn(grouped, spent, given) for spent in candidates]
-    if not candidates and shown:
+        found.append((epsilon_from_rho(whole, d), "zcdp"))
+        if (by_pld := _by_pairs(tuple(sorted(grouped.items(), key=repr)), d, group)) is not None:
+            found.append((by_pld, "pld"))
+    if not found and shown:
         return Spent(math.inf, given, "zcdp")  # discoveries alone cost more than δ
-    if not candidates:
+    if not found:
         raise InputError("delta = 0 cannot cover Gaussian noise; give a small delta such as 1e-9")
-    return min(candidates, key=lambda spent: spent.epsilon)
+    least, by = min(found)
+    return Spent(least + 2 * apart, given, by)
+
+
+@lru_cache(maxsize=256)
+def _by_pairs(events: tuple[tuple[Event, int], ...], delta: float, group: int) -> float | None:
+    """ε of the composed dominating pairs, or None where an event has none or errors are too large."""
+    each = {
+        event: eps / (event.k if isinstance(event, Selection) else 1)
+        for event, _ in events
+        if (eps := pure(event)) is not None
+    }
+    found = pairs.dominating(dict(events), each, delta, group)
+    if found is None:
+        return None
+    left = delta * math.exp(-found.apart) * (1 - 1e-15)
+    worst = 0.0
+    for direction in found.directions:
+        eps = profile.composed_epsilon(direction, found.mu2, left)
+        if eps is None:
+            return None
+        worst = max(worst, eps)
+    return (worst + 2 * found.apart) * (1 + _SLACK)
 
 
 def _apart(grouped: Counter[Event]) -> float:
     """η: how far the law of what is drawn may be from the one accounted for, on the log scale."""
     drawn = (e.coordinates * times for e, times in grouped.items() if isinstance(e, SampledGroups))
     return LAW * sum(drawn)
-
-
-def _as_drawn(grouped: Counter[Event], spent: Spent, delta: float) -> Spent:
-    return Spent(spent.epsilon + 2 * _apart(grouped), delta, spent.by)
-
-
-def _about(grouped: Counter[Event], delta: float, by_zcdp: float) -> float:
-    """About what ε to expect, for the grid of losses; not a guarantee."""
-    if not any(isinstance(event, SampledGaussian | SampledGroups) for event in grouped):
-        return by_zcdp
-    total = sum((nominal(event) * times for event, times in grouped.items()), Fraction(0))
-    return epsilon_from_rho(total, delta)
-
-
-@lru_cache(maxsize=256)
-def _pld_epsilon(
-    grouped: tuple[tuple[Event, int], ...], delta: float, interval: float
-) -> float | None:
-    """ε by privacy loss distributions, or None where an event has no usable pair."""
-    if len(grouped) > _PLD_MAX_EVENTS:
-        return None
-    for event, _ in grouped:
-        if isinstance(event, Zcdp | Discovery):
-            return None
-        if isinstance(event, Gaussian) and event.sigma > _PLD_MAX_SIGMA:
-            return None
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld import common
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    total = pld.identity(value_discretization_interval=interval)
-    apart = 0.0  # total variation between the noise that is drawn and the one accounted for
-    for event, times in grouped:
-        if isinstance(event, SampledGaussian | SampledGroups):
-            if isinstance(event, SampledGroups):
-                scale, moved = event.multiplier, 1
-            else:
-                scale, moved = event.sigma, event.l2
-                apart += times * event.coordinates / (40 * event.sigma**2)
-                if event.sigma < _ROUNDED_MIN_SIGMA:
-                    return None
-            if interval > _PLD_MAX_INTERVAL:
-                return None
-            pair = pld.from_gaussian_mechanism(
-                scale,
-                sensitivity=moved,
-                value_discretization_interval=interval,
-                sampling_prob=event.rate,
-                neighboring_relation=(
-                    NeighboringRelation.ADD_OR_REMOVE_ONE
-                    if event.sides == 1
-                    else NeighboringRelation.REPLACE_ONE
-                ),
-            )
-            count = times
-        elif isinstance(event, Gaussian):
-            pair = pld.from_discrete_gaussian_mechanism(
-                event.sigma,
-                sensitivity=event.step,
-                value_discretization_interval=interval,
-                use_connect_dots=True,
-            )
-            count = times * event.changes
-        else:
-            each = pure(event)
-            assert each is not None
-            picks = event.k if isinstance(event, Selection) else 1
-            pair = pld.from_privacy_parameters(
-                common.DifferentialPrivacyParameters(round_up(each / picks), 0.0),
-                value_discretization_interval=interval,
-            )
-            count = times * picks
-        total = total.compose(pair.self_compose(count) if count > 1 else pair)
-    found = float(total.get_epsilon_for_delta(delta))
-    if apart and math.isfinite(found):
-        # (1 + e^ε)·apart is paid from δ at an ε that is not passed.
-        most = found + 1.0
-        left = delta - (1 + math.exp(min(most, 700.0))) * apart
-        found = float(total.get_epsilon_for_delta(left)) if left > 0 else math.inf
-        if found > most:
-            return None
-    # The library's convolutions are exact up to float64; move to the private side of that.
-    return found * (1 + 1e-9) + 1e-9 if math.isfinite(found) else None
-
-
-def _searched(
-    build: Callable[[Fraction], Plan],
-    budget: Budget,
-    start: Fraction,
-    cost: Callable[[Plan], float],
-) -> Plan:
-    """`calibrate` where ρ is nominal only: ε grows about as √ρ, which a dozen trials make exact."""
-    target = float(budget.epsilon)
-    low, high = 0.0, math.inf
-    found: Plan | None = None
-    guess = float(start)
-    for _ in range(24):
-        plan = build(Fraction(guess))
-        spent = cost(plan)
-        if spent <= budget.epsilon:
-            low, found = guess, plan
-            if spent >= 0.998 * target:
-                break
-        else:
-            high = guess
-        if high < low * 1.002:
-            break
-        step = (0.999 * target / spent) ** 2 if math.isfinite(spent) and spent > 0 else 0.25
-        guess *= min(16.0, max(1 / 16.0, step))
-        if not low < guess < high:  # the power law misled
-            guess = math.sqrt(low * high) if low > 0 else high / 16
-    if found is None:
-        raise InputError(f"epsilon = {target:g} is too small to plan with")
-    return found
-
-
-def _gaussian_rho(budget: Budget) -> float:
-    """ρ = μ²/2 for the μ of Gaussian DP at (ε, δ) (Dong-Roth-Su 2022); a guess, not a guarantee."""
-    target, delta = float(budget.epsilon), float(budget.delta)
-
-    def tail(x: float) -> float:
-        return math.erfc(x / math.sqrt(2)) / 2
-
-    def failure(mu: float) -> float:
-        return tail(target / mu - mu / 2) - math.exp(min(target, 700.0)) * tail(
-            target / mu + mu / 2
-        )
-
-    low, high = 0.0, 1.0
-    while failure(high) < delta and high < 1e3:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if failure(middle) <= delta else (low, middle)
-    return low * low / 2
-
-
-def calibrate(
-    build: Callable[[Fraction], Plan], budget: Budget, group: int = 1
-) -> Plan:  # fmt: skip
-    """The plan that uses the budget best: `build(ρ)` for the largest ρ that stays within (ε, δ).
-
-    `build` must return plans whose cost for one row grows with ρ and is at most ρ in zCDP, or
-    nominally ρ where rows are sampled (see `nominal`). The result always satisfies
-    `epsilon(plan, δ, group).epsilon ≤ ε`.
-    """
-    low = rho_for(budget) / group**2
-    if low <= 0:
-        raise InputError(f"epsilon = {float(budget.epsilon):g} is too small to plan with")
-    plan = build(low)
-    if any(isinstance(charge.event, SampledGroups) for charge in plan):
-        return _searched(build, budget, low, lambda p: epsilon(p, budget.delta, group).epsilon)
-    spent = epsilon(plan, budget.delta, group).epsilon
-    if spent > budget.epsilon:
-        # Rounding of the conversion itself; a hair less ρ puts the plan on the private side.
-        low *= 1 - Fraction(1, 10**9)
-        plan = build(low)
-        spent = epsilon(plan, budget.delta, group).epsilon
-    if spent > budget.epsilon:
-        raise PrivacyError(f"the plan costs ε = {spent}, above the budget {budget}")
-    # PLD may allow more than zCDP. A plan of Gaussians alone would allow what Gaussian DP does; from
-    # that guess a few steps leave at most a per mille of ρ unused. Only what is checked is returned.
-    if spent > float(budget.epsilon) * 0.999:
-        return plan
-    guess = max(low, Fraction(_gaussian_rho(budget)) / group**2)
-    high: Fraction | None = None
-    for step in range(6):
-        candidate = build(guess)
-        if epsilon(candidate, budget.delta, group).epsilon <= budget.epsilon:
-            low, plan = guess, candidate
-            if high is None and step < 3:
-                guess *= 1 + Fraction(1, 500)
-                continue
-        else:
-            high = guess
-        if high is None or high < low * (1 + Fraction(3, 1000)):
-            break
-        guess = max((low + high) / 2, high * (1 - Fraction(1, 200)))
-    return plan

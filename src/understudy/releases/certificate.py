@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.privacy import accounting
+from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.products import Products
@@ -73,7 +73,7 @@ _ROWS_SHARE = 0.2
 
 def worst_charge(rho: Fraction) -> Charge:
     """The charge of the bound on the maximum: pure ε with ε·tanh(ε/2) ≤ ρ."""
-    return Charge(WORST, Laplace.within(accounting.laplace_epsilon(rho), l1=LATTICE))
+    return Charge(WORST, Laplace.within(planning.laplace_epsilon(rho), l1=LATTICE))
 
 
 def variation_charge(

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import InputError
-from understudy.privacy import accounting
+from understudy.privacy import planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Plan, Zcdp
 from understudy.privacy.exact import ExactCounts
@@ -55,7 +55,7 @@ def outer_plan(schema: Schema, budget: Budget, relation: Relation) -> Plan:
     listed = [column for column in schema.opened if isinstance(column, OpenCategory)]
     cut = [column for column in schema.opened if isinstance(column, OpenBins)]
     shown = budget.delta * _DELTA if listed else Fraction(0)
-    total = accounting.rho_for(Budget(budget.epsilon, budget.delta - shown))
+    total = planning.rho_for(Budget(budget.epsilon, budget.delta - shown))
     if total <= 0:
         raise InputError(f"epsilon = {float(budget.epsilon):g} is too small to plan with")
     total *= 1 - Fraction(1, 10**9)  # rounding of the conversion

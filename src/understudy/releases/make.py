@@ -29,7 +29,7 @@ from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
 from understudy.game.methods.base import largest_marginal, require_classes
 from understudy.players.base import Model
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget, Exact, exact, split
 from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 from understudy.privacy.exact import ExactRows
@@ -170,7 +170,7 @@ def prepare(
     if target_error is not None:
         given = _solve(draft, target_error, target_of, rows, delta)
     budget = Budget.of(given, delta)
-    plan = accounting.calibrate(draft.build, budget, group(schema.unit))
+    plan = planning.calibrate(draft.build, budget, group(schema.unit))
     confirm = getattr(draft.method, "confirm", None)  # what can be judged once the noise is known
     if confirm is not None:
         confirm(draft.design, plan)

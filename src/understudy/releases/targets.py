@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget, Exact
 from understudy.privacy.cost import Plan
 
@@ -62,7 +62,7 @@ def solve(
         return errors.worst if of == "worst" else errors.mean
 
     def quick(epsilon: float, gain: Fraction) -> float:
-        return error(build(accounting.rho_for(Budget.of(epsilon, delta)) * gain / group**2))
+        return error(build(planning.rho_for(Budget.of(epsilon, delta)) * gain / group**2))
 
     def least(gain: Fraction) -> float:
         low, high = math.log(LEAST), math.log(MOST)
@@ -78,7 +78,7 @@ def solve(
 
     reached = quick(MOST, Fraction(1))
     if reached > target:
-        largest = accounting.rho_for(Budget.of(MOST, delta)) / group**2
+        largest = planning.rho_for(Budget.of(MOST, delta)) / group**2
         floor, rows = error(build(largest * _NOISELESS)), foresee(build(largest)).rows
         raise InputError(
             f"target_error = {target} ({OF[of]}) cannot be reached: for {rows:,} rows the forecast is "
@@ -88,14 +88,14 @@ def solve(
         )
     epsilon = _three(least(Fraction(1)))
     budget = Budget.of(epsilon, delta)
-    plan = accounting.calibrate(build, budget, group)
-    gain = group**2 * accounting.total_rho(plan) / accounting.rho_for(budget)
+    plan = planning.calibrate(build, budget, group)
+    gain = group**2 * accounting.total_rho(plan) / planning.rho_for(budget)
     if gain > 1:
         epsilon = _three(least(gain))
-        plan = accounting.calibrate(build, Budget.of(epsilon, delta), group)
+        plan = planning.calibrate(build, Budget.of(epsilon, delta), group)
     while error(plan) > target and float(epsilon) < MOST:
         epsilon = _three(float(epsilon) * _ONE_MORE)
-        plan = accounting.calibrate(build, Budget.of(epsilon, delta), group)
+        plan = planning.calibrate(build, Budget.of(epsilon, delta), group)
     return epsilon
 
 

@@ -21,7 +21,7 @@ from understudy.errors import InputError
 from understudy.game import play
 from understudy.game.methods import Design, Method
 from understudy.players.base import Answer, DataPlayer, Model, Problem, QueryPlayer, View
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Charges, Gate
@@ -85,7 +85,7 @@ def method_checks(
 
     * name, description and forecast are public and can be written down
     * its charges cost at most ρ, exactly (where rows are sampled nominally, see
-      `accounting.nominal`), for one to six columns, both relations, public and private
+      `planning.nominal`), for one to six columns, both relations, public and private
       rows, tiny and huge ρ; each purpose once; the same design gives the same plan
     * it refuses a design by `InputError` in `check`, before anything is planned
     * played through the real gate and a real ledger it stays within its plan, whatever the rows,
@@ -165,7 +165,7 @@ def _plan_fits(method: Method) -> None:
             len(set(purposes)) == len(purposes) > 0,
             f"the plan for {design} names {purposes}; expected each purpose once, at least one",
         )
-        cost = sum((accounting.nominal(c.event) * c.times for c in charges), Fraction(0))
+        cost = sum((planning.nominal(c.event) * c.times for c in charges), Fraction(0))
         require(
             cost <= rho,
             f"the plan for {len(design.shape)} columns, {design.relation}, rows = {design.rows} "
@@ -225,7 +225,7 @@ def _plays(method: Method, design: Design) -> None:
         charges = StrictCharges(plan)
         model = _game(method, design, plan, charges, table, SeededNoise(5))
         require_model(model, design.shape)
-        spent = sum((accounting.nominal(event) for _, event in charges.charged), Fraction(0))
+        spent = sum((planning.nominal(event) for _, event in charges.charged), Fraction(0))
         require(spent <= _PLAYED, f"the players drew rho = {float(spent)} of {float(_PLAYED)}")
 
 

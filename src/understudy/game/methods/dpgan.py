@@ -23,7 +23,7 @@ from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast
 from understudy.nets import require_nets
 from understudy.players.query.critic import CriticSteps
-from understudy.privacy import accounting
+from understudy.privacy import planning
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Plan, SampledGroups, Selection
 from understudy.privacy.models import Models, jensen_shannon_step
@@ -206,7 +206,7 @@ class DPGAN:
             )
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
-        """Columns, steps, and the choice; nominally ρ (see `accounting.nominal`)."""
+        """Columns, steps, and the choice; nominally ρ (see `planning.nominal`)."""
         shares = {"columns": self.columns, "steps": 1 - self.columns}
         if self.pick:
             shares = {"columns": self.columns, "choice": self.choice}
@@ -287,13 +287,13 @@ class DPGAN:
         rate, sides = self._rate(design), design.relation.marginal_l1()
         if self.sigma is not None:
             event = self._event(design, float(self.sigma))
-            return event, max(1, min(10**6, math.floor(rho / accounting.nominal(event))))
+            return event, max(1, min(10**6, math.floor(rho / planning.nominal(event))))
         each = float(rho) / self.steps
         inverse = math.log1p(2 * each / rate**2) / sides**2
         # Where samples do not help, as for all rows.
         joint = min(1 / math.sqrt(inverse), sides / math.sqrt(2 * each))
         event = self._event(design, joint)
-        while accounting.nominal(event) * self.steps > rho:
+        while planning.nominal(event) * self.steps > rho:
             joint *= 1 + 1e-9
             event = self._event(design, joint)
         return event, self.steps

@@ -42,7 +42,7 @@ from understudy.players.query import (
     Together,
 )
 from understudy.players.query.logistic import grouped
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaussian, Selection
@@ -249,13 +249,13 @@ class QueryGAN:
                 if not paid:
                     return (picks,)
                 l1 = UNIT * (T - math.floor(T * (1 - self.keep)))
-                sum_of = Laplace.within(accounting.laplace_epsilon(paid), l1=l1)
+                sum_of = Laplace.within(planning.laplace_epsilon(paid), l1=l1)
                 return picks, Charge(Payoffs.PURPOSE, sum_of)
             case "weights":
                 return QueryWeights.charges(*sizes(design, rho, self.rounds, self.samples), rho)
             case _:
                 groups, T = self._groups(design), self._rounds(design, rho)
-                each = accounting.laplace_epsilon(rho / T)
+                each = planning.laplace_epsilon(rho / T)
                 looks = [Looks(design.shape, group) for group in groups]
                 return tuple(
                     Charge(

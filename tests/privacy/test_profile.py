@@ -1,0 +1,352 @@
+"""Dominating pairs dominate, and δ(ε) of their composition is never below the truth and close to it."""
+
+import math
+import random
+import subprocess
+import sys
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from understudy.privacy import accounting, pairs, profile
+from understudy.privacy.cost import (
+    Charge,
+    Gaussian,
+    Laplace,
+    Plan,
+    SampledGaussian,
+    SampledGroups,
+    Selection,
+)
+
+DIGITS = 50
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(DIGITS):
+        yield
+
+
+# --- the truth, in 50 digits ----------------------------------------------------------------------
+
+
+def tail(x):
+    return mp.erfc(x / mp.sqrt(2)) / 2
+
+
+def gaussian(mu, epsilon):
+    if mu == 0:
+        return max(mp.mpf(0), -mp.expm1(epsilon))
+    return tail(epsilon / mu - mu / 2) - mp.exp(epsilon) * tail(epsilon / mu + mu / 2)
+
+
+def responses(times, epsilon):
+    """Losses of randomised response and their masses."""
+    up = 1 / (1 + mp.exp(-epsilon))
+    return [
+        ((2 * j - times) * epsilon, mp.binomial(times, j) * up**j * (1 - up) ** (times - j))
+        for j in range(times + 1)
+    ]
+
+
+def mixed(mu, atoms, epsilon):
+    return sum(mass * gaussian(mu, epsilon - loss) for loss, mass in atoms)
+
+
+def hockey_stick(atoms, epsilon):
+    return mp.fsum(mass * -mp.expm1(epsilon - loss) for loss, mass in atoms if loss > epsilon)
+
+
+def mixture(rate, shift, way, epsilon):
+    """δ(ε) of one Poisson sample, by the half-line on which the loss exceeds ε."""
+    p = [(1, 0)] if way == "add" else [(1 - rate, 0), (rate, shift)]
+    q = [(1, 0)] if way == "remove" else [(1 - rate, 0), (rate, -shift)]
+
+    def loss(x):
+        top, bottom = (mp.fsum(w * mp.exp(m * x - m * m / 2) for w, m in side) for side in (p, q))
+        return mp.log(top / bottom)
+
+    low, high = mp.mpf(-60), mp.mpf(60)
+    if loss(high) <= epsilon:
+        return mp.mpf(0)
+    if loss(low) >= epsilon:
+        return -mp.expm1(epsilon)
+    for _ in range(mp.mp.prec):
+        middle = (low + high) / 2
+        low, high = (middle, high) if loss(middle) < epsilon else (low, middle)
+    return mp.fsum(w * tail(high - m) for w, m in p) - mp.exp(epsilon) * mp.fsum(
+        w * tail(high - m) for w, m in q
+    )
+
+
+def of_losses(losses, epsilon):
+    """δ(ε) of what we sum over, exactly."""
+    atoms = zip(losses.loss.tolist(), losses.log_mass.tolist(), strict=True)
+    return losses.infinite + hockey_stick([(mp.mpf(x), mp.exp(m)) for x, m in atoms], epsilon)
+
+
+def between(delta_of, delta, claimed, above=1.01):
+    """The claim is not below the exact ε, and at most `above` times as large."""
+    assert delta_of(mp.mpf(claimed)) <= delta
+    if claimed > 1e-9 and above:
+        assert delta_of(mp.mpf(claimed) / mp.mpf(above)) > delta
+
+
+# --- the closed form ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.1, 1.0, 8.0, 60.0])
+@pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-9, 1e-16, 1e-30, 1e-100])
+def test_the_closed_form_is_never_below_and_relatively_exact(mu, delta):
+    epsilon = profile.gaussian_epsilon(mu, delta)
+    truth = gaussian(mp.mpf(mu), mp.mpf(epsilon))
+    assert truth <= delta
+    if epsilon:
+        assert truth > delta * (1 - 1e-3)
+        assert truth <= profile.gaussian_delta(mu, epsilon) <= truth * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("x", [-25.0, -3.0, 0.0, 1.0, 9.0, 24.9, 25.1, 40.0, 1e4])
+def test_mills_ratio_is_enclosed(x):
+    truth = tail(mp.mpf(x)) / mp.npdf(mp.mpf(x))
+    low, high = profile._mills(x)
+    assert low <= truth <= high
+    assert high - low < 1e-6 * high
+
+
+# --- pairs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("c", [0.3, 0.5, 1.2])
+@pytest.mark.parametrize("sigma", [1.8, 3.0, 6.0])
+def test_discrete_noise_is_a_rounding_of_real_noise_up_to_eta(sigma, c):
+    y, k = np.arange(-4000, 4001) * 0.02, np.arange(-100, 101)[:, None]
+    discrete = np.exp(-(k[:, 0] ** 2) / (2 * sigma**2))
+    discrete /= discrete.sum()
+    rounding = np.exp(-((k - y) ** 2) / (2 * c))
+    rounding /= rounding.sum(axis=0)
+
+    def apart(variance):
+        drawn = (
+            rounding @ (np.exp(-(y**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)) * 0.02
+        )
+        inner = np.abs(k[:, 0]) <= 5 * sigma
+        return np.abs(np.log(drawn[inner] / discrete[inner])).max()
+
+    assert apart(sigma**2 - c) <= pairs.theta(c) + 1e-11
+    assert apart(sigma**2 - 1.2 * c) > pairs.theta(c)
+
+
+def test_eta_is_small_for_as_many_coordinates_as_anybody_has():
+    for coordinates in (1, 10**6, 10**13):
+        c = pairs._variance_lost(coordinates)
+        assert 1 < c < 3
+        assert 2 * coordinates * pairs.theta(c) < 1.01e-9
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 4.0])
+def test_bounded_range_dominates_every_pair_of_two_losses(epsilon):
+    e0, losses = mp.mpf(epsilon), pairs.bounded_range(epsilon)
+    for share in np.linspace(-0.999, 0.999, 23):
+        x = mp.mpf(share) * e0
+        profile_ = mp.expm1((x - e0) / 2) ** 2 / -mp.expm1(-e0)
+        worst = max(
+            mp.expm1(t - e0) * mp.expm1(x - t) / -mp.expm1(-e0)
+            for t in mp.linspace(max(x, mp.mpf(0)), e0, 50)
+        )
+        found = of_losses(losses, x)
+        assert worst <= profile_ <= found <= profile_ + 1e-3 * epsilon
+        assert found <= mp.fsum(m * -mp.expm1(x - a) for a, m in responses(1, e0) if a > x)
+
+
+@pytest.mark.parametrize("way", ["remove", "add", "replace"])
+@pytest.mark.parametrize(
+    ("rate", "shift"), [(0.5, 1.0), (0.01, 0.25), (1e-4, 2.0), (0.9, 0.05), (0.25, 5.0)]
+)
+def test_connected_dots_dominate_the_sampled_gaussian(rate, shift, way):
+    losses = pairs.sampled(rate, shift, way, 2.0**-60)
+    for epsilon in (-0.4 * rate * shift, 0.0, 0.1 * rate, rate * shift, 0.5 * shift, 3 * shift):
+        truth = mixture(mp.mpf(rate), mp.mpf(shift), way, mp.mpf(epsilon))
+        assert truth <= of_losses(losses, mp.mpf(epsilon)) <= truth + 1e-3 * rate * shift
+
+
+def test_the_pair_of_a_replaced_row_dominates_all_directions():
+    """In two dimensions: shifts a, b in the disc, sets from the likelihood ratio on a fine grid."""
+    rate, shift, axis = 0.3, 1.0, np.linspace(-7, 7, 281)
+    x, y = np.meshgrid(axis, axis)
+    density = lambda a: np.exp(-((x - a[0]) ** 2 + (y - a[1]) ** 2) / 2) / (2 * np.pi) * 0.05**2  # noqa: E731
+    origin, top = density((0, 0)), density((shift, 0))
+    p = (1 - rate) * origin + rate * top
+    for angle in np.linspace(0, np.pi, 7):
+        q = (1 - rate) * origin + rate * density((shift * np.cos(angle), shift * np.sin(angle)))
+        for epsilon in (0.0, 0.1, 0.5):
+            found = np.maximum(p - math.exp(epsilon) * q, 0).sum()
+            assert found <= float(mixture(rate, shift, "replace", epsilon)) + 1e-5
+
+
+@pytest.mark.parametrize(("sigma", "step"), [(0.4, 1), (2.0, 3), (9.0, 1)])
+def test_a_lattice_has_its_own_law(sigma, step):
+    losses = pairs.lattice(sigma, step, 12.0)
+    z = range(-20 * math.ceil(sigma), 20 * math.ceil(sigma) + 1)
+    mass = [mp.exp(-(mp.mpf(k) ** 2) / (2 * mp.mpf(sigma) ** 2)) for k in z]
+    atoms = [
+        (step / mp.mpf(sigma) ** 2 * (k + mp.mpf(step) / 2), m / mp.fsum(mass))
+        for k, m in zip(z, mass, strict=True)
+    ]
+    for epsilon in (0.0, 0.3, 1.0, 4.0):
+        truth = hockey_stick(atoms, mp.mpf(epsilon))
+        assert truth <= of_losses(losses, mp.mpf(epsilon)) <= truth * (1 + 1e-9) + 1e-28
+
+
+# --- composition ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("times", "each"), [(1, 0.7), (3, 1.5), (20, 0.1), (60, 0.005)])
+@pytest.mark.parametrize("mu", [0.0, 0.02, 0.5])
+def test_the_sum_is_never_below_at_any_tilt(times, each, mu):
+    """Whatever λ, period and end are: the bound holds, and where it is sharp it is sharp."""
+    parts = [(pairs.response(each), times)]
+    atoms = responses(times, mp.mpf(each))
+    for at in (0.3, 2.0, 15.0, 80.0):
+        sum_ = profile._Sum(parts, mu * mu, at)
+        for epsilon in (0.0, 0.4 * times * each, 0.9 * times * each, max(sum_.centre, 0.0)):
+            truth = mixed(mp.mpf(mu), atoms, mp.mpf(epsilon))
+            assert mp.mpf(sum_.log_delta(epsilon)) >= (mp.log(truth) if truth > 0 else -mp.inf)
+
+
+def random_plan(rng):
+    """A plan of Gaussians and Laplace noise, its μ and the losses of the rest."""
+    charges, mu2, atoms = [], mp.mpf(0), [(mp.mpf(0), mp.mpf(1))]
+    kind = rng.choice(("gaussian", "laplace", "mixed"))
+    if kind != "laplace":
+        for name in "ab"[: rng.randint(1, 2)]:
+            sigma = 10 ** rng.uniform(1.31, 5)
+            step, changes = rng.choice((1, 2, 16, int(sigma))), rng.choice((1, 2, 12, 1000))
+            times = int(10 ** rng.uniform(0, 7 if kind == "gaussian" else 3))
+            charges.append(Charge(name, Gaussian(sigma, step, changes), times))
+            mu2 += mp.mpf(step) ** 2 * changes * times / mp.mpf(sigma) ** 2
+    if kind != "gaussian":
+        times, scale = rng.choice((1, 2, 3, 10, 40)), 10 ** rng.uniform(-0.3, 2.5)
+        charges.append(Charge("l", Laplace(scale), times))
+        atoms = responses(times, 1 / mp.mpf(scale))
+    return Plan(tuple(charges)), mp.sqrt(mu2), atoms
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_plans_against_the_closed_form(seed):
+    rng = random.Random(seed)
+    for _ in range(5):
+        plan, mu, atoms = random_plan(rng)
+        if mu > 300:
+            continue
+        delta = 10 ** rng.uniform(-30, -3)
+        spent = accounting.epsilon(plan, delta).epsilon
+        above = 1.01 if delta >= 1e-12 else None
+        between(lambda e, mu=mu, atoms=atoms: mixed(mu, atoms, e), delta, spent, above)
+
+
+@pytest.mark.parametrize(
+    ("times", "epsilon", "delta"), [(100_000, 3, 1e-14), (100_000, 5, 1e-12), (20_000, 5, 1e-12)]
+)
+def test_plans_that_convolution_in_float64_understated(times, epsilon, delta):
+    """Calibrated by the closed form to a little more than the promise, they must not be let pass."""
+    low, high = mp.mpf(0), mp.mpf(10)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gaussian(middle, epsilon) < delta else (low, middle)
+    for factor, fits in ((0.999, True), (1.001, False)):
+        sigma = float(mp.sqrt(times) / (high * factor)) * 2**20
+        learner = Plan((Charge("g", SampledGaussian(sigma, 2**20, 50, 1.0), times),))
+        tables = Plan((Charge("g", Gaussian(sigma, 2**20, times)),))
+        for plan in (learner, tables):
+            assert (accounting.epsilon(plan, delta).epsilon <= epsilon) == fits
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_sample_against_its_closed_form(seed):
+    rng = random.Random(100 + seed)
+    for _ in range(5):
+        rate = max(1, round(10 ** rng.uniform(-5, -0.01) * 2**32)) / 2**32
+        multiplier, sides = 10 ** rng.uniform(-0.3, 1.3), rng.choice((1, 2))
+        delta = 10 ** rng.uniform(-20, -3)
+        spent = accounting.epsilon([SampledGroups((multiplier,), 1, rate, sides)], delta).epsilon
+        ways, shift = ("replace",) if sides == 2 else ("add", "remove"), 1 / mp.mpf(multiplier)
+        truth = lambda e, r=rate, s=shift, w=ways: max(mixture(mp.mpf(r), s, way, e) for way in w)  # noqa: E731
+        between(truth, delta, spent, 1.01 if delta >= 1e-12 else None)
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+@pytest.mark.parametrize(("rate", "multiplier", "times"), [(0.25, 1.0, 2), (0.02, 0.8, 2)])
+def test_two_samples_against_an_integral(rate, multiplier, times, sides):
+    """δ of two steps is the mean of δ(ε − L) of one over the loss L of the other."""
+    rate, shift, delta = round(rate * 2**32) / 2**32, 1 / mp.mpf(multiplier), 1e-6
+    spent = accounting.epsilon(
+        [SampledGroups((multiplier,), 1, rate, sides)] * times, delta
+    ).epsilon
+    worst = mp.mpf(0)
+    with mp.workdps(20):
+        for way in ("replace",) if sides == 2 else ("add", "remove"):
+            p = [(1, 0)] if way == "add" else [(1 - rate, 0), (rate, shift)]
+            q = [(1, 0)] if way == "remove" else [(1 - rate, 0), (rate, -shift)]
+            x, total = mp.linspace(-8, 10, 181), mp.mpf(0)
+            for y in x:  # the trapezoidal rule on a line is exact to many digits here
+                weight, other = (mp.fsum(w * mp.npdf(y, m) for w, m in side) for side in (p, q))
+                rest = mp.mpf(spent) - mp.log(weight / other)
+                total += weight * mixture(mp.mpf(rate), shift, way, rest) / 10
+            worst = max(worst, total)
+    assert 0.8 * delta < worst <= delta
+
+
+@pytest.mark.parametrize("delta", [1e-4, 1e-9, 1e-12])
+@pytest.mark.parametrize(("scale", "times"), [(2.0, 2), (12.0, 3), (100.0, 6), (0.8, 4)])
+def test_selections_against_sums_of_their_worst_losses(scale, times, delta):
+    """The losses have the density e^{x/2} on an interval, so that sums are those of uniform ones."""
+    e0 = 2 / mp.mpf(scale)
+
+    def volume(x):
+        parts = (
+            (-1) ** k * mp.binomial(times, k) * max(x + (times - 2 * k) * e0, 0) ** (times - 1)
+            for k in range(times + 1)
+        )
+        return mp.fsum(parts) / mp.factorial(times - 1)
+
+    def truth(epsilon):
+        knots = [(2 * k - times) * e0 for k in range(times + 1)]
+        ends = [epsilon, *(x for x in knots if x > epsilon)]
+        whole = mp.quad(lambda x: mp.exp(x / 2) * volume(x) * -mp.expm1(epsilon - x), ends)
+        return whole / (4 * mp.sinh(e0 / 2)) ** times
+
+    events = [Selection(scale)] * times
+    spent = accounting.epsilon(events, delta)
+    assert spent.epsilon <= accounting.epsilon_from_rho(accounting.total_rho(events), delta)
+    assert spent.epsilon <= accounting.epsilon([Laplace(scale / 2)] * times, delta).epsilon
+    if spent.by == "pld":
+        between(truth, delta, spent.epsilon)
+    found = profile.composed_epsilon(
+        [(pairs.bounded_range(float(e0) * (1 + 1e-15)), times)], 0.0, delta
+    )
+    assert found is not None
+    between(truth, delta, min(found, float(e0) * times * (1 - 1e-12)), 1.011)
+
+
+def test_a_mean_over_half_the_losses_would_be_caught():
+    """The same comparisons fail for an account that forgets a draw."""
+    events, delta = [Laplace(10.0)] * 12, 1e-6
+    spent = accounting.epsilon(events[1:], delta).epsilon
+    with pytest.raises(AssertionError):
+        between(lambda e: mixed(mp.mpf(0), responses(12, mp.mpf(1) / 10), e), delta, spent)
+
+
+def test_accounting_loads_neither_scipy_nor_the_library_of_old():
+    code = (
+        "import sys; from understudy.privacy import accounting; from understudy.privacy.cost import *\n"
+        "accounting.epsilon([Gaussian(30.0), Laplace(9.0), Selection(4.0),"
+        " SampledGroups((2.0,), 1, 0.5)], 1e-9)\n"
+        "print(*{m.split('.')[0] for m in sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert not set(done.stdout.split()) & {"scipy", "dp_accounting"}
