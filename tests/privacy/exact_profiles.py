@@ -281,7 +281,7 @@ class Sampled(Law):
     way: str
     step: float = 1 / 64
 
-    def _terms(self, x: Vector) -> tuple[Vector, Vector]:
+    def terms(self, x: Vector) -> tuple[Vector, Vector]:
         """ln of P's density at x, and the loss there."""
         stay = math.log1p(-self.rate) if self.rate < 1 else -math.inf
         move = math.log(self.rate)
@@ -299,7 +299,7 @@ class Sampled(Law):
         # The trapezoidal rule; a step that is a power of two keeps the nodes exact.
         count = math.ceil((14 + 2 * self.mu * (1 + c)) / self.step)
         x = self.step * np.arange(-count, count + 1)
-        log_p, loss = self._terms(x)
+        log_p, loss = self.terms(x)
         weight = log_p + c * loss
         kept = weight > weight.max() - 46
         weight, loss, top = weight[kept], loss[kept], weight.max()

@@ -48,6 +48,8 @@ Claimed = Callable[[Drawn, float, int], float]
 TIGHT = 1.01
 TIGHT_FROM = 1e-12
 HAIR = 1e-9
+ROUNDING = 1e-11
+"""Sums of losses in float64 are right to this part; at the largest loss δ depends on the last digit."""
 
 
 def plan_of(drawn: Drawn) -> Plan:
@@ -92,7 +94,7 @@ class Case:
         if not epsilon >= 0:
             yield f"{self}: claimed ε = {epsilon!r}"
             return
-        spent = self.lower(epsilon) if math.isfinite(epsilon) else -math.inf
+        spent = self.lower(epsilon * (1 + ROUNDING)) if math.isfinite(epsilon) else -math.inf
         if spent > math.log(self.delta) + exact.PRECISION:
             over = math.exp(min(spent - math.log(self.delta), 700))
             yield f"{self}: claimed ε = {epsilon:.6g} spends {over:.4g} δ"
@@ -475,7 +477,7 @@ def allowances(rng: random.Random) -> Case:
 
 
 FAMILIES = {
-    gaussians: (100, 800),
+    gaussians: (100, 900),
     lattices: (25, 250),
     responses: (25, 250),
     selections: (25, 250),
@@ -485,7 +487,7 @@ FAMILIES = {
     sums: (20, 100),
     allowances: (20, 100),
 }
-"""Families of plans: how many in every run, and how many altogether (2,180)."""
+"""Families of plans: how many in every run, and how many altogether."""
 
 
 def cases(family: Callable[[random.Random], Case], numbers: range) -> Iterator[Case]:
@@ -494,7 +496,14 @@ def cases(family: Callable[[random.Random], Case], numbers: range) -> Iterator[C
 
 
 def wrongs(claimed: Claimed, some: Iterator[Case] | Sequence[Case]) -> list[str]:
-    return [line for case in some for line in case.judged(claimed)]
+    return [line for case in some if asked(claimed, case) for line in case.judged(claimed)]
+
+
+def asked(claimed: Claimed, case: Case) -> bool:
+    """Picks from samples are drawn by learners, not by releases: the verifier does not know them."""
+    return claimed is not by_verifier or not any(
+        isinstance(event, SampledSelection) for event, _ in case.drawn
+    )
 
 
 def told(wrong: list[str]) -> str:
@@ -516,8 +525,34 @@ def test_claims_of_all_random_plans(claimed, family):
     assert not wrong, told(wrong)
 
 
-def test_there_are_two_thousand_random_plans():
-    assert sum(most for _, most in FAMILIES.values()) >= 2_000
+def test_there_are_two_thousand_random_plans_for_both():
+    every = [case for family, (_, most) in FAMILIES.items() for case in cases(family, range(most))]
+    for claimed in ACCOUNTANTS.values():
+        assert sum(asked(claimed, case) for case in every) >= 2_000
+
+
+@pytest.mark.parametrize(("factor", "what"), [(0.999, "spends"), (1.012, "above")])
+def test_an_accountant_that_errs_is_caught(factor, what):
+    """The right figure passes, less fails, and more fails."""
+
+    def right(drawn: Drawn, delta: float, group: int) -> float:
+        mu = mu_of(drawn, group)
+        return bisected(lambda e: exact.gaussian(mu, e) > math.log(delta), 0.0, 1_000.0)
+
+    some = [case for case in cases(gaussians, range(16)) if case.delta >= TIGHT_FROM]
+    some = [case for case in some if right(case.drawn, case.delta, case.group) > 0.01]
+    assert not wrongs(right, some)
+    wrong = wrongs(lambda *plan: factor * right(*plan), some)
+    assert len(wrong) == len(some) > 5
+    assert all(what in line for line in wrong)
+
+
+def bisected(above: Callable[[float], bool], low: float, high: float) -> float:
+    """The point up to which `above` holds, rounded up."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if above(middle) else (low, middle)
+    return high
 
 
 # --- Fixed plans ----------------------------------------------------------------------------------
@@ -534,23 +569,41 @@ def rows_at_rate_one(epsilon: float, delta: float, steps: int) -> Case:
 
 def gaussian_mu(epsilon: float, delta: float) -> mp.mpf:
     """The μ whose profile passes through (ε, δ)."""
-    low, high = mp.mpf(10) ** -6, mp.mpf(100)
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (
-            (low, middle) if exact.gaussian(middle, epsilon) > math.log(delta) else (middle, high)
+    return mp.mpf(bisected(lambda mu: exact.gaussian(mu, epsilon) < math.log(delta), 1e-6, 100.0))
+
+
+def rows_one_by_one(epsilon: float, delta: float, steps: int, changes: int) -> Case:
+    """The same by discrete noise on integers."""
+    sigma = mp.sqrt(steps * changes) / gaussian_mu(epsilon, delta)
+    return of_gaussians(((Gaussian(float(sigma), 1, changes), steps),), delta, 1)
+
+
+NEARBY = (1, 0.997, 1.001, 1.004)
+REPORTED = {
+    "a learner of 100,000 steps at 1e-14": [
+        way(3.123 * near, 1e-14)
+        for near in NEARBY
+        for way in (
+            lambda e, d: rows_at_rate_one(e, d, 100_000),
+            lambda e, d: rows_one_by_one(e, d, 100_000, 1),
         )
-    return low
-
-
-REPORTED = [
-    rows_at_rate_one(3.123, 1e-14, 100_000),
-    rows_at_rate_one(5.055, 1e-12, 100_000),
-    of_gaussians(
-        ((Gaussian(float(mp.sqrt(20_000) / gaussian_mu(5.011, 1e-12)), 1, 20_000), 1),), 1e-12, 1
-    ),
-]
-"""Plans for which a transform with an absolute error once claimed 2.932, 4.985 and 4.981."""
+    ],
+    "a learner of 100,000 steps at 1e-12": [
+        way(5.055 * near, 1e-12)
+        for near in NEARBY
+        for way in (
+            lambda e, d: rows_at_rate_one(e, d, 100_000),
+            lambda e, d: rows_one_by_one(e, d, 100_000, 1),
+        )
+    ],
+    "one Gaussian on 20,000 tables": [
+        rows_one_by_one(5.011 * near, 1e-12, steps, 20_000 // steps)
+        for near in NEARBY
+        for steps in (1, 20_000)
+    ],
+}
+"""Plans for which a transform with an absolute error claimed 2.932, 4.985 and 4.981, and plans near
+them: such an error has either sign."""
 
 
 def one_gaussian(sigma: float, delta: float, times: int = 1, group: int = 1) -> Case:
@@ -596,9 +649,9 @@ BOUNDARIES = {
 
 
 @each_accountant
-@pytest.mark.parametrize("case", REPORTED, ids=str)
-def test_plans_that_once_cost_more_than_was_claimed(claimed, case):
-    wrong = wrongs(claimed, [case])
+@pytest.mark.parametrize("name", REPORTED)
+def test_plans_that_once_cost_more_than_was_claimed(claimed, name):
+    wrong = wrongs(claimed, REPORTED[name])
     assert not wrong, told(wrong)
 
 
@@ -720,16 +773,16 @@ def test_the_lattice_agrees_with_direct_convolution_and_with_the_closed_form():
 
 
 @pytest.mark.parametrize("way", ["remove", "add", "replace"])
-def test_sampled_gaussians_agree_with_quadrature_in_mpmath(way):
-    """Once with closed form against an integral, then composed with a Gaussian and by transforms."""
-    mu, rate, epsilon = 0.7, 0.25, 0.2
+def test_sampled_gaussians_agree_with_quadrature(way):
+    """One in closed form; one with a Gaussian, and its transform, in mpmath."""
+    mu, rate, epsilon = 0.7, 0.25, 0.1
     up = lambda x: 1 - rate + rate * mp.exp(mu * x - mu**2 / 2)  # noqa: E731
     ratio = {"remove": up, "add": lambda x: 1 / up(x), "replace": lambda x: up(x) / up(-x)}[way]
     mass = mp.npdf if way == "add" else lambda x: mp.npdf(x) * up(x)
+    x = np.arange(-14, 14, 1e-3)
+    log_p, loss = Sampled(mu, rate, way).terms(x)
+    once = float((np.exp(log_p) * -np.expm1(np.minimum(0, epsilon - loss))).sum() * 1e-3)
     with mp.workdps(20):
-        once = mp.quad(
-            lambda x: mass(x) * max(0, 1 - mp.exp(epsilon) / ratio(x)), mp.linspace(-12, 12, 60)
-        )
         both = mp.quad(
             lambda x: mass(x) * mp.exp(exact.gaussian(0.3, float(epsilon - mp.log(ratio(x))))),
             mp.linspace(-11, 11, 5),
@@ -737,9 +790,7 @@ def test_sampled_gaussians_agree_with_quadrature_in_mpmath(way):
         cumulant = mp.log(
             mp.quad(lambda x: mass(x) * ratio(x) ** (2 + 3j), mp.linspace(-12, 16, 20))
         )
-    assert exact.sampled_once(mu, rate, way, epsilon) == pytest.approx(
-        float(mp.log(once)), abs=2e-3
-    )
+    assert exact.sampled_once(mu, rate, way, epsilon) == pytest.approx(math.log(once), abs=1e-5)
     law = Sampled(mu, rate, way)
     assert exact.composed([(law, 1), (Normal(0.3), 1)], epsilon) == pytest.approx(
         float(mp.log(both)), abs=1e-6
