@@ -97,7 +97,7 @@ class Case:
         spent = self.lower(epsilon * (1 + ROUNDING)) if math.isfinite(epsilon) else -math.inf
         if spent > math.log(self.delta) + exact.PRECISION:
             over = math.exp(min(spent - math.log(self.delta), 700))
-            yield f"{self}: claimed ε = {epsilon:.6g} spends {over:.4g} δ"
+            yield f"{self}: claimed ε = {epsilon:.6g} spends {over:.7g} δ"
         if self.upper is None or self.delta < TIGHT_FROM:
             return
         least = (epsilon - self.hair) / TIGHT
@@ -637,7 +637,7 @@ BOUNDARIES = {
                    for delta in (0.5, 1e-3, 1e-9, 1e-12, 1e-30)],
     "sigma of a million": [one_gaussian(1e6, delta, times) for delta in (1e-9, 1e-12, 1e-30)
                            for times in (1, 10**7)],
-    "epsilon of 1e-4": [one_gaussian(3e4, 1e-5, times=1), one_laplace(1e4, 1, 1e-12)],
+    "epsilon of 1e-4": [one_gaussian(7e3, 1e-5), one_laplace(1e4, 1, 1e-12)],
     "epsilon of 200": [one_gaussian(20.0, 1e-12, times=75_000), one_laplace(0.1, 20, 1e-12),
                        one_selection(2.0, 150, 1e-12)],
     "ten million draws": [one_gaussian(3e3, delta, times=10**7) for delta in (1e-6, 1e-12, 1e-30)]
