@@ -616,13 +616,14 @@ def _one_way(mu: float, losses: Counter[Key], delta: float, turned: bool, most: 
     tilt = _least(lambda tilt: (exponent(tilt) + room) / tilt, room / most)
     found, about = math.inf, min(most, (exponent(tilt) + room) / tilt)
     for few, many in ((1 << 13, 1 << 16), (1 << 15, 1 << 21)):  # cells
+        tilt = min(tilt, 50 * room / about)  # the saddle point of a bounded loss may be infinite
         grid = math.sqrt(1e-4 * about / (count * (tilt + 1)))
         window, moves = _window(rough, tilt, count * grid**2)
         width = window[1] - window[0]
         grid = max(min(grid, width / few), width / (0.99 * many), span / many)
         law = _convolved(parts(grid), grid, tilt, window, moves)
         law = law.coarser(min(math.sqrt(1e-5 * about / (tilt + 1)), 4 * width / few), grid)
-        found = min(found, _solve(law, mu, charged - room, 1.001 * about))
+        found = min(found, _solve(law, mu, charged - room, min(most, 1.05 * about)))
         about = min(about, found)
         tilt = _least(lambda tilt, at=about: exponent(tilt) - tilt * at, room / about)
     return found + 2.0**-46 * sum(
@@ -652,7 +653,7 @@ def _atoms(key: Key, times: int, tail: float, turned: bool, grid: float) -> Part
         # (1 − e^((x − ε)/2))²/(1 − e^−ε): that of densities ∝ e^(x/2) and e^(−x/2) on [−ε, ε].
         (each,) = numbers
         cuts = grid * np.arange(math.floor(-each / grid) + 1, math.ceil(each / grid))
-        x, weights = _pieces(-each, each, 0.1, cuts)
+        x, weights = _pieces(-each, each, min(0.1, each / 32), cuts)
         return x, np.log(weights / -math.expm1(-each) / 2) + (x - each) / 2, times
     m, q, sides = numbers
     end = 1 + far * m
@@ -869,7 +870,7 @@ def mills(x: np.ndarray) -> np.ndarray:
         term = term * near * near / (2 * n + 1)
         total = total + term
     ratio[small] = math.sqrt(math.pi / 2) * np.exp(near * near / 2) - total
-    fraction = far
+    fraction = far / 2 + np.sqrt(far * far / 4 + 60)  # about what the rest of it comes to
     for n in range(60, 0, -1):
         fraction = far + n / fraction
     ratio[~small] = 1 / fraction

@@ -135,11 +135,11 @@ def test_mills_ratio():
     assert max(abs(float(a / b - 1)) for a, b in zip(stranger.mills(x), exact, strict=True)) < 2e-14
 
 
-@pytest.mark.parametrize("mu", [1e-5, 0.01, 0.7, 5.0, 100.0])
+@pytest.mark.parametrize("mu", [1e-5, 0.01, 0.7, 5.0, 20.0])
 def test_the_gaussian_profile_is_rounded_up(mu: float):
     y = np.concatenate([np.linspace(-9, 14, 47) * mu + mu * mu / 2, [0.0]])
     for value, log in zip(y, stranger.log_gaussian_delta(y, mu), strict=True):
-        with mp.workdps(80 + int(abs(value) + mu * mu)):
+        with mp.workdps(80 + int(abs(value))):
             exact = mp.log(normal_delta(mp.mpf(value), mp.mpf(mu)))
             slack = 1e-12 * (1 + abs(value) / mu)  # of which ε takes the share u
             assert -slack <= log - exact <= slack + 1e-11 / mu
