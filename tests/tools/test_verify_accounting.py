@@ -80,6 +80,13 @@ def require(found: float, exact: float, share: float = 2e-4) -> None:
     assert exact * (1 - 1e-12) <= found <= exact * (1 + share) + 1e-6
 
 
+def require_least(found: float, delta: float, *ways: Callable[[Any], Any]) -> None:
+    """At `found` every exact profile is at most δ, and a little below it one is not."""
+    assert max(way(mp.mpf(found)) for way in ways) <= delta * (1 + 1e-9)
+    short = mp.mpf(found) * (1 - mp.mpf("2e-4")) - mp.mpf("1e-6")
+    assert found == 0 or max(way(short) for way in ways) > delta
+
+
 # --- Gaussians ---------------------------------------------------------------------------------
 
 
@@ -126,7 +133,7 @@ def test_a_narrow_gaussian_is_summed_over_its_lattice(sigma: float, step: int, d
         pairs = zip(losses, masses, strict=True)
         return mp.fsum(p * (1 - mp.exp(e - x)) for x, p in pairs if x > e) / total
 
-    require(profile([(gaussian(sigma, step), 1)], delta), least(delta_at, delta))
+    require_least(profile([(gaussian(sigma, step), 1)], delta), delta, delta_at)
 
 
 def test_mills_ratio():
@@ -168,9 +175,10 @@ def test_randomised_responses_and_gaussians(seed: int):
     for epsilon, times in kinds:
         each = response_law(epsilon, times)
         law = [(x + i * mp.mpf(epsilon), p * q) for x, p in law for i, q in each.items()]
-    exact = least(lambda e: mp.fsum(p * normal_delta(e - x, mu) for x, p in law), delta, 60)
     draws = [(gaussian(sigma, changes=changes), 1), *((laplace(e), n) for e, n in kinds)]
-    require(profile(draws, delta), exact)
+    require_least(
+        profile(draws, delta), delta, lambda e: mp.fsum(p * normal_delta(e - x, mu) for x, p in law)
+    )
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-12, 1e-30])
@@ -235,12 +243,8 @@ def test_two_picks_and_a_gaussian(mu: float, delta: float):
 
     draws: Draws = [(selection(0.8, 2), 1)]
     draws += [(sampled(1 / mu, 1.0), 1)] if mu else []
-    with mp.workdps(20):
-        low, high = 0.0, 6.0
-        for _ in range(30):
-            middle = (low + high) / 2
-            low, high = (middle, high) if delta_at(mp.mpf(middle)) > delta else (low, middle)
-    assert low * (1 - 1e-7) <= profile(draws, delta) <= high * (1 + 1e-4)
+    with mp.workdps(25):
+        require_least(profile(draws, delta), delta, delta_at)
 
 
 # --- samples -----------------------------------------------------------------------------------
@@ -286,32 +290,31 @@ class Pair:
     [(1.0, 0.01, 1), (0.5, 0.3, 1), (4.0, 0.5, 1), (1.0, 0.01, 2), (3.0, 0.9, 2)],
 )
 def test_one_sample(m: float, q: float, sides: int, delta: float):
-    ways = [Pair(m, q, sides, turned) for turned in ({False, sides == 1})]
-    exact = max(least(pair.delta, delta, 200) for pair in ways)
-    require(profile([(sampled(m, q, sides), 1)], delta), exact)
+    ways = [Pair(m, q, sides, turned).delta for turned in {False, sides == 1}]
+    require_least(profile([(sampled(m, q, sides), 1)], delta), delta, *ways)
 
 
-@pytest.mark.parametrize(("delta", "share"), [(1e-5, 2e-4), (1e-20, 2e-4)])
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [1e-5, 1e-20])
 @pytest.mark.parametrize(("m", "q", "sides"), [(1.2, 0.05, 1), (2.0, 0.2, 2)])
-def test_two_samples(m: float, q: float, sides: int, delta: float, share: float):
+def test_two_samples(m: float, q: float, sides: int, delta: float):
     """δ of two steps is the integral over one of them of δ of the other."""
-    found, worst = profile([(sampled(m, q, sides), 2)], delta), mp.mpf(0)
-    for turned in {False, sides == 1}:
-        pair = Pair(m, q, sides, turned)
-        sign, moved = (-1, 0) if turned else (1, 1)
 
-        def integrand(
-            x: Any, e: Any, pair: Pair = pair, sign: int = sign, moved: int = moved
-        ) -> Any:
-            return pair.density(x, moved) * pair.delta(e - sign * pair.loss(x))
+    def delta_at(e: Any, turned: bool) -> Any:
+        pair, sign = Pair(m, q, sides, turned), -1 if turned else 1
 
-        ends = [mp.mpf(x) * m for x in (-14, -8, -4, -2, 0, 2, 4, 8, 14)]
-        with mp.workdps(30):
-            over = mp.quad(lambda x: integrand(x, mp.mpf(found)), ends, maxdegree=5)
-            short = mp.quad(lambda x: integrand(x, mp.mpf(found) * (1 - share)), ends, maxdegree=5)
-        assert over <= delta * (1 + 1e-9)
-        worst = max(worst, short)
-    assert worst > delta
+        def integrand(x: Any) -> Any:
+            return pair.density(x, 1 - turned) * pair.delta(e - sign * pair.loss(x))
+
+        ends = [mp.mpf(x) * m for x in (-12, -6, -3, 0, 3, 6, 12)]
+        return mp.quad(integrand, ends, maxdegree=4)
+
+    with mp.workdps(25):
+        require_least(
+            profile([(sampled(m, q, sides), 2)], delta),
+            delta,
+            *(lambda e, turned=turned: delta_at(e, turned) for turned in {False, sides == 1}),
+        )
 
 
 def test_samples_with_discrete_noise_cost_what_samples_with_gaussian_noise_do():
@@ -353,7 +356,8 @@ def test_no_plan_is_too_large():
     plan = [(gaussian(19.0, changes=10**6), 10**7), (sampled(0.03, 2.0**-20, 2), 10**7)]
     found = claimed(plan, 1e-30)
     exact = normal_epsilon_floor(10**13 / 361, 1e-30)
-    assert exact <= found <= claimed([({"kind": "zcdp", "rho": total(plan)}, 1)], 1e-30)
+    by_zcdp = claimed([({"kind": "zcdp", "rho": total(plan)}, 1)], 1e-30)
+    assert exact <= found <= by_zcdp * (1 + 1e-9)
 
 
 def total(plan: Draws) -> float:
