@@ -6,8 +6,8 @@
 One file; it needs Python 3.11, NumPy and pyarrow, and imports nothing of understudy. `verify(folder)`
 carries out checks 1 to 9 of that page and returns what is wrong, [] if nothing is. Privacy is
 recomputed by three accountants of its own: pure ε, zCDP, and the privacy loss distribution of the
-plan, convolved with NumPy's FFT. As a program it prints what it found and exits with 1 if a release is
-refused.
+plan, convolved with NumPy's FFT after a tilt and with a bound on its error. As a program it prints
+what it found and exits with 1 if a release is refused.
 
 Whether a release is the one that its custodian published, no program can tell from the folder alone:
 compare the digest that is printed with the published one.
@@ -355,7 +355,7 @@ def epsilon(plan: list[dict[str, Any]], delta: float, group: int = 1) -> float:
     )
     delta *= math.exp(-apart)
     delta -= sum(discovery_delta(event) * times for event, times in steps)
-    found = [sum(group * pure(event) * times for event, times in steps)]
+    found: list[float] = [sum(group * pure(event) * times for event, times in steps)]
     if delta > 0:
         total = sum(group_rho(event, group) * times for event, times in steps)
         found.append(zcdp_epsilon(total, delta))
