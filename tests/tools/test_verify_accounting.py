@@ -275,10 +275,13 @@ class Pair:
         other = -1 if self.sides == 2 else 0
         if self.sides == 1 and e <= mp.log(1 - self.q):
             return mp.mpf(0) if self.turned else 1 - mp.exp(e)
-        low, high = mp.mpf(-200), mp.mpf(200)
-        for _ in range(120):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.loss(middle) < e else (low, middle)
+        square, q = self.m**2, self.q
+        if self.sides == 1:
+            low = square * mp.log((mp.exp(e) - 1 + q) / q) + mp.mpf(1) / 2
+        else:
+            low = square * (
+                e / 2 + mp.asinh((1 - q) / q * mp.exp(1 / (2 * square)) * mp.sinh(e / 2))
+            )
         if self.turned:
             return (1 - self.above(low, other)) - mp.exp(-e) * (1 - self.above(low, 1))
         return self.above(low, 1) - mp.exp(e) * self.above(low, other)
@@ -306,7 +309,7 @@ def test_two_samples(m: float, q: float, sides: int, delta: float):
         def integrand(x: Any) -> Any:
             return pair.density(x, 1 - turned) * pair.delta(e - sign * pair.loss(x))
 
-        ends = [mp.mpf(x) * m for x in (-12, -6, -3, 0, 3, 6, 12)]
+        ends = [mp.mpf(x) * m for x in range(-16, 17)]
         return mp.quad(integrand, ends, maxdegree=4)
 
     with mp.workdps(25):
