@@ -169,23 +169,59 @@ def test_an_event_that_lies_cannot_be_written():
         Gaussian(1.0, 1, Liar(1))
 
 
-@pytest.mark.parametrize("cells", [
-    [Cell(0, ([0, 1], 0))], [Cell(0, (np.array([0]), 0))], [Cell(0, (slice(None), 0))],
-    [Cell(0, (True, 0))], [Cell(0, (0.0, 0))], [Cell(0, (-1, 0))], [Cell(0, (0,))], [Cell(0, ())],
-    [Cell(-1, (0, 0))], [Cell(True, (0, 0))], [Cell(0, (0, 0, 0))], [Cell(0, (None, 0))],
-    [Cell(0, (..., 0))], [Cell(1, (0, 0))], [],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [Cell(0, ([0, 1], 0))],
+        [Cell(0, (np.array([0]), 0))],
+        [Cell(0, (slice(None), 0))],
+        [Cell(0, (True, 0))],
+        [Cell(0, (0.0, 0))],
+        [Cell(0, (-1, 0))],
+        [Cell(0, (0,))],
+        [Cell(0, ())],
+        [Cell(-1, (0, 0))],
+        [Cell(True, (0, 0))],
+        [Cell(0, (0, 0, 0))],
+        [Cell(0, (None, 0))],
+        [Cell(0, (..., 0))],
+        [Cell(1, (0, 0))],
+        [Cell(0, np.array(0))],
+        [Cell(0, {0: 1, 1: 1})],
+        [Cell(0, np.zeros((2, 9), int))],
+        [None],
+        [(0, (0, 0), 1)],
+        [],
+    ],
+)
 def test_a_cell_is_one_cell(cells):
     refused(CellCounts(PAIR, cells), Gaussian(1.0, 1, 99))
     if cells:
-        sided = [replace(cell, sign=1) for cell in cells]
+        sided = [replace(c, sign=1) if isinstance(c, Cell) else c for c in cells]
         refused(Payoff(PAIR, sided, [0.0]), Laplace(1e6, ROW * 99))
 
 
-@pytest.mark.parametrize("cliques", [
-    [[0, 1]], [(0, 0)], [(1, 0)], [(0, 2)], [(-1, 0)], [(0.0,)], [(True,)], [(np.int64(0),)], [0],
-    [None], [iter((0, 1))], [(i for i in (0, 1))], ["01"], [{0: 1}], [np.array([0, 1])], [],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "cliques",
+    [
+        [[0, 1]],
+        [(0, 0)],
+        [(1, 0)],
+        [(0, 2)],
+        [(-1, 0)],
+        [(0.0,)],
+        [(True,)],
+        [(np.int64(0),)],
+        [0],
+        [None],
+        [iter((0, 1))],
+        [(i for i in (0, 1))],
+        ["01"],
+        [{0: 1}],
+        [np.array([0, 1])],
+        [],
+    ],
+)
 def test_a_clique_is_a_tuple_of_columns(cliques):
     """Lists passed the check and failed past the charge; an iterator passed as a clique of nothing."""
     refused(Marginals(cliques), Gaussian(1.0, 1, 99))

@@ -97,8 +97,8 @@ class Coins:
             low <= self.gamma and low <= self.scale and self.scale * max(1, self.gamma) <= high
         ):
             raise PrivacyError(
-                f"scale = {self.scale} and gamma = {self.gamma} must be at least 2^-20, and scale "
-                f"times gamma at most 2^33 rows"
+                f"scale = {self.scale} and gamma = {self.gamma} must be above 0, 2^-20 at least, "
+                f"and scale times gamma at most 2^33 rows"
             )
         return Need(
             (Selection,),

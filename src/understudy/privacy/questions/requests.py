@@ -141,8 +141,9 @@ def require_cells(cliques: Sequence[Clique], cells: Sequence[Cell], facts: Facts
     require_cliques(cliques, facts)
     require_plain(cells)
     for cell in cells:
-        named = type(cell) is Cell and type(cell.index) is tuple
-        if not named or not all(map(whole, (cell.marginal, *cell.index))):
+        index = cell.index if type(cell) is Cell else None
+        listed = type(index) in (list, tuple) or (type(index) is np.ndarray and index.ndim == 1)
+        if not listed or not all(map(whole, (cell.marginal, *cell.index))):
             raise PrivacyError(f"{cell} is not a cell of the cliques")
         if not 0 <= cell.marginal < len(cliques):
             raise PrivacyError(f"{cell} is not a cell of the cliques")
