@@ -139,6 +139,24 @@ def command_graph(given: Given, folder: Path) -> Seen:
     return typed("graph", "release", given.data, "--nodes", 12, "--epsilon", 1, "--out", out)
 
 
+def command_swapped(given: Given, folder: Path) -> Seen:
+    """The rows where a schema, nodes, a workload or public rows should be."""
+    schema, out = _schema(given, folder), folder / "t.release"
+    common = ("--epsilon", 1, "--out", out)
+    seen = [
+        typed("plan", "--schema", given.data, "--epsilon", 1),
+        typed("release", given.data, "--schema", given.data, *common),
+        typed("release", given.data, "--schema", schema, "--workload", given.data, *common),
+        typed("graph", "release", given.data, "--nodes", given.data, *common),
+        typed("schema", "confirm", given.data, "--all"),
+        typed("schema", "check", given.data),
+        typed("schema", "import", given.data, "--from", "sdv", "--out", folder / "i.toml"),
+        typed("answer", given.data, "age > 3"),
+        typed("verify", given.data),
+    ]
+    return Seen(False, "".join(one.words for one in seen))
+
+
 # Page
 
 
@@ -181,6 +199,7 @@ FILES = {
     "$ draft": command_draft,
     "$ check": command_check,
     "$ release": command_release,
+    "$ swapped": command_swapped,
 }
 PAGES = {"page: upload": page_upload, "page: release": page_release}
 TABLES = {
