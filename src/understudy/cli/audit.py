@@ -300,13 +300,15 @@ def _read(path: Path, name: str) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
+    from understudy.quoting import in_our_words
+
     options.require_file(path, name, "give a CSV or Parquet file")
     try:
         if path.suffix == ".parquet":
             return parquet.read_table(path)
         return csv.read_csv(path)
-    except pa.ArrowException as error:
-        raise InputError(f"{name} = {path} cannot be read: {error}") from None
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name} = {path} cannot be read: {in_our_words(error)}") from None
 
 
 def _number(text: str | None, otherwise: float, name: str = "epsilon") -> float:

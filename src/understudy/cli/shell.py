@@ -30,12 +30,12 @@ from understudy.errors import (
     UnconfirmedError,
     UnderstudyError,
 )
+from understudy.quoting import debugging, unforeseen
 
 __all__ = [
     "FAILED",
     "WRONG_USE",
     "complain",
-    "debugging",
     "err",
     "guarded",
     "interrupts",
@@ -58,11 +58,6 @@ R = TypeVar("R")
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM; ends like Ctrl-C."""
-
-
-def debugging() -> bool:
-    """Whether UNDERSTUDY_DEBUG asks for tracebacks."""
-    return os.environ.get("UNDERSTUDY_DEBUG", "") not in ("", "0")
 
 
 # Consoles are made when they are used, so that they follow a redirected stdout or stderr.
@@ -158,11 +153,7 @@ def explain(error: BaseException) -> int:
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror}", *more)
         return FAILED
-    complain(
-        f"something went wrong that understudy did not foresee ({type(error).__name__}). Its "
-        f"message may hold private values, so it is not shown; set UNDERSTUDY_DEBUG=1 to see it",
-        *more,
-    )
+    complain(unforeseen(error), *more)
     return FAILED
 
 

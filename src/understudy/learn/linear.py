@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,25 @@ IN_Y = "in y"
 Reals = NDArray[np.float64]
 
 
+_CELL = re.compile(r":\s*\S*['\"].*")
+
+
+def _without_cells(check: Callable[[], Any]) -> Any:
+    """What scikit-learn finds of the rows; its errors without the cells and arrays that they quote.
+
+    These stand in quotes after a colon ("could not convert string to float: 'x'"), or on further lines,
+    of which only the last may be a remedy.
+    """
+    try:
+        return check()
+    except InputError:
+        raise
+    except ValueError as error:
+        what = _CELL.sub("", str(error).partition("\n")[0])
+        _, remedy, how = str(error).rpartition("Reshape your data")
+        raise InputError(f"{what} {remedy}{how}" if remedy else what) from None
+
+
 class LinearModel(BaseEstimator, ABC):
     """A linear model of features in a public box, with ‖weights‖₁ ≤ radius after scaling."""
 
@@ -42,14 +62,11 @@ class LinearModel(BaseEstimator, ABC):
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        try:
-            checked: Any = validate_data(
+        checked: Any = _without_cells(
+            lambda: validate_data(
                 self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2, y_numeric=False
             )
-        except InputError:
-            raise
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        )
         return checked
 
     def _set(self, box: Box, weights: Reals) -> Self:
@@ -61,7 +78,9 @@ class LinearModel(BaseEstimator, ABC):
     def _scores(self, X: Any) -> Reals:
         """(n, outputs): scores of features clipped to the bounds."""
         check_is_fitted(self)
-        rows: Any = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        rows: Any = _without_cells(
+            lambda: validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        )
         return self._box.scaled(rows) @ self.weights_.T
 
 
@@ -115,10 +134,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
                 "classes are missing: declare the labels, for instance classes=(0, 1), or "
                 "classes='in y' if the set of labels that occur is public"
             )
-        try:
-            check_classification_targets(y)
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        _without_cells(lambda: check_classification_targets(y))
         if isinstance(self.classes, str):
             if self.classes != IN_Y:
                 raise InputError(f"classes = {self.classes!r} must be the labels, or 'in y'")

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.errors import SchemaError
+from understudy.quoting import unquoted
 from understudy.schema.columns import (
     Boolean,
     Category,
@@ -85,12 +86,19 @@ def draft(source: Any) -> Schema:
     """
     table, typed = open_table(source)
     names = table.schema.names
-    for name in names:
-        if names.count(name) > 1:
-            raise SchemaError(f"column {name!r} is in the table more than once; rename one of them")
+    for at, name in enumerate(names):
+        if names.index(name) < at:
+            raise SchemaError(
+                f"columns {names.index(name) + 1} and {at + 1} of the table have one name; rename one "
+                "of them"
+            )
     if not names:
         raise SchemaError("the table has no columns")
-    return Schema(tuple(_column(field, table.column(field.name), typed) for field in table.schema))
+    columns: list[Column] = []
+    for field in table.schema:
+        with unquoted(f"column {field.name!r}"):
+            columns.append(_column(field, table.column(field.name), typed))
+    return Schema(tuple(columns))
 
 
 def confirm(schema: Schema, columns: Iterable[str] | None = None) -> Schema:

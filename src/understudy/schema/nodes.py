@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
+from understudy.quoting import in_our_words
 from understudy.schema.columns import Category
 from understudy.schema.columns.base import MOST_CELLS
 from understudy.schema.schema import Schema
@@ -40,9 +41,8 @@ class Nodes:
             raise InputError(
                 f"a graph of {len(self.names)} nodes cannot be released; from 2 to {MOST_CELLS:,} can"
             )
-        name, times = Counter(self.names).most_common(1)[0]
-        if times > 1:
-            raise InputError(f"node {name!r} is listed {times} times; list every node once")
+        if len(set(self.names)) < len(self.names):  # edges by mistake, perhaps: no name is quoted
+            raise InputError("a node is listed more than once; list every node once, and no edges")
         order = np.argsort(np.unique(self.blocks, return_inverse=True)[1], kind="stable")
         object.__setattr__(self, "names", tuple(self.names[i] for i in order))
         object.__setattr__(self, "blocks", tuple(self.blocks[i] for i in order))
@@ -73,7 +73,7 @@ class Nodes:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
                 f"nodes = {str(path)!r} is neither a number, a range such as 1..34, nor a file that "
-                f"can be read ({error})"
+                f"can be read ({in_our_words(error)})"
             ) from None
         rows = [
             line.replace(",", " ").split()

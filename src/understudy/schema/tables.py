@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from understudy.errors import SourceError
+from understudy.quoting import in_our_words, require_names, unquoted
 
 __all__ = ["open_table"]
 
@@ -27,14 +28,15 @@ def open_table(source: Any) -> tuple[pa.Table, bool]:
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        return (_parquet(path), True) if path.suffix.lower() in _PARQUET else (_csv(path), False)
-    try:
-        return _frame(source), True
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise SourceError(
-            f"a {type(source).__name__} cannot be read as a table ({error}); "
-            "give a CSV or Parquet file, or an Arrow, pandas or Polars table"
-        ) from None
+        where, typed = str(path), path.suffix.lower() in _PARQUET
+        with unquoted(where):
+            table = _parquet(path) if typed else _csv(path)
+    else:
+        where, typed = f"a {type(source).__name__}", True
+        with unquoted(where):
+            table = _frame(source)
+    require_names(table.schema.names, where)
+    return table, typed
 
 
 def _frame(source: Any) -> pa.Table:
@@ -42,9 +44,15 @@ def _frame(source: Any) -> pa.Table:
         return source
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
-    if type(source).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(source, preserve_index=False).replace_schema_metadata()
-    return pa.table(source)
+    try:
+        if type(source).__module__.partition(".")[0] == "pandas":
+            return pa.Table.from_pandas(source, preserve_index=False).replace_schema_metadata()
+        return pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise SourceError(
+            f"a {type(source).__name__} cannot be read as a table; give a CSV or Parquet file, or "
+            "an Arrow, pandas or Polars table whose columns have one type each"
+        ) from None
 
 
 def _parquet(path: Path) -> pa.Table:
@@ -55,7 +63,7 @@ def _parquet(path: Path) -> pa.Table:
     except FileNotFoundError:
         raise SourceError(f"{path}: there is no such file") from None
     except (OSError, pa.ArrowException) as error:
-        raise SourceError(f"{path}: cannot be read as Parquet: {error}") from None
+        raise SourceError(f"{path}: cannot be read as Parquet: {in_our_words(error)}") from None
 
 
 def _csv(path: Path) -> pa.Table:
@@ -72,7 +80,7 @@ def _csv(path: Path) -> pa.Table:
     except FileNotFoundError:
         raise SourceError(f"{path}: there is no such file") from None
     except (OSError, pa.ArrowException) as error:
-        raise SourceError(f"{path}: cannot be read as CSV: {error}") from None
+        raise SourceError(f"{path}: cannot be read as CSV: {in_our_words(error)}") from None
 
 
 def _separator(path: Path) -> str:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import CountingError, SourceError
+from understudy.errors import CountingError, SourceError, UnderstudyError
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import Clique, Counter, SparseCounter
+from understudy.quoting import named, require_names, unquoted
 from understudy.schema import Schema
 from understudy.source.units import chosen, turn
 
@@ -30,8 +31,8 @@ __all__ = [
     "Source",
     "StreamedCounts",
     "Unreadable",
-    "check_duplicates",
     "check_header",
+    "check_names",
     "fold",
     "read_table",
     "rows_that_count",
@@ -88,7 +89,7 @@ class Source(Protocol):
         ...
 
 
-class Unreadable(Exception):
+class Unreadable(UnderstudyError):
     """One way of reading failed; says nothing about why, because why may be private."""
 
 
@@ -268,11 +269,12 @@ def fold(
     for scan in source.scans(names):
         accumulator, seen = start(), 0
         try:
-            for batch in scan:
-                add(accumulator, batch)
-                seen += batch.num_rows
-                if tell is not None:
-                    tell(seen)
+            with unquoted(source.describe()):
+                for batch in scan:
+                    add(accumulator, batch)
+                    seen += batch.num_rows
+                    if tell is not None:
+                        tell(seen)
         except Unreadable:
             continue
         if tell is not None:
@@ -350,7 +352,9 @@ def read_table(source: Source) -> "pa.Table":
 def check_header(columns: Sequence[str], schema: Schema, where: str) -> None:
     """Compare a table's header with the schema.
 
-    A header that shares no name with the schema may be a row: its cells are not quoted then.
+    A header that lacks a column, or is twice as long as it should be, may be a row or have run into
+    one: its cells are told by their places, except where there are no more of them than columns
+    missing, and one is nearly such a column.
 
     Raises:
         SourceError: Names the columns on either side, near misses and the remedy.
@@ -362,23 +366,33 @@ def check_header(columns: Sequence[str], schema: Schema, where: str) -> None:
         return
     if len(missing) == len(declared):
         raise SourceError(
-            f"{where}: none of the schema's columns ({', '.join(map(repr, declared))}) is in the "
+            f"{where}: none of the schema's columns ({', '.join(map(named, declared))}) is in the "
             "header. If the first line is a row, add a line with the column names above it; "
             "otherwise take the schema of this table"
         )
+    near = {name: _near(name, extra) for name in missing if len(extra) <= len(missing)}
+    sure = not missing and len(extra) < len(declared)
+    shown = [
+        named(name) if sure or name in near.values() else f"column {at}"
+        for at, name in enumerate(columns, 1)
+        if name in extra
+    ]
     problems = []
     if missing:
-        problems.append(f"the table lacks {', '.join(_near(name, extra) for name in missing)}")
+        hints = (f" (is it {near[name]!r}?)" if near.get(name) else "" for name in missing)
+        lacking = (named(name) + hint for name, hint in zip(missing, hints, strict=True))
+        problems.append(f"the table lacks {', '.join(lacking)}")
     if extra:
         problems.append(
-            f"the table has {', '.join(map(repr, extra))}, not in the schema: add each to the "
-            "schema, as an identifier if it should be dropped"
+            f"the table has {', '.join(shown)}, not in the schema: add each to the schema, as an "
+            "identifier if it should be dropped"
         )
     raise SourceError(f"{where}: {'; '.join(problems)}")
 
 
-def check_duplicates(columns: Sequence[str], where: str) -> None:
-    """Raise if two columns of a frame or a Parquet file have one name."""
+def check_names(columns: Sequence[str], where: str) -> None:
+    """Raise if a frame or a Parquet file has no columns, one that has no name, or two of one name."""
+    require_names(columns, where)
     twice = sorted({name for name in columns if list(columns).count(name) > 1})
     if twice:
         raise SourceError(
@@ -404,7 +418,8 @@ def _no_rows(names: Sequence[str]) -> "pa.Table":
     return pa.table({name: pa.array([], pa.string()) for name in names})
 
 
-def _near(name: str, others: Sequence[str]) -> str:
+def _near(name: str, others: Sequence[str]) -> str | None:
+    """Which of the others is nearly this name."""
     lowered = {other.strip().lower(): other for other in others}
     close = difflib.get_close_matches(name.strip().lower(), list(lowered), n=1)
-    return f"{name!r} (is it {lowered[close[0]]!r}?)" if close else repr(name)
+    return lowered[close[0]] if close else None

@@ -17,8 +17,8 @@ from understudy.source.base import (
     EncodedCounts,
     Native,
     Unreadable,
-    check_duplicates,
     check_header,
+    check_names,
     with_nulls,
 )
 from understudy.source.frames import to_frame
@@ -145,7 +145,7 @@ def _parquet_columns(path: Path) -> tuple[str, ...]:
         raise SourceError(f"{where} cannot be read: {reason}") from None
     except pa.ArrowException:
         raise SourceError(f"{where} cannot be read: it is not a whole Parquet file") from None
-    check_duplicates(columns, where)
+    check_names(columns, where)
     return columns
 
 

@@ -9,8 +9,8 @@ from understudy.source.base import (
     EncodedCounts,
     Native,
     Unreadable,
-    check_duplicates,
     check_header,
+    check_names,
     with_nulls,
 )
 from understudy.source.frames import to_frame
@@ -42,7 +42,7 @@ class FrameSource:
         self._kind = kind
         self._dtypes = dict(dtypes)
         self._nulls = tuple(nulls)
-        check_duplicates(self.columns, self._kind)
+        check_names(self.columns, self._kind)
 
     def describe(self) -> str:
         """The kind of frame and its number of columns."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from understudy.errors import CountingError, SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
+from understudy.quoting import named
 from understudy.schema import Category, Modelled, Schema
 from understudy.schema.forms import Form, form
 from understudy.source.base import (
@@ -25,8 +26,8 @@ from understudy.source.base import (
     Native,
     Sparse,
     Unreadable,
-    check_duplicates,
     check_header,
+    check_names,
     with_nulls,
 )
 from understudy.source.expressions import unions
@@ -80,7 +81,7 @@ class PushedSource(ABC):
         self.columns: tuple[str, ...] = tuple(columns)
         self._nulls = tuple(nulls)
         self._where = where
-        check_duplicates(self.columns, where)
+        check_names(self.columns, where)
 
     def describe(self) -> str:
         """Where the table is and its number of columns."""
@@ -119,7 +120,7 @@ class PushedSource(ABC):
             name, type_ = column.name, self._type(column)
             if type_ is None:
                 raise SourceError(
-                    f"{self._where}: column {name!r} has type {self._stored(name)!r}, which "
+                    f"{self._where}: column {name!r} has type {named(self._stored(name))}, which "
                     f"understudy does not count there: {self._remedy(name)}"
                 )
             try:
@@ -133,7 +134,7 @@ class PushedSource(ABC):
     def _check_named(self, what: str, name: str) -> None:
         if not self._names(name):
             raise SourceError(
-                f"{self._where}: {what} {name!r} has type {self._stored(name)!r}; it must hold "
+                f"{self._where}: {what} {name!r} has type {named(self._stored(name))}; it must hold "
                 f"texts or whole numbers: {self._remedy(name)}"
             )
 

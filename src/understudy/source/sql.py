@@ -8,6 +8,7 @@ import contextlib
 import difflib
 import inspect
 import re
+import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -389,10 +390,21 @@ def _ibis() -> Any:
 
 
 def _close_with(backend: Any) -> None:
-    """Close the connection when nobody can ask through it any more."""
-    close = getattr(getattr(backend, "con", None), "close", None)
-    if close is not None:
-        weakref.finalize(backend, close)
+    """Close the connection when nobody can ask through it any more.
+
+    By itself DuckDB would keep rows that do not fit the memory beside its file, for everybody to read:
+    it gets a folder of its own, which goes with the connection.
+    """
+    connection = getattr(backend, "con", None)
+    if connection is None:
+        return
+    with contextlib.ExitStack() as stack:
+        if backend.name == "duckdb":
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="understudy-"))
+            with contextlib.suppress(Exception):  # somebody else has it open, and has spilled
+                connection.execute("SET temp_directory = '{}'".format(folder.replace("'", "''")))
+        stack.callback(connection.close)
+        weakref.finalize(backend, stack.pop_all().close)
 
 
 def _where(url: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from understudy.errors import SourceError
+from understudy.quoting import require_names
 from understudy.source.base import BATCH_ROWS, Unreadable
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def _separator(line: str) -> str:
 
 
 def _check_names(columns: tuple[str, ...], where: str) -> None:
+    require_names(columns, where)
     if all(_is_number(name) for name in columns):
         raise SourceError(
             f"{where} seems to have no header, its first line holds only numbers: {_ADD_A_HEADER}"

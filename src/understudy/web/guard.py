@@ -9,7 +9,6 @@ its kind and no more: its message could hold a private value.
 from __future__ import annotations
 
 import logging
-import os
 import traceback
 from collections.abc import Callable
 from urllib.parse import parse_qs
@@ -25,6 +24,7 @@ from understudy.errors import (
     UnconfirmedError,
     UnderstudyError,
 )
+from understudy.quoting import debugging, unforeseen
 from understudy.web.people import People, Session
 from understudy.web.settings import Settings
 from understudy.web.workspace import Missing
@@ -134,7 +134,7 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - nothing of it may reach a response or a log
             route = getattr(scope.get("route"), "path", "?")
             log.error("%s on %s %s", type(error).__name__, scope["method"], route)
-            if os.environ.get("UNDERSTUDY_DEBUG", "") not in ("", "0"):
+            if debugging():
                 traceback.print_exception(error)
             if not started:
                 await self._unforeseen(request, error)(scope, receive, out)
@@ -144,9 +144,7 @@ class Guard:
             request,
             500,
             "Something went wrong here",
-            f"understudy did not foresee it ({type(error).__name__}). Its message could hold "
-            "private values, so it is not shown; start the page with UNDERSTUDY_DEBUG=1 to see it "
-            "in the terminal. What was charged is in the ledger.",
+            f"{unforeseen(error)} in the terminal. What was charged is in the ledger.",
         )
 
     def _refusal(self, request: Request, session: Session | None) -> Response | None:

@@ -189,7 +189,8 @@ class _Parts:
             raise InputError("one file at a time; choose a single file")
         target = self._folder / self._name_for(filename)
         self.filename, self.path = filename, target
-        self._file = target.open("xb")
+        target.touch(0o600, exist_ok=False)
+        self._file = target.open("wb")
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import re
 import signal
 import threading
 from collections import OrderedDict
@@ -22,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError, SourceError, UnderstudyError
+from understudy.quoting import unquoted
 
 __all__ = ["Workers", "draft_file", "plan_release"]
 
 _KEPT = 512
-_ROW = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 
 
 class Workers:
@@ -113,39 +112,24 @@ def draft_file(path: str, shown: str) -> dict[str, Any]:
     from understudy.source import read
 
     try:
-        header = read(path).columns  # the header is one, before its names are taken for columns
-        made = draft(path)
-        names = tuple(column.name for column in made.columns)
-        if names != tuple(header):
-            raise SourceError(
-                f"{shown}: its first line names {len(header)} columns, but the rows are read as "
-                f"{len(names)}; save it with commas between the cells, or as Parquet"
-            )
-        return {"schema": made.dumps(), "columns": len(made.columns)}
+        with unquoted(shown):
+            header = read(path).columns  # it is one, before its names are taken for columns
+            made = draft(path)
+            names = tuple(column.name for column in made.columns)
+            if names != tuple(header):
+                raise SourceError(
+                    f"{shown}: its first line names {len(header)} columns, but the rows are read as "
+                    f"{len(names)}; save it with commas between the cells, or as Parquet"
+                )
+            return {"schema": made.dumps(), "columns": len(made.columns)}
     except UnderstudyError as error:
-        raise type(error)(_harmless(str(error), path, shown)) from None
+        raise type(error)(_called(str(error), path, shown)) from None
     except MemoryError:
         raise SourceError(f"{shown} does not fit the memory of this machine") from None
-    except Exception as error:  # noqa: BLE001 - a reader's message may quote a row
-        raise SourceError(
-            f"{shown} cannot be read ({type(error).__name__}): it seems to be damaged. Write the "
-            "table anew, as CSV in UTF-8 or as Parquet"
-        ) from None
 
 
-def _harmless(message: str, path: str, shown: str) -> str:
-    """A reader's message without what it quotes of a row, and without our file's place."""
-    head, reader, told = message.partition("cannot be read as ")
-    if reader:
-        row = _ROW.search(told)
-        why = (
-            f"{'a row' if row[1] is None else f'row {row[1]}'} has {row[3]} cells, the header has "
-            f"{row[2]}; is a cell with a comma without its quotes?"
-            if row is not None
-            else "it is damaged, or of another format than its name says"
-        )
-        kind = "CSV" if told.startswith("CSV") else "Parquet"
-        message = f"{head}cannot be read as {kind}: {why}"
+def _called(message: str, path: str, shown: str) -> str:
+    """A message about an uploaded file, with the name that it had instead of its place here."""
     for place in (repr(path), path):
         message = message.replace(place, shown)
     return message.replace(f"file {shown}", shown)
