@@ -217,9 +217,16 @@ def check_charges(b: Bundle) -> Iterator[str]:
     if b.entries[0] != own[0] or b.entries[-1] != own[-1]:
         yield "the stretch does not run from the reservation to the last entry"
     kinds = [e["kind"] for e in own]
-    later = [kind for kind in kinds if kind != "refine"]
+    later = [kind for kind in kinds if kind not in ("refine", "redraw")]
     if later != ["reserve", *["charge"] * (len(later) - 2), "settle"] or kinds.count("refine") > 1:
         yield f"its entries are {kinds}"
+    again = [(e["seq"], e["body"]["charge"]) for e in own if e["kind"] == "redraw"]
+    charged = [e["seq"] for e in own if e["kind"] == "charge"]
+    for seq, charge in again:  # a charge whose draw was not made is drawn under once
+        if type(charge) is not int or charge != max((c for c in charged if c < seq), default=None):
+            yield f"entry {seq} draws again what was not the last charge"
+    if len({charge for _, charge in again}) != len(again):
+        yield "a charge was drawn again more than once"
     for body in b.refinements:
         (slot,) = (slot for slot in b.reserved if slot["purpose"] == body["purpose"])
         cost = sum(drawn_rho(each["event"]) * each["times"] for each in body["plan"])
@@ -237,7 +244,7 @@ def check_charges(b: Bundle) -> Iterator[str]:
     drawn: dict[str, list[dict[str, Any]]] = {purpose: [] for purpose in slots}
     for entry in own[1:-1]:
         body = entry["body"]
-        if entry["kind"] == "refine":
+        if entry["kind"] in ("refine", "redraw"):
             continue
         if body["purpose"] in drawn:
             drawn[body["purpose"]].append(body["event"])

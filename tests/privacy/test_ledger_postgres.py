@@ -68,7 +68,7 @@ def path():
 @pytest.fixture
 def ledger(path):
     with Ledger(path) as opened:
-        opened.open_dataset("people", file.TOTAL, file.RELATION)
+        opened.open_dataset("people", file.TOTAL, file.RELATION, "basic")
         yield opened
 
 
@@ -174,18 +174,19 @@ def test_writers_see_each_other_whatever_isolation_the_server_has(path, level):
         connection.execute(setting.encode())
         try:
             with Ledger(path) as ledger, Ledger(path) as other:
-                ledger.open_dataset("people", file.TOTAL, file.RELATION)
+                ledger.open_dataset("people", file.TOTAL, file.RELATION, "basic")
+                file.reserve(ledger).settle("aborted")
+                body = {**ledger.entries("people")[1].body, "reservation": "another"}
 
                 with ThreadPoolExecutor() as pool:
                     with other._store.writing():  # the second waits for the lock, inside its block
                         waiting = pool.submit(file.reserve, ledger)
                         wait_for_a_lock(connection)
-                        other._append(
-                            "people", "settle", {"reservation": "0", "outcome": "aborted"}
-                        )
+                        late = other.books("people").next("reserve", body)
+                        other._store.append("people", late)
                     waiting.result(timeout=60)
                 ledger.verify("people")
-                assert file.kinds(ledger) == ["open", "settle", "reserve"]
+                assert file.kinds(ledger) == ["open", "reserve", "settle", "reserve", "reserve"]
         finally:
             reset = f"ALTER DATABASE {database} RESET default_transaction_isolation"
             connection.execute(reset.encode())
@@ -281,7 +282,7 @@ def test_a_server_that_stays_away_is_said_and_nothing_is_drawn(ledger, path, mon
 
 def test_a_writer_that_hangs_does_not_hold_the_others_for_ever(path):
     with Ledger(path) as slow, Ledger(path, timeout=0.4) as quick:
-        slow.open_dataset("people", file.TOTAL, file.RELATION)
+        slow.open_dataset("people", file.TOTAL, file.RELATION, "basic")
         too_long = pytest.raises(LedgerError, match="another release holds it for too long")
         with slow._store.writing(), too_long:
             file.reserve(quick)
@@ -392,7 +393,7 @@ def test_another_format_is_refused(ledger, path):
 
 def used(place):
     with Ledger(place) as ledger:
-        ledger.open_dataset("people", file.TOTAL, file.RELATION)
+        ledger.open_dataset("people", file.TOTAL, file.RELATION, "basic")
         ledger.open_dataset("é 'b'", Budget.of(3, "1e-6"), composition="zcdp", unit="who")
         file.spend(ledger, "0.3")
         return file.reserve(ledger, plan=THREE)
