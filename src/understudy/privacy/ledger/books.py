@@ -7,7 +7,7 @@ spending is computed here, from these entries; no query of a database and no ind
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -360,24 +360,28 @@ class Books:
         also = Made("", -1, {}, budget, plan, unit)
         return replace(self, releases={**self.releases, "": also}).spent()
 
-    def more_like(self, budget: Budget, plan: Plan, unit: Unit | None = None) -> int:
-        """How many more releases of this budget and plan fit, one after the other."""
+    def room(self, budget: Budget, plan: Plan, unit: Unit | None) -> Callable[[int], bool]:
+        """Whether so many more releases of this budget and plan fit, one after the other."""
         total = self.facts.budget
         if self.facts.composition == "basic":
-            left = self.spent()
-            fit = left.remaining_epsilon // budget.epsilon
-            return min(fit, left.remaining_delta // budget.delta) if budget.delta else fit
+            epsilon, delta = self._basic()
+            return lambda times: (
+                epsilon + times * budget.epsilon <= total.epsilon
+                and delta + times * budget.delta <= total.delta
+            )
         rho, shown = self._zcdp()
         own, found = accounting.total_rho(plan, group(unit)), accounting.total_delta(plan)
-        if not own and not found:
-            return _ENDLESS
 
         def fits(times: int) -> bool:
             left = total.delta - shown - times * found
-            return (
-                left > 0 and accounting.epsilon_from_rho(rho + times * own, left) <= total.epsilon
-            )
+            after = rho + times * own
+            return left > 0 and accounting.epsilon_from_rho(after, left) <= total.epsilon
 
+        return fits
+
+    def more_like(self, budget: Budget, plan: Plan, unit: Unit | None = None) -> int:
+        """How many more releases of this budget and plan fit, one after the other."""
+        fits = self.room(budget, plan, unit)
         high = 1
         while high < _ENDLESS and fits(high):
             high *= 2

@@ -260,7 +260,6 @@ class Ledger:
             _require_room(books, budget, plan, unit)
             return "reserve", body
 
-        self.verify(name)
         entry = self.write(name, decide)
         assert entry is not None
         return Reservation(self, dataset, Made.of(entry.seq, body), plan)
@@ -431,7 +430,7 @@ class Ledger:
 
 
 def _require_room(books: Books, budget: Budget, plan: Plan, unit: Unit | None) -> None:
-    if books.more_like(budget, plan, unit) >= 1:
+    if books.room(budget, plan, unit)(1):
         return
     total, account, basic = books.facts.budget, books.spent(), books.facts.composition == "basic"
     sampled = SampledGaussian | SampledGroups | SampledSelection
