@@ -22,7 +22,7 @@ def test_a_failing_open_never_deletes_what_another_has_made(tmp_path):
     from multiprocessing import get_context
 
     assert run("ledger", "open", tmp_path / "w", "--dataset", "t", "--epsilon", 1).code == 0
-    for turn in range(15):
+    for turn in range(8):
         path, barrier = tmp_path / f"{turn}.ledger", get_context("fork").Barrier(4)
         children = []
         for epsilon in (1, 2, 3, 4):  # one of them wins; the others must fail, and leave it alone
@@ -111,3 +111,9 @@ def test_accounts_add_up_rho_and_say_how_many_more_fit(tmp_path, case: Case):
     assert view["more_like_last"] in (6, 7)
     shown = run("ledger", "show", path)
     assert f"{view['more_like_last']} more like the last release" in shown.out
+    assert f"room for {view['more_like_last']} more like this" in made.out
+    planned = ("plan", "--schema", case.schema, "--epsilon", 1, "--ledger", path, "--dataset", "t")
+    assert f"room for {view['more_like_last']} such releases" in run(*planned).out
+    fit = json.loads(run(*planned, "--json").out)["releases_that_fit"]
+    assert fit == view["more_like_last"]
+    assert run(*planned[:-2]).code == 2

@@ -346,6 +346,19 @@ def _cost(account: Any, dataset: str) -> str:
     )
 
 
+def _account(made: Release, place: Place, dataset: str) -> list[tuple[str, str]]:
+    from understudy.privacy.ledger import Ledger
+
+    with Ledger(place) as ledger:
+        books = ledger.books(dataset)
+    own = books.made(made.facts["reservation"])
+    more = books.more_like(own.budget, own.plan, own.unit)
+    return [
+        ("account", f"dataset {dataset!r} in {place}, with room for {more:,} more like this"),
+        ("head", f"{books.head}  (keep it elsewhere; see --expect-head)"),
+    ]
+
+
 def _show(
     made: Release, data: str, out: Path, ledger: Place | None, dataset: str | None
 ) -> None:  # fmt: skip
@@ -358,10 +371,11 @@ def _show(
     console.print(
         Text.assemble(("A stand-in for ", "bold"), shown(data), (" lies in ", "bold"), str(out))
     )
-    if ledger is None:
-        account: str = "its own; to keep a total over releases, give --ledger FILE --dataset NAME"
-    else:
-        account = f"dataset {dataset!r} in {ledger}"
+    account = [
+        ("account", "its own; to keep a total over releases, give --ledger FILE --dataset NAME")
+    ]
+    if ledger is not None and dataset is not None:
+        account = _account(made, ledger, dataset)
     words.facts(
         console,
         [
@@ -370,8 +384,7 @@ def _show(
             ("certificate", str(made.certificate)),
             *errors_in_words(made.forecast, made.schema)[:1],
             *([] if made.proofs is None else [("oracle", made.proofs)]),
-            ("account", account),
-            *([] if ledger is None else [("head", f"{made.head}  (keep it; see --expect-head)")]),
+            *account,
             ("report", f"{out / 'report.html'}, for people"),
             ("digest", read_manifest(out)["digest"]),
         ],
