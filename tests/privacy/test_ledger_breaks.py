@@ -522,7 +522,7 @@ def test_a_hard_link_is_refused_in_words(tmp_path, path, ledger):
 
 
 def test_a_folder_in_the_place_of_a_ledger(tmp_path):
-    with pytest.raises(InputError, match="is a folder"):
+    with pytest.raises(InputError, match="a folder"):
         Ledger(tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         Ledger(tmp_path / "no" / "ledger")

@@ -388,6 +388,44 @@ def test_another_format_is_refused(ledger, path):
         Ledger(path)
 
 
+def test_an_older_ledger_is_brought_to_this_format(ledger, path):
+    """Format 1 had an index by release, on a column that the server filled."""
+    file.spend(ledger, "0.1")
+    for statement in (
+        "ALTER TABLE understudy_entries ADD COLUMN reservation text"
+        " GENERATED ALWAYS AS (body::json ->> 'reservation') STORED",
+        "CREATE INDEX understudy_by_reservation ON understudy_entries (dataset, reservation, kind)",
+        "DROP TABLE understudy_invitations",
+        "UPDATE understudy_ledger SET format = 1",
+    ):
+        sql(path, statement)
+    role = f"reader_{os.getpid()}"
+    sql(path, f"CREATE ROLE {role} LOGIN")
+    try:
+        schema = ledger._store._rows("SELECT current_schema()")[0][0]
+        sql(path, f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+        sql(path, f"GRANT SELECT ON understudy_ledger, understudy_entries TO {role}")
+        with pytest.raises(InputError, match="as the role that made its tables"):
+            Ledger(path.replace("postgres:@", f"{role}:@"))
+    finally:
+        sql(path, f"DROP OWNED BY {role}")
+        sql(path, f"DROP ROLE {role}")
+    with Ledger(path) as again:
+        file.spend(again, "0.1")
+        again.verify("people")
+        assert again.spent("people").epsilon == 2 * file.PART.epsilon
+    assert sql(path, "SELECT format FROM understudy_ledger").fetchone() == (2,)
+
+
+def test_a_server_is_backed_up_into_a_file(ledger, path, tmp_path):
+    file.spend(ledger, "0.1")
+    assert ledger.backup(tmp_path / "backup") == ["people"]
+    with Ledger(tmp_path / "backup") as backup:
+        assert backup.entries("people") == ledger.entries("people")
+        with pytest.raises(LedgerError, match="is a backup"):
+            file.reserve(backup)
+
+
 # --- moving house -------------------------------------------------------------------------------
 
 

@@ -275,6 +275,11 @@ def test_the_custodians_ledger_pins_the_whole(tmp_path, table, schema):
     assert refused(folder, ledger=path)
     other = us.release(table, schema, epsilon=1, method="independent").save(tmp_path / "other")
     assert refused(other, ledger=path)
+    path.rename(tmp_path / "elsewhere")
+    with pytest.raises(WorkError, match="is gone"):
+        made.save(tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(

@@ -189,17 +189,7 @@ class SqliteStore(Store):
 
     def __init__(self, path: Path, timeout: float, *, backup: bool = False) -> None:
         self.place = path
-        if not path.parent.is_dir():
-            raise InputError(f"ledger {path}: the folder {path.parent} does not exist")
-        if path.is_dir():
-            raise InputError(f"ledger {path} is a folder; give a file")
-        if path.exists() and path.stat().st_nlink > 1:
-            raise InputError(
-                f"ledger {path} has another name (a hard link), and what is written by one name may "
-                f"be lost by the other; remove one of them, or use a symbolic link"
-            )
-        if path.is_file() and _begins(path) not in (b"", b"SQLite format 3\0"):
-            raise InputError(f"{path} is no ledger; give another file, or restore it from a backup")
+        _require_a_ledgers_place(path)
         try:
             self._db = sqlite3.connect(path, isolation_level=None, timeout=timeout)
         except _FAULTS as error:
@@ -223,7 +213,11 @@ class SqliteStore(Store):
             raise InputError(f"{path} exists already; a backup is never overwritten") from None
         except OSError as error:
             raise InputError(f"{path} cannot be made: {error.strerror}") from None
-        return cls(path, 60.0, backup=True)
+        try:
+            return cls(path, 60.0, backup=True)
+        except BaseException:
+            path.unlink()  # ours alone
+            raise
 
     def _mark_of(self) -> tuple[int, int]:
         version, kind = (
@@ -304,11 +298,24 @@ class SqliteStore(Store):
         return WorkError(text) if _code(error).startswith(work) else LedgerError(text)
 
 
-def _begins(path: Path) -> bytes:
-    # SQLite takes a file of less than one page for an empty one, and would write over it.
+def _require_a_ledgers_place(path: Path) -> None:
+    """Refuse what SQLite would not: two names for one file, and files that it would write over."""
     try:
+        if not path.parent.is_dir():
+            raise InputError(f"ledger {path}: the folder {path.parent} does not exist")
+        if not path.exists():
+            return
+        if not path.is_file():
+            raise InputError(f"ledger {path} is a folder or a device; give a file")
+        if path.stat().st_nlink > 1:
+            raise InputError(
+                f"ledger {path} has another name (a hard link), and what is written by one name may "
+                f"be lost by the other; remove one of them, or use a symbolic link"
+            )
         with path.open("rb") as file:
-            return file.read(16)
+            # SQLite takes a file of less than one page for an empty one.
+            if file.read(16) not in (b"", b"SQLite format 3\0"):
+                raise InputError(f"{path} is no ledger; give another file, or restore a backup")
     except OSError as error:
         raise InputError(f"ledger {path} cannot be opened: {error.strerror}") from None
 

@@ -480,7 +480,10 @@ def release(
         made = _draw(prepared, source, curator, reservation, rows, key, private, progress)
         if journal is not None:
             journal.close()
-        return made if ledger is None else replace(made, _account=(account.path, dataset))
+        if ledger is None:
+            return made
+        where = account.path.absolute() if isinstance(account.path, Path) else account.path
+        return replace(made, _account=(where, dataset))
 
 
 def _draw(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from understudy.errors import InputError
+from understudy.errors import InputError, WorkError
 from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.players.base import Model
@@ -180,6 +180,11 @@ class Release:
 
         if self._account is not None:
             place, dataset = self._account
+            if isinstance(place, Path) and not place.is_file():
+                raise WorkError(
+                    f"ledger {place} is gone, and the digest of the release belongs into it; put it "
+                    f"back and save again"
+                )
             with Ledger(place) as ledger:
                 ledger.publish(self.facts["reservation"], digest, dataset=dataset)
 

@@ -417,7 +417,7 @@ class Ledger:
                         if known[: len(entries)] == whole.hashes:
                             return  # the try before was committed
                         raise InputError(f"ledger {self.path} has a dataset {name!r} of its own")
-                    if whole.moved is None or not self._store.invited(whole.moved["token"]):
+                    if whole.moved is None or not self._store.invited(whole.moved.get("token", "")):
                         raise LedgerError(f"dataset {name!r} was not moved to {self.path}")
                     arrive = self._next(whole, ("arrive", {"from": source}))
                     assert arrive is not None
