@@ -64,7 +64,7 @@ schema = demo.schema()
 narrow = Schema(tuple(c for c in schema.columns if c.name in ("sex", "education", "smoker")))
 table = demo.city_health_survey(300).select([c.name for c in narrow.columns])
 with us.Ledger("ledger.db") as ledger:
-    ledger.open_dataset("t", us.Budget.of(1, "1e-9"))
+    ledger.open_dataset("t", us.Budget.of(1, "1e-9"), composition="basic")
 try:
     us.release(table, narrow, epsilon=1, method="METHOD", ledger="ledger.db", dataset="t")
 except us.errors.InputError as error:

@@ -16,7 +16,8 @@ def case(tmp_path: Path) -> Case:
     made = Case(tmp_path)
     made.data.write_text(small_rows())
     made.schema.write_text(SMALL)
-    opened = run("ledger", "open", made.ledger, "--dataset", "t", "--epsilon", 3)
+    opened = run("ledger", "open", made.ledger, "--dataset", "t", "--epsilon", 3,
+                 "--composition", "basic")  # fmt: skip
     assert opened.code == 0, opened.err
     return made
 

@@ -136,7 +136,7 @@ def test_pipelines_and_cross_validation():
 def ledger(tmp_path):
     path = tmp_path / "ledger.db"
     with Ledger(path) as made:
-        made.open_dataset("rows", Budget.of(3, "1e-5"), rows_public=N)
+        made.open_dataset("rows", Budget.of(3, "1e-5"), rows_public=N, composition="basic")
     return path
 
 

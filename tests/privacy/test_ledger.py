@@ -44,7 +44,7 @@ def path(tmp_path):
 @pytest.fixture
 def ledger(path):
     with Ledger(path) as opened:
-        opened.open_dataset("people", TOTAL, RELATION)
+        opened.open_dataset("people", TOTAL, RELATION, "basic")
         yield opened
 
 
@@ -83,7 +83,7 @@ def test_a_dataset_keeps_its_facts(path):
 
 
 def test_opening_twice_is_fine_only_with_the_same_facts(ledger):
-    ledger.open_dataset("people", TOTAL, RELATION)
+    ledger.open_dataset("people", TOTAL, RELATION, "basic")
     assert kinds(ledger) == ["open"]
     for other in (
         {"budget": Budget.of(2, "1e-9")},
@@ -211,7 +211,7 @@ def test_any_history_agrees_with_exact_addition(ledger, seed):
 
 
 def test_datasets_do_not_share_budgets(ledger):
-    ledger.open_dataset("places", TOTAL, Relation.REPLACE, rows_public=90)
+    ledger.open_dataset("places", TOTAL, Relation.REPLACE, "basic", 90)
     spend(ledger, "1")
     assert ledger.spent("places").epsilon == 0
     reserve(ledger, name="places", relation=Relation.REPLACE)
@@ -420,7 +420,7 @@ def test_a_charge_is_seen_by_others_before_it_returns(ledger, path):
 
 
 def test_commits_are_flushed_to_the_disk(path, monkeypatch):
-    """A charge must survive a power cut: synchronous FULL (2) or EXTRA (3), in every connection."""
+    """A charge must survive a power cut: synchronous EXTRA (3), in every connection."""
     opened = []
     connect = sqlite3.connect
 
@@ -430,12 +430,12 @@ def test_commits_are_flushed_to_the_disk(path, monkeypatch):
 
     monkeypatch.setattr(sqlite3, "connect", record)
     with Ledger(path) as ledger:
-        ledger.open_dataset("people", TOTAL, RELATION)
+        ledger.open_dataset("people", TOTAL, RELATION, "basic")
         reserve(ledger).charge("count")
         assert opened
         for connection in opened:
-            assert connection.execute("PRAGMA synchronous").fetchone()[0] >= 2
-            assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+            assert connection.execute("PRAGMA synchronous").fetchone()[0] == 3
+            assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
 
 
 FORK = multiprocessing.get_context("fork")
@@ -472,7 +472,7 @@ def exit_codes(pids):
 @pytest.mark.forks
 def test_eight_processes_race_for_a_budget_that_fits_three(path):
     with Ledger(path) as ledger:
-        ledger.open_dataset("people", TOTAL, RELATION)
+        ledger.open_dataset("people", TOTAL, RELATION, "basic")
     accounting.epsilon(pure_plan("0.3"), 0)  # imports happen before the fork
     barrier = FORK.Barrier(8)
     codes = exit_codes([forked(race, path, barrier) for _ in range(8)])
@@ -486,7 +486,7 @@ def test_eight_processes_race_for_a_budget_that_fits_three(path):
 def create(path, barrier):
     barrier.wait()
     with Ledger(path) as ledger:
-        ledger.open_dataset("people", TOTAL, RELATION)
+        ledger.open_dataset("people", TOTAL, RELATION, "basic")
     return 0
 
 
@@ -509,7 +509,7 @@ def spend_little(path, barrier):
 @pytest.mark.forks
 def test_writers_at_the_same_time_leave_one_chain(path):
     with Ledger(path) as ledger:
-        ledger.open_dataset("people", TOTAL, RELATION)
+        ledger.open_dataset("people", TOTAL, RELATION, "basic")
     barrier = FORK.Barrier(6)
     assert exit_codes([forked(spend_little, path, barrier) for _ in range(6)]) == [0] * 6
     with Ledger(path) as ledger:
@@ -654,7 +654,7 @@ def canonical(value):
 def history(ledger):
     for _ in range(3):
         spend(ledger, "0.1", "1e-10")
-    ledger.open_dataset("places", TOTAL, RELATION)
+    ledger.open_dataset("places", TOTAL, RELATION, "basic")
     spend(ledger, "0.2", name="places")
 
 
@@ -739,7 +739,7 @@ def test_any_edited_field_breaks_the_chain(ledger, path, column, seq):
         with closing(sqlite3.connect(path)) as raw:
             query = "SELECT body FROM entries WHERE dataset = 'people' AND seq = ?"
             body = json.loads(raw.execute(query, (seq,)).fetchone()[0])
-        body["time"] = "2020-01-01T00:00:00+00:00"
+        body["note"] = "changed"
         new = "'" + canonical(body).decode().replace("'", "''") + "'"
     tampered(path, f"UPDATE entries SET {column} = {new} WHERE dataset = 'people' AND seq = {seq}")
     assert_broken(path)

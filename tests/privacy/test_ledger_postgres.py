@@ -68,7 +68,7 @@ def path():
 @pytest.fixture
 def ledger(path):
     with Ledger(path) as opened:
-        opened.open_dataset("people", file.TOTAL, file.RELATION)
+        opened.open_dataset("people", file.TOTAL, file.RELATION, "basic")
         yield opened
 
 
@@ -174,18 +174,19 @@ def test_writers_see_each_other_whatever_isolation_the_server_has(path, level):
         connection.execute(setting.encode())
         try:
             with Ledger(path) as ledger, Ledger(path) as other:
-                ledger.open_dataset("people", file.TOTAL, file.RELATION)
+                ledger.open_dataset("people", file.TOTAL, file.RELATION, "basic")
+                file.reserve(ledger).settle("aborted")
+                body = {**ledger.entries("people")[1].body, "reservation": "another"}
 
                 with ThreadPoolExecutor() as pool:
                     with other._store.writing():  # the second waits for the lock, inside its block
                         waiting = pool.submit(file.reserve, ledger)
                         wait_for_a_lock(connection)
-                        other._append(
-                            "people", "settle", {"reservation": "0", "outcome": "aborted"}
-                        )
+                        late = other.books("people").next("reserve", body)
+                        other._store.append("people", late)
                     waiting.result(timeout=60)
                 ledger.verify("people")
-                assert file.kinds(ledger) == ["open", "settle", "reserve"]
+                assert file.kinds(ledger) == ["open", "reserve", "settle", "reserve", "reserve"]
         finally:
             reset = f"ALTER DATABASE {database} RESET default_transaction_isolation"
             connection.execute(reset.encode())
@@ -281,7 +282,7 @@ def test_a_server_that_stays_away_is_said_and_nothing_is_drawn(ledger, path, mon
 
 def test_a_writer_that_hangs_does_not_hold_the_others_for_ever(path):
     with Ledger(path) as slow, Ledger(path, timeout=0.4) as quick:
-        slow.open_dataset("people", file.TOTAL, file.RELATION)
+        slow.open_dataset("people", file.TOTAL, file.RELATION, "basic")
         too_long = pytest.raises(LedgerError, match="another release holds it for too long")
         with slow._store.writing(), too_long:
             file.reserve(quick)
@@ -387,12 +388,50 @@ def test_another_format_is_refused(ledger, path):
         Ledger(path)
 
 
+def test_an_older_ledger_is_brought_to_this_format(ledger, path):
+    """Format 1 had an index by release, on a column that the server filled."""
+    file.spend(ledger, "0.1")
+    for statement in (
+        "ALTER TABLE understudy_entries ADD COLUMN reservation text"
+        " GENERATED ALWAYS AS (body::json ->> 'reservation') STORED",
+        "CREATE INDEX understudy_by_reservation ON understudy_entries (dataset, reservation, kind)",
+        "DROP TABLE understudy_invitations",
+        "UPDATE understudy_ledger SET format = 1",
+    ):
+        sql(path, statement)
+    role = f"reader_{os.getpid()}"
+    sql(path, f"CREATE ROLE {role} LOGIN")
+    try:
+        schema = ledger._store._rows("SELECT current_schema()")[0][0]
+        sql(path, f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+        sql(path, f"GRANT SELECT ON understudy_ledger, understudy_entries TO {role}")
+        with pytest.raises(InputError, match="as the role that made its tables"):
+            Ledger(path.replace("postgres:@", f"{role}:@"))
+    finally:
+        sql(path, f"DROP OWNED BY {role}")
+        sql(path, f"DROP ROLE {role}")
+    with Ledger(path) as again:
+        file.spend(again, "0.1")
+        again.verify("people")
+        assert again.spent("people").epsilon == 2 * file.PART.epsilon
+    assert sql(path, "SELECT format FROM understudy_ledger").fetchone() == (2,)
+
+
+def test_a_server_is_backed_up_into_a_file(ledger, path, tmp_path):
+    file.spend(ledger, "0.1")
+    assert ledger.backup(tmp_path / "backup") == ["people"]
+    with Ledger(tmp_path / "backup") as backup:
+        assert backup.entries("people") == ledger.entries("people")
+        with pytest.raises(LedgerError, match="is a backup"):
+            file.reserve(backup)
+
+
 # --- moving house -------------------------------------------------------------------------------
 
 
 def used(place):
     with Ledger(place) as ledger:
-        ledger.open_dataset("people", file.TOTAL, file.RELATION)
+        ledger.open_dataset("people", file.TOTAL, file.RELATION, "basic")
         ledger.open_dataset("é 'b'", Budget.of(3, "1e-6"), composition="zcdp", unit="who")
         file.spend(ledger, "0.3")
         return file.reserve(ledger, plan=THREE)

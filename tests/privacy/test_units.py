@@ -225,8 +225,8 @@ def plan_of(sigma):
 def test_one_account_protects_one_kind_of_unit(tmp_path):
     budget = Budget.of(2, "1e-6")
     with Ledger(tmp_path / "l") as ledger:
-        ledger.open_dataset("people", budget, unit="who")
-        ledger.open_dataset("rows", budget)
+        ledger.open_dataset("people", budget, unit="who", composition="basic")
+        ledger.open_dataset("rows", budget, composition="basic")
         asked_for = {"relation": Relation.ADD_REMOVE}
         small = Budget.of(1, "1e-7")
         for name, unit in (("people", None), ("people", Unit("other", 1)), ("rows", UNIT)):
@@ -236,7 +236,7 @@ def test_one_account_protects_one_kind_of_unit(tmp_path):
                 ledger.require_room(name, small, plan_of(99.0), unit)
         assert ledger.spent("people").epsilon == 0
         with pytest.raises(InputError, match="unit who"):
-            ledger.open_dataset("people", budget)
+            ledger.open_dataset("people", budget, composition="basic")
         # Releases with another bound share an account; each is private per unit.
         for k in (2, 5):
             made = ledger.reserve("people", small, plan_of(99.0), unit=Unit("who", k), **asked_for)
@@ -247,7 +247,7 @@ def test_one_account_protects_one_kind_of_unit(tmp_path):
 
 def test_a_plan_is_checked_for_the_group(tmp_path):
     with Ledger(tmp_path / "l") as ledger:
-        ledger.open_dataset("people", Budget.of(9, "1e-6"), unit="who")
+        ledger.open_dataset("people", Budget.of(9, "1e-6"), unit="who", composition="basic")
         event = Gaussian.within(planning.rho_for(Budget.of(1, "1e-7")))
         plan = Plan((Charge("t", event),))
         with pytest.raises(PrivacyError, match="the plan costs"):

@@ -62,7 +62,7 @@ def people(rows: int, key: int = 0) -> pa.Table:
 def ledger(tmp_path: Path) -> Path:
     """A ledger with an account of ε = 1 for the dataset "t"."""
     with Ledger(tmp_path / "l.db") as opened:
-        opened.open_dataset("t", us.Budget.of(1, "1e-8"))
+        opened.open_dataset("t", us.Budget.of(1, "1e-8"), composition="basic")
     return tmp_path / "l.db"
 
 

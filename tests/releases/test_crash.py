@@ -82,7 +82,7 @@ def kills(path, tmp_path, schema, times):
     folder = tmp_path / "out"
     folder.mkdir()
     with Ledger(path) as ledger:
-        ledger.open_dataset("t", TOTAL)
+        ledger.open_dataset("t", TOTAL, composition="basic")
     make(path, folder / "warm", schema, table)  # also warms the accountant's cache for the children
     make(path, folder / "timed", schema, table)
     begun = time.perf_counter()
@@ -145,7 +145,7 @@ def test_eight_processes_race_for_one_budget(path, tmp_path, schema):
     folder = tmp_path / "out"
     folder.mkdir()
     with Ledger(path) as ledger:
-        ledger.open_dataset("t", Budget.of("0.9", "1e-7"))
+        ledger.open_dataset("t", Budget.of("0.9", "1e-7"), composition="basic")
     us.prepare(schema, epsilon="0.3", method="independent", workload="marginals:1")
     gate = FORK.Event()
     processes = [

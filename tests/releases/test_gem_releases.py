@@ -16,7 +16,7 @@ SMALL = {"batch": 16, "width": 8, "latent": 4, "steps": 50, "picks": 2}
 
 def test_refusals_are_free(schema, tmp_path):
     with us.Ledger(tmp_path / "l.db") as ledger:
-        ledger.open_dataset("t", us.Budget.of(1, "1e-8"))
+        ledger.open_dataset("t", us.Budget.of(1, "1e-8"), composition="basic")
         for parameters in ({"megabytes": 0.001}, {"batch": 0}, {"nonsense": 1}):
             with pytest.raises(InputError, match="gem"):
                 us.release(
@@ -62,7 +62,7 @@ def test_a_public_table_of_another_schema_is_refused_for_free(schema, tmp_path):
         r"public: the table has no rows": good.slice(0, 0),
     }
     with us.Ledger(tmp_path / "l.db") as ledger:
-        ledger.open_dataset("t", us.Budget.of(1, "1e-8"))
+        ledger.open_dataset("t", us.Budget.of(1, "1e-8"), composition="basic")
         for message, table in bad.items():
             with pytest.raises(InputError, match=message):
                 us.release(

@@ -74,7 +74,7 @@ def test_a_mask_without_a_place_costs_nothing(tmp_path):
     text = (tmp_path / "sea.toml").read_text().replace("upper = 12.2\n", "upper = 11.1\n")
     (tmp_path / "sea.toml").write_text(text)
     with us.Ledger(tmp_path / "ledger.db") as ledger:
-        ledger.open_dataset("homes", us.Budget.of(1, "1e-6"))
+        ledger.open_dataset("homes", us.Budget.of(1, "1e-6"), composition="basic")
         with pytest.raises(SchemaError, match="excludes the whole box"):
             us.release(homes(50), tmp_path / "sea.toml", epsilon=1, ledger=ledger, dataset="homes")
         assert [entry.kind for entry in ledger.entries("homes")] == ["open"]

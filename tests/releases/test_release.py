@@ -60,7 +60,7 @@ def test_charges_are_durable_before_each_draw(tmp_path, table, schema):
     """At every draw, another connection to the ledger already sees the charge."""
     path = tmp_path / "l.db"
     with Ledger(path) as ledger:
-        ledger.open_dataset("t", Budget.of(1, "1e-8"))
+        ledger.open_dataset("t", Budget.of(1, "1e-8"), composition="basic")
 
     class Watching(OpenDPNoise):
         def __init__(self):
@@ -89,7 +89,7 @@ def test_charges_are_durable_before_each_draw(tmp_path, table, schema):
 def test_an_exception_settles_the_account_and_leaves_nothing(tmp_path, table, schema):
     path = tmp_path / "l.db"
     ledger = Ledger(path)
-    ledger.open_dataset("t", Budget.of(1, "1e-8"))
+    ledger.open_dataset("t", Budget.of(1, "1e-8"), composition="basic")
 
     class Failing(OpenDPNoise):
         def laplace(self, values, scale):
@@ -110,7 +110,7 @@ def test_an_exception_settles_the_account_and_leaves_nothing(tmp_path, table, sc
 def test_the_total_budget_is_kept(tmp_path, table, schema):
     path = tmp_path / "l.db"
     with Ledger(path) as ledger:
-        ledger.open_dataset("t", Budget.of(1, "1e-8"))
+        ledger.open_dataset("t", Budget.of(1, "1e-8"), composition="basic")
     how = {"method": "independent", "ledger": path, "dataset": "t"}
     us.release(table, schema, epsilon="0.6", **how)
     with pytest.raises(BudgetExhausted, match=r"only ε = 0\.4"):
@@ -125,7 +125,9 @@ def test_the_total_budget_is_kept(tmp_path, table, schema):
 def test_relations_do_not_mix(tmp_path, table, schema):
     path = tmp_path / "l.db"
     with Ledger(path) as ledger:
-        ledger.open_dataset("t", Budget.of(1, "1e-8"), Relation.REPLACE, rows_public=3000)
+        ledger.open_dataset(
+            "t", Budget.of(1, "1e-8"), Relation.REPLACE, rows_public=3000, composition="basic"
+        )
     with pytest.raises(RelationError):
         us.release(table, schema, epsilon=1, method="independent", ledger=path, dataset="t")
 

@@ -107,8 +107,8 @@ def test_a_restated_unit_is_refused(tmp_path, change):
 
 def test_the_ledger_keeps_people_and_rows_apart(tmp_path):
     with Ledger(tmp_path / "l") as ledger:
-        ledger.open_dataset("rows", Budget.of(3, "1e-5"))
-        ledger.open_dataset("people", Budget.of(3, "1e-5"), unit="patient")
+        ledger.open_dataset("rows", Budget.of(3, "1e-5"), composition="basic")
+        ledger.open_dataset("people", Budget.of(3, "1e-5"), unit="patient", composition="basic")
     ask = {"epsilon": 1, "delta": "1e-6", "method": "independent", "ledger": tmp_path / "l"}
     with pytest.raises(RelationError, match="unit = patient cannot be added"):
         us.release(table(), Schema.loads(TEXT), dataset="rows", **ask)

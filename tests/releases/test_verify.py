@@ -263,16 +263,58 @@ def test_the_custodians_ledger_pins_the_whole(tmp_path, table, schema):
         ledger.open_dataset("t", Budget.of(2, "1e-8"))
     made = us.release(table, schema, epsilon=1, method="independent", ledger=path, dataset="t")
     folder = made.save(tmp_path / "r")
-    manifest = json.loads((folder / "release.json").read_text())
-    with Ledger(path) as ledger:
-        ledger.publish(made.facts["reservation"], manifest["digest"])
     assert us.verify(folder, ledger=path).passed
+    with Ledger(path) as ledger:
+        (published,) = [e.body["bundle"] for e in ledger.entries("t") if e.kind == "publish"]
+    assert published == us.verify(folder).digest
+    assert us.verify(folder, ledger=path, expect_head=made.head).passed
+    assert refused(folder, ledger=path, expect_head="1:" + "0" * 64)
     # A forgery that is consistent in itself, but not what the custodian wrote down.
     rewrite(folder, lambda m: m.update(created="1999-01-01T00:00:00+00:00"))
     assert us.verify(folder).passed
     assert refused(folder, ledger=path)
     other = us.release(table, schema, epsilon=1, method="independent").save(tmp_path / "other")
     assert refused(other, ledger=path)
+    path.rename(tmp_path / "elsewhere")
+    with pytest.raises(WorkError, match="is gone"):
+        made.save(tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("where", "charge"),
+    [("once", 0), ("twice", 0), ("of nothing", 99), ("of another release", -1), ("late", 0)],
+)
+def test_one_redraw_for_a_charge_and_no_more(folder, where, charge):
+    """Both verifiers: a charge may be drawn under once more, directly after it."""
+
+    def forge(manifest):
+        lines = entries(manifest)
+        own = lines[1]["seq"] + charge
+        again = {"kind": "redraw", "body": {**lines[1]["body"], "charge": own}}
+        for name in ("purpose", "event"):
+            again["body"].pop(name)
+        at = 3 if where == "late" else 2
+        lines[at:at] = [again] * (2 if where == "twice" else 1)
+        manifest["ledger"]["entries"] = rechain(lines)
+
+    rewrite(folder, forge)
+    assert refused(folder) == (where != "once")
+
+
+def test_older_bundles_have_a_time_in_every_entry(folder):
+    def forge(manifest):
+        lines = entries(manifest)
+        for line in lines:
+            line["body"]["time"] = "2024-06-01T12:00:00+00:00"
+        manifest["ledger"]["entries"] = rechain(lines)
+
+    times = ["time" in line["body"] for line in json.loads(
+        (folder / "release.json").read_text())["ledger"]["entries"]]  # fmt: skip
+    assert times == [True] + [False] * (len(times) - 1)
+    rewrite(folder, forge)
+    assert us.verify(folder).passed
 
 
 def test_entries_of_other_releases_are_withheld(tmp_path, table, schema):

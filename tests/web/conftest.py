@@ -157,7 +157,7 @@ def put_bundle(page, bundle, name="small"):
     return target
 
 
-def put_table(page, *, epsilon="3", rows=400, name="people"):
+def put_table(page, *, epsilon="3", rows=400, name="people", composition="basic"):
     """A table whose schema is confirmed and whose budget is open."""
     from understudy.privacy import Budget
 
@@ -168,7 +168,7 @@ def put_table(page, *, epsilon="3", rows=400, name="people"):
         table = site.workspace.add_table(name, file, SCHEMA.dumps(), 3)
     if epsilon is not None:
         with site.workspace.ledger() as ledger:
-            ledger.open_dataset(table.id, Budget.of(epsilon, "1e-8"))
+            ledger.open_dataset(table.id, Budget.of(epsilon, "1e-8"), composition=composition)
     return table
 
 

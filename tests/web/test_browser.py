@@ -236,7 +236,7 @@ def prepared(tmp_path, bundle):
         (folder / "rows.csv").write_bytes(csv_bytes(small_table()))
         workspace.add_table("people", folder / "rows.csv", SCHEMA.dumps(), 3)
     with workspace.ledger() as ledger:
-        ledger.open_dataset("people", Budget.of(1, "1e-8"))
+        ledger.open_dataset("people", Budget.of(1, "1e-8"), composition="basic")
     return desk
 
 

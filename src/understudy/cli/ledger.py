@@ -14,7 +14,7 @@ from understudy.cli import options, shell, words
 from understudy.errors import ChainBroken, InputError
 
 if TYPE_CHECKING:
-    from understudy.privacy.ledger import Account, Dataset, Ledger
+    from understudy.privacy.ledger import Books, Dataset, Ledger
     from understudy.privacy.stores import Place
 
 __all__ = ["app"]
@@ -67,13 +67,14 @@ def open_(
         ),
     ] = None,
     composition: Annotated[
-        Composition,
+        Composition | None,
         typer.Option(
             "--composition",
-            help="basic adds up ε and δ of the releases; zcdp adds up their ρ, which allows more "
-            "releases for the same total.",
+            help="zcdp, the default where δ is above 0, adds up the ρ of the releases, so that more "
+            "of them fit; basic adds up their ε and δ, and suits methods that draw from samples of "
+            "the rows.",
         ),
-    ] = Composition.BASIC,
+    ] = None,
 ) -> None:
     """Declare a dataset and its total budget, once.
 
@@ -85,30 +86,22 @@ def open_(
       understudy release patients.csv … --ledger clinic.ledger --dataset patients
     """
     from understudy.privacy.budget import Budget
-    from understudy.privacy.ledger import Ledger
+    from understudy.privacy.ledger import Dataset, Ledger
     from understudy.privacy.relation import Relation
 
     file = options.ledger(name)
     budget = Budget.of(epsilon, delta)
-    if rows_public is not None and rows_public < 1:
-        raise InputError(f"rows_public = {rows_public} must be at least 1")
+    rule = None if composition is None else composition.value
+    facts = (dataset, budget, Relation(neighbours), rule, rows_public, unit)
+    Dataset.of(*facts)  # what cannot be meant is refused before a file is made
     if rows_public is not None and budget.delta * rows_public >= 1:
         raise InputError(
             f"delta = {delta} must be below 1/n = {1 / rows_public:.3g} for the declared "
             f"n = {rows_public}; 1/n² = {1 / rows_public**2:.3g} or smaller is usual"
         )
-    new = not (isinstance(file, Path) and file.exists())
-    try:
-        with Ledger(file) as ledger:
-            known = dataset in ledger.datasets()
-            opened = ledger.open_dataset(
-                dataset, budget, Relation(neighbours), composition.value, rows_public, unit
-            )
-    except BaseException:
-        if new and isinstance(file, Path):
-            for made in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
-                made.unlink(missing_ok=True)
-        raise
+    with Ledger(file) as ledger:
+        known = dataset in ledger.datasets()
+        opened = ledger.open_dataset(*facts)
     console = shell.out()
     state = "was open already" if known else "is open"
     console.print(Text.assemble("dataset ", (dataset, "bold"), f" {state} in {file}"))
@@ -130,6 +123,7 @@ def show(
     dataset: Annotated[
         str | None, typer.Option("--dataset", metavar="NAME", help="One dataset; by default all.")
     ] = None,
+    expect_head: options.ExpectHead = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Show what was spent, what is left, and by which releases; check the hash chain.
@@ -143,6 +137,10 @@ def show(
     file = options.ledger(name)
     with _existing(file) as ledger:
         names = ledger.datasets() if dataset is None else [dataset]
+        if expect_head is not None:
+            if len(names) != 1:
+                raise InputError("--expect-head is of one dataset; name it with --dataset")
+            ledger.require_head(names[0], expect_head)
         views = [_View.of(ledger, name) for name in names]
     console = shell.out()
     if as_json:
@@ -155,6 +153,50 @@ def show(
         _show(console, file, view)
     if any(view.broken is not None for view in views):
         raise typer.Exit(shell.FAILED)
+
+
+@app.command()
+@shell.guarded
+def head(
+    name: options.LedgerName,
+    dataset: Annotated[
+        str, typer.Option("--dataset", metavar="NAME", help="The dataset in the ledger.")
+    ],
+) -> None:
+    """Print the head of a dataset's chain, SEQ:HASH, to keep elsewhere.
+
+    A chain cannot show by itself that its newest entries are gone. Whoever has a head of it finds out
+    with --expect-head of `release`, `ledger show` and `verify`.
+
+    \b
+    [bold]Example[/bold]
+      understudy ledger head clinic.ledger --dataset patients
+    """
+    with _existing(name) as ledger:
+        shell.out().print(ledger.head(dataset), soft_wrap=True)
+
+
+@app.command()
+@shell.guarded
+def backup(
+    name: options.LedgerName,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new file to write.")],
+) -> None:
+    """Copy every entry of a ledger, a file or a server, into a new file.
+
+    Every chain is checked on the way. The file is marked as a backup: it can be shown and compared,
+    and nothing can be spent from it. If the ledger is lost, `ledger migrate FILE NEW` makes it one.
+
+    \b
+    [bold]Example[/bold]
+      understudy ledger backup clinic.ledger clinic-2024-06-01.backup
+    """
+    with _existing(name) as ledger:
+        names = ledger.backup(file)
+        heads = [(each, ledger.head(each)) for each in names]
+    console = shell.out()
+    console.print(Text.assemble(("backed up ", "bold"), f"{ledger.path} to {file}"), soft_wrap=True)
+    words.facts(console, heads)
 
 
 @app.command()
@@ -177,13 +219,14 @@ def settle(
       understudy ledger settle clinic.ledger 3f0c2a9d51b7e846
     """
     with _existing(name) as ledger:
-        name, state = _find(ledger, reservation)
+        name = ledger.dataset_of(reservation)
+        made = ledger.books(name).made(reservation)
         console = shell.out()
-        if state != "open":
-            console.print(f"release {reservation} was {state} already; nothing changes")
+        if made.outcome is not None:
+            console.print(f"release {reservation} was {made.outcome} already; nothing changes")
             return
         before = ledger.spent(name)
-        ledger.settle(reservation)
+        ledger.settle(reservation, dataset=name)
         after = ledger.spent(name)
     freed = before.epsilon - after.epsilon
     console.print(Text.assemble(("settled ", "bold"), f"release {reservation} of dataset {name!r}"))
@@ -244,55 +287,48 @@ def _existing(where: str | Place) -> Ledger:
 # What the entries say
 
 
-def _find(ledger: Ledger, reservation: str) -> tuple[str, str]:
-    from understudy.releases.outline import history
-
-    for name in ledger.datasets():
-        for made in history(ledger, name):
-            if made["release"] == reservation:
-                return name, made["state"]
-    raise InputError(
-        f"release {reservation!r} is not in ledger {ledger.path}; "
-        f"`understudy ledger show {ledger.path}` lists them"
-    )
-
-
 @dataclass(frozen=True)
 class _View:
-    """A dataset as its entries tell it; `broken` says where the chain does not hold."""
+    """A dataset as its entries tell it; without books where the chain does not hold."""
 
-    dataset: Dataset
-    account: Account
-    entries: int
+    name: str
+    books: Books | None
     broken: str | None
     releases: list[dict[str, Any]]
-    moved: str | None = None
 
     @classmethod
     def of(cls, ledger: Ledger, name: str) -> _View:
         from understudy.releases.outline import history
 
-        broken = None
         try:
-            ledger.verify(name)
+            ledger.dataset(name)
+            return cls(name, ledger.books(name), None, history(ledger, name))
         except ChainBroken as error:
-            broken = str(error)
-        entries = ledger.entries(name)
-        last, account = entries[-1], ledger.spent(name)
-        moved = str(last.body["to"]) if last.kind == "move" and last.body is not None else None
-        made = history(ledger, name)
-        return cls(ledger.dataset(name), account, len(entries), broken, made, moved)
+            return cls(name, None, str(error), [])
+
+    @property
+    def more(self) -> int | None:
+        """How many releases like the last one still fit."""
+        made = [] if self.books is None else list(self.books.releases.values())
+        if self.books is None or not made:
+            return None
+        return self.books.more_like(made[-1].budget, made[-1].plan, made[-1].unit)
 
     def to_json(self) -> dict[str, Any]:
-        account = self.account
+        chain = {"holds": self.broken is None, "problem": self.broken}
+        if self.books is None:
+            return {"dataset": self.name, "chain": chain}
+        account = self.books.spent()
         return {
-            **self.dataset.to_json(),
+            **self.books.facts.to_json(),
             "spent": _pair(account.epsilon, account.delta),
             "left": _pair(account.remaining_epsilon, account.remaining_delta),
-            "entries": self.entries,
-            "chain": {"holds": self.broken is None, "problem": self.broken},
+            "entries": len(self.books.hashes),
+            "head": self.books.head,
+            "chain": chain,
             "releases": self.releases,
-            "moved_to": self.moved,
+            "more_like_last": self.more,
+            "moved_to": None if self.books.moved is None else self.books.moved["to"],
         }
 
 
@@ -314,18 +350,24 @@ def _facts(dataset: Dataset) -> list[tuple[str, str | Text]]:
 
 
 def _show(console: shell.Console, file: Place, view: _View) -> None:
-    dataset, account = view.dataset, view.account
+    console.print(Text.assemble("dataset ", (view.name, "bold")))
+    books = view.books
+    if books is None:
+        console.print(Text.assemble(("✗ ", "bold red"), view.broken or ""), soft_wrap=True)
+        return
+    dataset, account = books.facts, books.spent()
     share = float(account.epsilon / dataset.budget.epsilon)
-    console.print(Text.assemble("dataset ", (dataset.name, "bold")))
-    words.facts(
-        console,
-        [
-            *_facts(dataset),
-            ("spent", words.bar(share) + Text(f"  ε = {words.number(account.epsilon)} of "
-                                             f"{words.number(dataset.budget.epsilon)}")),
-            ("left", _amount(account.remaining_epsilon, account.remaining_delta)),
-        ],
-    )  # fmt: skip
+    spent = f"  ε = {words.number(account.epsilon)} of {words.number(dataset.budget.epsilon)}"
+    lines: list[tuple[str, str | Text]] = [
+        *_facts(dataset),
+        ("spent", words.bar(share) + Text(spent)),
+        ("left", _amount(account.remaining_epsilon, account.remaining_delta)),
+    ]
+    if view.more is not None:
+        last = view.releases[-1]
+        asked = f"(ε = {last['epsilon']}, δ = {float(last['delta']):g})"
+        lines.append(("room for", f"{view.more:,} more like the last release {asked}"))
+    words.facts(console, [*lines, ("head", books.head)])
     if view.releases:
         listed = words.table(
             "release", "begun", "state", "ε", "δ", "method", "draws", "bundle",
@@ -346,12 +388,13 @@ def _show(console: shell.Console, file: Place, view: _View) -> None:
         console.print(listed)
     else:
         console.print("  no release yet")
-    if view.moved is not None:
-        console.print(f"  moved to {view.moved}; nothing can be charged here", soft_wrap=True)
-    if view.broken is None:
-        console.print(Text.assemble(("✓ ", "green"), f"{view.entries} entries hold together"))
-    else:
-        console.print(Text.assemble(("✗ ", "bold red"), view.broken), soft_wrap=True)
+    if books.moved is not None:
+        console.print(
+            f"  moved to {books.moved['to']}; nothing can be charged here", soft_wrap=True
+        )
+    entries = len(books.hashes)
+    hold = "1 entry, hash chain intact" if entries == 1 else f"{entries} entries hold together"
+    console.print(Text.assemble(("✓ ", "green"), hold))
     crashed = [made["release"] for made in view.releases if made["state"] == "open"]
     if crashed:
         console.print(

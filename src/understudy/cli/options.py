@@ -208,6 +208,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines."
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.")]
 
 
+ExpectHead = Annotated[
+    str | None,
+    typer.Option(
+        "--expect-head",
+        metavar="SEQ:HASH",
+        help="A head of the dataset that was kept elsewhere (`understudy ledger head`): refuse an "
+        "account that does not contain it, such as an older copy.",
+        rich_help_panel="Account",
+    ),
+]
 LedgerName = Annotated[
     str,
     typer.Argument(

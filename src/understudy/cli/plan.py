@@ -47,11 +47,25 @@ def plan(
             rich_help_panel="Forecast",
         ),
     ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            "--ledger", metavar="LEDGER", help="Say how many such releases this ledger has room for.",
+            rich_help_panel="Account",
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset", metavar="NAME", help="The dataset in that ledger.",
+            rich_help_panel="Account",
+        ),
+    ] = None,
     as_json: options.AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Show what a release would charge, and how good it would be.
 
-    Reads the schema and nothing else, spends nothing.
+    Reads the schema and, if it is named, the ledger; reads no row and spends nothing.
 
     \b
     [bold]Example[/bold]
@@ -60,6 +74,8 @@ def plan(
     """
     if rows is not None and rows < 1:
         raise InputError(f"rows = {rows} must be at least 1")
+    if (ledger is None) != (dataset is None):
+        raise InputError("--ledger and --dataset go together: give both, or neither")
     from understudy.releases import outline, prepare
     from understudy.schema import Schema
 
@@ -78,13 +94,30 @@ def plan(
         beta=beta,
         variations=variations,
     )
+    fit = None if ledger is None or dataset is None else _fit(prepared, ledger, dataset)
     if as_json:
-        words.as_json(shell.out(), outline.outline(prepared, rows))
+        found = outline.outline(prepared, rows)
+        words.as_json(shell.out(), found if fit is None else {**found, "releases_that_fit": fit})
     else:
         if target_error is not None:
             found = found_in_words(prepared, target_error, target_of)
             shell.out().print(Text(found, style="bold"), soft_wrap=True)
         _show(prepared, rows)
+        if fit is not None:
+            console = shell.out()
+            console.print()
+            console.print(
+                f"Dataset {dataset!r} has room for {fit:,} such releases.", soft_wrap=True
+            )
+
+
+def _fit(prepared: Prepared, ledger: str, dataset: str) -> int:
+    from understudy.privacy.ledger import Ledger
+
+    remedy = f"open one with `understudy ledger open {ledger} --dataset {dataset} --epsilon TOTAL`"
+    with Ledger(options.existing_ledger(ledger, remedy)) as account:
+        account.dataset(dataset).require_unit(prepared.schema.unit)
+        return account.more_like(dataset, prepared.budget, prepared.plan, prepared.schema.unit)
 
 
 def found_in_words(prepared: Prepared, target: float, of: options.Targets) -> str:

@@ -16,10 +16,9 @@ from rich.text import Text
 from understudy.cli import options, shell, words
 from understudy.cli.plan import errors_in_words, found_in_words
 from understudy.cli.progress import Stages
-from understudy.errors import InputError, WorkError
+from understudy.errors import InputError, UnderstudyError, WorkError
 
 if TYPE_CHECKING:
-    from understudy.privacy.ledger import Ledger
     from understudy.privacy.stores import Place
     from understudy.releases import Prepared, Release
     from understudy.schema import Schema
@@ -87,6 +86,7 @@ def release(
             rich_help_panel=_ACCOUNT,
         ),
     ] = None,
+    expect_head: options.ExpectHead = None,
     rows: Annotated[
         int | None,
         typer.Option(
@@ -141,6 +141,10 @@ def release(
     loaded = Schema.load(schema)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset go together: give both, or neither")
+    if expect_head is not None and ledger is None:
+        raise InputError(
+            "--expect-head is of a dataset in a ledger; give --ledger and --dataset too"
+        )
     choices = {
         "epsilon": epsilon,
         "delta": delta,
@@ -161,6 +165,7 @@ def release(
         prepared = _found(loaded, account, dataset, target_error, target_of, choices)
         choices["epsilon"] = _agreed(prepared, target_error, target_of, yes)
     where = {"table": table, "path": path, "memory_limit": memory_limit}
+    choices["expect_head"] = expect_head
     made = make(data, loaded, out, where, ledger=account, dataset=dataset, **choices)
     _show(made, data, out, account, dataset)
 
@@ -175,7 +180,7 @@ def make(
     dataset: str | None = None,
     **choices: Any,
 ) -> Release:
-    """Release, save and publish to the ledger, with progress; says what a failure has cost.
+    """Release and save, with progress; says what a failure has cost.
 
     `where` has the choices of `understudy.source.read`.
     """
@@ -214,8 +219,6 @@ def make(
             )
             stages("saving", 0, 1)
             made.save(out)
-            if account is not None:
-                _publish(account, made, out)
             stages("reporting", 0, 1)
             _report(made, out)
         except BaseException as error:
@@ -296,13 +299,6 @@ def _require_space(prepared: Prepared, out: Path, rows: int | None) -> None:
         )
 
 
-def _publish(account: Ledger, made: Release, out: Path) -> None:
-    from understudy.releases.bundle import read_manifest
-
-    with shell.undisturbed():
-        account.publish(made.facts["reservation"], read_manifest(out)["digest"])
-
-
 def _report(made: Release, out: Path) -> None:
     """The page beside the rows. It can be made again, so a release never fails for it."""
     from understudy.report import write
@@ -333,18 +329,34 @@ def _aftermath(error: BaseException, account: Any, dataset: str | None, out: Pat
 
 def _cost(account: Any, dataset: str) -> str:
     identity = account.reservation.id
-    account.settle(identity, "aborted")  # does nothing if it is settled, as it should be
-    drawn = sum(
-        entry.kind == "charge" and entry.body is not None and entry.body["reservation"] == identity
-        for entry in account.entries(dataset)
-    )
-    left = account.spent(dataset)
+    try:
+        account.settle(identity, "aborted")  # does nothing if it is settled, as it should be
+        drawn = len(account.reservation.charged())
+        left = account.spent(dataset)
+    except UnderstudyError as failure:
+        return (
+            f"Release {identity} of dataset {dataset!r} may still hold its budget ({failure}); look "
+            f"with `understudy ledger show` and close it with `understudy ledger settle`."
+        )
     if not drawn:
         return f"Nothing was charged to dataset {dataset!r}."
     return (
         f"Dataset {dataset!r} stays charged: {drawn} {'draw was' if drawn == 1 else 'draws were'} "
         f"made; ε = {words.number(left.remaining_epsilon)} is left."
     )
+
+
+def _account(made: Release, place: Place, dataset: str) -> list[tuple[str, str]]:
+    from understudy.privacy.ledger import Ledger
+
+    with Ledger(place) as ledger:
+        books = ledger.books(dataset)
+    own = books.made(made.facts["reservation"])
+    more = books.more_like(own.budget, own.plan, own.unit)
+    return [
+        ("account", f"dataset {dataset!r} in {place}, with room for {more:,} more like this"),
+        ("head", f"{books.head}  (keep it elsewhere; see --expect-head)"),
+    ]
 
 
 def _show(
@@ -359,10 +371,11 @@ def _show(
     console.print(
         Text.assemble(("A stand-in for ", "bold"), shown(data), (" lies in ", "bold"), str(out))
     )
-    if ledger is None:
-        account: str = "its own; to keep a total over releases, give --ledger FILE --dataset NAME"
-    else:
-        account = f"dataset {dataset!r} in {ledger}"
+    account = [
+        ("account", "its own; to keep a total over releases, give --ledger FILE --dataset NAME")
+    ]
+    if ledger is not None and dataset is not None:
+        account = _account(made, ledger, dataset)
     words.facts(
         console,
         [
@@ -371,7 +384,7 @@ def _show(
             ("certificate", str(made.certificate)),
             *errors_in_words(made.forecast, made.schema)[:1],
             *([] if made.proofs is None else [("oracle", made.proofs)]),
-            ("account", account),
+            *account,
             ("report", f"{out / 'report.html'}, for people"),
             ("digest", read_manifest(out)["digest"]),
         ],

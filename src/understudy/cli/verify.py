@@ -39,6 +39,7 @@ def verify(
         str | None,
         typer.Option("--dataset", metavar="NAME", help="The dataset in that ledger."),
     ] = None,
+    expect_head: options.ExpectHead = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Recompute everything that a release states, offline.
@@ -54,12 +55,13 @@ def verify(
         digest = digest.strip().lower().removeprefix("sha256:")
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise InputError(f"digest = {digest!r} must have 64 hexadecimal digits")
-    if dataset is not None and ledger is None:
-        raise InputError("--dataset names a dataset of a ledger; give --ledger FILE too")
+    for option, given in (("--dataset", dataset), ("--expect-head", expect_head)):
+        if given is not None and ledger is None:
+            raise InputError(f"{option} is of a ledger; give --ledger FILE too")
     where = None
     if ledger is not None:
         where = options.existing_ledger(ledger, "give the custodian's ledger file")
-    if not show(folder, digest, where, dataset, as_json=as_json):
+    if not show(folder, digest, where, dataset, expect_head, as_json=as_json):
         raise typer.Exit(shell.FAILED)
 
 
@@ -68,6 +70,7 @@ def show(
     digest: str | None = None,
     ledger: Place | None = None,
     dataset: str | None = None,
+    expect_head: str | None = None,
     *,
     as_json: bool = False,
 ) -> bool:
@@ -75,7 +78,9 @@ def show(
     from understudy.releases.verify import to_json
     from understudy.releases.verify import verify as work
 
-    result = work(folder, expected_digest=digest, ledger=ledger, dataset=dataset)
+    result = work(
+        folder, expected_digest=digest, ledger=ledger, dataset=dataset, expect_head=expect_head
+    )
     console = shell.out()
     if as_json:
         console.print(to_json(result), soft_wrap=True)

@@ -163,7 +163,7 @@ class _Private(LinearModel):
         folder = Path(tempfile.mkdtemp(prefix="understudy-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         own = stack.enter_context(Ledger(folder / "ledger.db"))
-        own.open_dataset(_ONE_OFF, facts.budget, facts.relation, rows_public=facts.rows)
+        own.open_dataset(_ONE_OFF, facts.budget, facts.relation, "basic", facts.rows)
         return own, _ONE_OFF
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from understudy.errors import ChainBroken
 
-__all__ = ["GENESIS", "Entry", "canonical", "check_chain", "digest_of", "link"]
+__all__ = ["GENESIS", "Entry", "canonical", "check_chain", "digest_of", "entry_of", "link"]
 
 GENESIS = hashlib.sha256(b"understudy ledger, version 1").hexdigest()
 
@@ -81,6 +81,19 @@ class Entry:
         )  # fmt: skip
 
 
+def entry_of(row: Sequence[Any]) -> Entry:
+    """An entry as a store keeps it: (seq, kind, canonical body, digest, prev, hash)."""
+    seq, kind, body, *links = row
+    try:
+        said = json.loads(body)
+    except (TypeError, ValueError, RecursionError):
+        raise ChainBroken(f"ledger entry {seq!r:.40}: its body cannot be read") from None
+    texts = all(isinstance(text, str) for text in (kind, *links))
+    if type(seq) is not int or not texts or not isinstance(said, dict):
+        raise ChainBroken(f"ledger entry {seq!r:.40} cannot be read")
+    return Entry(seq, kind, said, *links)
+
+
 def check_chain(entries: Sequence[Entry], *, whole: bool = True) -> None:
     """Raise `ChainBroken`, naming the entry, unless every link holds.
 
@@ -101,11 +114,12 @@ def check_chain(entries: Sequence[Entry], *, whole: bool = True) -> None:
                 raise ChainBroken(f"{where} does not follow from entry {before.seq}")
         if (entry.kind is None) != (entry.body is None):
             raise ChainBroken(f"{where}: half of it is withheld")
-        if (
-            entry.kind is not None
-            and entry.body is not None
-            and digest_of(entry.kind, entry.body) != entry.digest
-        ):
-            raise ChainBroken(f"{where}: its body was changed")
+        if entry.kind is not None and entry.body is not None:
+            try:
+                said = digest_of(entry.kind, entry.body)
+            except (TypeError, ValueError, RecursionError):  # not what JSON can hold
+                said = None
+            if said != entry.digest:
+                raise ChainBroken(f"{where}: its body was changed")
         if link(entry.seq, entry.prev, entry.digest) != entry.hash:
             raise ChainBroken(f"{where}: its link was changed")

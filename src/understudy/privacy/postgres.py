@@ -32,7 +32,9 @@ _LOCK = 0x756E6465727374  # "underst": one lock for all ledgers of a database
 _CONNECT_SECONDS = 10
 _PAUSE = 0.2
 
-_TABLES = """
+_INVITATIONS = "CREATE TABLE understudy_invitations (token text PRIMARY KEY);"
+_TABLES = (
+    """
 CREATE TABLE understudy_ledger (format integer NOT NULL);
 CREATE TABLE understudy_entries (
     dataset text NOT NULL,
@@ -42,14 +44,20 @@ CREATE TABLE understudy_entries (
     digest  text NOT NULL,
     prev    text NOT NULL,
     hash    text NOT NULL,
-    reservation text GENERATED ALWAYS AS (body::json ->> 'reservation') STORED,
     PRIMARY KEY (dataset, seq)
 );
-CREATE INDEX understudy_by_reservation ON understudy_entries (dataset, reservation, kind);
 CREATE FUNCTION understudy_append_only() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$;
 CREATE TRIGGER understudy_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON understudy_entries
     FOR EACH STATEMENT EXECUTE FUNCTION understudy_append_only();
+"""
+    + _INVITATIONS
+    + f"INSERT INTO understudy_ledger VALUES ({FORMAT})"
+)
+_FROM_1 = f"""
+DROP INDEX understudy_by_reservation;
+{_INVITATIONS}
+UPDATE understudy_ledger SET format = {FORMAT}
 """
 
 # What the server's codes mean to somebody who wants to release; the first two characters will do.
@@ -97,11 +105,10 @@ def shown(address: str) -> str:
 
 
 class PostgresStore(Store):
-    """The tables `understudy_entries` and `understudy_ledger` of a database, made where missing."""
+    """The tables `understudy_…` of a database, made where missing."""
 
-    _table = "understudy_entries"
+    _prefix = "understudy_"
     _mark = "%s"
-    _purpose = "(body::json ->> 'purpose')"
 
     def __init__(self, server: Server, timeout: float) -> None:
         self.place = server
@@ -130,7 +137,7 @@ class PostgresStore(Store):
             )
         except psycopg.Error as error:
             raise InputError(
-                f"ledger {self.place} cannot be opened: {self._reason(error)}. Nothing was drawn"
+                f"ledger {self.place} cannot be opened: {self._reason(error)}"
             ) from None
         # A snapshot from before the wait for the lock would miss what others wrote meanwhile.
         made.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
@@ -184,20 +191,31 @@ class PostgresStore(Store):
         if not self._made():
             with self.writing():
                 if not self._made():
-                    self._db.execute(_TABLES)
-                    self._db.execute("INSERT INTO understudy_ledger VALUES (%s)", (FORMAT,))
-        version = self._rows("SELECT format FROM understudy_ledger")
-        if [tuple(row) for row in version] != [(FORMAT,)]:
-            found = version[0][0] if version else "unknown"
+                    self._db.execute(_TABLES.encode())
+        if self._format() == 1:
+            try:
+                with self.writing():
+                    if self._format() == 1:
+                        self._db.execute(_FROM_1.encode())
+            except LedgerError:
+                raise InputError(
+                    f"ledger {self.place} has format 1; open it once as the role that made its "
+                    f"tables, which brings it to format {FORMAT}"
+                ) from None
+        if self._format() != FORMAT:
             raise InputError(
-                f"ledger {self.place} has format {found}, this understudy reads {FORMAT}; "
-                f"use the understudy that wrote it"
+                f"ledger {self.place} has format {self._format() or 'unknown'}, this understudy "
+                f"reads {FORMAT}; use the understudy that wrote it"
             )
         if self._rows("SHOW fsync")[0][0] != "on":
             raise InputError(
                 f"ledger {self.place}: the server runs with fsync = off, so a charge could be "
                 f"forgotten in a crash; switch it on"
             )
+
+    def _format(self) -> int | None:
+        found = self._rows("SELECT format FROM understudy_ledger")
+        return int(found[0][0]) if len(found) == 1 else None
 
     def _made(self) -> bool:
         # A look at the catalogue, not by name: names are remembered over the wait for the lock.
@@ -228,7 +246,7 @@ class PostgresStore(Store):
             raise self._refusal(error) from None
 
     def _refusal(self, error: Exception) -> Exception:
-        text = f"ledger {self.place} cannot be written: {self._reason(error)}. Nothing was drawn"
+        text = f"ledger {self.place} cannot be written: {self._reason(error)}"
         full = (getattr(error, "sqlstate", None) or "").startswith("53")
         return WorkError(text) if full else LedgerError(text)
 

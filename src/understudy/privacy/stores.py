@@ -9,12 +9,10 @@ SQLite is here; a server is in `understudy.privacy.postgres`.
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,8 @@ from understudy.privacy.chain import Entry, canonical
 
 __all__ = ["FORMAT", "Lost", "Place", "Server", "SqliteStore", "Store", "open_store", "place"]
 
-FORMAT = 1
+FORMAT = 2
+"""Format 1 had an index by release, through which spending was read; it is brought to 2 when opened."""
 _SCHEMES = ("postgresql://", "postgres://")
 
 Row = tuple[int, str, str, str, str, str]
@@ -64,14 +63,14 @@ class Lost(Exception):
 class Store(ABC):
     """The entries of every dataset, in SQL that both engines understand.
 
-    `place` names the store in messages.
+    `place` names the store in messages. `backup`: nothing may be spent from it.
     """
 
     place: Place
+    backup = False
     # What differs between the engines.
-    _table = "entries"
+    _prefix = ""
     _mark = "?"
-    _purpose = "json_extract(body, '$.purpose')"
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[None]:
@@ -87,17 +86,17 @@ class Store(ABC):
 
     def recover(self) -> None:
         """Connect again after `Lost`, or raise `WorkError`."""
-        raise WorkError(f"ledger {self.place} was lost; nothing was drawn")  # files are not lost
+        raise WorkError(f"ledger {self.place} was lost")  # files are not lost
 
     def _ask(self, sql: str, *arguments: Any) -> list[Any]:
-        return self._rows(sql.replace("entries", self._table).replace("?", self._mark), arguments)
+        return self._rows(sql.format(self._prefix).replace("?", self._mark), arguments)
 
     def append(self, dataset: str, entry: Entry) -> None:
         """Add an entry; inside `writing`."""
         assert entry.kind is not None
         assert entry.body is not None
         self._ask(
-            "INSERT INTO entries (dataset, seq, kind, body, digest, prev, hash) "
+            "INSERT INTO {}entries (dataset, seq, kind, body, digest, prev, hash) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             dataset,
             entry.seq,
@@ -108,54 +107,22 @@ class Store(ABC):
             entry.hash,
         )
 
-    def last(self, dataset: str) -> tuple[int, str, str] | None:
-        """(seq, kind, hash) of the newest entry."""
-        sql = "SELECT seq, kind, hash FROM entries WHERE dataset = ? ORDER BY seq DESC LIMIT 1"
-        found = self._ask(sql, dataset)
-        return tuple(found[0]) if found else None
-
-    def holds(self, dataset: str, entry: Entry) -> bool:
-        """Whether just this entry is there."""
-        sql = "SELECT hash FROM entries WHERE dataset = ? AND seq = ?"
-        return [tuple(row) for row in self._ask(sql, dataset, entry.seq)] == [(entry.hash,)]
-
     def entries(self, dataset: str, since: int) -> list[Row]:
         """(seq, kind, body, digest, prev, hash) from `since` on, in order."""
-        sql = "SELECT seq, kind, body, digest, prev, hash FROM entries "
+        sql = "SELECT seq, kind, body, digest, prev, hash FROM {}entries "
         return self._ask(sql + "WHERE dataset = ? AND seq >= ? ORDER BY seq", dataset, since)
-
-    def bodies(self, dataset: str, kind: str, reservation: str | None = None) -> list[str]:
-        """The bodies of a kind, of one release if it is named."""
-        sql = "SELECT body FROM entries WHERE dataset = ? AND kind = ?"
-        more = () if reservation is None else (reservation,)
-        sql += " AND reservation = ?" * len(more) + " ORDER BY seq"
-        return [body for (body,) in self._ask(sql, dataset, kind, *more)]
-
-    def drawn(self, dataset: str, reservation: str, purpose: str) -> int:
-        """How many charges a release made for a purpose."""
-        sql = "SELECT COUNT(*) FROM entries WHERE dataset = ? AND reservation = ? "
-        sql += f"AND kind = 'charge' AND {self._purpose} = ?"
-        return int(self._ask(sql, dataset, reservation, purpose)[0][0])
-
-    def charged(self, dataset: str) -> set[str]:
-        """The releases that made a charge."""
-        sql = "SELECT DISTINCT reservation FROM entries WHERE dataset = ? AND kind = 'charge'"
-        return {reservation for (reservation,) in self._ask(sql, dataset)}
 
     def datasets(self) -> list[str]:
         """The names of all datasets, sorted."""
-        return sorted(n for (n,) in self._ask("SELECT dataset FROM entries WHERE seq = 0"))
+        return sorted(str(n) for (n,) in self._ask("SELECT DISTINCT dataset FROM {}entries"))
 
-    def first(self, dataset: str) -> str | None:
-        """The body of the entry that opened a dataset."""
-        found = self._ask("SELECT body FROM entries WHERE dataset = ? AND seq = 0", dataset)
-        return found[0][0] if found else None
+    def invite(self, token: str) -> None:
+        """Note that chains which are closed with this token may be continued here."""
+        self._ask("INSERT INTO {}invitations VALUES (?)", token)
 
-    def dataset_of(self, reservation: str) -> str | None:
-        """The dataset that a release belongs to."""
-        sql = "SELECT dataset FROM entries WHERE kind = 'reserve' AND reservation = ?"
-        found = self._ask(sql, reservation)
-        return found[0][0] if found else None
+    def invited(self, token: str) -> bool:
+        """Whether this token was noted here."""
+        return bool(self._ask("SELECT token FROM {}invitations WHERE token = ?", token))
 
 
 def open_store(where: Place, timeout: float) -> Store:
@@ -167,8 +134,8 @@ def open_store(where: Place, timeout: float) -> Store:
     return SqliteStore(where, timeout)
 
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS entries (
+_ENTRIES = """
+CREATE TABLE entries (
     dataset TEXT NOT NULL,
     seq     INTEGER NOT NULL,
     kind    TEXT NOT NULL,
@@ -176,62 +143,123 @@ CREATE TABLE IF NOT EXISTS entries (
     digest  TEXT NOT NULL,
     prev    TEXT NOT NULL,
     hash    TEXT NOT NULL,
-    reservation TEXT GENERATED ALWAYS AS (json_extract(body, '$.reservation')) VIRTUAL,
     PRIMARY KEY (dataset, seq)
-);
-CREATE INDEX IF NOT EXISTS by_reservation ON entries (dataset, reservation, kind);
-CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON entries
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON entries
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-"""
+)"""
+_REFUSE = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+_NEW_IN_2 = (
+    "CREATE TABLE invitations (token TEXT PRIMARY KEY)",
+    "CREATE TRIGGER no_replace BEFORE INSERT ON entries WHEN EXISTS "
+    f"(SELECT 1 FROM entries WHERE dataset = new.dataset AND seq = new.seq) {_REFUSE}",
+)
+_TABLES = (
+    _ENTRIES,
+    f"CREATE TRIGGER no_update BEFORE UPDATE ON entries {_REFUSE}",
+    f"CREATE TRIGGER no_delete BEFORE DELETE ON entries {_REFUSE}",
+    *_NEW_IN_2,
+)
+
+# PRAGMA application_id, far apart: no flipped byte makes a backup a ledger.
+_LEDGER, _BACKUP = 0x756E4C65, 0x756E4261  # "unLe", "unBa"
+
+# What SQLite's names of errors mean to somebody who wants to release; the first that fits.
+_REASONS = (
+    ("SQLITE_FULL", "the disk is full: free some space and try again"),
+    ("SQLITE_READONLY_DBMOVED", "the file was moved or deleted meanwhile"),
+    ("SQLITE_READONLY", "the file or its folder is read-only"),
+    ("SQLITE_CANTOPEN", "the file or its folder cannot be opened or written to"),
+    ("SQLITE_PERM", "the file may not be opened"),
+    ("SQLITE_BUSY", "another program holds it for too long"),
+    ("SQLITE_LOCKED", "another program holds it for too long"),
+    ("SQLITE_IOERR", "the disk fails, or is full"),
+    ("SQLITE_NOTADB", "it is no ledger: give another file, or restore it from a backup"),
+    ("", "it is damaged: restore it from a backup"),
+)
+
+
+# Python's module fails on messages of SQLite that quote damaged text.
+_FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
 
 class SqliteStore(Store):
-    """One file: write-ahead log, `synchronous = FULL`, immediate transactions."""
+    """One file: a rollback journal, `synchronous = EXTRA`, immediate transactions.
 
-    def __init__(self, path: Path, timeout: float) -> None:
+    What is committed is in the file itself, and a charge survives a power cut. Every page and the
+    agreement of the table with its primary key are checked when the file is opened.
+    """
+
+    def __init__(self, path: Path, timeout: float, *, backup: bool = False) -> None:
         self.place = path
-        if not path.parent.is_dir():
-            raise InputError(f"ledger {path}: the folder {path.parent} does not exist")
+        _require_a_ledgers_place(path)
         try:
             self._db = sqlite3.connect(path, isolation_level=None, timeout=timeout)
-            self._write_ahead(timeout)
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._prepare()
-        except sqlite3.DatabaseError as error:
-            raise InputError(
-                f"ledger {path} is not a ledger that can be opened ({error}); "
-                f"give another file or restore it from a backup"
-            ) from None
-
-    def _write_ahead(self, timeout: float) -> None:
-        """Switch to WAL. SQLite does not wait for other processes here, so several that create one
-        ledger at once must take turns by themselves."""
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01 + 0.04 * secrets.randbelow(100) / 100)
-
-    def _prepare(self) -> None:
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            with self.writing():
-                if self._db.execute("PRAGMA user_version").fetchone()[0] == 0:
-                    for statement in _statements(_TABLES):
-                        self._db.execute(statement)
-                    self._db.execute(f"PRAGMA user_version = {FORMAT}")
-        elif version != FORMAT:
+        except _FAULTS as error:
+            raise InputError(f"ledger {path} cannot be opened: {_reason(error)}") from None
+        try:
+            self._db.execute("PRAGMA synchronous = EXTRA")
+            self._prepare(_BACKUP if backup else _LEDGER)
+        except _FAULTS as error:
             self._db.close()
+            raise InputError(f"ledger {path} cannot be opened: {_reason(error)}") from None
+        except BaseException:
+            self._db.close()
+            raise
+
+    @classmethod
+    def new_backup(cls, path: Path) -> SqliteStore:
+        """A new file that is marked as a backup."""
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            raise InputError(f"{path} exists already; a backup is never overwritten") from None
+        except OSError as error:
+            raise InputError(f"{path} cannot be made: {error.strerror}") from None
+        try:
+            return cls(path, 60.0, backup=True)
+        except BaseException:
+            path.unlink()  # ours alone
+            raise
+
+    def _mark_of(self) -> tuple[int, int]:
+        version, kind = (
+            int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("user_version", "application_id")
+        )
+        return version, kind
+
+    def _prepare(self, kind: int) -> None:
+        if self._mark_of() == (0, 0) and self._empty():
+            with self.writing():
+                if self._empty():  # several may make it at once
+                    self._make(_TABLES, kind)
+        # A ledger of an older version keeps a write-ahead log, until nobody else has it open.
+        with suppress(sqlite3.OperationalError):
+            self._db.execute("PRAGMA journal_mode = DELETE").fetchall()
+        found = self._db.execute("PRAGMA integrity_check").fetchall()
+        if found != [("ok",)]:
+            raise InputError(
+                f"ledger {self.place} is damaged: SQLite finds that its pages do not agree; restore "
+                f"it from a backup"
+            )
+        if self._mark_of() == (1, 0):
+            with self.writing():
+                if self._mark_of() == (1, 0):
+                    self._make(("DROP INDEX by_reservation", *_NEW_IN_2), kind)
+        version, kind = self._mark_of()
+        if version != FORMAT or kind not in (_LEDGER, _BACKUP):
             raise InputError(
                 f"ledger {self.place} has format {version}, this understudy reads {FORMAT}; "
-                f"use the understudy that wrote it"
+                f"use the understudy that wrote it, or another file"
             )
+        self.backup = kind == _BACKUP
+
+    def _empty(self) -> bool:
+        return self._db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+
+    def _make(self, statements: Sequence[str], kind: int) -> None:
+        for statement in statements:
+            self._db.execute(statement)
+        self._db.execute(f"PRAGMA application_id = {kind}")
+        self._db.execute(f"PRAGMA user_version = {FORMAT}")
 
     def close(self) -> None:
         """Close the file."""
@@ -242,32 +270,60 @@ class SqliteStore(Store):
         """One immediate transaction."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            raise LedgerError(
-                f"ledger {self.place} cannot be written ({error}); is it on a read-only or full "
-                f"disk, or held by another program? Nothing was drawn"
-            ) from None
-        try:
             yield
             self._db.execute("COMMIT")
-        except BaseException as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError):
-                raise WorkError(
-                    f"ledger {self.place} could not be written ({error}); nothing was drawn. "
-                    f"Free some space and try again"
-                ) from None
+        except _FAULTS as error:
+            self._roll_back()
+            raise self._refusal("written", error) from None
+        except BaseException:
+            self._roll_back()
             raise
 
+    def _roll_back(self) -> None:
+        with suppress(*_FAULTS):  # what is not committed is rolled back by whoever comes next
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
     def _rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        return self._db.execute(sql, arguments).fetchall()
+        if self._db.in_transaction:
+            return self._db.execute(sql, arguments).fetchall()
+        try:
+            return self._db.execute(sql, arguments).fetchall()
+        except _FAULTS as error:
+            raise self._refusal("read", error) from None
+
+    def _refusal(self, what: str, error: Exception) -> Exception:
+        text = f"ledger {self.place} could not be {what}: {_reason(error)}"
+        work = ("SQLITE_FULL", "SQLITE_IOERR")
+        return WorkError(text) if _code(error).startswith(work) else LedgerError(text)
 
 
-def _statements(script: str) -> Iterator[str]:
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if statement.strip() and sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
+def _require_a_ledgers_place(path: Path) -> None:
+    """Refuse what SQLite would not: two names for one file, and files that it would write over."""
+    try:
+        if not path.parent.is_dir():
+            raise InputError(f"ledger {path}: the folder {path.parent} does not exist")
+        if not path.exists():
+            return
+        if not path.is_file():
+            raise InputError(f"ledger {path} is a folder or a device; give a file")
+        if path.stat().st_nlink > 1:
+            raise InputError(
+                f"ledger {path} has another name (a hard link), and what is written by one name may "
+                f"be lost by the other; remove one of them, or use a symbolic link"
+            )
+        with path.open("rb") as file:
+            # SQLite takes a file of less than one page for an empty one.
+            if file.read(16) not in (b"", b"SQLite format 3\0"):
+                raise InputError(f"{path} is no ledger; give another file, or restore a backup")
+    except OSError as error:
+        raise InputError(f"ledger {path} cannot be opened: {error.strerror}") from None
+
+
+def _code(error: Exception) -> str:
+    # Python's own complaints, such as text that is not UTF-8, carry no name.
+    return str(getattr(error, "sqlite_errorname", ""))
+
+
+def _reason(error: Exception) -> str:
+    return next(reason for start, reason in _REASONS if _code(error).startswith(start))

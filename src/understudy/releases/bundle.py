@@ -82,7 +82,7 @@ def require_absent(path: Path) -> None:
 
 
 def save(release: Release, path: Path) -> Path:
-    """Write a bundle; it appears under `path` whole or not at all."""
+    """Write a bundle; it appears under `path` whole or not at all, its digest published before."""
     require_absent(path)
     staging = path.parent / f".{path.name}.partial-{secrets.token_hex(4)}"
     try:
@@ -95,6 +95,7 @@ def save(release: Release, path: Path) -> Path:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+        release.publish(manifest["digest"])
         _rename(staging, path)
     except OSError as error:
         raise WorkError(

@@ -330,6 +330,7 @@ def release(
     rows: int | None = None,
     ledger: Ledger | str | Place | None = None,
     dataset: str | None = None,
+    expect_head: str | None = None,
     beta: float = 0.05,
     certificate_share: Exact = "0.02",
     variations: bool = False,
@@ -361,6 +362,8 @@ def release(
     rows         how many synthetic rows to make; by default as many as there seem to be
     ledger       a ledger (a file, or `postgresql://user@host/database`) and `dataset`, a name in it,
                  to count against a total budget; without, the release keeps an account of its own
+    expect_head  a head of the dataset (`Ledger.head`) that was kept elsewhere: the release is refused
+                 unless the account contains it
     variations   also certify the total variation of every marginal, for answers with error bars
     key          makes the public randomness (sampling) repeatable; privacy noise takes no seed
     public       rows that anybody may know, in the same schema, for methods that start from such
@@ -379,11 +382,15 @@ def release(
         raise InputError(f"rows = {rows} must be at least 1")
     if (ledger is None) != (dataset is None):
         raise InputError("ledger and dataset go together: give both, or neither")
+    if expect_head is not None and ledger is None:
+        raise InputError("expect_head is of a dataset in a ledger; give ledger and dataset too")
     source: Source = table if _is_source(table) else read(table)
     with ExitStack() as stack:
         account: Ledger | None = None
         if ledger is not None and dataset is not None:
             account = ledger if isinstance(ledger, Ledger) else stack.enter_context(Ledger(ledger))
+            if expect_head is not None:
+                account.require_head(dataset, expect_head)
             if rows_public is None:
                 rows_public = account.dataset(dataset).rows_public
         prepared = prepare(
@@ -475,7 +482,10 @@ def release(
         made = _draw(prepared, source, gate, reservation, rows, key, private, progress)
         if journal is not None:
             journal.close()
-        return made
+        if ledger is None:
+            return made
+        where = account.path.absolute() if isinstance(account.path, Path) else account.path
+        return replace(made, _account=(where, dataset))
 
 
 def _draw(
@@ -640,6 +650,7 @@ def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> L
         _ONE_OFF,
         prepared.budget,
         prepared.design.relation,
+        "basic",  # one release, which is planned to use all of it
         rows_public=prepared.design.rows,
         unit=None if unit is None else unit.column,
     )

@@ -136,33 +136,19 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
 
 def history(ledger: Ledger, name: str) -> list[dict[str, Any]]:
     """Every release of a dataset: its state, what it asked for, what it drew."""
-    found: dict[str, dict[str, Any]] = {}
-    for entry in ledger.entries(name):
-        body = entry.body
-        if body is None or "reservation" not in body:
-            continue
-        identity = body["reservation"]
-        if entry.kind == "reserve":
-            found[identity] = {
-                "release": identity,
-                "time": body["time"],
-                "state": "open",
-                "epsilon": body["budget"]["epsilon"],
-                "delta": body["budget"]["delta"],
-                "method": (body.get("facts") or {}).get("method", {}).get("name"),
-                "planned": sum(charge["times"] for charge in body["plan"]),
-                "charges": [],
-                "bundle": None,
-            }
-        elif identity in found and entry.kind == "refine":  # instead of the one allowance
-            found[identity]["planned"] += sum(charge["times"] for charge in body["plan"]) - 1
-        elif identity in found and entry.kind == "charge":
-            found[identity]["charges"].append(body["purpose"])
-        elif identity in found and entry.kind == "settle":
-            found[identity]["state"] = body["outcome"]
-        elif identity in found and entry.kind == "publish":
-            found[identity]["bundle"] = body["bundle"]
-    return list(found.values())
+    return [
+        {
+            "release": made.id,
+            "time": made.reserved["time"],
+            "state": made.outcome or "open",
+            **made.budget.to_json(),
+            "method": (made.reserved.get("facts") or {}).get("method", {}).get("name"),
+            "planned": made.planned,
+            "charges": [charge.purpose for charge in made.charges],
+            "bundle": made.bundles[-1] if made.bundles else None,
+        }
+        for made in ledger.releases(name)
+    ]
 
 
 def example(schema: Schema) -> str:

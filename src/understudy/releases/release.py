@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from understudy.errors import InputError
+from understudy.errors import InputError, WorkError
 from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.players.base import Model
@@ -18,6 +18,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Plan
 from understudy.privacy.relation import Relation
+from understudy.privacy.stores import Place
 from understudy.queries import Workload
 from understudy.releases.answer import Answer, answer
 from understudy.releases.certificate import Certificate
@@ -73,6 +74,8 @@ class Release:
     measurements: tuple[Measurement, ...] = ()
     """What was measured on the way; empty for older releases and for methods that measure no table."""
     _frame: Any = field(default=None, repr=False)
+    _account: tuple[Place, str] | None = field(default=None, repr=False)
+    """The ledger and dataset that it was charged to, where the digest of what is saved is noted."""
 
     @property
     def epsilon(self) -> float:
@@ -89,6 +92,11 @@ class Release:
         """The guarantee in one sentence."""
         text = promise_words(self.budget, self.relation, self.rows_public, self.schema.unit)
         return text if self.private else "NOT PRIVATE (made with seeded test noise): " + text
+
+    @property
+    def head(self) -> str:
+        """`seq:hash` of its last entry in the ledger: kept elsewhere, it shows if entries are lost."""
+        return f"{self.entries[-1].seq}:{self.entries[-1].hash}"
 
     def sample(
         self, rows: int | None = None, *, key: int | None = None, like: str | None = None
@@ -157,10 +165,28 @@ class Release:
         return answer(self.schema, self.workload, self.rows, self.certificate, predicate)
 
     def save(self, path: str | Path) -> Path:
-        """Write the bundle folder. The folder must not exist yet; it appears whole or not at all."""
+        """Write the bundle folder. The folder must not exist yet; it appears whole or not at all.
+
+        A release that was charged to a ledger notes the bundle's digest there before the folder
+        appears, so that `verify --ledger` refuses every other bundle that claims to be of it.
+        """
         from understudy.releases.bundle import save
 
         return save(self, Path(path))
+
+    def publish(self, digest: str) -> None:
+        """Note the digest of a bundle of this release in the ledger that it was charged to, if any."""
+        from understudy.privacy.ledger import Ledger
+
+        if self._account is not None:
+            place, dataset = self._account
+            if isinstance(place, Path) and not place.is_file():
+                raise WorkError(
+                    f"ledger {place} is gone, and the digest of the release belongs into it; put it "
+                    f"back and save again"
+                )
+            with Ledger(place) as ledger:
+                ledger.publish(self.facts["reservation"], digest, dataset=dataset)
 
     @classmethod
     def load(cls, path: str | Path) -> Release:

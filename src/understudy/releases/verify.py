@@ -77,6 +77,7 @@ def verify(
     expected_digest: str | None = None,
     ledger: str | Place | None = None,
     dataset: str | None = None,
+    expect_head: str | None = None,
 ) -> Verification:
     """Recompute everything that a release states; see `passed`.
 
@@ -111,7 +112,9 @@ def verify(
     if files:
         check("rows", lambda: _rows(folder, manifest))
     if ledger is not None:
-        check("custodian's ledger", lambda: _custodian(manifest, place(ledger), dataset))
+        check(
+            "custodian's ledger", lambda: _custodian(manifest, place(ledger), dataset, expect_head)
+        )
     return Verification(tuple(checks), manifest.get("digest"))
 
 
@@ -340,28 +343,25 @@ def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
     return f"{release.rows.num_rows:,} rows × {release.rows.num_columns} columns, all legal"
 
 
-def _custodian(manifest: Mapping[str, Any], path: Place, dataset: str | None) -> str:
+def _custodian(
+    manifest: Mapping[str, Any], path: Place, dataset: str | None, head: str | None
+) -> str:
     if isinstance(path, Path) and not path.is_file():
         raise InputError(f"ledger {path} does not exist")
+    own = _entries(manifest)
     with Ledger(path) as ledger:
-        names = [dataset] if dataset is not None else ledger.datasets()
-        own = {e.hash for e in _entries(manifest)}
-        for name in names:
-            ledger.verify(name)
-            entries = ledger.entries(name)
-            if own <= {e.hash for e in entries}:
-                published = [
-                    e.body["bundle"]
-                    for e in entries
-                    if e.kind == "publish"
-                    and e.body is not None
-                    and e.body["reservation"] == manifest["ledger"]["reservation"]
-                ]
-                if published and manifest["digest"] not in published:
-                    raise _Refused(f"dataset {name!r} published another bundle for this release")
-                return f"every entry is in dataset {name!r}" + (
-                    ", with this bundle's digest" if published else ""
-                )
+        for name in [dataset] if dataset is not None else ledger.datasets():
+            books = ledger.books(name)
+            if not all(books.holds(entry.seq, entry.hash) for entry in own):
+                continue
+            if head is not None:
+                ledger.require_head(name, head)
+            published = books.made(manifest["ledger"]["reservation"]).bundles
+            if published and manifest["digest"] not in published:
+                raise _Refused(f"dataset {name!r} published another bundle for this release")
+            return f"every entry is in dataset {name!r}" + (
+                ", with this bundle's digest" if published else "; no digest was published there"
+            )
     raise _Refused(f"its entries are not in {path}")
 
 

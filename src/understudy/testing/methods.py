@@ -234,7 +234,7 @@ def _plays_on_ledger(method: Method, design: Design) -> None:
     ceiling = Fraction(accounting.epsilon_from_rho(accounting.total_rho(plan), _DELTA))
     budget = Budget(ceiling, _DELTA)
     with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.db") as ledger:
-        ledger.open_dataset("kit", budget, design.relation, rows_public=design.rows)
+        ledger.open_dataset("kit", budget, design.relation, "basic", design.rows)
         reservation = ledger.reserve(
             "kit", budget, plan, relation=design.relation, private_noise=False
         )

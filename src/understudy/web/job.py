@@ -171,7 +171,6 @@ class _Slot:
 
 def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
     from understudy.releases import Prepared, release
-    from understudy.releases.bundle import read_manifest
     from understudy.releases.outline import assumed_rows
     from understudy.report import write
     from understudy.schema import Schema
@@ -199,7 +198,6 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
         )
         teller("saving", 0, 1)
         made.save(out)
-        account.publish(made.facts["reservation"], read_manifest(out)["digest"])
         teller("reporting", 0, 1)
         with contextlib.suppress(UnderstudyError):  # the release is whole without it
             write(out, release=made)

@@ -23,7 +23,6 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.privacy.ledger import Ledger
-from understudy.releases.outline import history
 from understudy.web.workspace import Workspace, now, read_json, write_json
 
 __all__ = ["ACTIVE", "Job", "Jobs", "Spent", "launch", "watched"]
@@ -55,6 +54,7 @@ class Spent:
     drawn: int
     planned: int
     state: str
+    composition: str
 
     @property
     def charged(self) -> bool:
@@ -69,7 +69,10 @@ class Spent:
         if self.state == "open" and not self.drawn:
             return f"ε = {self.epsilon} is set aside; nothing was drawn yet."
         draws = "1 draw was" if self.drawn == 1 else f"{self.drawn} draws were"
-        return f"ε = {self.epsilon} is charged: {draws} made, of {self.planned} planned."
+        made = f"{draws} made, of {self.planned} planned"
+        if self.state == "aborted" and self.composition == "zcdp":
+            return f"Of ε = {self.epsilon} what was drawn stays charged: {made}."
+        return f"ε = {self.epsilon} is charged: {made}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,28 +249,28 @@ class Jobs:
         if request is None:
             return None
         with self._workspace.ledger() as ledger:
-            for entry in ledger.entries(job.facts["table"]):
-                body = entry.body or {}
-                if entry.kind == "reserve" and body["facts"].get("request") == request:
-                    return body["reservation"]
+            for made in ledger.books(job.facts["table"]).releases.values():
+                if made.reserved["facts"].get("request") == request:
+                    return made.id
         return None
 
     def spent(self, job: Job) -> Spent:
         """What a job has cost."""
-        nothing = Spent(None, "0", 0, 0, "none")
+        nothing = Spent(None, "0", 0, 0, "none", "")
         if job.kind != "release":
             return nothing
         reservation = self.reservation(job)
         if reservation is None:
             return nothing
         with self._workspace.ledger() as ledger:
-            for made in history(ledger, job.facts["table"]):
-                if made["release"] == reservation:
-                    return Spent(
-                        reservation, made["epsilon"], len(made["charges"]), made["planned"],
-                        made["state"],
-                    )  # fmt: skip
-        return nothing
+            books = ledger.books(job.facts["table"])
+        made = books.releases.get(reservation)
+        if made is None:
+            return nothing
+        return Spent(
+            reservation, made.budget.to_json()["epsilon"], len(made.charges), made.planned,
+            made.outcome or "open", books.facts.composition,
+        )  # fmt: skip
 
     def owners(self) -> dict[str, Job]:
         """The job behind each reservation that a job has noted."""

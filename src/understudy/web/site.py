@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from understudy._version import __version__
-from understudy.privacy.ledger import Dataset, Ledger
+from understudy.privacy.ledger import Books, Dataset, Ledger
 from understudy.web.guard import wants_page
 from understudy.web.jobs import Jobs
 from understudy.web.people import People, Throttle
@@ -40,10 +40,15 @@ def static_version() -> str:
 class Account:
     """What is left of a table's budget, for a meter."""
 
-    dataset: Dataset
+    books: Books
     spent: Fraction
     left: Fraction
     left_delta: Fraction
+
+    @property
+    def dataset(self) -> Dataset:
+        """The facts under which it was opened."""
+        return self.books.facts
 
     @property
     def total(self) -> Fraction:
@@ -60,10 +65,8 @@ def account_of(ledger: Ledger, name: str, opened: list[str] | None = None) -> Ac
     """The account of a table; None where nobody has opened one."""
     if name not in (ledger.datasets() if opened is None else opened):
         return None
-    found = ledger.spent(name)
-    return Account(
-        ledger.dataset(name), found.epsilon, found.remaining_epsilon, found.remaining_delta
-    )
+    found, books = ledger.spent(name), ledger.books(name)
+    return Account(books, found.epsilon, found.remaining_epsilon, found.remaining_delta)
 
 
 class Site:

@@ -25,25 +25,29 @@ class View:
 
     name: str
     title: str
-    account: Account
+    account: Account | None
     releases: list[dict[str, Any]]
-    entries: int
     last: list[Any]
-    broken: str
+    broken: str = ""
+
+    @property
+    def more(self) -> int | None:
+        """How many releases like the newest one still fit."""
+        made = list(self.account.books.releases.values()) if self.account is not None else []
+        if self.account is None or not made:
+            return None
+        return self.account.books.more_like(made[-1].budget, made[-1].plan, made[-1].unit)
 
 
-def _view(ledger: Ledger, name: str, title: str) -> View | None:
-    account = account_of(ledger, name)
-    if account is None:
-        return None
-    broken = ""
+def _view(ledger: Ledger, name: str, title: str) -> View:
     try:
-        ledger.verify(name)
+        account = account_of(ledger, name, [name])
     except ChainBroken as error:
-        broken = str(error)
-    entries = ledger.entries(name)
-    last = entries[-_MOST_ENTRIES:][::-1]
-    return View(name, title, account, history(ledger, name)[::-1], len(entries), last, broken)
+        return View(name, title, None, [], [], str(error))
+    assert account is not None
+    since = max(0, len(account.books.hashes) - _MOST_ENTRIES)
+    last = ledger.entries(name, since=since)[::-1]
+    return View(name, title, account, history(ledger, name)[::-1], last)
 
 
 @router.get("/ledger")
@@ -55,7 +59,7 @@ async def show_ledger(request: Request) -> Response:
         names = ledger.datasets()
         views = [_view(ledger, name, titles.get(name, name)) for name in names]
     return site.page(
-        request, "ledger.html", here="ledger", views=[v for v in views if v is not None],
+        request, "ledger.html", here="ledger", views=views,
         owners=site.jobs.owners(), shelf={s.reservation: s for s in site.shelf.spines()},
     )  # fmt: skip
 
@@ -68,8 +72,9 @@ async def settle(request: Request, reservation: str) -> Response:
     if owner is not None and owner.active:
         raise InputError("this release is being made; cancel its job instead")
     with site.workspace.ledger() as ledger:
-        known = {made["release"] for name in ledger.datasets() for made in history(ledger, name)}
-        if reservation not in known:
-            raise Missing("the ledger has no such release")
-        ledger.settle(reservation)
+        try:
+            name = ledger.dataset_of(reservation)
+        except InputError:
+            raise Missing("the ledger has no such release") from None
+        ledger.settle(reservation, dataset=name)
     return RedirectResponse("/ledger", 303)

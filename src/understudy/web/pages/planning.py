@@ -13,8 +13,10 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from understudy.errors import BudgetExhausted, InputError, UnderstudyError
 from understudy.game.methods import METHODS
 from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Plan
 from understudy.schema import Modelled
 from understudy.schema.columns.opened import Opened
+from understudy.units import Unit
 from understudy.web.guard import session_of, status_of, wants_page
 from understudy.web.pages.tables import load_schema, plain_number, whole
 from understudy.web.site import Account, account_of, site_of
@@ -121,7 +123,7 @@ async def _page(
         request, "plan.html", status or 200, here="tables", table=table, account=account,
         wish=wish, once=secrets.token_hex(8), outline=outline, problem=problem,
         epsilons=EPSILONS, methods=METHODS, workloads=WORKLOADS,
-        shown=_shown(outline), left=_left(account, outline),
+        shown=_shown(outline), after=_after(account, schema.unit, outline),
     )  # fmt: skip
 
 
@@ -165,11 +167,23 @@ def _shown(outline: dict[str, Any] | None) -> list[tuple[str, float]]:
     return sorted(found, key=lambda pair: -pair[1])[:_SHOWN]
 
 
-def _left(account: Account | None, outline: dict[str, Any] | None) -> float | None:
-    """What would be left of the budget, in ε; None where nobody has opened an account."""
+@dataclass(frozen=True, slots=True)
+class After:
+    """What a planned release would leave of the budget, and how many like it fit, itself included."""
+
+    left: float
+    fit: int
+
+
+def _after(
+    account: Account | None, unit: Unit | None, outline: dict[str, Any] | None
+) -> After | None:
+    """None where nobody has opened an account."""
     if account is None or outline is None:
         return None
-    return float(account.left) - float(outline["budget"]["epsilon"])
+    budget, plan = Budget.from_json(outline["budget"]), Plan.from_json(outline["charges"])
+    left = account.books.after(budget, plan, unit).remaining_epsilon
+    return After(float(left), account.books.more_like(budget, plan, unit))
 
 
 @router.get("/tables/{identity}/plan/forecast")
@@ -177,7 +191,8 @@ async def forecast(request: Request, identity: str, wish: Asked) -> Response:
     """The part of the plan that changes when something is moved."""
     site = site_of(request)
     table = site.workspace.table(identity)
-    load_schema(table).require_confirmed()
+    schema = load_schema(table)
+    schema.require_confirmed()
     with site.workspace.ledger() as ledger:
         account = account_of(ledger, table.id)
     outline, (problem, status) = await _outlined(request, table, wish, account)
@@ -186,7 +201,7 @@ async def forecast(request: Request, identity: str, wish: Asked) -> Response:
         return JSONResponse(body, status or 200)
     return site.page(
         request, "_forecast.html", status or 200, account=account, outline=outline, table=table,
-        problem=problem, shown=_shown(outline), left=_left(account, outline),
+        problem=problem, shown=_shown(outline), after=_after(account, schema.unit, outline),
     )  # fmt: skip
 
 
@@ -221,8 +236,8 @@ async def start_release(
                 f"{table.name} has no budget yet; declare its total on the page of the table first"
             )
         choices = wish.choices(account)
-        _require_left(account, Budget.of(choices["epsilon"], choices["delta"]), table)
-        await site.workers.plan(table.schema.read_text(encoding="utf-8"), choices, None)
+        outline = await site.workers.plan(table.schema.read_text(encoding="utf-8"), choices, None)
+        _require_left(account, schema.unit, outline, table)
         rows_assumed, made = whole(rows, "number of rows"), whole(size, "synthetic rows")
     except UnderstudyError as error:
         text = without_paths(str(error), site.workspace.folder)
@@ -248,12 +263,13 @@ async def start_release(
     return RedirectResponse(f"/jobs/{job.id}", 303)
 
 
-def _require_left(account: Account, budget: Budget, table: Table) -> None:
+def _require_left(
+    account: Account, unit: Unit | None, outline: dict[str, Any], table: Table
+) -> None:
     """Refuse early what the account cannot bear; the job's reservation is what decides."""
-    total = account.dataset
-    if total.composition == "basic" and (
-        budget.epsilon > account.left or budget.delta > account.left_delta
-    ):
+    after = _after(account, unit, outline)
+    if after is not None and not after.fit:
+        total, budget = account.dataset, Budget.from_json(outline["budget"])
         raise BudgetExhausted(
             f"the release asks for {budget}, but of the total {total.budget} of {table.name} only "
             f"ε = {float(account.left):.6g}, δ = {float(account.left_delta):.3g} is left. Nothing "

@@ -167,7 +167,7 @@ async def open_budget(
     delta: Annotated[str, Form()] = "1e-8",
     neighbours: Annotated[str, Form()] = "add-remove",
     rows_public: Annotated[str, Form()] = "",
-    composition: Annotated[str, Form()] = "basic",
+    composition: Annotated[str, Form()] = "",
 ) -> Response:
     """Declare the total budget of a table, once."""
     site = site_of(request)
@@ -181,12 +181,11 @@ async def open_budget(
             )
         if neighbours not in tuple(Relation):
             raise InputError(f"neighbours = {neighbours[:40]!r} must be add-remove or replace")
-        if composition not in ("basic", "zcdp"):
+        rule = composition or None
+        if rule not in (None, "basic", "zcdp"):
             raise InputError(f"composition = {composition[:40]!r} must be basic or zcdp")
         with site.workspace.ledger() as ledger:
-            ledger.open_dataset(
-                table.id, budget, Relation(neighbours), composition, rows, _unit_of(table)
-            )
+            ledger.open_dataset(table.id, budget, Relation(neighbours), rule, rows, _unit_of(table))
     except InputError as error:
         text = without_paths(str(error), site.workspace.folder)
         return _table(request, identity, text, status_of(error))
