@@ -230,8 +230,10 @@ class SeededNoise:
         return (array + z).reshape(np.shape(values))
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """A discrete Gaussian by inversion on ±12σ, in float arithmetic."""
+        """A discrete Gaussian by inversion on ±12σ, in float arithmetic; rounded where σ is large."""
         array, sigma = _integers(values), _scale(sigma)
+        if sigma > 1e5:
+            return (array + self.rounded(array.size, sigma)).reshape(np.shape(values))
         reach = int(np.ceil(12 * sigma)) + 1
         support = np.arange(-reach, reach + 1)
         law = np.exp(-(support.astype(float) ** 2) / (2 * sigma * sigma))
