@@ -47,7 +47,7 @@ type = "identifier"
 """
 
 _TEXT = re.compile(r"zqxv[0-9a-f]{2}", re.IGNORECASE)
-_NUMBER = re.compile(r"7[.,]?3[.,]?9[.,]?1[.,]?7[.,]?3")
+_NUMBER = re.compile(r"7[.,]?3[.,]?9[.,]?1[.,]?7[.,]?3[.,]?[0-9e]")  # longer than microseconds
 _DAY = re.compile(r"2391[-/.]\d")
 _FILLING = re.compile(r"\x00|\\x00|\\u0000|\\0")
 

@@ -178,7 +178,7 @@ def test_files_that_change_while_they_are_read(watch):
 
 LEAKY = {
     "a message": lambda cell: raised(SourceError(f"cannot read {cell}")),
-    "a part of a message": lambda cell: raised(SourceError(f"cannot read {cell[:6]!r} and more")),
+    "a part of a message": lambda cell: raised(SourceError(f"cannot read {cell[:8]!r} and more")),
     "a note": lambda cell: raised(noted(SourceError("cannot read it"), f"at {cell}")),
     "a cause": lambda cell: chained(cell),
     "a warning": lambda cell: warnings.warn(f"bad {cell}", stacklevel=2),
