@@ -209,7 +209,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
     case = Case(tmp_path_factory.mktemp("clean"))
     case.data.write_text(small_rows())
     case.schema.write_text(SMALL)
-    run("ledger", "open", case.ledger, "--dataset", "t", "--epsilon", 3)
+    run("ledger", "open", case.ledger, "--dataset", "t", "--epsilon", 3,
+        "--composition", "basic")  # fmt: skip
     return _screen(case)
 
 

@@ -631,12 +631,6 @@ def test_killed_processes_never_leave_a_draw_without_its_charge(path, tmp_path):
 
 
 @pytest.mark.forks
-@pytest.mark.slow
-def test_two_hundred_kills(path, tmp_path):
-    survive(path, tmp_path / "side.txt", kills=200, seed=2)
-
-
-@pytest.mark.forks
 def test_drawing_before_charging_is_caught_by_the_same_check(path, tmp_path):
     side = tmp_path / "side.txt"
     prepare(path, datasets=1)

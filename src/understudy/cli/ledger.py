@@ -212,7 +212,8 @@ def settle(
 ) -> None:
     """Close a release that crashed, and free what it did not draw.
 
-    Always safe: if it still runs, its further draws are refused.
+    Always safe: if it still runs, its further draws are refused. An account that adds up ε and δ
+    (basic) gets back nothing once a draw was made.
 
     \b
     [bold]Example[/bold]
