@@ -25,7 +25,6 @@ from .conftest import people
 
 pytestmark = pytest.mark.forks
 FORK = multiprocessing.get_context("fork")
-TOTAL = Budget.of(6, "1e-7")
 EACH = "0.25"
 
 
@@ -63,9 +62,9 @@ def check(path, folder):
     """What must hold after any crash."""
     with Ledger(path) as ledger:
         ledger.verify("t")
-        spent = ledger.spent("t")
-        assert spent.epsilon <= TOTAL.epsilon
-        assert spent.delta <= TOTAL.delta
+        spent, total = ledger.spent("t"), ledger.dataset("t").budget
+        assert spent.epsilon <= total.epsilon
+        assert spent.delta <= total.delta
         entries = ledger.entries("t")
     reserved = [e for e in entries if e.kind == "reserve"]
     assert sum((Fraction(e.body["budget"]["epsilon"]) for e in reserved), Fraction(0)) == Fraction(
@@ -77,12 +76,12 @@ def check(path, folder):
         assert us.verify(out, ledger=path, dataset="t").passed, out
 
 
-def kills(path, tmp_path, schema, times):
+def kills(path, tmp_path, schema, times, composition="basic", epsilon=6):
     table = people(400)
     folder = tmp_path / "out"
     folder.mkdir()
     with Ledger(path) as ledger:
-        ledger.open_dataset("t", TOTAL, composition="basic")
+        ledger.open_dataset("t", Budget.of(epsilon, "1e-5"), composition=composition)
     make(path, folder / "warm", schema, table)  # also warms the accountant's cache for the children
     make(path, folder / "timed", schema, table)
     begun = time.perf_counter()
@@ -105,9 +104,9 @@ def kills(path, tmp_path, schema, times):
         usual *= 1.05 if process.exitcode == -signal.SIGKILL else 0.9
         with Ledger(path) as ledger:
             # Free what died without a draw, so that there is budget to crash with again.
-            for entry in ledger.entries("t"):
-                if entry.kind == "reserve":
-                    ledger.settle(entry.body["reservation"])
+            for left in ledger.releases("t"):
+                if left.outcome is None:
+                    ledger.settle(left.id)
     check(path, folder)
     return ends
 
@@ -119,9 +118,12 @@ def test_releases_killed_at_random_moments(path, tmp_path, schema):
 
 
 @pytest.mark.slow
-def test_two_hundred_releases_killed_at_random_moments(path, tmp_path, schema):
-    ends = kills(path, tmp_path, schema, 200)
-    assert ends.get(-signal.SIGKILL, 0) > 50, ends
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_a_thousand_releases_killed_at_random_moments(path, tmp_path, schema, composition):
+    """250 for each kind of ledger and rule, with budget enough that they die of the kill."""
+    ends = kills(path, tmp_path, schema, 250, composition, epsilon=80)
+    assert ends.get(-signal.SIGKILL, 0) > 60, ends
+    assert ends.get(3, 0) < 50, ends
     assert 1 not in ends, ends
 
 
