@@ -600,6 +600,8 @@ def _continuous(sigma: float, draws: int) -> tuple[float, float]:
 
 def _one_way(mu: float, losses: Counter[Key], delta: float, turned: bool, most: float) -> float:
     """ε at δ, at most `most`, for a Gaussian loss of μ and these others, in one direction."""
+    if most <= 0:
+        return 0.0  # zCDP or the pure sum says so already
     if any(key[0] != "sampled" and key[-1] > 1e3 for key in losses):
         return math.inf  # steps of ε > 1000: nothing is gained by convolving them
     if not losses:
@@ -632,6 +634,8 @@ def _one_way(mu: float, losses: Counter[Key], delta: float, turned: bool, most: 
         law = law.coarser(min(math.sqrt(1e-5 * about / (tilt + 1)), 4 * width / few), grid)
         found = min(found, _solve(law, mu, charged - room, min(most, 1.05 * about)))
         about = min(about, found)
+        if about <= 0:
+            return 0.0
         tilt = _least(lambda tilt, at=about: exponent(tilt) - tilt * at, room / about)
     return found + 2.0**-46 * sum(
         copies * (1 + float(np.abs(values).max())) for values, _, copies in rough

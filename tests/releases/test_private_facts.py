@@ -202,7 +202,7 @@ def test_a_killed_release_goes_on_with_what_it_found(tmp_path):
 
     again = {**ASK, "checkpoint": tmp_path / "c", "key": 1}
     with Ledger(tmp_path / "l") as ledger:
-        ledger.open_dataset("t", Budget.of(9, "1e-5"))
+        ledger.open_dataset("t", Budget.of(9, "1e-5"), composition="basic")
     kept = {"ledger": tmp_path / "l", "dataset": "t"}
     with pytest.raises(KeyboardInterrupt):
         us.release(table(), schema, progress=stop, **again, **kept)
