@@ -16,7 +16,7 @@ from understudy.errors import (
     LedgerError,
     UnderstudyError,
 )
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Zcdp
@@ -572,3 +572,51 @@ def test_pure_plans_and_entries_are_unchanged(ledger):
     shown = first.entries()
     assert [entry.kind for entry in shown] == ["reserve", None, None, "charge", "settle"]
     assert all(isinstance(entry, Entry) for entry in shown)
+
+
+# --- one release that takes a whole account ---------------------------------------------------------
+
+
+def whole(total):
+    """A plan that costs just the total, by a tighter rule than adding ρ."""
+    return planning.calibrate(
+        lambda rho: Plan((Charge("a", Gaussian.within(rho), 1), Charge("b", Laplace(4.0)))), total
+    )
+
+
+def test_the_first_release_may_take_the_whole_account_and_then_nothing_else_fits(tmp_path):
+    total = Budget.of(1, "1e-9")
+    plan, small = whole(total), Plan((Charge("a", Gaussian(1e6)),))
+    with Ledger(tmp_path / "l") as ledger:
+        ledger.open_dataset("t", total)
+        assert ledger.more_like("t", total, plan) == 1
+        made = ledger.reserve("t", total, plan, relation=RELATION)
+        assert ledger.spent("t").remaining_epsilon == 0
+        assert ledger.more_like("t", total, small) == 0
+        with pytest.raises(BudgetExhausted):
+            ledger.reserve("t", total, small, relation=RELATION)
+        made.charge("b")
+        made.settle("aborted")
+        # It drew little, and the account is its own all the same.
+        with pytest.raises(BudgetExhausted):
+            ledger.reserve("t", total, small, relation=RELATION)
+    with Ledger(tmp_path / "l") as again:
+        assert again.spent("t").remaining_epsilon == 0
+
+
+def test_settled_without_a_draw_it_gives_the_account_back(tmp_path):
+    total = Budget.of(1, "1e-9")
+    with Ledger(tmp_path / "l") as ledger:
+        ledger.open_dataset("t", total)
+        ledger.reserve("t", total, whole(total), relation=RELATION).settle("aborted")
+        assert ledger.spent("t").epsilon == 0
+        assert ledger.more_like("t", total, whole(total)) == 1
+
+
+def test_after_another_release_it_does_not_fit(tmp_path):
+    total, small = Budget.of(1, "1e-9"), Plan((Charge("a", Gaussian(1e6)),))
+    with Ledger(tmp_path / "l") as ledger:
+        ledger.open_dataset("t", total)
+        ledger.reserve("t", total, small, relation=RELATION).charge("a")
+        with pytest.raises(BudgetExhausted):
+            ledger.reserve("t", total, whole(total), relation=RELATION)

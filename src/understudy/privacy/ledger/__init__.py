@@ -19,7 +19,9 @@ is made again, whoever asks: a `redraw` is written under the lock before it.
 
 Composition over releases, declared when the dataset is opened:
 * `zcdp`: Σρ, converted tightly at the dataset's δ. An open release counts its plan, a settled one
-  the charges it made. Valid adaptively (Feldman-Zrnic 2021). The default where δ > 0.
+  the charges it made. Valid adaptively (Feldman-Zrnic 2021). The default where δ > 0. The first
+  release may also take the whole account by its own (ε, δ), which is often tighter than its ρ; then
+  nothing else is ever drawn.
 * `basic`: Σε ≤ ε and Σδ ≤ δ. A release counts in full from its reservation on; settled without a
   single charge it counts nothing. Valid for releases chosen adaptively (Rogers et al. 2016).
 

@@ -157,6 +157,13 @@ class Made:
     refinement: Mapping[str, Any] | None = None
     outcome: str | None = None
     bundles: list[str] = field(default_factory=list)
+    alone: bool = False
+    """Whether its ρ did not fit, and it was let in as the only release there is."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it holds budget or has spent some: settled without a charge, it does neither."""
+        return bool(self.charges) or self.outcome is None
 
     @classmethod
     def of(cls, seq: int, body: Mapping[str, Any]) -> Made:
@@ -261,6 +268,7 @@ class Books:
                 made = Made.of(entry.seq, body)
                 if made.id in self.releases:
                     raise ChainBroken(f"ledger entry {entry.seq}: {made.id} is reserved twice")
+                made.alone = self._only(made.plan, made.unit)
                 self.releases[made.id] = made
             case "move":
                 self.moved = body
@@ -327,7 +335,7 @@ class Books:
 
     def _basic(self) -> tuple[Fraction, Fraction]:
         """Σε and Σδ: a release counts in full unless it was settled without a charge."""
-        counted = [m.budget for m in self.releases.values() if m.charges or m.outcome is None]
+        counted = [m.budget for m in self.releases.values() if m.counts]
         epsilons, deltas = (b.epsilon for b in counted), (b.delta for b in counted)
         return sum(epsilons, Fraction(0)), sum(deltas, Fraction(0))
 
@@ -346,7 +354,7 @@ class Books:
             epsilon, delta = Fraction(0), Fraction(0)
             if rho or shown:
                 epsilon, delta = total.epsilon, total.delta
-            if rho and shown < total.delta:
+            if rho and shown < total.delta and not self._taken:
                 epsilon = Fraction(accounting.epsilon_from_rho(rho, total.delta - shown))
         return Account(
             epsilon,
@@ -357,7 +365,7 @@ class Books:
 
     def after(self, budget: Budget, plan: Plan, unit: Unit | None = None) -> Account:
         """What would be spent and left if this release were reserved too."""
-        also = Made("", -1, {}, budget, plan, unit)
+        also = Made("", -1, {}, budget, plan, unit, alone=self._only(plan, unit))
         return replace(self, releases={**self.releases, "": also}).spent()
 
     def room(self, budget: Budget, plan: Plan, unit: Unit | None) -> Callable[[int], bool]:
@@ -369,15 +377,40 @@ class Books:
                 epsilon + times * budget.epsilon <= total.epsilon
                 and delta + times * budget.delta <= total.delta
             )
-        rho, shown = self._zcdp()
+        if self._taken:
+            return lambda times: times == 0
+        adds = self._adds(plan, unit)
+        first = not any(made.counts for made in self.releases.values())
+        whole = first and budget.epsilon <= total.epsilon and budget.delta <= total.delta
+        return lambda times: adds(times) or (times == 1 and whole)
+
+    def _adds(self, plan: Plan, unit: Unit | None) -> Callable[[int], bool]:
+        """Whether the ρ of so many more releases stays within the total, converted at its δ."""
+        total, (rho, shown) = self.facts.budget, self._zcdp()
         own, found = accounting.total_rho(plan, group(unit)), accounting.total_delta(plan)
 
-        def fits(times: int) -> bool:
+        def adds(times: int) -> bool:
             left = total.delta - shown - times * found
             after = rho + times * own
             return left > 0 and accounting.epsilon_from_rho(after, left) <= total.epsilon
 
-        return fits
+        return adds
+
+    def _only(self, plan: Plan, unit: Unit | None) -> bool:
+        """Whether a release that is reserved now is there for itself: its ρ does not fit the total.
+
+        The account's promise is then that release's own, and nothing else may be drawn, ever, unless
+        it is settled without a draw. Which of the two it is follows from the plan, before anything is
+        drawn: deciding later would cost a second δ.
+        """
+        if self.facts.composition == "basic" or any(m.counts for m in self.releases.values()):
+            return False
+        return not self._adds(plan, unit)(1)
+
+    @property
+    def _taken(self) -> bool:
+        """Whether one release has the whole account."""
+        return any(made.alone and made.counts for made in self.releases.values())
 
     def more_like(self, budget: Budget, plan: Plan, unit: Unit | None = None) -> int:
         """How many more releases of this budget and plan fit, one after the other."""
