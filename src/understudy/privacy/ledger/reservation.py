@@ -44,6 +44,7 @@ class Reservation:
         self.plan = plan
         self.private_noise = made.private
         self.unit = made.unit
+        self.relation = dataset.relation
 
     def charge(self, purpose: str, event: Event | None = None) -> Event:
         """Make the next draw of `purpose` durable and return the event to draw with.
