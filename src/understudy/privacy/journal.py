@@ -59,7 +59,7 @@ class Journal:
             self.let_go()
             raise
         self._next = 1
-        self.waits = False
+        self._waiting: int | None = None
 
     @property
     def header(self) -> Mapping[str, Any] | None:
@@ -86,16 +86,17 @@ class Journal:
 
     def resume(self, reservation: Reservation) -> None:
         """Check that charges and draws agree; at most one charge waits for its draw."""
-        charged = len(reservation.charged())
+        charged = reservation.charged()
         drawn = sum("drawn" in line for line in self._lines)
-        self.waits = bool(self._lines) and "uncounted" in self._lines[-1]
-        if charged != drawn + self.waits:
+        waits = bool(self._lines) and "uncounted" in self._lines[-1]
+        if len(charged) != drawn + waits:
             raise LedgerError(
-                f"checkpoint = {self.folder}: {charged} draws were charged and {drawn} kept; one was "
-                f"lost when the release was killed, or made by a copy of the folder, so it cannot go "
-                f"on. Close it with `understudy ledger settle` ({reservation.id}) and start anew with "
+                f"checkpoint = {self.folder}: {len(charged)} draws were charged and {drawn} kept; one "
+                f"was lost when the release was killed, or made by a copy of the folder, so it cannot "
+                f"go on. Close it with `understudy ledger settle` ({reservation.id}) and start anew with "
                 f"another folder"
             )
+        self._waiting = charged[-1].seq if waits else None
         self._lines = [self._lines[0], *(line for line in self._lines if "drawn" in line)]
 
     def close(self) -> None:
@@ -156,10 +157,15 @@ class Journal:
         self._next += 1
         return _decoded(line["drawn"])
 
+    @property
+    def waits(self) -> bool:
+        """Whether the next charge was made before the interruption and never drawn under."""
+        return self._waiting is not None
+
     def redraw(self, charges: Any, purpose: str, event: Event | None) -> Event:
         """The charge that waits, which the ledger now notes to be drawn."""
-        noted = charges.redraw(purpose, event)
-        self.waits = False
+        noted = charges.redraw(self._waiting, purpose, event)
+        self._waiting = None
         return noted
 
     def keep(self, purpose: str, question: object, drawn: Any) -> None:
