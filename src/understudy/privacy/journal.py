@@ -93,8 +93,8 @@ class Journal:
             raise LedgerError(
                 f"checkpoint = {self.folder}: {len(charged)} draws were charged and {drawn} kept; one "
                 f"was lost when the release was killed, or made by a copy of the folder, so it cannot "
-                f"go on. Close it with `understudy ledger settle` ({reservation.id}) and start anew with "
-                f"another folder"
+                f"go on. Close it with `understudy ledger settle` ({reservation.id}) and start anew "
+                f"with another folder"
             )
         self._waiting = charged[-1].seq if waits else None
         self._lines = [self._lines[0], *(line for line in self._lines if "drawn" in line)]
