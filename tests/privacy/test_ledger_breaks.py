@@ -631,3 +631,15 @@ def test_pure_plans_and_entries_are_unchanged(ledger):
     shown = first.entries()
     assert [entry.kind for entry in shown] == ["reserve", None, None, "charge", "settle"]
     assert all(isinstance(entry, Entry) for entry in shown)
+
+
+def test_an_account_that_adds_up_rho_says_why_a_promise_of_the_whole_does_not_fit(tmp_path):
+    """The plan keeps to (1, 1e-9) by its exact profile, and not by ρ."""
+    plan = Plan((Charge("g", Gaussian(5.6)),))
+    exact = accounting.epsilon(plan, TOTAL.delta)
+    assert exact.by == "pld"
+    assert exact.epsilon < 1 < accounting.epsilon_from_rho(accounting.total_rho(plan), TOTAL.delta)
+    with Ledger(tmp_path / "z") as ledger:
+        ledger.open_dataset("people", TOTAL, RELATION)
+        with pytest.raises(BudgetExhausted, match=r"ε = 1 is left, and by ρ .* come to ε = 1\.0"):
+            reserve(ledger, TOTAL, plan)
