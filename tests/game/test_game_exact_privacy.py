@@ -245,7 +245,7 @@ def selection_law(ask, plan, relation, rows_public, noise=GivenNoise):
                 ask(
                     Gate(
                         TinyCounts(SHAPE, rows),
-                        StrictCharges(plan),
+                        StrictCharges(plan, relation),
                         relation,
                         noise(chooser),
                         rows_public,
@@ -294,7 +294,11 @@ def test_the_lattice_certificate_keeps_its_charge(relation, public, synthetic):
         def mechanism(rows):
             noise = StillNoise()
             gate = Gate(
-                TinyCounts(SHAPE, rows), StrictCharges(plan), relation, noise, N if public else None
+                TinyCounts(SHAPE, rows),
+                StrictCharges(plan, relation),
+                relation,
+                noise,
+                N if public else None,
             )
             gate.ask("slot", WorstError(CLIQUES, tables, len(synthetic)))
             ((kind, exact, scale),) = noise.asked

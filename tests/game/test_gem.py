@@ -152,7 +152,7 @@ def game(rate, progress=None):
     design = tiny_design(SHAPE, rows=200, order=3)
     made = GEM(**SMALL, rate=rate)
     plan = Plan(made.charges(design, Fraction(1, 4)))
-    charges = StrictCharges(plan)
+    charges = StrictCharges(plan, design.relation)
     table = tuple(zip(*(c.tolist() for c in rows_of(200, 3)), strict=True))
     gate = Gate(TinyCounts(SHAPE, table), charges, design.relation, SeededNoise(0), 200)
     query, data = made.players(design, plan)

@@ -137,7 +137,7 @@ def played(codes, noise=1, change=lambda survey: survey, epsilon=1):
             answers.extend(found := query.play(*args))
             return found
 
-    account = StrictCharges(plan)
+    account = StrictCharges(plan, design.relation)
     gate = Gate(Codes(codes, SHAPE), account, design.relation, SeededNoise(noise), MANY)
     rng = np.random.default_rng(0)
     model = play(design.problem(MANY), Watched(), Particles(50_000), gate, rng)

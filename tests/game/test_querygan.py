@@ -229,7 +229,7 @@ def test_other_rows_behind_the_same_answers_change_no_bit_of_the_generator(capsy
     tape, states, told = Tape(), [], []
     Watched.seen.clear()
     for rows in ([(0, 1), (1, 2), (1, 1), (0, 0)], [(0, 0)] * 4):
-        charges = StrictCharges(plan)
+        charges = StrictCharges(plan, design.relation)
         tape = tape if not states else tape.again()
         exact = Gate(TinyCounts(design.shape, rows), charges, design.relation, SeededNoise(1), 4)
         gate, trespasses = Front.around(exact, tape)
@@ -316,7 +316,7 @@ def test_divergence_keeps_the_last_good_round_and_asks_nothing_more(oracle):
     made = replace(TINY, oracle=oracle, rounds=4, rate=1e38)
     design = tiny_design((2, 3), rows=4)
     plan = Plan(made.charges(design, Fraction(1)))
-    charges = StrictCharges(plan)
+    charges = StrictCharges(plan, design.relation)
     rows = TinyCounts(design.shape, [(0, 1), (1, 2), (1, 1), (0, 0)])
     gate = Gate(rows, charges, design.relation, SeededNoise(1), 4)
     query, data = made.players(design, plan)
@@ -353,7 +353,7 @@ def test_no_query_is_off_by_more_than_the_payoff_of_the_best_ones():
     plan = Plan(PICKING.charges(design, Fraction(1)))
     rows = [(0, 1), (2, 0), (2, 1), (2, 1), (1, 0)]
     counts = TinyCounts(design.shape, rows)
-    gate = Gate(counts, StrictCharges(plan), design.relation, StillNoise(), 5)
+    gate = Gate(counts, StrictCharges(plan, design.relation), design.relation, StillNoise(), 5)
     query, data = PICKING.players(design, plan)
     model = play(design.problem(5), query, data, gate, np.random.default_rng(0))
     exact = Empirical.of(design.shape, np.array(rows))
@@ -411,7 +411,7 @@ def test_the_certificate_covers_whatever_the_generator_did():
     event = Laplace(160.0, 64)
     plan, beta, draws = Plan((Charge(WORST, event, 10_000),)), 0.05, 10_000
     counts = TinyCounts((2, 2), rows)
-    gate = Gate(counts, StrictCharges(plan), Relation.REPLACE, SeededNoise(3), 40)
+    gate = Gate(counts, StrictCharges(plan, Relation.REPLACE), Relation.REPLACE, SeededNoise(3), 40)
     exact = Empirical.of((2, 2), np.array(rows))
     truth = max(np.abs(exact.marginal(c) - records.marginal(c)).max() for c in ((0,), (0, 1)))
     gate._charges.charge = lambda purpose, event=None: plan[purpose].event  # no list of 10⁴

@@ -90,7 +90,13 @@ class Loop:
     def branch(self, rows, look):
         """[(exact values, sigma)] of the look and of the measurement, where `look` was released."""
         noise = Branch([*self.given[: self.first], [look]], self.factor)
-        gate = Gate(TinyCounts(self.shape, rows), StrictCharges(self.plan), self.relation, noise, 2)
+        gate = Gate(
+            TinyCounts(self.shape, rows),
+            StrictCharges(self.plan, self.relation),
+            self.relation,
+            noise,
+            2,
+        )
         play(self.design.problem(2), self.query, Remembers(1_000), gate, np.random.default_rng(0))
         return noise.drawn[self.first :]
 

@@ -39,7 +39,7 @@ def gate_of(rows, targets, plan, *, noise=None, relation=Relation.ADD_REMOVE):
     features = np.array(rows, float).reshape(len(rows), -1)
     box = Box.of((-1, 1), features.shape[1], intercept=False)
     examples = Examples.seal(features, np.array(targets, float), box)
-    return Gate(examples, StrictCharges(plan), relation, noise or StillNoise())
+    return Gate(examples, StrictCharges(plan, relation), relation, noise or StillNoise())
 
 
 def gradient(gate, weights, loss=None):
@@ -383,7 +383,7 @@ def test_every_draw_is_charged_and_the_plan_is_the_limit():
 )
 def test_a_pick_that_the_plan_does_not_cover_is_refused(event, relation):
     plan = Plan((Charge(PICK, event),))
-    charges = StrictCharges(plan)
+    charges = StrictCharges(plan, relation)
     box = Box.of((-1, 1), 2, intercept=False)
     examples = Examples.seal(np.ones((3, 2)), np.ones(3), box)
     gate = Gate(examples, charges, relation, StillNoise())

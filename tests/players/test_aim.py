@@ -189,7 +189,7 @@ def aim_game(relation, rows, rho=Fraction(4)):
 
 
 def charged_selections(design, plan, query):
-    charges = StrictCharges(plan)
+    charges = StrictCharges(plan, design.relation)
     gate = Gate(
         TinyCounts(SHAPE, [(0, 0)] * 2), charges, design.relation, StillNoise(), design.rows
     )
@@ -286,7 +286,7 @@ def parity(n=2_000):
 def played(method, rows, shape, rho, noise, cliques=((0, 1, 2),)):
     design = Design(shape, cliques, (1.0,) * len(cliques), Relation.ADD_REMOVE, len(rows))
     plan = Plan(method.charges(design, rho))
-    account = StrictCharges(plan)
+    account = StrictCharges(plan, design.relation)
     gate = Gate(TinyCounts(shape, rows), account, design.relation, noise, len(rows))
     query, data = method.players(design, plan)
     model = play(design.problem(len(rows)), query, data, gate, np.random.default_rng(0))

@@ -102,7 +102,11 @@ def test_kept_and_drawn_queries_follow_the_next_weights_where_records_are_fixed(
     before = uniform_queries(PROBLEM, number, np.random.default_rng(3))
     plan = plan_of(scale, samples=number, draws=number)
     gate = Gate(
-        TinyCounts(SHAPE, ROWS), StrictCharges(plan), Relation.REPLACE, SeededNoise(4), len(ROWS)
+        TinyCounts(SHAPE, ROWS),
+        StrictCharges(plan, Relation.REPLACE),
+        Relation.REPLACE,
+        SeededNoise(4),
+        len(ROWS),
     )
     view = Given(records, before).view(PROBLEM, 1)
     answers = Recycling(2, scale, frozenset({2})).play(PROBLEM, gate, view, 1)
@@ -234,14 +238,24 @@ def test_without_coins_it_is_dualquery():
 
     def game(player):
         gate = Gate(
-            TinyCounts(SHAPE, ROWS), StrictCharges(plan), Relation.REPLACE, SeededNoise(2), 5
+            TinyCounts(SHAPE, ROWS),
+            StrictCharges(plan, Relation.REPLACE),
+            Relation.REPLACE,
+            SeededNoise(2),
+            5,
         )
         model = play(problem, player, BestResponse(3), gate, np.random.default_rng(4))
         return np.stack(model.codes)
 
     assert np.array_equal(game(QueryWeights(6)), game(Recycling.of(plan)))
     never = Plan((Charge("coins", Selection(coin_scale(5.0, 300.0), SCORE_SENSITIVITY, 3)),))
-    gate = Gate(TinyCounts(SHAPE, ROWS), StrictCharges(never), Relation.REPLACE, OpenDPNoise(), 5)
+    gate = Gate(
+        TinyCounts(SHAPE, ROWS),
+        StrictCharges(never, Relation.REPLACE),
+        Relation.REPLACE,
+        OpenDPNoise(),
+        5,
+    )
     cells = [Cell(0, (0,), 1)] * 3
     records = (np.array([1]), np.array([0]))
     assert not any(gate.ask("coins", Coins(CLIQUES, cells, records, 5, scale=5.0, gamma=300.0)))

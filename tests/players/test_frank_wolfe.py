@@ -108,7 +108,7 @@ def played(method, rows, *, order=3, shape=SHAPE, noise=None, rho=STILL):
     query, data = method.players(design, plan)
     gate = Gate(
         TinyCounts(shape, rows),
-        StrictCharges(plan),
+        StrictCharges(plan, Relation.REPLACE),
         Relation.REPLACE,
         noise or StillNoise(),
         len(rows),
@@ -181,7 +181,11 @@ def test_small_alpha_is_multiplicative_weights():
     problem, rng = design.problem(len(rows)), np.random.default_rng(0)
     plan = Plan(FrankWolfe(rounds=rounds).charges(design, STILL))
     gate = Gate(
-        TinyCounts(SHAPE, rows), StrictCharges(plan), Relation.REPLACE, StillNoise(), len(rows)
+        TinyCounts(SHAPE, rows),
+        StrictCharges(plan, Relation.REPLACE),
+        Relation.REPLACE,
+        StillNoise(),
+        len(rows),
     )
     one, two = softmax.start(problem), weights.start(problem)
     query = NoisyVertex.over(rounds, design.cliques, SHAPE)

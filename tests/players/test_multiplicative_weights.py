@@ -46,7 +46,7 @@ def noiseless(rounds, *, measure, rows, order=3, shape=SHAPE, replays=4, data=No
     problem = design.problem(len(rows))
     gate = Gate(
         TinyCounts(shape, rows),
-        StrictCharges(plan),
+        StrictCharges(plan, Relation.REPLACE),
         Relation.REPLACE,
         noise or StillNoise(),
         len(rows),

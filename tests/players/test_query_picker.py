@@ -87,7 +87,13 @@ def test_without_noise_the_game_finds_the_data(method):
     families = tuple(Family((0, 1), kind=kind) for kind in KINDS)
     design = Design(SHAPE, ((0, 1),) * 5, (1.0,) * 5, Relation.REPLACE, 200, families)
     plan = Plan(method.charges(design, Fraction(50)))
-    gate = Gate(TinyCounts(SHAPE, rows), StrictCharges(plan), Relation.REPLACE, SeededNoise(1), 200)
+    gate = Gate(
+        TinyCounts(SHAPE, rows),
+        StrictCharges(plan, Relation.REPLACE),
+        Relation.REPLACE,
+        SeededNoise(1),
+        200,
+    )
     query, data = method.players(design, plan)
     model = play(design.problem(200), query, data, gate, rng)
     truth = np.zeros(SHAPE)

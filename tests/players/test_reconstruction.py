@@ -137,7 +137,7 @@ def test_the_strategy_cannot_be_improved():
 
 
 def gate_for(rows, shape, plan, noise, relation=Relation.ADD_REMOVE):
-    return Gate(TinyCounts(shape, rows), StrictCharges(plan), relation, noise, len(rows))
+    return Gate(TinyCounts(shape, rows), StrictCharges(plan, relation), relation, noise, len(rows))
 
 
 def rows_of(n, shape, key=0):

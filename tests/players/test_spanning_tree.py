@@ -120,7 +120,11 @@ def test_the_whole_game_learns_the_tree():
     design = tiny_design(shape, Relation.ADD_REMOVE, len(rows))
     plan = Plan(MST().charges(design, Fraction(10_000)))
     gate = Gate(
-        TinyCounts(shape, rows), StrictCharges(plan), design.relation, SeededNoise(0), len(rows)
+        TinyCounts(shape, rows),
+        StrictCharges(plan, design.relation),
+        design.relation,
+        SeededNoise(0),
+        len(rows),
     )
     model = play(
         design.problem(len(rows)), *MST().players(design, plan), gate, np.random.default_rng(0)
@@ -135,7 +139,7 @@ def test_the_whole_game_learns_the_tree():
 
 def test_fixed_marginals_measures_what_it_says_once():
     cliques, shape = ((0, 1), (1,)), (2, 3)
-    account = StrictCharges(Plan((Charge("these", Gaussian(2.5, changes=4)),)))
+    account = StrictCharges(Plan((Charge("these", Gaussian(2.5, changes=4)),)), Relation.REPLACE)
     gate = Gate(
         TinyCounts(shape, [(1, 2), (0, 0), (1, 2)]), account, Relation.REPLACE, StillNoise(), 3
     )

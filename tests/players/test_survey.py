@@ -119,7 +119,7 @@ def chained(shape, rows, key=0):
 
 def asked(shape, rows, rho, relation=Relation.ADD_REMOVE, order=2, noise=1, **settings):
     method, design, plan = planned(shape, relation, rows, rho, order, **settings)
-    account = StrictCharges(plan)
+    account = StrictCharges(plan, relation)
     real = Gate(Codes(chained(shape, rows), shape), account, relation, SeededNoise(noise), rows)
     gate = Asked(real)
     query, data = method.players(design, plan)
@@ -200,7 +200,7 @@ def test_repeated_tables_are_averaged_with_the_noise_that_is_left():
     gate = Asked(
         Gate(
             Codes(chained((2, 2), 500), (2, 2)),
-            StrictCharges(plan),
+            StrictCharges(plan, design.relation),
             design.relation,
             SeededNoise(3),
             500,
@@ -233,7 +233,7 @@ def gate_for(plan, design):
     rows = [tuple(0 for _ in design.shape)] * 30
     return Gate(
         TinyCounts(design.shape, rows),
-        StrictCharges(plan),
+        StrictCharges(plan, design.relation),
         design.relation,
         SeededNoise(1),
         design.rows,

@@ -227,7 +227,7 @@ class CoinNoise(StillNoise):
 
 
 def gate_of(table: World, event: Any, noise: Any) -> tuple[Gate, StrictCharges]:
-    charges = StrictCharges(Plan((Charge("slot", event),)))
+    charges = StrictCharges(Plan((Charge("slot", event),)), table.relation)
     charges.unit = table.unit
     return Gate(table.source(), charges, table.relation, noise, table.public), charges
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from understudy.privacy.cost import Charge, Plan
+from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import ChoosingNoise
 from understudy.testing.stand_ins import StillNoise, StrictCharges
@@ -35,8 +36,9 @@ class FakeTables:
 class LoggedCharges(StrictCharges):
     """A reservation that is never used up; writes each charge into a log that noise may share."""
 
-    def __init__(self, log=None, **events):
-        super().__init__(Plan(tuple(Charge(name, event) for name, event in events.items())))
+    def __init__(self, log=None, *, relation=Relation.ADD_REMOVE, **events):
+        plan = Plan(tuple(Charge(name, event) for name, event in events.items()))
+        super().__init__(plan, relation)
         self.log = [] if log is None else log
 
     def charge(self, purpose, event=None):

@@ -24,7 +24,7 @@ def asked(cells, event=ONE, relation=Relation.ADD_REMOVE, cliques=CLIQUES):
     """(what came back, what was charged and drawn)"""
     log = []
     public = len(ROWS) if relation is Relation.REPLACE else None
-    counts, charges = TinyCounts(SHAPE, ROWS), LoggedCharges(log, slot=event)
+    counts, charges = TinyCounts(SHAPE, ROWS), LoggedCharges(log, slot=event, relation=relation)
     gate = Gate(counts, charges, relation, LoggedNoise(log), public)
     return lambda: gate.ask("slot", CellCounts(cliques, cells)), log
 
@@ -137,7 +137,7 @@ def test_cells_move_by_what_is_charged_on_every_neighbour(relation):
 
     def exact(rows, question):
         noise = LoggedNoise()
-        charges = LoggedCharges(slot=event)
+        charges = LoggedCharges(slot=event, relation=relation)
         Gate(TinyCounts(SHAPE, rows), charges, relation, noise, None).ask("slot", question)
         return noise.values[0]
 

@@ -60,7 +60,9 @@ def tables(rows):
 
 
 def certify(rows, synthetic, event, relation, public, noise):
-    gate = Gate(TinyCounts(SHAPE, rows), LoggedCharges(c=event), relation, noise, public)
+    gate = Gate(
+        TinyCounts(SHAPE, rows), LoggedCharges(c=event, relation=relation), relation, noise, public
+    )
     return gate.ask("c", WorstError(CLIQUES, tables(synthetic), len(synthetic)))
 
 
@@ -218,7 +220,9 @@ def test_certificates_of_very_many_rows_do_not_wrap(relation, counts, size, firs
     fixed, n, l1 = [first, size - first, 0], sum(counts), 16
     apart_by = [abs(size * c - n * s) for c, s in zip(counts, fixed, strict=True)]
     step = variation_step(relation, rows_public=True)
-    charges = LoggedCharges(worst=Laplace(2.0, l1=l1), tv=Gaussian(2.0, step=step))
+    charges = LoggedCharges(
+        worst=Laplace(2.0, l1=l1), tv=Gaussian(2.0, step=step), relation=relation
+    )
     gate = Gate(FakeTables(counts), charges, relation, LoggedNoise(), n)
     tables = (np.array(fixed),)
     worst = gate.ask("worst", WorstError(((0,),), tables, size))

@@ -39,7 +39,7 @@ def coin(scale, gamma, k=3):
 
 def toss(rows, noise, scale, gamma, event=None, relation=Relation.ADD_REMOVE, **request):
     plan = Plan((Charge("coins", event or coin(scale, gamma)),))
-    gate = Gate(TinyCounts(SHAPE, rows), StrictCharges(plan), relation, noise, N)
+    gate = Gate(TinyCounts(SHAPE, rows), StrictCharges(plan, relation), relation, noise, N)
     asked = {"cells": CELLS, "records": RECORDS, "rows": N} | request
     return gate.ask("coins", Coins(CLIQUES, scale=scale, gamma=gamma, **asked))
 

@@ -38,7 +38,12 @@ def ordered(rows, groups, relation=Relation.ADD_REMOVE, changes=None):
     """What the noise is added to."""
     noise = LoggedNoise()
     event = Gaussian(3.0, changes=changes or relation.marginal_l2_squared(2))
-    gate = Gate(Edges((NODES, NODES), rows), LoggedCharges(degrees=event), relation, noise)
+    gate = Gate(
+        Edges((NODES, NODES), rows),
+        LoggedCharges(degrees=event, relation=relation),
+        relation,
+        noise,
+    )
     gate.ask("degrees", Degrees((0, 1), np.array(groups)))
     assert noise.log == [("gaussian", 3.0)]
     return noise.values[0]
@@ -131,7 +136,9 @@ def test_ends_must_be_alike():
 def triangles(rows, relation=Relation.ADD_REMOVE, step=NODES - 2, nodes=NODES):
     noise = LoggedNoise()
     event = Gaussian(3.0, step=step)
-    gate = Gate(Edges((nodes, nodes), rows), LoggedCharges(t=event), relation, noise)
+    gate = Gate(
+        Edges((nodes, nodes), rows), LoggedCharges(t=event, relation=relation), relation, noise
+    )
     gate.ask("t", Triangles((0, 1)))
     assert noise.log == [("gaussian", 3.0)]
     (found,) = noise.values[0].tolist()

@@ -51,7 +51,7 @@ class Held:
 
 
 def gate(event, noise, relation=Relation.ADD_REMOVE, unit=UNIT):
-    counts, charges = TinyCounts((2,), []), LoggedCharges(d=event)
+    counts, charges = TinyCounts((2,), []), LoggedCharges(d=event, relation=relation)
     counts.unit = charges.unit = unit
     return Gate(counts, charges, relation, noise)
 

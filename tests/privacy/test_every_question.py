@@ -121,7 +121,7 @@ def learned():
 
 
 def gate_of(name, noise, log=None, event=None, rows=None, record=None):
-    charges = LoggedCharges(log, slot=event or REQUESTS[name][0])
+    charges = LoggedCharges(log, slot=event or REQUESTS[name][0], relation=RELATION)
     rows = rows or (learned() if name in LEARNED else TinyCounts(SHAPE, ROWS))
     return Gate(rows, charges, RELATION, noise, None, record)
 
@@ -262,7 +262,9 @@ def test_what_was_drawn_is_kept_and_decoded_again_without_a_charge(name, tmp_pat
     first.let_go()
     again = Journal(tmp_path / "kept")
     again.resume(Charged())
-    resumed = Gate(starved(name), Spent(slot=event), RELATION, LeakyNoise(), None, again)
+    resumed = Gate(
+        starved(name), Spent(slot=event, relation=RELATION), RELATION, LeakyNoise(), None, again
+    )
     assert fingerprint(resumed.ask("slot", question)) == fingerprint(answer)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from privacy_fakes import FakeTables, HalfNoise, LeakyNoise, LoggedCharges, LoggedNoise
 
-from understudy.errors import PrivacyError, UnderstudyError
+from understudy.errors import PrivacyError, RelationError, UnderstudyError
 from understudy.privacy import accounting
 from understudy.privacy import exact as exact_module
 from understudy.privacy.budget import Budget
@@ -112,7 +112,7 @@ METHODS = list(covering(Relation.ADD_REMOVE, None))
 
 
 def gate_of(rows, event, relation, rows_public, noise=None, log=None):
-    charges = LoggedCharges(log, slot=event)
+    charges = LoggedCharges(log, slot=event, relation=relation)
     return Gate(TinyCounts(SHAPE, rows), charges, relation, noise or LoggedNoise(log), rows_public)
 
 
@@ -168,6 +168,20 @@ def test_the_charge_is_durable_before_the_draw(method, tmp_path):
             with pytest.raises(PrivacyError):  # the slot is used up: no second draw
                 ask(gate)
             assert len(seen) == drawn
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_questions_under_another_relation_than_the_accounts_are_refused(relation, tmp_path):
+    (other,) = set(Relation) - {relation}
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.open_dataset("people", Budget.of(9, "1e-9"), relation, rows_public=len(DATA))
+        plan = Plan((Charge("slot", Gaussian(5.0, changes=3)),))
+        with ledger.reserve("people", Budget.of(5, "1e-9"), plan, relation=relation) as charges:
+            assert charges.relation is relation
+            with pytest.raises(RelationError, match="nothing was charged or drawn"):
+                Gate(TinyCounts(SHAPE, DATA), charges, other, LoggedNoise(), None)
+            Gate(TinyCounts(SHAPE, DATA), charges, relation, LoggedNoise(), None)
+        assert "charge" not in [entry.kind for entry in ledger.entries("people")]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -775,7 +789,10 @@ def refused_after_the_charge(question, event):
     """The text of all that an outsider sees of the refusal."""
     log = []
     gate = Gate(
-        TinyCounts(SHAPE, DATA), LoggedCharges(log, slot=event), Relation.REPLACE, LoggedNoise(log)
+        TinyCounts(SHAPE, DATA),
+        LoggedCharges(log, slot=event, relation=Relation.REPLACE),
+        Relation.REPLACE,
+        LoggedNoise(log),
     )
     with pytest.raises(PrivacyError) as caught:
         gate.ask("slot", question)

@@ -430,8 +430,8 @@ def tiny(slots=4):
 ROWS = [(i, i % 3) for i in range(1, 9)]
 
 
-def planned(event, times=1):
-    return StrictCharges(Plan((Charge("step", event, times),)))
+def planned(event, times=1, relation=Relation.ADD_REMOVE):
+    return StrictCharges(Plan((Charge("step", event, times),)), relation)
 
 
 def test_a_gradient_is_the_sum_over_the_sample_in_steps_of_the_noise():
@@ -466,7 +466,7 @@ def test_what_the_plan_does_not_cover_is_neither_charged_nor_drawn(event):
     with pytest.raises(PrivacyError, match="does not cover"):
         gate_of(ROWS, charges).ask("step", NetworkGradient(tiny(), Groups((0.5,))))
     assert charges.charged == []
-    replaced = planned(SampledGroups((2.0,), 11, 1.0, 1))
+    replaced = planned(SampledGroups((2.0,), 11, 1.0, 1), relation=Relation.REPLACE)
     with pytest.raises(PrivacyError, match="does not cover"):
         gate_of(ROWS, replaced, relation=Relation.REPLACE).ask(
             "step", NetworkGradient(tiny(), Groups((0.5,)))

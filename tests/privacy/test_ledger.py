@@ -676,7 +676,7 @@ def test_no_private_value_and_no_seed_is_in_the_entries(ledger):
     for entry in ledger.entries("people"):
         assert set(entry.body) <= {
             *("budget", "composition", "dataset", "relation", "rows_public", "time"),
-            *("facts", "noise", "plan", "reservation", "event", "purpose", "outcome"),
+            *("facts", "noise", "plan", "reservation", "event", "purpose", "outcome", "writer"),
         }
 
 

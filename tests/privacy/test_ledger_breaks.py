@@ -4,7 +4,7 @@ import os
 import random
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from test_ledger import GAUSS, PART, PLAN, RELATION, TOTAL, kinds, pure_plan, reserve, spend
@@ -21,6 +21,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Zcdp
 from understudy.privacy.ledger import Books, Ledger
+from understudy.privacy.stores import Lost
 
 TWICE = Plan((Charge("a", Laplace(40.0)), Charge("b", Laplace(40.0), times=2)))
 GOOD = Plan((Charge("g", Gaussian(40.0)),))
@@ -222,12 +223,13 @@ def test_entries_that_no_ledger_writes_are_refused(path, ledger):
 def test_a_charge_is_drawn_again_once(ledger):
     made = reserve(ledger, plan=TWICE)
     made.charge("a")
-    assert made.redraw("a") == Laplace(40.0)
-    assert ledger.entries("people")[-1].body == {"reservation": made.id, "charge": 2}
+    assert made.redraw(2, "a") == Laplace(40.0)
+    body = ledger.entries("people")[-1].body
+    assert (body["reservation"], body["charge"]) == (made.id, 2)
     with pytest.raises(LedgerError, match="drawn again already"):
-        made.redraw("a")
+        made.redraw(2, "a")
     made.charge("b")
-    assert made.redraw("b", Laplace(40.0)) == Laplace(40.0)
+    assert made.redraw(4, "b", Laplace(40.0)) == Laplace(40.0)
     assert [(c.purpose, c.redrawn) for c in made.charged()] == [("a", True), ("b", True)]
     assert kinds(ledger)[2:] == ["charge", "redraw", "charge", "redraw"]
     ledger.verify("people")
@@ -236,37 +238,94 @@ def test_a_charge_is_drawn_again_once(ledger):
 def test_only_the_last_charge_is_drawn_again(ledger):
     made = reserve(ledger, plan=TWICE)
     with pytest.raises(LedgerError, match="for nothing"):
-        made.redraw("a")
+        made.redraw(2, "a")
     made.charge("a")
-    for wrong in (("b",), ("a", Laplace(41.0))):
+    for wrong in ((2, "b"), (2, "a", Laplace(41.0)), (1, "a"), (3, "a")):
         with pytest.raises(LedgerError, match="cannot be drawn again"):
             made.redraw(*wrong)
     made.charge("b")
-    with pytest.raises(LedgerError, match="the last charge"):
-        made.redraw("a")
+    with pytest.raises(LedgerError, match="a copy of it has gone on"):
+        made.redraw(2, "a")
     made.settle("aborted")
     with pytest.raises(LedgerError, match="settled"):
-        made.redraw("b")
+        made.redraw(3, "b")
     assert "redraw" not in kinds(ledger)
+
+
+def test_a_copy_that_counts_for_long_does_not_draw_under_what_another_has_charged_since(
+    path, ledger
+):
+    """Both are alike: the purpose and the event of the charge that waited, and of the next."""
+    made = reserve(ledger, plan=TWICE)
+    made.charge("b")  # and its rows could not be counted
+    with Ledger(path) as first, Ledger(path) as second:
+        quick, slow = (each.resume("people", made.id, PART, TWICE) for each in (first, second))
+        (waiting,) = (c.seq for c in slow.charged())
+        quick.redraw(waiting, "b")
+        quick.charge("b")
+        with pytest.raises(LedgerError, match="a copy of it has gone on"):
+            slow.redraw(waiting, "b")
+    assert kinds(ledger)[2:] == ["charge", "redraw", "charge"]
+
+
+@pytest.mark.parametrize("kind", ["charge", "redraw"])
+def test_a_copy_does_not_take_the_entry_of_another_for_its_own(path, ledger, monkeypatch, kind):
+    """Its connection broke before the commit, and another copy has written just the same since."""
+    made = reserve(ledger, plan=TWICE)
+    if kind == "redraw":
+        made.charge("a")
+    with Ledger(path) as first, Ledger(path) as second:
+        lost, other = (each.resume("people", made.id, PART, TWICE) for each in (first, second))
+        ask = {
+            "charge": lambda copy: copy.charge("a"),
+            "redraw": lambda copy: copy.redraw(2, "a"),
+        }[kind]
+        whole = first._store.writing
+
+        @contextmanager
+        def breaks():
+            monkeypatch.setattr(first._store, "writing", whole)
+            try:
+                with whole():
+                    yield
+                    raise Lost
+            finally:
+                ask(other)
+
+        monkeypatch.setattr(first._store, "writing", breaks)
+        monkeypatch.setattr(first._store, "recover", lambda: None)
+        with pytest.raises(LedgerError):
+            ask(lost)
+    assert kinds(ledger).count(kind) == 1
+
+
+def test_a_plan_that_names_a_slot_twice_fills_no_allowance(tmp_path):
+    with Ledger(tmp_path / "z") as ledger:
+        ledger.open_dataset("people", TOTAL, RELATION, "zcdp")
+        plan = Plan((Charge("x", Zcdp(0.001)), Charge("a", Gaussian(50.0))))
+        made = reserve(ledger, Budget.of("0.9", "1e-9"), plan)
+        with pytest.raises(UnderstudyError, match="named again: a"):
+            made.refine("x", Plan((Charge("a", Gaussian(100.0)),)), {})
+        assert "refine" not in kinds(ledger)
 
 
 def test_eight_copies_of_a_release_draw_once(path, ledger):
     made = reserve(ledger, plan=TWICE)
     made.charge("a")
     with Ledger(path) as first:
-        assert first.resume("people", made.id, PART, TWICE).redraw("a") == Laplace(40.0)
+        assert first.resume("people", made.id, PART, TWICE).redraw(2, "a") == Laplace(40.0)
     for _ in range(7):
         with Ledger(path) as other:
             copy = other.resume("people", made.id, PART, TWICE)
             with pytest.raises(LedgerError, match="elsewhere"):
-                copy.redraw("a")
+                copy.redraw(2, "a")
     assert kinds(ledger).count("redraw") == 1
 
 
 def test_a_second_redraw_in_the_chain_breaks_it(ledger):
     made = reserve(ledger, plan=TWICE)
     made.charge("a")
-    made.redraw("a")
+    made.redraw(2, "a")
     books = ledger.books("people")
     with pytest.raises(ChainBroken, match="once more"):
         books.add([books.next("redraw", {"reservation": made.id, "charge": 2})])
@@ -277,7 +336,7 @@ def test_a_redraw_of_an_allowance_costs_nothing_more(tmp_path):
         ledger.open_dataset("people", TOTAL, RELATION, "zcdp")
         made = reserve(ledger, Budget.of("0.9", "1e-9"), Plan((Charge("x", Zcdp(0.01)),)))
         made.charge("x", Gaussian(10.0))
-        assert made.redraw("x", Gaussian(10.0)) == Gaussian(10.0)
+        assert made.redraw(2, "x", Gaussian(10.0)) == Gaussian(10.0)
         made.settle("finished")
         rho = accounting.rho(Gaussian(10.0))
         expected = accounting.epsilon_from_rho(rho, TOTAL.delta)
@@ -482,7 +541,7 @@ def test_only_what_begins_has_a_time(tmp_path, ledger):
     plan = Plan((Charge("x", Zcdp(0.00001)), Charge("a", Laplace(40.0))))
     made = reserve(ledger, Budget.of("0.5", "1e-10"), plan)
     made.charge("a")
-    made.redraw("a")
+    made.redraw(2, "a")
     made.refine("x", Plan((Charge("g", Gaussian(400.0)),)), {})
     made.settle("finished")
     made.publish("0" * 64)
@@ -618,5 +677,5 @@ def test_after_another_release_it_does_not_fit(tmp_path):
     with Ledger(tmp_path / "l") as ledger:
         ledger.open_dataset("t", total)
         ledger.reserve("t", total, small, relation=RELATION).charge("a")
-        with pytest.raises(BudgetExhausted):
+        with pytest.raises(BudgetExhausted, match="by ρ"):
             ledger.reserve("t", total, whole(total), relation=RELATION)

@@ -89,7 +89,7 @@ def again(path, barrier, made):
     with Ledger(path) as ledger:
         copy = ledger.resume("people", made, file.PART, file.PLAN)
         try:
-            copy.redraw("count")
+            copy.redraw(copy.charged()[-1].seq, "count")
         except LedgerError:
             return 7
     return 0

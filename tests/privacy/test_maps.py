@@ -39,7 +39,7 @@ def of_row(made, row):
 
 
 def asked(made, relation=Relation.ADD_REMOVE, rho=Fraction(1), noise=None):
-    charges = StrictCharges(Plan((Charge("features", event_for(made, relation, rho)),)))
+    charges = StrictCharges(Plan((Charge("features", event_for(made, relation, rho)),)), relation)
     public = len(ROWS) if relation is Relation.REPLACE else None
     return Gate(TinyCounts(SHAPE, ROWS), charges, relation, noise or StillNoise(), public), charges
 
@@ -138,7 +138,8 @@ def test_other_features_than_were_planned_are_refused_before_the_charge(change, 
 
 def test_another_relation_than_was_planned_is_refused():
     charges = StrictCharges(
-        Plan((Charge("features", event_for(maps(), Relation.ADD_REMOVE, Fraction(1))),))
+        Plan((Charge("features", event_for(maps(), Relation.ADD_REMOVE, Fraction(1))),)),
+        Relation.REPLACE,
     )
     gate = Gate(TinyCounts(SHAPE, ROWS), charges, Relation.REPLACE, StillNoise(), 4)
     with pytest.raises(PrivacyError, match="does not cover"):
@@ -162,7 +163,9 @@ EXPECTED = [0.5, 1.25, 0.0]
 
 
 def payer(rows, event=None, noise=None):
-    charges = StrictCharges(Plan((Charge("payoff", event or Laplace(9.0 * UNIT, 3 * UNIT)),)))
+    charges = StrictCharges(
+        Plan((Charge("payoff", event or Laplace(9.0 * UNIT, 3 * UNIT)),)), Relation.REPLACE
+    )
     return Gate(
         TinyCounts(SHAPE, rows), charges, Relation.REPLACE, noise or StillNoise(), len(rows)
     ), charges
@@ -182,7 +185,7 @@ def test_payoffs_of_neighbours_differ_by_no_more_than_what_is_charged():
 
     def paid(rows):
         event = Laplace(1.0, 3 * UNIT)
-        charges = StrictCharges(Plan((Charge("payoff", event),)))
+        charges = StrictCharges(Plan((Charge("payoff", event),)), Relation.REPLACE)
         gate = Gate(TinyCounts(shape, rows), charges, Relation.REPLACE, StillNoise(), 2)
         return gate.ask("payoff", Payoff(cliques, cells, [0.3, 0.7, 0.1]))
 

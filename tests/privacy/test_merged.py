@@ -125,12 +125,12 @@ def asking(method, tables, references=None, thresholds=None, event=None):
 
 def gate_of(rows, event, relation, noise=None, log=None, shape=SHAPE):
     public = len(rows) if relation is Relation.REPLACE else None
-    charges = LoggedCharges(log, slot=event)
+    charges = LoggedCharges(log, slot=event, relation=relation)
     return Gate(TinyCounts(shape, rows), charges, relation, noise or LoggedNoise(log), public)
 
 
 def large_gate(table, event, noise=None, log=None, relation=Relation.ADD_REMOVE):
-    charges = LoggedCharges(log, slot=event)
+    charges = LoggedCharges(log, slot=event, relation=relation)
     public = int(np.sum(table)) if relation is Relation.REPLACE else None
     return Gate(FakeTables(table), charges, relation, noise or LoggedNoise(log), public)
 

@@ -234,7 +234,7 @@ def test_events_cost_what_was_asked(epsilon, relation):
 
 def gate(event, relation=Relation.ADD_REMOVE, noise=None):
     rows = [(0, 1), (1, 1), (0, 0), (1, 2)]
-    charges = StrictCharges(Plan((Charge("critic", event),)))
+    charges = StrictCharges(Plan((Charge("critic", event),)), relation)
     counts = TinyCounts((2, 3), rows)
     public = 4 if relation is Relation.REPLACE else None
     return Gate(counts, charges, relation, noise or SeededNoise(0), public), charges

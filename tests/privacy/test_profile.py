@@ -350,3 +350,11 @@ def test_accounting_loads_neither_scipy_nor_the_library_of_old():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert not set(done.stdout.split()) & {"scipy", "dp_accounting"}
+
+
+@pytest.mark.parametrize(("scale", "times"), [(1e11, 2**70), (1e14, 2**90), (1e8, 2**56)])
+def test_absurd_numbers_of_draws_are_accounted_for(scale, times):
+    """No rounding of a period ends the sum; the limit is a Gaussian, and zCDP remains."""
+    spent = accounting.epsilon(Plan((Charge("a", Laplace(scale), times),)), 1e-9)
+    limit = profile.gaussian_epsilon(math.sqrt(times) / scale, 1e-9)
+    assert limit < spent.epsilon < 1.1 * limit

@@ -58,7 +58,7 @@ def references(classes, value=0.3):
 
 
 def gate_of(rows, event, relation, rows_public, noise=None, log=None):
-    charges = LoggedCharges(log, slot=event)
+    charges = LoggedCharges(log, slot=event, relation=relation)
     return Gate(TinyCounts(SHAPE, rows), charges, relation, noise or LoggedNoise(log), rows_public)
 
 

@@ -59,9 +59,9 @@ def everything(data):
 
 
 def asked(data, event, ask, choose, noise, n):
-    counts, charges = TinyCounts((2,), choose(data)), LoggedCharges(c=event)
-    counts.unit = charges.unit = UNIT
     relation = Relation.ADD_REMOVE if n is None else Relation.REPLACE
+    counts, charges = TinyCounts((2,), choose(data)), LoggedCharges(c=event, relation=relation)
+    counts.unit = charges.unit = UNIT
     return ask(Gate(counts, charges, relation, noise, n))
 
 

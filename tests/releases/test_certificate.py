@@ -42,8 +42,8 @@ class Charges:
 
     unit, private_noise = None, False
 
-    def __init__(self, plan):
-        self.plan = plan
+    def __init__(self, plan, relation=Relation.ADD_REMOVE):
+        self.plan, self.relation = plan, relation
 
     def charge(self, purpose, event=None):
         return self.plan[purpose].event
@@ -71,7 +71,7 @@ def simulate(relation, rows_public, beta, variations, times=2000):
             c.variation_charge(Fraction(1, 2), relation, len(CLIQUES), rows_public is not None)
         )
     plan = Plan(tuple(charges))
-    gate = Gate(Counts(TRUE), Charges(plan), relation, SeededNoise(2), rows_public)
+    gate = Gate(Counts(TRUE), Charges(plan, relation), relation, SeededNoise(2), rows_public)
     size = int(FIXED.sum())
     fixed = [np.asarray(FIXED), FIXED.sum(axis=1), FIXED.sum(axis=0)]
     n = int(TRUE.sum())
@@ -148,14 +148,26 @@ def test_the_charge_costs_what_was_set_aside():
 
 def test_perfect_rows_get_noise_and_margin_only():
     plan = Plan((c.worst_charge(Fraction(50)),))
-    gate = Gate(Counts(TRUE), Charges(plan), Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
+    gate = Gate(
+        Counts(TRUE),
+        Charges(plan, Relation.REPLACE),
+        Relation.REPLACE,
+        OpenDPNoise(),
+        int(TRUE.sum()),
+    )
     certificate = c.certify(gate, plan, [(0, 1)], rows_of(TRUE), beta=0.05, rows_measured=None)
     assert certificate.bound < 0.01
 
 
 def test_the_bound_grows_with_the_workload():
     plan = Plan((c.worst_charge(Fraction(10**6)),))
-    gate = Gate(Counts(TRUE), Charges(plan), Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
+    gate = Gate(
+        Counts(TRUE),
+        Charges(plan, Relation.REPLACE),
+        Relation.REPLACE,
+        OpenDPNoise(),
+        int(TRUE.sum()),
+    )
     rows = rows_of(FIXED)
     small = c.certify(gate, plan, [(1,)], rows, beta=0.05, rows_measured=None)
     large = c.certify(gate, plan, CLIQUES, rows, beta=0.05, rows_measured=None)

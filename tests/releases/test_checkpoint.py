@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import understudy as us
-from understudy.errors import InputError, LedgerError
+from understudy.errors import InputError, LedgerError, WorkError
 from understudy.game.methods import Independent, MaxEnt
 from understudy.privacy.gate import Gate
+from understudy.privacy.journal import Journal
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstError
@@ -219,3 +220,81 @@ def test_a_release_that_began_with_test_noise_stays_not_private(
     made = make(schema, tmp_path)  # with private noise, from answers that had none
     assert not made.private
     assert "NOT PRIVATE" in made.promise
+
+
+# --- damage, a full disk, somebody else's ledger ------------------------------------------------
+
+
+DAMAGE = {
+    "no JSON": lambda line: line[:-9],
+    "no UTF-8": lambda line: b"\xff" + line[1:],
+    "no object": lambda line: b"[1, 2]",
+    "a number": lambda line: b"7",
+    "nested too deeply": lambda line: b"[" * 100_000,
+    "a key is gone": lambda line: line.replace(b'"asked"', b'"asket"').replace(b'"key"', b'"kez"'),
+    "the numbers are cut": lambda line: line.replace(b'"array": "', b'"array": "A').replace(
+        b'"facts": {', b'"facts": 1, "more": {'
+    ),
+    "two lines in one": lambda line: line + line,
+}
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_line_is_named_and_nothing_is_charged(
+    schema, tmp_path, ledger, monkeypatch, kind, at
+):
+    with monkeypatch.context() as patch:
+        dying(patch, ThresholdedErrors, 0)
+        with pytest.raises(Killed):
+            make(schema, tmp_path)
+    path = tmp_path / "c" / "journal.jsonl"
+    lines = path.read_bytes().splitlines()
+    assert len(lines) > 2
+    lines[at] = DAMAGE[kind](lines[at])
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    before = charges(ledger)
+    with pytest.raises(InputError, match=rf"line {at + 1} of journal\.jsonl is damaged"):
+        make(schema, tmp_path)
+    assert charges(ledger) == before
+    assert path.read_bytes() == b"\n".join(lines) + b"\n"
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+def test_a_journal_that_cannot_be_written_says_so(schema, tmp_path, ledger, monkeypatch, lines):
+    whole, written = Journal._note, []
+
+    def note(self, line):
+        if len(written) >= lines:  # the folder is gone: no file can be made in it
+            monkeypatch.setattr(self, "_path", tmp_path / "gone" / "journal.jsonl")
+        written.append(line)
+        return whole(self, line)
+
+    monkeypatch.setattr(Journal, "_note", note)
+    with pytest.raises(WorkError, match=r"checkpoint = .* could not be written: No such file"):
+        make(schema, tmp_path)
+    assert len(charges(ledger)) == lines  # no draw but one whose answer nobody saw
+    with Ledger(ledger) as opened:
+        (made,) = opened.releases("t")
+        assert made.outcome == ("aborted" if lines == 0 else None)
+
+
+def test_a_ledger_that_somebody_keeps_in_the_folder_is_not_removed(schema, tmp_path):
+    (tmp_path / "c").mkdir()
+    kept = tmp_path / "c" / "ledger.db"
+    with Ledger(kept) as opened:
+        opened.open_dataset("t", us.Budget.of(3, "1e-9"))
+
+    def one(**more):
+        return us.release(
+            people(300), schema, epsilon=1, method=Independent(), workload="marginals:1",
+            checkpoint=tmp_path / "c", **more,
+        )  # fmt: skip
+
+    with pytest.raises(InputError, match="holds a ledger that is not this release's own"):
+        one()
+    one(ledger=kept, dataset="t")
+    with pytest.raises(InputError, match="holds a ledger that is not this release's own"):
+        one()
+    with Ledger(kept) as opened:
+        assert len(opened.releases("t")) == 1

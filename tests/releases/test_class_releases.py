@@ -224,8 +224,8 @@ class Charges:
 
     unit, private_noise = None, False
 
-    def __init__(self, plan):
-        self.plan = plan
+    def __init__(self, plan, relation=Relation.ADD_REMOVE):
+        self.plan, self.relation = plan, relation
 
     def charge(self, purpose, event=None):
         return self.plan[purpose].event

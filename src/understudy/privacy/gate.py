@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from understudy.errors import CountingError, PrivacyError, UnderstudyError
+from understudy.errors import CountingError, PrivacyError, RelationError, UnderstudyError
 from understudy.privacy.cost import Event, Plan, Zcdp
 from understudy.privacy.exact import ExactCounts, ExactRows, Examples, Facts, Learned, Tables
 from understudy.privacy.mechanisms import Buckets, Grouped, Held, Mechanism
@@ -92,6 +92,11 @@ class Charges(Protocol):
         """Whom the account is kept for; None for one row."""
         ...
 
+    @property
+    def relation(self) -> Relation:
+        """Which tables are neighbours, by the account."""
+        ...
+
     def charge(self, purpose: str, event: Event | None = None) -> Event:
         """Make the next draw durable; return the event to draw with."""
         ...
@@ -140,6 +145,11 @@ class Gate:
             raise PrivacyError(
                 f"the account is kept for one {charges.unit or 'row'}, the counts are of one "
                 f"{rows.unit or 'row'}; nothing was charged or drawn"
+            )
+        if charges.relation is not relation:
+            raise RelationError(
+                f"the account is kept for neighbours = {charges.relation}, the questions are of "
+                f"neighbours = {relation}; nothing was charged or drawn"
             )
         by_row = isinstance(rows, ExactRows | Examples)
         self._facts = Facts(tuple(rows.shape), relation, rows_public, rows.unit, by_row)

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.errors import InputError, LedgerError, PrivacyError
+from understudy.errors import InputError, LedgerError, PrivacyError, WorkError
 from understudy.privacy.cost import Event
 from understudy.privacy.ledger import Reservation
 
@@ -45,10 +45,13 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._path, self._mark = folder / _FILE, folder / _MARK
+        self._ledger = folder / "ledger.db"
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"checkpoint = {folder}: {error.strerror}") from None
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            raise InputError(f"checkpoint = {folder} may not be read and written to")
         self._held = _held(folder)
         try:
             self._lines = self._read()
@@ -56,7 +59,7 @@ class Journal:
             self.let_go()
             raise
         self._next = 1
-        self.waits = False
+        self._waiting: int | None = None
 
     @property
     def header(self) -> Mapping[str, Any] | None:
@@ -65,12 +68,9 @@ class Journal:
 
     def begin(self, reservation: str, key: int, facts: Mapping[str, Any]) -> None:
         """A new release: nothing told yet."""
-        self._path.write_bytes(b"")
+        self._path.unlink(missing_ok=True)
         self._lines = []
         header = {"reservation": reservation, "key": str(key), "facts": _plain(facts)}
-        if self.ledger.exists():
-            self._mark.unlink(missing_ok=True)
-            self._mark.touch()
         self._write({**header, "account": self._account()})
 
     def require_same(self, facts: Mapping[str, Any]) -> None:
@@ -86,16 +86,17 @@ class Journal:
 
     def resume(self, reservation: Reservation) -> None:
         """Check that charges and draws agree; at most one charge waits for its draw."""
-        charged = len(reservation.charged())
+        charged = reservation.charged()
         drawn = sum("drawn" in line for line in self._lines)
-        self.waits = bool(self._lines) and "uncounted" in self._lines[-1]
-        if charged != drawn + self.waits:
+        waits = bool(self._lines) and "uncounted" in self._lines[-1]
+        if len(charged) != drawn + waits:
             raise LedgerError(
-                f"checkpoint = {self.folder}: {charged} draws were charged and {drawn} kept; one was "
-                f"lost when the release was killed, or made by a copy of the folder, so it cannot go "
-                f"on. Close it with `understudy ledger settle` ({reservation.id}) and start anew with "
-                f"another folder"
+                f"checkpoint = {self.folder}: {len(charged)} draws were charged and {drawn} kept; one "
+                f"was lost when the release was killed, or made by a copy of the folder, so it cannot "
+                f"go on. Close it with `understudy ledger settle` ({reservation.id}) and start anew "
+                f"with another folder"
             )
+        self._waiting = charged[-1].seq if waits else None
         self._lines = [self._lines[0], *(line for line in self._lines if "drawn" in line)]
 
     def close(self) -> None:
@@ -109,17 +110,27 @@ class Journal:
             os.close(self._held)
             self._held = None
 
-    @property
-    def ledger(self) -> Path:
-        """Where a release that keeps its own account has it."""
-        return self.folder / "ledger.db"
+    def own_ledger(self) -> Path:
+        """Where a release that keeps its own account has it, marked as its own before it is made."""
+        self.forget_ledger()
+        if self.header is None:
+            if self._ledger.exists():
+                raise InputError(
+                    f"checkpoint = {self.folder} holds a ledger that is not this release's own; give "
+                    f"another folder, or name the ledger ({self._ledger})"
+                )
+            self._mark.touch()
+        return self._ledger
 
     def forget_ledger(self) -> None:
-        """Remove that account unless a release may go on with it: no header, nothing drawn."""
-        if self.header is None:
-            for ending in ("", "-wal", "-shm"):
-                Path(f"{self.ledger}{ending}").unlink(missing_ok=True)
-            self._mark.unlink(missing_ok=True)
+        """Remove that account unless a release may go on with it: no header, nothing drawn.
+
+        Only what is marked as a release's own: a ledger that somebody keeps there is not touched.
+        """
+        if self.header is None and self._mark.exists():
+            for ending in ("", "-journal", "-wal", "-shm"):
+                Path(f"{self._ledger}{ending}").unlink(missing_ok=True)
+            self._mark.unlink()
 
     def _account(self) -> list[int] | None:
         """What tells the release's own account from every copy: a mark beside it, written once.
@@ -146,10 +157,15 @@ class Journal:
         self._next += 1
         return _decoded(line["drawn"])
 
+    @property
+    def waits(self) -> bool:
+        """Whether the next charge was made before the interruption and never drawn under."""
+        return self._waiting is not None
+
     def redraw(self, charges: Any, purpose: str, event: Event | None) -> Event:
         """The charge that waits, which the ledger now notes to be drawn."""
-        noted = charges.redraw(purpose, event)
-        self.waits = False
+        noted = charges.redraw(self._waiting, purpose, event)
+        self._waiting = None
         return noted
 
     def keep(self, purpose: str, question: object, drawn: Any) -> None:
@@ -164,11 +180,15 @@ class Journal:
     # -- the file --------------------------------------------------------------------------------
 
     def _read(self) -> list[dict[str, Any]]:
-        if not self._path.exists():
+        try:
+            whole = self._path.read_bytes()
+        except FileNotFoundError:
             return []
-        whole = self._path.read_bytes()
-        kept, _, _ = whole.rpartition(b"\n")  # a torn last line was never acted upon
-        lines = [json.loads(line) for line in kept.splitlines()]
+        except OSError as error:
+            raise InputError(f"checkpoint = {self.folder}: {error.strerror}") from None
+        kept, newline, _ = whole.rpartition(b"\n")  # a torn last line was never acted upon
+        texts = kept.split(b"\n") if newline else []
+        lines = [self._line(number, text) for number, text in enumerate(texts, 1)]
         if lines and whole != kept + b"\n":
             self._path.write_bytes(kept + b"\n")
         if lines and "account" not in lines[0]:
@@ -183,15 +203,43 @@ class Journal:
             )
         return lines
 
+    def _line(self, number: int, text: bytes) -> dict[str, Any]:
+        """One line, of which everything that is used later is there and can be read."""
+        try:
+            line = json.loads(text)
+            if number == 1:
+                right = isinstance(line["facts"], dict) and isinstance(line["reservation"], str)
+                int(line["key"])
+            elif "drawn" in line:
+                right = isinstance(line["asked"], str)
+                _decoded(line["drawn"])
+            else:
+                right = isinstance(line["uncounted"], str)
+        except (ValueError, TypeError, LookupError, RecursionError):
+            right, line = False, {}
+        if not right:
+            raise InputError(
+                f"checkpoint = {self.folder}: line {number} of {_FILE} is damaged, so the release "
+                f"cannot go on. Close it with `understudy ledger settle` and start anew with another "
+                f"folder"
+            )
+        return line
+
     def _write(self, line: dict[str, Any]) -> None:
         self._note(line)
         self._lines.append(line)
 
     def _note(self, line: dict[str, Any]) -> None:
-        with self._path.open("ab") as file:
-            file.write(json.dumps(line).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self._path.open("ab") as file:
+                file.write(json.dumps(line).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise WorkError(
+                f"checkpoint = {self.folder} could not be written: {error.strerror}; what was charged "
+                f"until now stays in the ledger"
+            ) from None
 
 
 def _held(folder: Path) -> int | None:

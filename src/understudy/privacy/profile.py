@@ -193,7 +193,8 @@ class _Sum:
         away = 1 / at + 1 / (at + 1)
         self.centre = mean - away
         wide = variance + at**-2 + (at + 1) ** -2
-        period = _period(parts, mu2, at, self.centre)
+        # Every period is valid; where T is absurd, its rounding may leave nothing of a sensible one.
+        period = max(math.sqrt(wide), _period(parts, mu2, at, self.centre))
         least = (_END * period / (2 * math.pi * _MOST_TERMS)) ** 2
         wanted = min(2 * _SMOOTHING * self.centre / (at + 1), wide / 64)
         added = max(0.0, max(wanted, least) - mu2)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from understudy._version import __version__
-from understudy.errors import InputError
+from understudy.errors import InputError, WorkError
 from understudy.game import Progress, last_state, remarks, silent
 from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method, Theorem
@@ -459,7 +459,11 @@ def release(
                 unit=schema.unit,
             )
             if journal is not None:
-                journal.begin(reservation.id, key, facts)
+                try:
+                    journal.begin(reservation.id, key, facts)
+                except WorkError:
+                    with reservation:  # settles: nothing was drawn
+                        raise
         if journal is None:
             stack.enter_context(reservation)  # settles, whatever happens
 
@@ -636,9 +640,9 @@ def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> L
     With a journal it lies beside it, and is there again when the release goes on.
     """
     if journal is not None:
-        journal.forget_ledger()
+        place = journal.own_ledger()
         stack.callback(journal.forget_ledger)
-        own = stack.enter_context(Ledger(journal.ledger))
+        own = stack.enter_context(Ledger(place))
         if own.datasets():
             return own
     else:

@@ -222,7 +222,7 @@ def _tables(design: Design) -> dict[str, Rows]:
 def _plays(method: Method, design: Design) -> None:
     plan = Plan(method.charges(design, _PLAYED))
     for table in _tables(design).values():
-        charges = StrictCharges(plan)
+        charges = StrictCharges(plan, design.relation)
         model = _game(method, design, plan, charges, table, SeededNoise(5))
         require_model(model, design.shape)
         spent = sum((planning.nominal(event) for _, event in charges.charged), Fraction(0))
@@ -248,10 +248,10 @@ def _plays_on_ledger(method: Method, design: Design) -> None:
 def _post_processes(method: Method, design: Design) -> None:
     plan = Plan(method.charges(design, _PLAYED))
     tables = _tables(design)
-    tape, charges = Tape(), StrictCharges(plan)
+    tape, charges = Tape(), StrictCharges(plan, design.relation)
     first = _game(method, design, plan, charges, tables["random rows"], SeededNoise(7), tape)
     for name, table in tables.items():
-        replay, again = tape.again(), StrictCharges(plan)
+        replay, again = tape.again(), StrictCharges(plan, design.relation)
         model = _game(method, design, plan, again, table, SeededNoise(8), replay)
         require(
             replay.faithful and again.charged == charges.charged,
@@ -294,7 +294,7 @@ def game_law(
     relation: Relation,
     rows_public: int | None = None,
     noise: Callable[[Chooser], Noise] = GivenNoise,
-    charges: Callable[[Plan], Charges] = StrictCharges,
+    charges: Callable[[Plan, Relation], Charges] = StrictCharges,
     gate: Callable[..., Gate] = Gate,
 ) -> dict[Hashable, float]:
     """The exact law of everything a game releases about `rows`, through the real loop and gate.
@@ -313,7 +313,11 @@ def game_law(
     def run(chooser: Chooser) -> Hashable:
         answers: list[Any] = []
         asked = gate(
-            TinyCounts(problem.shape, rows), charges(plan), relation, noise(chooser), rows_public
+            TinyCounts(problem.shape, rows),
+            charges(plan, relation),
+            relation,
+            noise(chooser),
+            rows_public,
         )
         play(problem, _Watched(query, answers), data, asked, np.random.default_rng(0))
         return tuple(answers)

@@ -103,7 +103,7 @@ def _run(
     tape: Tape | None = None,
 ) -> _Game:
     recording = RecordingNoise(noise)
-    charges = StrictCharges(plan)
+    charges = StrictCharges(plan, relation)
     counts = TinyCounts(problem.shape, table)
     gate, trespasses = Front.around(Gate(counts, charges, relation, recording, rows_public), tape)
     player = make()

@@ -23,6 +23,7 @@ from understudy.privacy import accounting
 from understudy.privacy.cost import Event, Plan, Zcdp
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import Noise
+from understudy.privacy.relation import Relation
 from understudy.privacy.selection import log_law
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.checks import ContractBroken
@@ -91,8 +92,9 @@ class StrictCharges:
     private_noise = False
     unit: Unit | None = None
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, relation: Relation = Relation.ADD_REMOVE) -> None:
         self.plan = plan
+        self.relation = relation
         self.charged: list[tuple[str, Event]] = []
 
     def charge(self, purpose: str, event: Event | None = None) -> Event:

@@ -433,12 +433,16 @@ def _require_room(books: Books, budget: Budget, plan: Plan, unit: Unit | None) -
     if books.room(budget, plan, unit)(1):
         return
     total, account, basic = books.facts.budget, books.spent(), books.facts.composition == "basic"
+    after = books.after(budget, plan, unit).epsilon
     sampled = SampledGaussian | SampledGroups | SampledSelection
     raise BudgetExhausted(
         f"dataset {books.name!r}: the release asks for {budget}, but of its total "
         f"{total} only ε = {_short(account.remaining_epsilon)}"
         + (f", δ = {float(account.remaining_delta):g}" if basic else "")
-        + " is left. Nothing was spent. Ask for less; a crashed release that still holds "
+        + " is left"
+        # A promise by another rule than the account's may look as if there were room.
+        + (f", and by ρ the account would come to ε = {_short(after)}" if not basic else "")
+        + ". Nothing was spent. Ask for less; a crashed release that still holds "
         "budget is shown by `understudy ledger show` and freed by `understudy ledger settle`"
         + (
             ". This account adds up ρ, where a draw from a sample of the rows counts as one from all "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from fractions import Fraction
 from types import TracebackType
@@ -38,12 +39,16 @@ class Reservation:
         self._ledger = ledger
         self._made = made
         self._drawn = drawn
+        # Copies of a release that say the same must not take each other's entry for their own, where
+        # the connection broke and whether it was committed is seen by the entry (`Ledger.write`).
+        self._writer = secrets.token_hex(8)
         self.dataset = dataset
         self.id = made.id
         self.budget = made.budget
         self.plan = plan
         self.private_noise = made.private
         self.unit = made.unit
+        self.relation = dataset.relation
 
     def charge(self, purpose: str, event: Event | None = None) -> Event:
         """Make the next draw of `purpose` durable and return the event to draw with.
@@ -62,7 +67,12 @@ class Reservation:
                 + ("an allowance needs the event to draw" if allowance else "its event is fixed")
             )
         drawn = event or slot.event
-        body = {"reservation": self.id, "purpose": purpose, "event": drawn.to_json()}
+        body = {
+            "reservation": self.id,
+            "purpose": purpose,
+            "event": drawn.to_json(),
+            "writer": self._writer,
+        }
 
         def decide(books: Books) -> Said:
             made = self._live(books)
@@ -84,11 +94,12 @@ class Reservation:
         self._drawn += 1
         return drawn
 
-    def redraw(self, purpose: str, event: Event | None = None) -> Event:
-        """The event to draw with under the last charge, whose draw was not made; once, ever.
+    def redraw(self, charge: int, purpose: str, event: Event | None = None) -> Event:
+        """The event to draw with under a charge, by its number, whose draw was not made; once, ever.
 
         Durable before it returns. Whoever else holds a copy of this release's state finds the entry
-        and is refused, so that no two draws are made under one charge.
+        and is refused, so that no two draws are made under one charge. It must be the last one: a
+        copy that went on has charged, and drawn, after it.
 
         Raises:
             LedgerError: The last charge is another one, or was drawn again already.
@@ -99,6 +110,12 @@ class Reservation:
         def decide(books: Books) -> Said:
             paid[:] = self._live(books).charges[-1:]
             last = paid[0] if paid else None
+            if last is not None and last.seq != charge:
+                raise LedgerError(
+                    f"charge {purpose!r} (entry {charge}) cannot be drawn again: release {self.id} has "
+                    f"charged entry {last.seq} since, so a copy of it has gone on. Close it with "
+                    f"`understudy ledger settle` ({self.id}) and start anew"
+                )
             if last is None or last.purpose != purpose or event not in (None, last.event):
                 had = "nothing" if last is None else repr(last.purpose)
                 raise LedgerError(
@@ -112,7 +129,7 @@ class Reservation:
                     f"copy of this release has gone on. Close it with `understudy ledger settle` "
                     f"({self.id}) and start anew"
                 )
-            return "redraw", {"reservation": self.id, "charge": last.seq}
+            return "redraw", {"reservation": self.id, "charge": charge, "writer": self._writer}
 
         self._write(decide, "this one was not made again")
         return paid[0].event
@@ -147,8 +164,8 @@ class Reservation:
                 raise BudgetExhausted(f"charge {purpose!r}: its allowance is in use")
             return "refine", body
 
+        whole = refined(self.plan, purpose, plan)  # refuses two slots of one name
         self._write(decide, "nothing more was planned")
-        whole = refined(self.plan, purpose, plan)
         return Reservation(self._ledger, self.dataset, self._made, whole, self._drawn)
 
     def charged(self) -> list[Charged]:
