@@ -446,7 +446,7 @@ def _require_room(books: Books, budget: Budget, plan: Plan, unit: Unit | None) -
         "budget is shown by `understudy ledger show` and freed by `understudy ledger settle`"
         + (
             ". This account adds up ρ, where a draw from a sample of the rows counts as one from all "
-            "of them; such a release has to be the first, or the dataset opened with --composition basic"
+            "of them; such a release must be the first, or the dataset opened with --composition basic"
             if not basic and any(isinstance(charge.event, sampled) for charge in plan)
             else ""
         )
