@@ -227,7 +227,7 @@ def run(task: Task, python: Path, limit: float) -> dict[str, Any]:
             "out": str(out),
         }
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-        what = ["-m", "bench.published.ours"]
+        what = [str(_SCRIPTS / "run_ours.py")]
         if task.system.script is not None:
             what = [str(_SCRIPTS / task.system.script)]
         used = measured([str(python), *what, str(folder / "job.json")], folder, limit)

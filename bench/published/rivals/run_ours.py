@@ -1,6 +1,6 @@
-"""One release of ours in an interpreter of its own: `python -m bench.published.ours JOB`.
+"""One release of ours in an interpreter of its own: `python run_ours.py JOB`.
 
-The same job as the rivals' scripts get (`bench.published.rivals`), so that CPU seconds and memory are
+The same job as the scripts beside it get, so that CPU seconds and memory are
 taken alike: imports, reading and the certificate are in them.
 """
 
