@@ -40,6 +40,7 @@ ONLY = {
     "mbi": ("models.graphical",),
     "jax": ("models.graphical", "nets"),
     "optax": ("nets",),
+    "cryptography": ("releases.signature",),
     "duckdb": ("source",),
     "ibis": ("source.sql",),
     "pyspark": ("source.spark", "releases.sample_to"),
@@ -302,6 +303,11 @@ BAD = {
     "noise by name": ("releases.make", "import_module('opendp.prelude')", "only privacy.noise"),
     "mbi elsewhere": ("players.data.maxent", "from mbi import Domain", "only models.graphical"),
     "jax elsewhere": ("models.decomposable", "def f():\n    import jax.numpy", "only models"),
+    "keys elsewhere": (
+        "cli.sign",
+        "import cryptography.hazmat",
+        "only releases.signature",
+    ),
     "pickle": ("releases.bundle", "import pickle", "no pickles"),
     "joblib": ("releases.bundle", "from joblib import dump", "no pickles"),
     "allow_pickle": ("releases.bundle", "np.load(p, allow_pickle=True)", "allows pickles"),
@@ -352,7 +358,7 @@ def test_the_checker_lets_good_sources_pass(module, source, package):
 
 HEAVY = (
     "opendp", "dp_accounting", "jax", "mbi", "duckdb", "pyarrow", "pandas", "polars", "scipy", "numba",
-    "ortools", "sklearn", "ibis", "pyspark", "psycopg",
+    "ortools", "sklearn", "ibis", "pyspark", "psycopg", "cryptography",
 )  # fmt: skip
 
 

@@ -4,15 +4,17 @@
     python verify_release.py FOLDER [FOLDER ...]
 
 One file; it needs Python 3.11, NumPy and pyarrow, and imports nothing of understudy. `verify(folder)`
-carries out checks 1 to 9 of that page and returns what is wrong, [] if nothing is. Privacy is
+carries out checks 1 to 10 of that page and returns what is wrong, [] if nothing is. Privacy is
 recomputed by three accountants of its own: pure ε, zCDP, and the privacy loss distribution of the
 plan, convolved with NumPy's FFT after a tilt and with a bound on its error. As a program it prints
 what it found and exits with 1 if a release is refused.
 
 Whether a release is the one that its custodian published, no program can tell from the folder alone:
-compare the digest that is printed with the published one.
+compare the digest that is printed with the published one. Of a signature only the form is checked:
+the page says how openssl checks the rest.
 """
 
+import base64
 import contextlib
 import datetime
 import hashlib
@@ -38,6 +40,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+SIGNATURE, MOST_SIGNATURE = "signature.dsse.json", 1 << 16
 OTHERS = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
 CLOSE = 1e-9  # floats are recomputed in other orders; nothing that matters is this small
 BAD = (
@@ -178,7 +181,7 @@ def check_files(b: Bundle) -> Iterator[str]:
     stated = b.manifest["files"]
     if sorted(stated) != sorted(OTHERS):
         yield f"lists {sorted(stated)}"
-    allowed = {*OTHERS, "release.json", "report.html"}
+    allowed = {*OTHERS, "release.json", "report.html", SIGNATURE}
     for path in sorted(b.folder.iterdir()):
         if path.name not in allowed or not path.is_file():
             yield f"{path.name} does not belong to a release"
@@ -1332,6 +1335,60 @@ def model_problems(b: Bundle) -> Iterator[str]:
                 yield f"table_{i} of the model is no probability table"
 
 
+# --- signature ---------------------------------------------------------------------------------
+
+
+def check_signature(b: Bundle) -> Iterator[str]:
+    path = b.folder / SIGNATURE
+    if not path.is_file():  # there need not be one
+        return
+    with path.open("rb") as file:
+        data = file.read(MOST_SIGNATURE + 1)
+    if len(data) > MOST_SIGNATURE:
+        yield "the signature is too large"
+        return
+    try:
+        envelope = json.loads(data.decode())
+        payload = base64.b64decode(envelope["payload"], validate=True)
+        signature = base64.b64decode(envelope["signatures"][0]["sig"], validate=True)
+        said = json.loads(payload.decode())["predicate"]
+    except RecursionError:
+        yield "the signature is nested too deeply"
+        return
+    again = {
+        "payload": base64.b64encode(payload).decode(),
+        "payloadType": "application/vnd.in-toto+json",
+        "signatures": [{"sig": base64.b64encode(signature).decode()}],
+    }
+    if canonical(again) + b"\n" != data or len(signature) != 64:
+        yield "the signature is not in its one byte form"
+    dataset, head, time = said["ledger"]["dataset"], said["ledger"]["head"], said["signed"]
+    if not isinstance(dataset, str | None) or not isinstance(said["understudy"], str):
+        yield "the dataset or the version in the signed statement is not text"
+    if not re.fullmatch("(0|[1-9][0-9]{0,15}):[0-9a-f]{64}", head):
+        yield "the signed head is none"
+    form = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[+]00:00"
+    if not re.fullmatch(form, time) or not datetime.datetime.fromisoformat(time):
+        yield "the time of signing is not in its form"
+    statement = {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": "understudy release", "digest": {"sha256": b.manifest["digest"]}}],
+        "predicateType": "urn:understudy:release:v1",
+        "predicate": {
+            "promise": {key: b.promise[key] for key in ("epsilon", "delta", "unit", "relation")},
+            "certificate": {key: b.certificate[key] for key in ("bound", "beta")},
+            "ledger": {"dataset": dataset, "head": head},
+            "understudy": said["understudy"],
+            "signed": time,
+        },
+    }
+    if canonical(statement) != payload:
+        yield "what was signed is not what the manifest says"
+    last = b.entries[-1]
+    if head != f"{last['seq']}:{last['hash']}" and int(head.partition(":")[0]) <= last["seq"]:
+        yield "the signed head is not in the account of the release"
+
+
 CHECKS: tuple[Callable[[Bundle], Iterator[str]], ...] = (
     check_form,
     check_digest,
@@ -1342,6 +1399,7 @@ CHECKS: tuple[Callable[[Bundle], Iterator[str]], ...] = (
     check_privacy,
     check_certificate,
     check_rows,
+    check_signature,
 )
 
 

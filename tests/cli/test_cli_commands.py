@@ -357,6 +357,7 @@ def test_every_command_teaches():
     commands = [
         ["schema", "draft"], ["schema", "confirm"], ["schema", "import"], ["schema", "check"],
         ["plan"], ["release"], ["methods"], ["verify"], ["sample"], ["answer"],
+        ["sign"], ["keys", "new"],
         ["ledger", "open"], ["ledger", "show"], ["ledger", "settle"], ["demo"],
     ]  # fmt: skip
     for command in commands:

@@ -18,6 +18,8 @@ from tests.web.conftest import (
     zipped,
 )
 from understudy.releases.bundle import digest, manifest_bytes
+from understudy.releases.sign import sign
+from understudy.releases.signature import new_keys, private_key
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.units import Unit
 from understudy.web.pages.releases import _drawn
@@ -357,6 +359,17 @@ def test_downloads_are_what_was_released(custodian, bundle, tmp_path):
         assert custodian.client.get("/releases/small/sample.csv", params=wrong).status_code == 422
     file = custodian.client.get("/releases/small/files/schema.toml")
     assert file.content == (bundle / "schema.toml").read_bytes()
+
+
+def test_a_signature_travels_with_its_release(custodian, bundle, tmp_path):
+    _, public = new_keys(str(tmp_path / "k"))
+    signed = put_bundle(custodian, bundle)
+    assert custodian.client.get("/releases/small/verify").status_code == 200
+    sign(signed, private_key(tmp_path / "k.pem", lambda: None))
+    assert "signed; not checked" in custodian.client.get("/releases/small/verify").text
+    packed = custodian.client.get("/releases/small/bundle.zip").content
+    assert custodian.upload("theirs.zip", packed, to="/import").status_code == 200
+    assert us.verify(custodian.folder / "releases" / "theirs", signed_by=public).passed
 
 
 def test_a_report_and_a_check(custodian, bundle):

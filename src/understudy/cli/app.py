@@ -27,6 +27,7 @@ from understudy.cli import (
     schema,
     serve,
     shell,
+    sign,
     verify,
 )
 
@@ -71,8 +72,8 @@ app = typer.Typer(
 
 _MAKE, _USE = "Make a release", "Use a release"
 _ORDER = (
-    "schema", "plan", "release", "graph", "methods", "verify", "report", "compare", "sample", "answer",
-    "export", "audit", "ledger", "serve", "demo",
+    "schema", "plan", "release", "graph", "methods", "sign", "verify", "report", "compare", "sample",
+    "answer", "export", "audit", "ledger", "keys", "serve", "demo",
 )  # fmt: skip
 _KEEP, _TRY = "Keep account", "Try it"
 
@@ -81,6 +82,7 @@ app.command("plan", rich_help_panel=_MAKE)(plan.plan)
 app.command("release", rich_help_panel=_MAKE)(release.release)
 app.add_typer(graph.app, name="graph", rich_help_panel=_MAKE)
 app.command("methods", rich_help_panel=_MAKE)(methods.methods)
+app.command("sign", rich_help_panel=_MAKE)(sign.sign)
 app.command("verify", rich_help_panel=_USE)(verify.verify)
 app.command("report", rich_help_panel=_USE)(report.report)
 app.command("compare", rich_help_panel=_USE)(compare.compare)
@@ -89,6 +91,7 @@ app.command("answer", rich_help_panel=_USE)(answer.answer)
 app.command("export", rich_help_panel=_USE)(export.export)
 app.add_typer(audit.app, name="audit", rich_help_panel=_USE)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_KEEP)
+app.add_typer(sign.keys, name="keys", rich_help_panel=_KEEP)
 app.command("serve", rich_help_panel=_KEEP)(serve.serve)
 app.command("demo", rich_help_panel=_TRY)(demo.demo)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +41,15 @@ def verify(
         typer.Option("--dataset", metavar="NAME", help="The dataset in that ledger."),
     ] = None,
     expect_head: options.ExpectHead = None,
+    signed_by: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--signed-by",
+            metavar="KEY.pub",
+            help="A custodian's public key: refuse the release unless this key signed it. With "
+            "several, any one of them. With --ledger, the account must contain the signed head.",
+        ),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Recompute everything that a release states, offline.
@@ -50,6 +60,7 @@ def verify(
     \b
     [bold]Example[/bold]
       understudy verify patients.release --digest 1f3a…
+      understudy verify patients.release --signed-by custodian.pub
     """
     if digest is not None:
         digest = digest.strip().lower().removeprefix("sha256:")
@@ -61,7 +72,7 @@ def verify(
     where = None
     if ledger is not None:
         where = options.existing_ledger(ledger, "give the custodian's ledger file")
-    if not show(folder, digest, where, dataset, expect_head, as_json=as_json):
+    if not show(folder, digest, where, dataset, expect_head, signed_by or (), as_json=as_json):
         raise typer.Exit(shell.FAILED)
 
 
@@ -71,6 +82,7 @@ def show(
     ledger: Place | None = None,
     dataset: str | None = None,
     expect_head: str | None = None,
+    signed_by: Sequence[Path] = (),
     *,
     as_json: bool = False,
 ) -> bool:
@@ -79,7 +91,12 @@ def show(
     from understudy.releases.verify import verify as work
 
     result = work(
-        folder, expected_digest=digest, ledger=ledger, dataset=dataset, expect_head=expect_head
+        folder,
+        expected_digest=digest,
+        ledger=ledger,
+        dataset=dataset,
+        expect_head=expect_head,
+        signed_by=signed_by,
     )
     console = shell.out()
     if as_json:
@@ -95,9 +112,10 @@ def show(
         console.print(Text(f"{folder} is refused: do not rely on it.", style="bold red"))
         return False
     console.print(Text(f"{folder} keeps what it states.", style="bold green"))
-    if digest is None and ledger is None:
+    if digest is None and ledger is None and not signed_by:
         shell.note(
             "Whether this is the release that the custodian published, only the custodian can say: "
-            "compare the digest with --digest HEX or --ledger FILE."
+            "compare the digest with --digest HEX or --ledger FILE, or ask for a signature with "
+            "--signed-by KEY.pub."
         )
     return True

@@ -6,6 +6,8 @@
     model.json         what the arrays of the model are
     model.npz          the arrays
 
+`report.html` and a custodian's `signature.dsse.json` may lie beside them, unlisted.
+
 No pickle. The folder is written beside its final name and renamed into place, so it is there whole
 or not at all. `release.json` has one canonical byte form, and ends with the digest of its own content.
 """
@@ -54,6 +56,8 @@ __all__ = [
 VERSION = 1
 FILES = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
 MANIFEST = "release.json"
+SIGNATURE = "signature.dsse.json"
+"""About the manifest, and therefore not listed in it; see `signature`."""
 
 
 def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:

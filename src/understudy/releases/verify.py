@@ -2,14 +2,16 @@
 
 Every check recomputes something from the bundle alone; `docs/bundle.md` says how a stranger would.
 What a bundle cannot show by itself is that nobody rewrote all of it consistently: for that, compare
-its digest with the one the custodian published, or with the custodian's ledger.
+its digest with the one the custodian published, or with the custodian's ledger, or ask for the
+custodian's signature.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -31,7 +33,16 @@ from understudy.privacy.ledger import Ledger, planned
 from understudy.privacy.questions import variation_step
 from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Place, place
-from understudy.releases.bundle import FILES, MANIFEST, digest, load, manifest_bytes, read_manifest
+from understudy.releases import signature
+from understudy.releases.bundle import (
+    FILES,
+    MANIFEST,
+    SIGNATURE,
+    digest,
+    load,
+    manifest_bytes,
+    read_manifest,
+)
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
 from understudy.releases.release import promise_words
 from understudy.units import Unit, group
@@ -78,12 +89,18 @@ def verify(
     ledger: str | Place | None = None,
     dataset: str | None = None,
     expect_head: str | None = None,
+    signed_by: str | Path | Sequence[str | Path] = (),
 ) -> Verification:
     """Recompute everything that a release states; see `passed`.
+
+    With `signed_by`, files of public keys, one of them must have signed the release, and the ledger,
+    if it is given, must contain the head that was signed.
 
     Raises `BundleError` only for a folder whose manifest is missing, not JSON or of another version.
     """
     folder = Path(path)
+    given = (signed_by,) if isinstance(signed_by, str | Path) else tuple(signed_by)
+    keys = [signature.public_key(name) for name in given]
     if not folder.is_dir():
         raise BundleError(f"{folder} is not a folder; give the folder of a release")
     manifest = read_manifest(folder)
@@ -111,9 +128,14 @@ def verify(
         check("certificate", lambda: _certificate(manifest))
     if files:
         check("rows", lambda: _rows(folder, manifest))
+    signed = None
+    if keys or os.path.lexists(folder / SIGNATURE):
+        sound = check("signature", lambda: _signature(folder, manifest, keys))
+        signed = signature.read(folder, manifest) if sound and keys else None
     if ledger is not None:
         check(
-            "custodian's ledger", lambda: _custodian(manifest, place(ledger), dataset, expect_head)
+            "custodian's ledger",
+            lambda: _custodian(manifest, place(ledger), dataset, expect_head, signed),
         )
     return Verification(tuple(checks), manifest.get("digest"))
 
@@ -134,7 +156,7 @@ def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
     stated = manifest["files"]
     if set(stated) != set(FILES):
         raise _Refused(f"it must list {', '.join(FILES)}; it lists {', '.join(sorted(stated))}")
-    there = {item.name for item in folder.iterdir()} - {MANIFEST, "report.html"}
+    there = {item.name for item in folder.iterdir()} - {MANIFEST, SIGNATURE, "report.html"}
     if there - set(FILES):
         raise _Refused(f"files that it does not list: {', '.join(sorted(there - set(FILES)))}")
     for name, facts in stated.items():
@@ -343,8 +365,24 @@ def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
     return f"{release.rows.num_rows:,} rows × {release.rows.num_columns} columns, all legal"
 
 
+def _signature(
+    folder: Path, manifest: Mapping[str, Any], keys: Sequence[signature.PublicKey]
+) -> str:
+    signed = signature.read(folder, manifest)
+    if not keys:
+        return "signed; not checked: give --signed-by"
+    for key in keys:
+        if key.made(signed):
+            return f"signed by {key.name} at {signed.time}, with the account at {signed.head}"
+    raise _Refused(f"it was not signed by {' or '.join(key.name for key in keys)}")
+
+
 def _custodian(
-    manifest: Mapping[str, Any], path: Place, dataset: str | None, head: str | None
+    manifest: Mapping[str, Any],
+    path: Place,
+    dataset: str | None,
+    head: str | None,
+    signed: signature.Signed | None,
 ) -> str:
     if isinstance(path, Path) and not path.is_file():
         raise InputError(f"ledger {path} does not exist")
@@ -356,6 +394,10 @@ def _custodian(
                 continue
             if head is not None:
                 ledger.require_head(name, head)
+            if signed is not None:
+                if signed.dataset not in (None, name):
+                    raise _Refused(f"it was signed as of dataset {signed.dataset!r}, not {name!r}")
+                ledger.require_head(name, signed.head)
             published = books.made(manifest["ledger"]["reservation"]).bundles
             if published and manifest["digest"] not in published:
                 raise _Refused(f"dataset {name!r} published another bundle for this release")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from understudy.errors import BundleError
 from understudy.releases import Release
-from understudy.releases.bundle import FILES, MANIFEST, read_manifest
+from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE, read_manifest
 from understudy.releases.verify import Verification, verify
 from understudy.web.workspace import Workspace
 
@@ -117,7 +117,7 @@ class Shelf:
         )
 
 
-def _state(folder: Path, names: tuple[str, ...] = (MANIFEST, *FILES)) -> tuple[Any, ...]:
+def _state(folder: Path, names: tuple[str, ...] = (MANIFEST, SIGNATURE, *FILES)) -> tuple[Any, ...]:
     """Changes when a file does."""
     found: list[Any] = [str(folder)]
     for name in names:

@@ -23,7 +23,7 @@ from starlette.responses import (
 
 from understudy.errors import BundleError, InputError, UnderstudyError
 from understudy.releases import Answer, Release
-from understudy.releases.bundle import FILES, MANIFEST, read_manifest
+from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE, read_manifest
 from understudy.releases.outline import example
 from understudy.releases.verify import verify
 from understudy.report import NAME as REPORT
@@ -216,7 +216,7 @@ class _Pipe(io.RawIOBase):
 def _zipped(folder: Path, named: str) -> Iterator[bytes]:
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:
-        for name in (*_PARTS, REPORT):
+        for name in (*_PARTS, SIGNATURE, REPORT):
             if not (folder / name).is_file():
                 continue
             with (folder / name).open("rb") as source, archive.open(f"{named}/{name}", "w") as into:
@@ -323,7 +323,7 @@ def _unpacked(path: Path, target: Path, most: int, shown: str) -> Path:
                     continue
                 if name == REPORT:
                     continue  # it is made anew from what was released
-                if name not in _PARTS or (target / name).exists():
+                if name not in (*_PARTS, SIGNATURE) or (target / name).exists():
                     raise BundleError(
                         f"{shown} holds {name[:80]!r}, which is no part of a release; zip the "
                         f"folder of one release, with {', '.join(_PARTS)} in it"
