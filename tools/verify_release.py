@@ -21,11 +21,12 @@ import hashlib
 import io
 import json
 import math
+import os
 import re
+import stat
 import sys
 import tomllib
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -43,18 +44,7 @@ import pyarrow.parquet as pq
 SIGNATURE, MOST_SIGNATURE = "signature.dsse.json", 1 << 16
 OTHERS = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
 CLOSE = 1e-9  # floats are recomputed in other orders; nothing that matters is this small
-BAD = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    TypeError,
-    ValueError,
-    pa.ArrowException,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+LONGEST = 2000  # characters of a reason
 
 
 class Bundle:
@@ -62,8 +52,10 @@ class Bundle:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        plain_file(folder / "release.json")
         self.bytes = (folder / "release.json").read_bytes()
-        self.manifest = json.loads(self.bytes.decode(), parse_constant=_no_constant)
+        self.manifest = parsed(self.bytes)
+        fits(self.manifest, MANIFEST, "release.json")
         self.promise = self.manifest["promise"]
         self.certificate = self.manifest["certificate"]
         self.entries = self.manifest["ledger"]["entries"]
@@ -98,7 +90,16 @@ class Bundle:
         return event
 
     def schema_text(self) -> str:
+        plain_file(self.folder / "schema.toml")
         return (self.folder / "schema.toml").read_bytes().decode()
+
+    def schema_hash(self) -> str:
+        """Of its bytes from the line [understudy] on; above it are only comments."""
+        text = self.schema_text()
+        start = text.index("[understudy]\n")
+        if any(line.strip() and line[0] != "#" for line in text[:start].split("\n")):
+            raise ValueError("schema.toml does not begin with [understudy]")
+        return sha256(text[start:].encode())
 
     def schema_stated(self) -> str:
         """The digest of the schema: as reserved or, with open columns, as found."""
@@ -129,15 +130,307 @@ def verify(folder: str | Path) -> list[str]:
     """What is wrong with the release in `folder`; [] if nothing is."""
     try:
         bundle = Bundle(Path(folder))
-    except BAD as error:
-        return [f"release.json: cannot be read ({error!r})"]
+    except Exception as error:  # noqa: BLE001 - whatever cannot be read is refused
+        return [f"check 1: release.json cannot be read ({error!r})"[:LONGEST]]
     problems: list[str] = []
     for number, check in enumerate(CHECKS, 1):
         try:
-            problems += (f"check {number}: {problem}" for problem in check(bundle))
-        except BAD as error:
-            problems.append(f"check {number}: cannot be carried out ({error!r})")
+            problems += (f"check {number}: {problem}"[:LONGEST] for problem in check(bundle))
+        except Exception as error:  # noqa: BLE001 - nor does one hold that cannot be checked
+            problems.append(f"check {number}: cannot be carried out ({error!r})"[:LONGEST])
     return problems
+
+
+# --- form --------------------------------------------------------------------------------------
+#
+# What a bundle may be before anything in it is believed: its files, the limits on what is read, and
+# the fields of the manifest with their types. Limits are part of the format.
+
+MIB = 2**20
+SIZES = {
+    "release.json": 32,
+    "schema.toml": 4,
+    "model.json": 16,
+    "model.npz": 4096,
+    "synthetic.parquet": 4096,
+    "report.html": 256,
+}  # MiB; fmt: skip
+
+
+def plain_file(path: Path) -> None:
+    """Not a link, a folder or a pipe, and not too large."""
+    found = os.lstat(path)
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{path.name} is no plain file")
+    if found.st_size > SIZES.get(path.name, 1) * MIB:
+        raise ValueError(f"{path.name} has {found.st_size} bytes, too many")
+
+
+def parsed(data: bytes) -> Any:
+    """JSON without a key twice, NaN, numbers beyond 64 bits or a float, deep nests, long texts."""
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > 1_000_000:
+        raise ValueError("more than a million values")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        for key, times in Counter(key for key, _ in pairs).items() if len(pairs) > 1 else ():
+            if times > 1:
+                raise ValueError(f"the key {key!r:.80} stands twice")
+        return dict(pairs)
+
+    def number(text: str) -> int | float:
+        if len(text) > 40:
+            raise ValueError(f"{text[:40]}… has too many digits")
+        value = int(text) if text.lstrip("-").isdigit() else float(text)
+        if not abs(value) < (2**63 if type(value) is int else math.inf):
+            raise ValueError(f"{text} is too large")
+        return value
+
+    value = json.loads(data.decode(), object_pairs_hook=once, parse_constant=_no_constant,
+                       parse_float=number, parse_int=number)  # fmt: skip
+    todo = [(value, 0)]
+    while todo:
+        item, depth = todo.pop()
+        if depth > 64:
+            raise ValueError("nested deeper than 64")
+        if isinstance(item, dict):
+            todo += ((inner, depth + 1) for pair in item.items() for inner in pair)
+        elif isinstance(item, list):
+            todo += ((inner, depth + 1) for inner in item)
+        elif isinstance(item, str) and len(item) > MIB:
+            raise ValueError("a text of more than a million characters")
+    return value
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def is_exact(value: Any) -> bool:
+    """A decimal, perhaps with an exponent of up to three digits, or p/q."""
+    form = r"\d{1,400}(\.\d{1,400})?(E[+-]?\d{1,3})?|\d{1,400}/[1-9]\d{0,399}"
+    return isinstance(value, str) and re.fullmatch(form, value, re.ASCII) is not None
+
+
+def _is_int(low: int, high: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and low <= value <= high
+
+
+def _is_number(low: float, high: float) -> Callable[[Any], bool]:
+    return lambda value: type(value) in (int, float) and low <= value <= high
+
+
+def _is_text(low: int, high: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and low <= len(value) <= high
+
+
+LEAVES: dict[str, Callable[[Any], bool]] = {
+    "null": lambda value: value is None,
+    "true": lambda value: value is True,
+    "false": lambda value: value is False,
+    "one": _is_int(1, 1),
+    "side": _is_int(1, 2),
+    "count": _is_int(1, 2**53),
+    "times": _is_int(1, 10**6),
+    "natural": _is_int(0, 2**63 - 1),
+    "above 0": _is_int(1, 2**63 - 1),
+    "integer": _is_int(-(2**63), 2**63),
+    "positive": _is_number(1e-60, 1e18),
+    "share": _is_number(0, 1),
+    "beta": _is_number(1e-15, 0.5),
+    "rate": _is_number(2.0**-32, 1),
+    "not negative": _is_number(0, 1e300),
+    "number": _is_number(-1e300, 1e300),
+    "exact": is_exact,
+    "name": _is_text(1, 1024),
+    "salt": _is_text(0, 1024),
+    "text": _is_text(0, MIB),
+    "hash": lambda value: isinstance(value, str) and bool(re.fullmatch("[0-9a-f]{64}", value)),
+    "key": lambda value: isinstance(value, str) and bool(re.fullmatch("-?[0-9]{1,400}", value)),
+    "object": lambda value: isinstance(value, dict),
+}
+LENGTHS = {"workload": (1, 10**5), "plan": (1, 10**4), "columns": (1, 10**4), "entries": (1, 10**6),
+           "multipliers": (1, 10**4), "shape": (1, 10**4), "cliques": (0, 10**5),
+           "variations": (1, 10**6), "variations_measured": (1, 10**6)}  # fmt: skip
+
+EVENTS = [
+    {"kind": "=discovery", "sigma": "positive", "threshold": "count", "values": "count",
+     "sides": "side"},
+    {"kind": "=gaussian", "sigma": "positive", "step": "count", "changes": "count"},
+    {"kind": "=laplace", "scale": "positive", "l1": "count"},
+    {"kind": "=perturbation", "scale": "positive", "l1": "count", "jacobian": "positive",
+     "output_scale": "positive", "output_l1": "count"},
+    {"kind": "=sampled gaussian", "sigma": "positive", "l2": "count", "coordinates": "count",
+     "rate": "rate", "sides": "side"},
+    {"kind": "=sampled groups", "multipliers": ["positive"], "coordinates": "count",
+     "rate": "rate", "sides": "side"},
+    {"kind": "=sampled selection", "scale": "positive", "sensitivity": "count", "rate": "rate"},
+    {"kind": "=selection", "scale": "positive", "sensitivity": "count", "k": "count"},
+]  # fmt: skip
+ALLOWANCE = {"kind": "=zcdp", "rho": "positive"}
+PLAN = [
+    (
+        {"purpose": "name", "event": tuple(EVENTS), "times": "times"},
+        {"purpose": "name", "event": ALLOWANCE, "times": "one"},
+    )
+]
+UNIT = {"column": "name", "max_rows": "times", "salt": "salt"}
+KINDS = ("=marginals", "=conjunctions", "=disjunctions", "=parities", "=prefixes")
+WORKLOAD = [{"columns": ["name"], "weight": "positive", "kind?": KINDS}]
+METHOD = {"name": "name", "*": "anything"}
+LINK = {"seq": "natural", "digest": "hash", "prev": "hash", "hash": "hash"}
+STAMP = {"reservation": "name", "writer?": "name", "time?": "name"}
+FACTS = {"schema": "hash", "workload": WORKLOAD, "method": METHOD, "understudy": "name",
+         "rows_public": ("null", "above 0"), "declared?": "text", "request?": "name"}  # fmt: skip
+RELATION = ("=add-remove", "=replace")
+BODIES = {
+    "reserve": {**STAMP, "budget": {"epsilon": "exact", "delta": "exact"}, "relation": RELATION,
+                "noise": "name", "plan": PLAN, "facts": FACTS, "unit?": UNIT},
+    "charge": {**STAMP, "purpose": "name", "event": (*EVENTS, ALLOWANCE)},
+    "redraw": {**STAMP, "charge": "natural"},
+    "refine": {**STAMP, "purpose": "name", "plan": PLAN, "facts": {"schema": "hash"}},
+    "settle": {**STAMP, "outcome": "name"},
+}  # fmt: skip
+SHOWN = [{**LINK, "kind": f"={kind}", "body": body} for kind, body in BODIES.items()]
+MODEL = {"kind": "name", "shape": ["above 0"]}
+MANIFEST = {
+    "format": "=understudy release",
+    "version": "one",
+    "understudy": "name",
+    "created": "name",
+    "private": ("true", "false"),
+    "promise": {"epsilon": "exact", "delta": "exact", "relation": RELATION, "unit": ("=row", UNIT),
+                "rows_public": ("null", "above 0"), "words": "text"},
+    "method": METHOD,
+    "workload": WORKLOAD,
+    "rows": "natural",
+    "rows_estimate": "natural",
+    "key": "key",
+    "certificate": {"bound": "share", "beta": "beta", "cells": "above 0", "rows": "natural",
+                    "worst": "integer", "rows_measured": ("null", "integer"),
+                    "rows_public": ("null", "above 0"), "variations": ("null", ["share"]),
+                    "variations_measured": ("null", ["integer"]), "words": "text",
+                    "population?": "share", "of?": "=queries"},
+    "theorem": ("null", {"bound": "not negative", "beta": "share", "statement": "text"}),
+    "forecast?": ("null", {"rows": "natural", "mean": "not negative", "worst": "not negative",
+                           "blind": "not negative", "total_variations": ["not negative"],
+                           "worst_cells": ["not negative"], "words": "text"}),
+    "remarks?": "object",
+    "measurements?": [{"columns": ["name"], "kind": ("=table", "=cells", "=queries"),
+                       "sigma": ("null", "not negative"), "times": "above 0", "merged?": "true",
+                       "counts?": ["number"]}],
+    "ledger": {"reservation": "name", "entries": [(*SHOWN, LINK)]},
+    "files": {name: {"sha256": "hash", "bytes": "natural"} for name in OTHERS},
+    "digest": "hash",
+}  # fmt: skip
+
+
+def fits(value: Any, form: Any, where: str) -> None:
+    """A form is the name of a leaf, =a text, {field: form}, [form], or a tuple of such to choose from.
+
+    A field with ? may be absent; * stands for all others. A list is as long as LENGTHS lets it be.
+    """
+    if isinstance(form, tuple):
+        _one_of(value, form, where)
+    elif isinstance(form, dict):
+        if not isinstance(value, dict):
+            raise ValueError(f"{where} = {value!r:.80} is no object")
+        forms = {name.rstrip("?"): inner for name, inner in form.items()}
+        if lacking := [name for name in form if name[-1] not in "?*" and name not in value]:
+            raise ValueError(f"{where} lacks {', '.join(lacking)}")
+        for name, inner in value.items():
+            if name in forms:
+                fits(inner, forms[name], f"{where}.{name}")
+            elif "*" not in forms:
+                raise ValueError(f"{where} has the unknown field {name!r:.80}")
+    elif isinstance(form, list):
+        low, high = LENGTHS.get(re.split(r"[.\[]", where.rstrip("[]0123456789"))[-1], (0, 10**6))
+        if not isinstance(value, list) or not low <= len(value) <= high:
+            raise ValueError(f"{where} = {value!r:.80} is no list of {low} to {high}")
+        for i, inner in enumerate(value):
+            fits(inner, form[0], f"{where}[{i}]")
+    elif form[0] == "=":
+        if value != form[1:]:
+            raise ValueError(f"{where} = {value!r:.80} is not {form[1:]!r}")
+    elif not LEAVES[form](value):
+        raise ValueError(f"{where} = {value!r:.80} is no {form!r}")
+
+
+def _one_of(value: Any, forms: tuple[Any, ...], where: str) -> None:
+    """Of several forms the one that the value's kind names, or else any."""
+    if isinstance(value, dict):
+        named = [
+            f for f in forms if isinstance(f, dict) and f.get("kind") == f"={value.get('kind')}"
+        ]
+        objects = [form for form in forms if isinstance(form, dict)]
+        if len(named) == 1 or len(objects) == 1:
+            return fits(value, (named or objects)[0], where)
+    reasons = []
+    for form in forms:
+        try:
+            return fits(value, form, where)
+        except ValueError as error:
+            reasons.append(str(error))
+    raise ValueError(reasons[0] if len(set(reasons)) == 1 else f"{reasons[0]}, nor {reasons[-1]}")
+
+
+def stored_arrays(path: Path) -> None:
+    """Every array of an .npz is stored, plain, and as large as its header says."""
+    plain_file(path)
+    with zipfile.ZipFile(path) as archive:
+        infos = archive.infolist()
+        if len({info.filename for info in infos}) < len(infos):
+            raise ValueError("model.npz names an array twice")
+        if sum(info.file_size for info in infos) > path.stat().st_size:
+            raise ValueError("model.npz is smaller than its arrays")
+        for info in infos:
+            name = info.filename
+            if (
+                info.compress_type != zipfile.ZIP_STORED
+                or info.flag_bits & 1
+                or name[-4:] != ".npy"
+            ):
+                raise ValueError(f"model.npz: {name!r:.80} is not stored plainly")
+            with archive.open(info) as file:
+                if np.lib.format.read_magic(file) != (1, 0):
+                    raise ValueError(f"model.npz: {name!r:.80} is not of .npy version 1.0")
+                shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+                needed = file.tell() + math.prod(shape) * dtype.itemsize
+            if fortran or dtype.kind not in "fu" or any(side < 0 for side in shape):
+                raise ValueError(f"model.npz: {name!r:.80} is of {dtype}")
+            if needed != info.file_size:
+                raise ValueError(f"model.npz: {name!r:.80} claims the shape {shape!s:.80}")
+
+
+def small_enough(path: Path, rows: int) -> None:
+    """That Parquet unpacks to what its size allows: 64 cells and 256 bytes a byte, and some free."""
+    plain_file(path)
+    size = path.stat().st_size
+    with pq.ParquetFile(path) as file:
+        metadata, schema = file.metadata, file.schema_arrow
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    if not rows == metadata.num_rows == sum(group.num_rows for group in groups):
+        raise ValueError(f"{metadata.num_rows} rows, stated are {rows}")
+    if metadata.num_columns > 10_000 or rows * max(1, metadata.num_columns) > 2**24 + 64 * size:
+        raise ValueError(f"{size} bytes for {rows} rows of {metadata.num_columns} columns")
+    if len(set(schema.names)) < len(schema.names):
+        raise ValueError("two columns have one name")
+    room = 64 * MIB + 256 * size
+    if not all(group.total_byte_size >= 0 for group in groups):
+        raise ValueError("a group of rows has less than no bytes")
+    if sum(group.total_byte_size for group in groups) > room:
+        raise ValueError(f"{size} bytes unpack to more than {room}")
+    for field in schema:  # texts, which a dictionary holds once and a column often
+        held = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if str(held) not in ("string", "large_string", "binary", "large_binary"):
+            continue
+        with pq.ParquetFile(path, read_dictionary=[field.name]) as file:
+            for chunk in file.read([field.name]).column(0).chunks:
+                for count in chunk.indices.drop_null().value_counts().to_pylist():
+                    text = chunk.dictionary[count["values"]].as_py() or ""
+                    bytes_ = text.encode() if isinstance(text, str) else text
+                    room -= count["counts"] * len(bytes_)
+        if room < 0:
+            raise ValueError(f"the texts of {field.name!r:.80} unpack to too much")
 
 
 # --- bytes -------------------------------------------------------------------------------------
@@ -158,15 +451,9 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
-
-
 def check_form(b: Bundle) -> Iterator[str]:
     if pretty(b.manifest) != b.bytes:
         yield "release.json is not in its one byte form"
-    if (b.manifest["format"], b.manifest["version"]) != ("understudy release", 1):
-        yield "not a release of version 1"
     if b.manifest["private"] is not True:
         yield "made with test noise"
 
@@ -182,12 +469,16 @@ def check_files(b: Bundle) -> Iterator[str]:
     if sorted(stated) != sorted(OTHERS):
         yield f"lists {sorted(stated)}"
     allowed = {*OTHERS, "release.json", "report.html", SIGNATURE}
-    for path in sorted(b.folder.iterdir()):
-        if path.name not in allowed or not path.is_file():
+    for path in b.folder.iterdir():
+        if path.name not in allowed:
             yield f"{path.name} does not belong to a release"
+            return
+        plain_file(path)
     for name in OTHERS:
-        data = (b.folder / name).read_bytes()
-        if (len(data), sha256(data)) != (stated[name]["bytes"], stated[name]["sha256"]):
+        plain_file(b.folder / name)
+        with open(b.folder / name, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+        if found != (stated[name]["sha256"], stated[name]["bytes"]):
             yield f"{name} was changed"
 
 
@@ -272,7 +563,6 @@ def check_facts(b: Bundle) -> Iterator[str]:
     for name in ("epsilon", "delta"):
         if exact(reserve["budget"][name]) != exact(b.promise[name]):
             yield f"{name} is {b.promise[name]}, reserved was {reserve['budget'][name]}"
-    text = b.schema_text()
     pairs = {
         "relation": (reserve["relation"], b.promise["relation"]),
         "noise": (reserve["noise"], "opendp"),
@@ -281,7 +571,7 @@ def check_facts(b: Bundle) -> Iterator[str]:
         "rows_public": (facts["rows_public"], b.promise["rows_public"]),
         "method": (facts["method"], b.manifest["method"]),
         "workload": (facts["workload"], b.manifest["workload"]),
-        "schema": (b.schema_stated(), sha256(text[text.index("[understudy]\n") :].encode())),
+        "schema": (b.schema_stated(), b.schema_hash()),
         "declared schema": (
             facts["schema"],
             sha256(facts["declared"].encode()) if "declared" in facts else facts["schema"],
@@ -290,13 +580,25 @@ def check_facts(b: Bundle) -> Iterator[str]:
     for name, (one, other) in pairs.items():
         if canonical(one) != canonical(other):
             yield f"{name} in the ledger is not that of the release"
-    if b.promise["relation"] not in ("add-remove", "replace"):
-        yield f"unknown relation {b.promise['relation']!r}"
+    if b.promise["relation"] == "replace" and b.promise["rows_public"] is None:
+        yield "a row is replaced, and the number of rows is not public"
+    asked = [(m.get("kind", "marginals"), *sorted(m["columns"])) for m in b.manifest["workload"]]
+    if len(set(asked)) < len(asked) or any(len(set(m)) < len(m) for m in asked):
+        yield "the workload has a marginal, or a column of one, twice"
+    names = {column["name"]: column for column in modelled(b)}
+    for made in b.manifest.get("measurements", []):
+        if not names.keys() >= set(made["columns"]):
+            yield f"{made['columns']} was measured, and is not in the schema"
+    forecast = b.manifest.get("forecast")
+    if forecast and not (
+        len(forecast["total_variations"]) == len(forecast["worst_cells"]) == len(asked)
+    ):
+        yield "the forecast does not speak of every marginal once"
 
 
 def exact(text: str) -> Fraction:
-    if not isinstance(text, str):
-        raise TypeError(f"{text!r} is not a number as text")
+    if not is_exact(text):
+        raise ValueError(f"{text!r:.80} is not an exact number as text")
     return Fraction(text)
 
 
@@ -925,7 +1227,11 @@ def check_certificate(b: Bundle) -> Iterator[str]:
     if draw["kind"] != "laplace":
         yield "the certificate was not drawn with discrete Laplace noise"
     a = math.exp(-1 / draw["scale"])
-    t = max(0, math.ceil(math.log(left * (1 + a)) / math.log(a) - 1 - CLOSE))
+    t = max(0, math.ceil(-math.log(left * (1 + a)) * draw["scale"] - 1 - CLOSE))
+    if stated["worst"] < -64 * draw["scale"]:  # less likely than 1e-27
+        yield f"worst = {stated['worst']} is lower than noise could have made it"
+    if public is None and stated["rows_measured"] < -12 * b.event("number of rows")["sigma"]:
+        yield f"rows_measured = {stated['rows_measured']} is lower than noise could have made it"
     bound = min(1.0, (max(stated["worst"], 0) + t) / (draw["l1"] * n))
     if not math.isclose(stated["bound"], bound, rel_tol=CLOSE):
         yield f"the bound is {bound}, stated is {stated['bound']}"
@@ -941,6 +1247,8 @@ def check_certificate(b: Bundle) -> Iterator[str]:
             yield "the total variations were drawn with another sensitivity"
         level = (1 - left) ** (1 / many)
         margin = max(0, math.ceil(draw["sigma"] * NormalDist().inv_cdf(level)))
+        if min(measured) < -12 * draw["sigma"]:
+            yield "a total variation is lower than noise could have made it"
         bounds = [min(1.0, (max(v, 0) + margin) / (4 * n)) for v in measured]
         if len(measured) != many or len(variations) != many:
             yield "not one total variation for every marginal"
@@ -1007,7 +1315,11 @@ def cells(column: dict[str, Any]) -> int:
 
 
 def check_rows(b: Bundle) -> Iterator[str]:
-    table = pq.read_table(b.folder / "synthetic.parquet")
+    if b.schema_hash() != b.schema_stated():
+        yield "the schema is another one"
+        return
+    small_enough(b.folder / "synthetic.parquet", b.manifest["rows"])
+    table = pq.ParquetFile(b.folder / "synthetic.parquet").read()
     written = [
         column
         for column in b.columns()
@@ -1273,10 +1585,19 @@ def on_mask(latitude: float, longitude: float, place: dict[str, Any]) -> bool:
 
 
 def same_type(type_: pa.DataType, declared: str) -> bool:
+    """As declared, or as Parquet gives it back: dictionaries, seconds and date64 are not kept."""
     try:
-        return str(type_) == declared or type_ == pa.type_for_alias(declared)
+        return str(type_) == declared or _stored(type_) == _stored(pa.type_for_alias(declared))
     except ValueError:
         return False
+
+
+def _stored(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    if pa.types.is_timestamp(type_) and type_.unit == "s":
+        return pa.timestamp("ms", type_.tz)
+    return pa.date32() if pa.types.is_date64(type_) else type_
 
 
 def in_domain(value: Any, column: dict[str, Any], type_: pa.DataType) -> bool:
@@ -1301,7 +1622,17 @@ def in_domain(value: Any, column: dict[str, Any], type_: pa.DataType) -> bool:
 
 
 def model_problems(b: Bundle) -> Iterator[str]:
-    model = json.loads((b.folder / "model.json").read_bytes(), parse_constant=_no_constant)
+    plain_file(b.folder / "model.json")
+    model = parsed((b.folder / "model.json").read_bytes())
+    fits(model, ({**MODEL, "cliques": [["natural"]]}, MODEL), "model.json")
+    if ("cliques" in model) != (model["kind"] != "empirical"):
+        yield "the model lacks its marginals, or has some"
+        return
+    for clique in model.get("cliques", []):
+        if len(set(clique)) < len(clique) or any(i >= len(model["shape"]) for i in clique):
+            yield f"the model's marginal {clique[:20]} leaves its columns"
+            return
+    stored_arrays(b.folder / "model.npz")
     shape = [cells(column) for column in modelled(b)]
     kinds = ("decomposable", "empirical", "weighted")
     if model["kind"] not in kinds or model["shape"] != shape:

@@ -307,7 +307,7 @@ values = "discover"
         for event in events(manifest, "discovery"):
             event[name] = value
 
-    refused(rewrite(folder, tmp_path, change, chain=True), 7)
+    refused(rewrite(folder, tmp_path, change, chain=True), 7 if value else 1)
 
 
 def events(manifest: dict[str, Any], kind: str) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
@@ -13,6 +14,12 @@ from understudy.errors import InputError
 __all__ = ["Budget", "Exact", "decimal", "exact", "round_down", "round_up", "split"]
 
 Exact = str | int | float | Decimal | Fraction
+
+LONGEST = 400
+"""The most digits of a number, before or after its point: floats have at most 324 after it."""
+_EXACT = re.compile(
+    r"-?[0-9]{1,400}(\.[0-9]{1,400})?(E[+-]?[0-9]{1,3})?|-?[0-9]{1,400}/[1-9][0-9]{0,399}"
+)
 
 
 def exact(value: Exact, name: str = "value") -> Fraction:
@@ -29,6 +36,11 @@ def exact(value: Exact, name: str = "value") -> Fraction:
         ) from None
     if not number.is_finite():
         raise InputError(f"{name} = {value!r} is not finite; give a number such as 1 or 1e-9")
+    _, digits, exponent = number.as_tuple()
+    if len(digits) > LONGEST or abs(int(exponent)) > LONGEST:
+        raise InputError(
+            f"{name} = {str(value)[:40]} has more than {LONGEST} digits; give one such as 1 or 1e-9"
+        )
     return Fraction(number)
 
 
@@ -51,7 +63,9 @@ def decimal(value: Fraction) -> str:
 
 
 def exact_text(text: str) -> Fraction:
-    """Read what `decimal` wrote."""
+    """Read what `decimal` wrote, and nothing that would take long: exponents of three digits."""
+    if not isinstance(text, str) or not _EXACT.fullmatch(text):
+        raise InputError(f"{repr(text)[:80]} is not an exact decimal or a fraction, as text")
     return Fraction(text)
 
 

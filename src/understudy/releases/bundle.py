@@ -18,6 +18,7 @@ import errno
 import hashlib
 import io
 import json
+import math
 import os
 import secrets
 import shutil
@@ -41,6 +42,7 @@ from understudy.privacy.chain import Entry, canonical
 from understudy.privacy.ledger import planned
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload
+from understudy.releases import form
 from understudy.releases.certificate import Certificate
 from understudy.releases.measurements import Measurement
 from understudy.schema import Schema
@@ -95,6 +97,7 @@ def save(release: Release, path: Path) -> Path:
         manifest = _manifest(release, contents)
         contents[MANIFEST] = manifest_bytes(manifest)
         for name, data in contents.items():
+            _require_room(name, data)
             with open(staging / name, "wb") as file:
                 file.write(data)
                 file.flush()
@@ -109,6 +112,14 @@ def save(release: Release, path: Path) -> Path:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return path
+
+
+def _require_room(name: str, data: bytes) -> None:
+    if len(data) > form.LARGEST[name]:
+        raise WorkError(
+            f"{name} has {len(data):,} bytes, and a bundle's has at most {form.LARGEST[name]:,}: "
+            f"use fewer rows, coarser columns or a smaller workload"
+        )
 
 
 def _rename(staging: Path, path: Path) -> None:
@@ -126,6 +137,9 @@ def _contents(release: Release) -> dict[str, bytes]:
 
     rows = io.BytesIO()
     pq.write_table(release.rows, rows, compression="zstd")
+    if release.rows.num_rows * release.rows.num_columns > form.most_cells(rows.tell()):
+        rows = io.BytesIO()  # so few distinct values that it would look like a bomb
+        pq.write_table(release.rows, rows, compression="none", use_dictionary=False)
     return {"synthetic.parquet": rows.getvalue(), **model_files(release)}
 
 
@@ -191,21 +205,21 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a bundle of this version."""
+    """The manifest of a bundle of this version, in its form: every field there and of its type."""
     file = path / MANIFEST
     if not file.is_file():
         raise BundleError(f"{path} is not a release: it has no {MANIFEST}")
-    try:
-        manifest = json.loads(file.read_bytes())
-    except (ValueError, UnicodeDecodeError):
-        raise BundleError(f"{file} is not JSON; the release is damaged") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != "understudy release":
+    form.require_file(file)
+    manifest = form.strict_json(file.read_bytes(), str(file))
+    if type(manifest) is not dict or manifest.get("format") != "understudy release":
         raise BundleError(f"{file} is not the manifest of an understudy release")
-    if manifest.get("version") != VERSION:
+    if manifest.get("version") != VERSION or manifest["version"] is True:
         raise BundleError(
-            f"{path} has format version {manifest.get('version')}, this understudy reads {VERSION}; "
-            f"it was written by understudy {manifest.get('understudy')}: use that or a newer one"
+            f"{path} has format version {str(manifest.get('version'))[:20]}, this understudy reads "
+            f"{VERSION}; it was written by understudy {str(manifest.get('understudy'))[:20]}: use "
+            f"that or a newer one"
         )
+    form.require_manifest(manifest)
     return manifest
 
 
@@ -217,11 +231,14 @@ def load(path: Path) -> Release:
     from understudy.releases.release import Release
 
     manifest = read_manifest(path)
+    for name in FILES:
+        form.require_file(path / name)
     try:
         schema = Schema.load(path / "schema.toml")
         promise = manifest["promise"]
         entries = tuple(Entry.from_json(line) for line in manifest["ledger"]["entries"])
         workload = Workload.from_json(manifest["workload"], schema, max_cells=2**62)
+        form.require_rows(path / "synthetic.parquet", manifest["rows"])
         return Release(
             schema=schema,
             workload=workload,
@@ -278,7 +295,13 @@ def _certificate(manifest: Mapping[str, Any]) -> Certificate:
 
 def load_model(path: Path) -> Decomposable | Empirical | Weighted:
     """The model of a bundle; arrays are read without pickle."""
-    description = json.loads((path / "model.json").read_bytes())
+    description = form.strict_json((path / "model.json").read_bytes(), "model.json")
+    form.require_description(description)
+    form.require_arrays(path / "model.npz", description)
     with np.load(path / "model.npz", allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
+    if description["kind"] == "decomposable":
+        for name, table in arrays.items():
+            if not math.isclose(table.sum(), 1, rel_tol=1e-6):
+                raise BundleError(f"model.npz: {name} is not a distribution")
     return from_arrays(description, arrays)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from understudy.errors import (
 )
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
-from understudy.privacy.chain import Entry, check_chain
+from understudy.privacy.chain import Entry, canonical, check_chain
 from understudy.privacy.cost import Discovery, Gaussian, Laplace, Plan, Zcdp, event_from_json
 from understudy.privacy.ledger import Ledger, planned
 from understudy.privacy.questions import variation_step
@@ -44,10 +45,16 @@ from understudy.releases.bundle import (
     read_manifest,
 )
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
+from understudy.releases.form import require_file
 from understudy.releases.release import promise_words
 from understudy.units import Unit, group
 
 __all__ = ["Check", "Verification", "verify"]
+
+_LONGEST_DETAIL = 2000
+# Released numbers below these never occur: noise this far out has a probability below 1e-27.
+_LAPLACE_REACH, _GAUSSIAN_REACH = 64, 12
+_CLOSE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,8 @@ def verify(
     With `signed_by`, files of public keys, one of them must have signed the release, and the ledger,
     if it is given, must contain the head that was signed.
 
-    Raises `BundleError` only for a folder whose manifest is missing, not JSON or of another version.
+    Raises `BundleError` only for a folder whose manifest is missing, not JSON, of another version or
+    not of the form that docs/bundle.md gives it.
     """
     folder = Path(path)
     given = (signed_by,) if isinstance(signed_by, str | Path) else tuple(signed_by)
@@ -110,13 +118,12 @@ def verify(
         try:
             checks.append(Check(name, True, look()))
         except _Refused as refusal:
-            checks.append(Check(name, False, str(refusal)))
+            checks.append(Check(name, False, str(refusal)[:_LONGEST_DETAIL]))
         except UnderstudyError as error:
-            checks.append(Check(name, False, str(error)))
-        except (KeyError, TypeError, ValueError, AttributeError, AssertionError, OSError) as error:
-            checks.append(
-                Check(name, False, f"it cannot be read ({type(error).__name__}: {error})")
-            )
+            checks.append(Check(name, False, str(error)[:_LONGEST_DETAIL]))
+        except Exception as error:  # noqa: BLE001 - whatever cannot be checked is refused
+            told = f"it cannot be read ({type(error).__name__}: {error})"
+            checks.append(Check(name, False, told[:_LONGEST_DETAIL]))
         return checks[-1].passed
 
     check("manifest", lambda: _manifest(folder, manifest, expected_digest))
@@ -156,15 +163,18 @@ def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
     stated = manifest["files"]
     if set(stated) != set(FILES):
         raise _Refused(f"it must list {', '.join(FILES)}; it lists {', '.join(sorted(stated))}")
-    there = {item.name for item in folder.iterdir()} - {MANIFEST, SIGNATURE, "report.html"}
-    if there - set(FILES):
-        raise _Refused(f"files that it does not list: {', '.join(sorted(there - set(FILES)))}")
+    with os.scandir(folder) as items:  # of a million files the first is enough
+        for item in items:
+            if item.name not in {MANIFEST, SIGNATURE, "report.html", *FILES}:
+                raise _Refused(f"a file that it does not list: {item.name}")
+            require_file(Path(item.path))
     for name, facts in stated.items():
         file = folder / name
         if not file.is_file():
             raise _Refused(f"{name} is missing")
-        data = file.read_bytes()
-        if len(data) != facts["bytes"] or hashlib.sha256(data).hexdigest() != facts["sha256"]:
+        with open(file, "rb") as opened:
+            found = hashlib.file_digest(opened, "sha256").hexdigest()
+        if file.stat().st_size != facts["bytes"] or found != facts["sha256"]:
             raise _Refused(f"{name} was changed")
     return f"{len(stated)} files match their hashes"
 
@@ -179,6 +189,11 @@ def _chain(manifest: Mapping[str, Any]) -> str:
         raise ChainBroken("the ledger is empty")
     check_chain(entries, whole=False)
     return f"{len(entries)} entries hold together"
+
+
+def _same(one: Any, other: Any) -> bool:
+    """The same JSON: 1, 1.0 and true are three values."""
+    return canonical(one) == canonical(other)
 
 
 def _own(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Entry]]:
@@ -226,7 +241,7 @@ def _charges(manifest: Mapping[str, Any]) -> str:
         purpose = entry.body["purpose"]
         slot = plan[purpose]
         event = event_from_json(entry.body["event"])
-        if not isinstance(slot.event, Zcdp) and event != slot.event:
+        if not isinstance(slot.event, Zcdp) and not _same(event.to_json(), slot.event.to_json()):
             raise _Refused(f"entry {entry.seq}: the charge for {purpose!r} is not the planned one")
         drawn[purpose] = drawn.get(purpose, 0) + 1
         if isinstance(slot.event, Zcdp):
@@ -258,7 +273,7 @@ def _privacy(manifest: Mapping[str, Any]) -> str:
         raise _Refused("the stated neighbours are not those of the ledger")
     if reserve["noise"] != "opendp":
         raise _Refused("made with seeded test noise: NOT PRIVATE")
-    if reserve["facts"]["rows_public"] != promise["rows_public"]:
+    if not _same(reserve["facts"]["rows_public"], promise["rows_public"]):
         raise _Refused("the stated public number of rows is not that of the ledger")
     relation = Relation(promise["relation"])
     if relation is Relation.REPLACE and promise["rows_public"] is None:
@@ -266,10 +281,10 @@ def _privacy(manifest: Mapping[str, Any]) -> str:
     unit = Unit.from_json(reserve.get("unit"))
     stated = "row" if unit is None else unit.to_json()
     words = promise_words(budget, relation, promise["rows_public"], unit)
-    if promise["unit"] != stated or promise["words"] != words:
+    if not _same(promise["unit"], stated) or promise["words"] != words:
         raise _Refused(f"the promise is {words!r}; it is stated otherwise")
     for name in ("method", "workload"):
-        if reserve["facts"][name] != manifest[name]:
+        if not _same(reserve["facts"][name], manifest[name]):
             raise _Refused(f"the stated {name} is not the one in the ledger")
     for charge in _plan(manifest):
         if getattr(charge.event, "sides", 2) < relation.changed_cells:
@@ -326,13 +341,33 @@ def _certificate(manifest: Mapping[str, Any]) -> str:
         population=stated.population is not None,
         of=stated.of,
     )
-    if again != stated or manifest["certificate"].get("words") != str(stated):
+    if not _close(again, stated) or manifest["certificate"]["words"] != str(stated):
         raise _Refused(f"recomputed from its measurement, the bound is {again.bound}")
+    _require_possible(plan, stated)
     return str(stated)
 
 
+def _close(one: Certificate, other: Certificate) -> bool:
+    """Equal bounds, to a relative 1e-9: others add in another order."""
+    pairs = [(one.bound, other.bound), (one.population or 0.0, other.population or 0.0)]
+    pairs += zip(one.variations or (), other.variations or (), strict=True)
+    return all(math.isclose(*pair, rel_tol=_CLOSE) for pair in pairs)
+
+
+def _require_possible(plan: Plan, stated: Certificate) -> None:
+    """An error, a variation and a number of rows are never negative; noise alone makes them so."""
+    worst, spread = plan[WORST].event, plan[VARIATION].event if VARIATION in plan else None
+    assert isinstance(worst, Laplace)
+    low = stated.worst < -_LAPLACE_REACH * worst.scale
+    if isinstance(spread, Gaussian):
+        low |= min(stated.variations_measured or (0,)) < -_GAUSSIAN_REACH * spread.sigma
+    if ROWS in plan and isinstance(counted := plan[ROWS].event, Gaussian):
+        low |= (stated.rows_measured or 0) < -_GAUSSIAN_REACH * counted.sigma
+    if low:
+        raise _Refused("a released number is lower than its noise could have made it")
+
+
 def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
-    release = load(folder)
     reserve, _ = _own(manifest)
     facts = reserve["facts"]
     stated = facts["schema"]
@@ -344,14 +379,19 @@ def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
             for e in _entries(manifest)
             if e.kind == "refine" and e.body is not None
         )
-    if release.schema.digest() != stated:
+    if _schema_digest(folder) != stated:
         raise _Refused("schema.toml is not the schema in the ledger")
+    release = load(folder)
     if release.schema.unit != Unit.from_json(reserve.get("unit")):
         raise _Refused("the unit of schema.toml is not the one in the ledger")
     if release.rows.num_rows != manifest["rows"]:
         raise _Refused(
             f"synthetic.parquet has {release.rows.num_rows} rows, not {manifest['rows']}"
         )
+    names = {column.name for column in release.schema.modelled}
+    for made in manifest.get("measurements", ()):
+        if not names.issuperset(made["columns"]):
+            raise _Refused(f"it measured {', '.join(made['columns'])}, which the schema lacks")
     problems = release.schema.illegal(release.rows)
     if problems:
         raise _Refused("rows are not legal under the schema: " + "; ".join(problems[:3]))
@@ -375,6 +415,14 @@ def _signature(
         if key.made(signed):
             return f"signed by {key.name} at {signed.time}, with the account at {signed.head}"
     raise _Refused(f"it was not signed by {' or '.join(key.name for key in keys)}")
+
+
+def _schema_digest(folder: Path) -> str:
+    """sha256 of the bytes of schema.toml from its line [understudy] on; above it are comments only."""
+    head, found, rest = (folder / "schema.toml").read_bytes().partition(b"[understudy]\n")
+    if not found or any(line.strip() and not line.startswith(b"#") for line in head.split(b"\n")):
+        raise _Refused("schema.toml does not begin with [understudy]")
+    return hashlib.sha256(found + rest).hexdigest()
 
 
 def _custodian(

@@ -1,0 +1,561 @@
+"""The form of a bundle: what is checked before anything in it is believed, or costs time or memory.
+
+A bundle comes from strangers. Its sizes, nesting, digits and lengths have limits that are part of the
+format (docs/bundle.md, "Limits"), and every field has its type: a manifest without a field, with a
+field that the format does not have, or with `true` where a number belongs is refused here, with the
+field's name, so that no later check meets it. Everything below raises `BundleError`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import stat
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy.errors import BundleError
+
+__all__ = [
+    "LARGEST",
+    "most_cells",
+    "require_arrays",
+    "require_description",
+    "require_file",
+    "require_manifest",
+    "require_rows",
+    "strict_json",
+]
+
+MIB = 2**20
+LARGEST = {
+    "release.json": 32 * MIB,
+    "schema.toml": 4 * MIB,
+    "model.json": 16 * MIB,
+    "model.npz": 4096 * MIB,
+    "synthetic.parquet": 4096 * MIB,
+    "report.html": 256 * MIB,
+}
+"""The most bytes of each file."""
+
+DEEPEST = 64
+MOST_VALUES = 1_000_000
+LONGEST_NUMBER = 40
+LONGEST_NAME = 1024
+LONGEST_TEXT = MIB
+MOST_COLUMNS = 10_000
+MOST_MARGINALS = 100_000
+MOST_SLOTS = 10_000
+MOST_TIMES = 1_000_000
+BIGGEST = 2**63 - 1
+FREE_CELLS, CELLS_PER_BYTE = 2**24, 64
+FREE_BYTES, UNPACKED_PER_BYTE = 64 * MIB, 256
+
+Form = Callable[[Any, str], None]
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def require_file(path: Path) -> None:
+    """A plain file, neither a link nor a folder nor a pipe, of a size that its name may have."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        raise BundleError(f"{path.parent} lacks {path.name}; it is damaged") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise BundleError(f"{path.name} is not a plain file")
+    most = LARGEST.get(path.name, MIB)
+    if found.st_size > most:
+        raise BundleError(
+            f"{path.name} has {found.st_size:,} bytes; a bundle's has at most {most:,}"
+        )
+
+
+def strict_json(data: bytes, name: str) -> Any:
+    """What JSON says, if it says one thing: no key twice, no NaN, no BOM, within the limits."""
+    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise BundleError(f"{name} has more than {MOST_VALUES:,} values")
+    try:
+        value = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_float=_float,
+            parse_int=_int,
+        )
+    except RecursionError:
+        raise BundleError(f"{name} is nested deeper than {DEEPEST}") from None
+    except ValueError as error:
+        raise BundleError(f"{name} is not JSON ({str(error)[:200]}); it is damaged") from None
+    _require_limits(value, name)
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
+
+
+def _constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _float(text: str) -> float:
+    if len(text) > LONGEST_NUMBER or math.isinf(float(text)):
+        raise ValueError(f"{text[:60]} is no number that a float can hold")
+    return float(text)
+
+
+def _int(text: str) -> int:
+    if len(text) > LONGEST_NUMBER or abs(int(text)) > BIGGEST:
+        raise ValueError(f"{text[:60]} is beyond 64 bits")
+    return int(text)
+
+
+def _require_limits(value: Any, name: str) -> None:
+    """Walk without recursion: how deep it is nested, and how long its texts are."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        for each in level:
+            texts = each if isinstance(each, dict) else (each,)
+            if any(isinstance(text, str) and len(text) > LONGEST_TEXT for text in texts):
+                raise BundleError(f"{name} has a text of more than {LONGEST_TEXT:,} characters")
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return
+    raise BundleError(f"{name} is nested deeper than {DEEPEST}")
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    return iter(value.values() if isinstance(value, dict) else value if type(value) is list else ())
+
+
+# -- forms of values -----------------------------------------------------------------------------
+
+
+def _wrong(where: str, value: Any, wanted: str) -> BundleError:
+    return BundleError(f"{where} = {repr(value)[:80]} must be {wanted}")
+
+
+def _whole(low: int, high: int = BIGGEST) -> Form:
+    def check(value: Any, where: str) -> None:
+        if type(value) is not int or not low <= value <= high:
+            raise _wrong(where, value, f"a whole number from {low} to {high}")
+
+    return check
+
+
+def _number(low: float, high: float) -> Form:
+    def check(value: Any, where: str) -> None:
+        if type(value) not in (int, float) or not low <= value <= high:
+            raise _wrong(where, value, f"a number from {low:g} to {high:g}")
+
+    return check
+
+
+def _matching(pattern: str, wanted: str) -> Form:
+    found = re.compile(pattern, re.ASCII)
+
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, str) or not found.fullmatch(value):
+            raise _wrong(where, value, wanted)
+
+    return check
+
+
+def _text(longest: int, least: int = 0) -> Form:
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, str) or not least <= len(value) <= longest:
+            raise _wrong(where, value, f"a text of {least} to {longest:,} characters")
+
+    return check
+
+
+def _one_of(*constants: Any) -> Form:
+    def check(value: Any, where: str) -> None:
+        if not any(type(value) is type(each) and value == each for each in constants):
+            raise _wrong(where, value, " or ".join(map(repr, constants)))
+
+    return check
+
+
+def _or_null(form: Form) -> Form:
+    return lambda value, where: None if value is None else form(value, where)
+
+
+def _list(form: Form, least: int = 0, most: int = MOST_VALUES) -> Form:
+    def check(value: Any, where: str) -> None:
+        if type(value) is not list or not least <= len(value) <= most:
+            raise _wrong(where, value, f"a list of {least} to {most:,}")
+        for i, each in enumerate(value):
+            form(each, f"{where}[{i}]")
+
+    return check
+
+
+def _object_of(required: Mapping[str, Form], optional: Mapping[str, Form] | None = None) -> Form:
+    known = {**required, **(optional or {})}
+
+    def check(value: Any, where: str) -> None:
+        if type(value) is not dict:
+            raise _wrong(where, value, "an object")
+        for name in required:
+            if name not in value:
+                raise BundleError(f"{where} lacks {name!r}")
+        for name, inner in value.items():
+            if name not in known:
+                raise BundleError(f"{where} has {name[:80]!r}, which the format does not have")
+            known[name](inner, f"{where}.{name}")
+
+    return check
+
+
+def _any_object(value: Any, where: str) -> None:
+    if type(value) is not dict:
+        raise _wrong(where, value, "an object")
+
+
+# -- the manifest --------------------------------------------------------------------------------
+
+_HASH = _matching("[0-9a-f]{64}", "a sha256 in lower-case hex")
+_NAME = _text(LONGEST_NAME, 1)
+_TEXT = _text(LONGEST_TEXT)
+_COUNT = _whole(1, 2**53)
+_POSITIVE = _number(1e-60, 1e18)
+_SHARE = _number(0, 1)
+_BETA = _number(1e-15, 0.5)
+_SIDES = _one_of(1, 2)
+_RATE = _number(2.0**-32, 1)
+_EXACT = _matching(
+    r"[0-9]{1,400}(\.[0-9]{1,400})?(E[+-]?[0-9]{1,3})?|[0-9]{1,400}/[1-9][0-9]{0,399}",
+    "an exact decimal or a fraction, as text",
+)
+_RELATION = _one_of("add-remove", "replace")
+_BUDGET = {"epsilon": _EXACT, "delta": _EXACT}
+_UNIT = _object_of({"column": _NAME, "max_rows": _whole(1, 10**6), "salt": _text(LONGEST_NAME)})
+
+_EVENTS: dict[str, dict[str, Form]] = {
+    "discovery": {"sigma": _POSITIVE, "threshold": _COUNT, "values": _COUNT, "sides": _SIDES},
+    "gaussian": {"sigma": _POSITIVE, "step": _COUNT, "changes": _COUNT},
+    "laplace": {"scale": _POSITIVE, "l1": _COUNT},
+    "perturbation": {
+        "scale": _POSITIVE,
+        "l1": _COUNT,
+        "jacobian": _POSITIVE,
+        "output_scale": _POSITIVE,
+        "output_l1": _COUNT,
+    },
+    "sampled gaussian": {
+        "sigma": _POSITIVE,
+        "l2": _COUNT,
+        "coordinates": _COUNT,
+        "rate": _RATE,
+        "sides": _SIDES,
+    },
+    "sampled groups": {
+        "multipliers": _list(_POSITIVE, 1, MOST_SLOTS),
+        "coordinates": _COUNT,
+        "rate": _RATE,
+        "sides": _SIDES,
+    },
+    "sampled selection": {"scale": _POSITIVE, "sensitivity": _COUNT, "rate": _RATE},
+    "selection": {"scale": _POSITIVE, "sensitivity": _COUNT, "k": _COUNT},
+    "zcdp": {"rho": _POSITIVE},
+}
+
+
+def _by_kind(forms: Mapping[str, Form]) -> Form:
+    """An object whose `kind` says which form it has."""
+
+    def check(value: Any, where: str) -> None:
+        _any_object(value, where)
+        kind = value.get("kind")
+        if not isinstance(kind, str) or kind not in forms:
+            raise _wrong(f"{where}.kind", kind, "one of " + ", ".join(forms))
+        forms[kind](value, where)
+
+    return check
+
+
+_EVENT = _by_kind({kind: _object_of({"kind": _TEXT, **fields}) for kind, fields in _EVENTS.items()})
+
+
+def _slot(value: Any, where: str) -> None:
+    _object_of({"purpose": _NAME, "event": _EVENT, "times": _whole(1, MOST_TIMES)})(value, where)
+    if value["event"]["kind"] == "zcdp" and value["times"] != 1:
+        raise _wrong(f"{where}.times", value["times"], "1: an allowance is given once")
+
+
+_PLAN = _list(_slot, 1, MOST_SLOTS)
+
+
+def _method(value: Any, where: str) -> None:
+    """A name and parameters; what a method's parameters are, the method knows."""
+    _any_object(value, where)
+    _NAME(value.get("name"), f"{where}.name")
+
+
+def _workload(value: Any, where: str) -> None:
+    _list(
+        _object_of(
+            {"columns": _list(_NAME, 1, MOST_COLUMNS), "weight": _POSITIVE},
+            {"kind": _one_of("conjunctions", "disjunctions", "marginals", "parities", "prefixes")},
+        ),
+        1,
+        MOST_MARGINALS,
+    )(value, where)
+    seen: set[tuple[str, frozenset[str]]] = set()
+    for i, each in enumerate(value):
+        columns = frozenset(each["columns"])
+        key = each.get("kind", "marginals"), columns
+        if len(columns) != len(each["columns"]) or key in seen:
+            raise BundleError(f"{where}[{i}] names a column, or itself, twice")
+        seen.add(key)
+
+
+_ROWS_PUBLIC = _or_null(_whole(1))
+_STAMP = {"writer": _NAME, "time": _NAME}
+_FACTS = _object_of(
+    {
+        "schema": _HASH,
+        "workload": _workload,
+        "method": _method,
+        "rows_public": _ROWS_PUBLIC,
+        "understudy": _NAME,
+    },
+    {"declared": _TEXT, "request": _NAME},
+)
+_BODIES: dict[str, Form] = {
+    "reserve": _object_of(
+        {
+            "reservation": _NAME,
+            "budget": _object_of(_BUDGET),
+            "relation": _RELATION,
+            "noise": _NAME,
+            "plan": _PLAN,
+            "facts": _FACTS,
+        },
+        {"unit": _UNIT, **_STAMP},
+    ),
+    "charge": _object_of({"reservation": _NAME, "purpose": _NAME, "event": _EVENT}, _STAMP),
+    "redraw": _object_of({"reservation": _NAME, "charge": _whole(0)}, _STAMP),
+    "refine": _object_of(
+        {
+            "reservation": _NAME,
+            "purpose": _NAME,
+            "plan": _PLAN,
+            "facts": _object_of({"schema": _HASH}),
+        },
+        _STAMP,
+    ),
+    "settle": _object_of({"reservation": _NAME, "outcome": _NAME}, _STAMP),
+}
+_LINK = {"seq": _whole(0), "digest": _HASH, "prev": _HASH, "hash": _HASH}
+_WITHHELD = _object_of(_LINK)
+_SHOWN = {
+    kind: _object_of({"kind": _NAME, "body": body, **_LINK}) for kind, body in _BODIES.items()
+}
+
+
+def _entry(value: Any, where: str) -> None:
+    shown = type(value) is dict and ("kind" in value or "body" in value)
+    (_by_kind(_SHOWN) if shown else _WITHHELD)(value, where)
+
+
+_MANIFEST = _object_of(
+    {
+        "format": _one_of("understudy release"),
+        "version": _one_of(1),
+        "understudy": _NAME,
+        "created": _NAME,
+        "private": _one_of(True, False),
+        "promise": _object_of(
+            {
+                **_BUDGET,
+                "relation": _RELATION,
+                "unit": lambda value, where: None if value == "row" else _UNIT(value, where),
+                "rows_public": _ROWS_PUBLIC,
+                "words": _TEXT,
+            }
+        ),
+        "method": _method,
+        "workload": _workload,
+        "rows": _whole(0),
+        "rows_estimate": _whole(0),
+        "key": _matching("-?[0-9]{1,400}", "an integer, as text"),
+        "certificate": _object_of(
+            {
+                "bound": _SHARE,
+                "beta": _BETA,
+                "cells": _whole(1),
+                "rows": _whole(0),
+                "worst": _whole(-BIGGEST),
+                "rows_measured": _or_null(_whole(-BIGGEST)),
+                "rows_public": _ROWS_PUBLIC,
+                "variations": _or_null(_list(_SHARE, 1)),
+                "variations_measured": _or_null(_list(_whole(-BIGGEST), 1)),
+                "words": _TEXT,
+            },
+            {"population": _SHARE, "of": _one_of("queries")},
+        ),
+        "theorem": _or_null(
+            _object_of({"bound": _number(0, 1e300), "beta": _SHARE, "statement": _TEXT})
+        ),
+        "ledger": _object_of({"reservation": _NAME, "entries": _list(_entry, 1)}),
+        "files": _object_of(
+            dict.fromkeys(
+                ("model.json", "model.npz", "schema.toml", "synthetic.parquet"),
+                _object_of({"sha256": _HASH, "bytes": _whole(0)}),
+            )
+        ),
+        "digest": _HASH,
+    },
+    {
+        "forecast": _or_null(
+            _object_of(
+                {
+                    "rows": _whole(0),
+                    **dict.fromkeys(("mean", "worst", "blind"), _number(0, 1e300)),
+                    **dict.fromkeys(("total_variations", "worst_cells"), _list(_number(0, 1e300))),
+                    "words": _TEXT,
+                }
+            )
+        ),
+        "remarks": _any_object,
+        "measurements": _list(
+            _object_of(
+                {
+                    "columns": _list(_NAME, 1, MOST_COLUMNS),
+                    "kind": _one_of("table", "cells", "queries"),
+                    "sigma": _or_null(_number(0, 1e300)),
+                    "times": _whole(1),
+                },
+                {"merged": _one_of(True), "counts": _list(_number(-1e300, 1e300))},
+            )
+        ),
+    },
+)
+
+
+def require_manifest(manifest: Any) -> None:
+    """Every field there, none that is not, each of its type and in its range."""
+    _MANIFEST(manifest, "release.json")
+    forecast, marginals = manifest.get("forecast"), len(manifest["workload"])
+    if forecast is not None and not (
+        len(forecast["total_variations"]) == len(forecast["worst_cells"]) == marginals
+    ):
+        raise BundleError("release.json.forecast does not speak of every marginal once")
+
+
+# -- model and rows ------------------------------------------------------------------------------
+
+
+def require_description(description: Any) -> None:
+    """`model.json`: a kind, the shape, and cliques of columns that the shape has."""
+    fields = {
+        "kind": _NAME,
+        "shape": _list(_whole(1), 1, MOST_COLUMNS),
+        "cliques": _list(_list(_whole(0, MOST_COLUMNS), 0, MOST_COLUMNS), 0, MOST_MARGINALS),
+    }
+    listed = _object_of({name: fields[name] for name in ("kind", "shape")})
+    kinds = {
+        "decomposable": _object_of(fields),
+        "empirical": listed,
+        "weighted": _object_of(fields),
+    }
+    _by_kind(kinds)(description, "model.json")
+    columns = len(description["shape"])
+    for clique in description.get("cliques", ()):
+        if len(set(clique)) != len(clique) or any(i >= columns for i in clique):
+            raise BundleError(f"model.json: the clique {clique[:20]} leaves the columns")
+
+
+def require_arrays(path: Path, description: Mapping[str, Any]) -> None:
+    """`model.npz`: the arrays of the description, stored, each as large as its header says."""
+    tables = [f"table_{i}" for i in range(len(description.get("cliques", ())))]
+    columns = [f"column_{i}" for i in range(len(description["shape"]))]
+    weighted = ["weights"] * (description["kind"] == "weighted")
+    wanted = tables if description["kind"] == "decomposable" else columns + weighted
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if sorted(m.filename for m in members) != sorted(f"{name}.npy" for name in wanted):
+            raise BundleError("model.npz does not hold the arrays of model.json")
+        if sum(m.file_size for m in members) > os.path.getsize(path):
+            raise BundleError("model.npz claims more bytes than it has")
+        for member in members:
+            if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
+                raise BundleError(f"model.npz: {member.filename} is packed; arrays are stored")
+            with archive.open(member) as file:
+                version = np.lib.format.read_magic(file)
+                if version != (1, 0):
+                    raise BundleError(f"model.npz: {member.filename} has .npy version {version}")
+                shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
+                size = math.prod(shape) * dtype.itemsize + file.tell()
+            if by_column or dtype.kind not in "fu" or min(shape, default=0) < 0:
+                raise BundleError(f"model.npz: {member.filename} is of {dtype}")
+            if size != member.file_size:
+                raise BundleError(
+                    f"model.npz: {member.filename} claims the shape {str(shape)[:80]}, which needs "
+                    f"{size:,} bytes; it has {member.file_size:,}"
+                )
+
+
+def most_cells(size: int) -> int:
+    """How many cells, rows × columns, a Parquet file of this many bytes may have."""
+    return FREE_CELLS + CELLS_PER_BYTE * size
+
+
+def require_rows(path: Path, rows: int) -> None:
+    """`synthetic.parquet`: as many rows as stated, and no larger unpacked than its size allows."""
+    import pyarrow.parquet as pq
+
+    size = os.path.getsize(path)
+    with pq.ParquetFile(path) as file:
+        facts, schema = file.metadata, file.schema_arrow
+        if facts.num_rows != rows:
+            raise BundleError(f"synthetic.parquet has {facts.num_rows} rows, not {rows}")
+        cells = facts.num_rows * max(facts.num_columns, 1)
+        if facts.num_columns > MOST_COLUMNS or cells > most_cells(size):
+            raise BundleError(
+                f"synthetic.parquet has {size:,} bytes and claims {facts.num_rows:,} rows × "
+                f"{facts.num_columns:,} columns"
+            )
+        if len(set(schema.names)) < len(schema.names):
+            raise BundleError("synthetic.parquet has two columns of one name")
+        groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
+        most = FREE_BYTES + UNPACKED_PER_BYTE * size
+        unpacked = sum(group.total_byte_size for group in groups)
+        if sum(group.num_rows for group in groups) != rows or not 0 <= unpacked <= most:
+            raise BundleError(f"synthetic.parquet unpacks to {unpacked:,} bytes from {size:,}")
+    texts = [each.name for each in schema if _is_text(each.type)]
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        for name in texts:  # a long text that is repeated is there once, until it is unpacked
+            for chunk in file.read([name]).column(0).chunks:
+                lengths = np.array([len(text or b"") for text in _raw(chunk.dictionary)], np.int64)
+                codes = chunk.indices.drop_null().to_numpy()
+                most -= int((np.bincount(codes, minlength=len(lengths)) * lengths).sum())
+        if most < 0:
+            raise BundleError("synthetic.parquet unpacks to texts beyond any file of its size")
+
+
+def _raw(texts: Any) -> list[bytes | None]:
+    import pyarrow as pa
+
+    return texts.cast(pa.large_binary()).to_pylist()
+
+
+def _is_text(type_: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    return str(type_) in ("string", "large_string", "binary", "large_binary")

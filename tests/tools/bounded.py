@@ -1,0 +1,60 @@
+"""Either verifier as a function of a folder; as a program, with limits on its memory and time."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tools import verify_release
+from understudy.errors import BundleError
+from understudy.releases import verify as releases_verify
+
+_verify = releases_verify.verify
+MEMORY = 500 * 2**20
+SECONDS = 10
+"""Of a loaded machine; an idle one needs less than one."""
+
+
+def ours(folder: Path) -> list[str]:
+    """Why `understudy verify` refuses; [] if it does not."""
+    try:
+        found = _verify(folder)
+    except BundleError as error:
+        return [str(error)]
+    return [f"{check.name}: {check.detail}" for check in found.checks if not check.passed]
+
+
+def theirs(folder: Path) -> list[str]:
+    """Why `tools/verify_release.py` refuses; [] if it does not."""
+    return verify_release.verify(folder)
+
+
+def main(which: str, folder: str, count: str) -> None:
+    """A line of JSON for every folder 0, 1, …: the reasons, and the seconds it took."""
+    verifier: Callable[[Path], list[str]] = {"ours": ours, "theirs": theirs}[which]
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY,) * 2)
+
+    def late(*_: object) -> None:
+        raise TimeoutError("Late")
+
+    signal.signal(signal.SIGALRM, late)
+    for i in range(int(count)):
+        began = time.monotonic()
+        signal.alarm(SECONDS)
+        try:
+            reasons = verifier(Path(folder) / str(i))
+        except TimeoutError as error:
+            reasons = [f"a raw {error!r}"]
+        finally:
+            signal.alarm(0)
+        print(json.dumps([reasons, time.monotonic() - began]), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
