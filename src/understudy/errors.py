@@ -38,11 +38,23 @@ __all__ = [
     "VerificationError",
     "WorkError",
     "WorkloadError",
+    "cut",
 ]
 
 
 class UnderstudyError(Exception):
     """The root of the tree; catch this to catch everything understudy raises on purpose."""
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(cut(part) if isinstance(part, str) else part for part in parts))
+
+
+def cut(text: str, most: int = 4_000) -> str:
+    """A text that echoes a long input, without its middle: problem and remedy stand at its ends."""
+    if len(text) <= most:
+        return text
+    half = (most - 40) // 2
+    return f"{text[:half]} … {len(text) - 2 * half:,} characters … {text[-half:]}"
 
 
 class InputError(UnderstudyError, ValueError):

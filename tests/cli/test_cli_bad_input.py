@@ -74,6 +74,8 @@ BAD = {
     "epsilon zero": (_nothing, ["--epsilon", 0], ["epsilon = 0", "above 0"]),
     "epsilon negative": (_nothing, ["--epsilon", "-1"], ["epsilon = -1"]),
     "epsilon no number": (_nothing, ["--epsilon", "one"], ["epsilon = 'one'"]),
+    "epsilon beyond all use": (_nothing, ["--epsilon", "1e99999999"], ["epsilon", "out of range"]),
+    "epsilon of 400 kB": (_nothing, ["--epsilon", "9" * 400_000], ["399,942 characters"]),
     "epsilon not finite": (_nothing, ["--epsilon", "inf"], ["epsilon"]),
     "delta too large": (
         _nothing,
@@ -115,6 +117,28 @@ def test_bad_input_costs_nothing(case: Case, name: str, monkeypatch: pytest.Monk
         assert words in result.err, error
     assert case.kinds() == ["open"]
     assert case.files() == before
+
+
+@pytest.mark.parametrize(
+    "epsilon", ["1e99999999", "1e-99999999", "7" * 400_000], ids=["large", "small", "long"]
+)
+def test_a_plan_refuses_numbers_beyond_all_use_in_a_line(case: Case, epsilon: str):
+    result = run("plan", "--schema", case.schema, "--epsilon", epsilon)
+    assert result.code == 2
+    assert "out of range" in " ".join(result.err.split())
+    assert len(result.err) < 400
+
+
+def test_no_message_echoes_an_input_of_400_kb(case: Case):
+    for options in (
+        ["--method", "m" * 400_000],
+        ["--workload", "w" * 400_000],
+        ["--set", "s" * 400_000],
+        ["--neighbours", "n" * 400_000],
+    ):
+        result = case.release(*options)
+        assert result.code == 2
+        assert 0 < len(result.err) < 6_000, options[0]
 
 
 def test_the_header_of_a_file_without_one_is_not_quoted(case: Case):

@@ -1,6 +1,7 @@
 """Sensitivities against exhaustive neighbours; budgets in exact arithmetic."""
 
 import math
+import time
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
-from understudy.privacy.budget import Budget, exact, split
+from understudy.privacy.budget import Budget, decimal, exact, exact_text, split
 from understudy.privacy.relation import Relation
 from understudy.testing.exact import neighbours
 
@@ -209,6 +210,36 @@ def test_exact_is_the_shortest_decimal_of_a_float(value):
 def test_exact_refuses(value):
     with pytest.raises(InputError):
         exact(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1e99999999", "-1e-99999999", "1e309", "9" * 400_000, "x" * 400_000, 10**5000],
+    ids=["large", "small", "no float", "digits", "letters", "integer"],
+)
+def test_numbers_beyond_all_use_are_refused_at_once_in_a_line(value):
+    begun = time.perf_counter()
+    with pytest.raises(InputError, match="epsilon = ") as refusal:
+        exact(value, "epsilon")
+    assert time.perf_counter() - begun < 0.5
+    assert len(str(refusal.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1e300000000", "1E-300000000", "1" * 20_000, "1e" + "0" * 50],
+    ids=["large", "small", "digits", "zeros"],
+)
+def test_a_stored_budget_beyond_all_use_is_refused_at_once(text):
+    begun = time.perf_counter()
+    with pytest.raises(InputError, match="of a bearable size"):
+        Budget.from_json({"epsilon": text, "delta": "0"})
+    assert time.perf_counter() - begun < 0.5
+
+
+def test_the_smallest_and_largest_numbers_are_kept_whole():
+    for value in (5e-324, 1.7e308, "1e-320", "0e999999999", Fraction(1, 7**400)):
+        assert exact_text(decimal(exact(value))) == exact(value)
 
 
 def test_budget_is_exact():

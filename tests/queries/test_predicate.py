@@ -1,6 +1,7 @@
 """Predicates: the grammar, carets, and three-valued logic against DuckDB on random tables."""
 
 import contextlib
+import time
 from datetime import date, timedelta
 
 import duckdb
@@ -289,3 +290,34 @@ def test_empty_and_endless_predicates():
 def test_any_text_parses_or_is_refused(text):
     with contextlib.suppress(WorkloadError):  # and nothing else
         Predicate.parse(text, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("age = 1 and " * 100_000 + "age = 1", "1,200,007 characters"),
+        ("age=1 or " * 11_000 + "age=1", "more than 25,000 words"),
+        ("age in (" + "1," * 20_000 + "1)", "more than 25,000 words"),
+        ("age > " + "1" * 5_000, "a number of 5,000 characters"),
+        ("age = '" + "x" * 90_000 + "'", "column 'age'"),
+        ("x" * 90_000 + " = 1", "unknown column"),
+        ("age = " + " " * 90_000 + "?", "not expected"),
+    ],
+    ids=["text", "clauses", "list", "number", "value", "column", "space"],
+)
+def test_more_than_anybody_asks_is_refused_at_once(text, said):
+    begun = time.perf_counter()
+    with pytest.raises(WorkloadError, match=said) as refusal:
+        Predicate.parse(text, SCHEMA)
+    assert time.perf_counter() - begun < 1
+    assert len(str(refusal.value)) < 500
+
+
+def test_in_a_long_line_the_caret_stands_under_what_is_near():
+    text = "age = 1 and " * 100 + "age = ? and " + "age = 1 and " * 100
+    with pytest.raises(WorkloadError) as refusal:
+        Predicate.parse(text, SCHEMA)
+    _, line, caret = str(refusal.value).splitlines()
+    assert line[caret.index("^")] == "?"
+    assert line.startswith("  … ")
+    assert line.endswith(" …")

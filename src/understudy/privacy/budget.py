@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 
-from understudy.errors import InputError
+from understudy.errors import InputError, cut
 
 __all__ = ["Budget", "Exact", "decimal", "exact", "round_down", "round_up", "split"]
 
 Exact = str | int | float | Decimal | Fraction
 
-LONGEST = 400
-"""The most digits of a number, before or after its point: floats have at most 324 after it."""
+_DIGITS, _LARGEST, _SMALLEST = 100, 308, -324
+"""Digits of a number that somebody gives, and its powers of ten: `1e99999999` as a fraction would
+have a hundred million digits."""
+_LONGEST = 400
+"""Digits on either side of the point or the slash of a number that is kept; see docs/bundle.md."""
 _EXACT = re.compile(
     r"-?[0-9]{1,400}(\.[0-9]{1,400})?(E[+-]?[0-9]{1,3})?|-?[0-9]{1,400}/[1-9][0-9]{0,399}"
 )
@@ -26,22 +29,32 @@ def exact(value: Exact, name: str = "value") -> Fraction:
     """The rational number that a person meant: `0.1` is 1/10, not its binary neighbour."""
     if isinstance(value, bool):
         raise InputError(f"{name} = {value!r} is not a number; give one such as 1 or 0.5")
-    if isinstance(value, Fraction):
+    if isinstance(value, Fraction) and max(abs(value.numerator), value.denominator) < 10**_LONGEST:
         return value
     try:
-        number = Decimal(repr(float(value)) if isinstance(value, float) else str(value).strip())
-    except InvalidOperation:
+        text = repr(float(value)) if isinstance(value, float) else str(value).strip()
+        number = Decimal(text)
+    except (InvalidOperation, ValueError):  # also of whole numbers too long to be written
         raise InputError(
-            f"{name} = {value!r} is not a number; give one such as 1 or 1e-9"
+            f"{name} = {_shown(value)} is not a number; give one such as 1 or 1e-9"
         ) from None
     if not number.is_finite():
-        raise InputError(f"{name} = {value!r} is not finite; give a number such as 1 or 1e-9")
-    _, digits, exponent = number.as_tuple()
-    if len(digits) > LONGEST or abs(int(exponent)) > LONGEST:
+        raise InputError(f"{name} = {_shown(value)} is not finite; give a number such as 1 or 1e-9")
+    long = len(number.as_tuple().digits) > _DIGITS
+    if long or (number and not _SMALLEST <= number.adjusted() <= _LARGEST):
         raise InputError(
-            f"{name} = {str(value)[:40]} has more than {LONGEST} digits; give one such as 1 or 1e-9"
+            f"{name} = {_shown(value)} is out of range: a number has at most {_DIGITS} digits and "
+            f"lies between 1e{_SMALLEST} and 1e{_LARGEST}; give one such as 1 or 1e-9"
         )
     return Fraction(number)
+
+
+def _shown(value: Exact) -> str:
+    """A value as somebody gave it, shortened."""
+    try:
+        return cut(repr(value), 100)
+    except ValueError:
+        return "a whole number of thousands of digits"
 
 
 def decimal(value: Fraction) -> str:
@@ -63,9 +76,9 @@ def decimal(value: Fraction) -> str:
 
 
 def exact_text(text: str) -> Fraction:
-    """Read what `decimal` wrote, and nothing that would take long: exponents of three digits."""
-    if not isinstance(text, str) or not _EXACT.fullmatch(text):
-        raise InputError(f"{repr(text)[:80]} is not an exact decimal or a fraction, as text")
+    """Read what `decimal` wrote; a stranger may have written it, so its size is limited."""
+    if not _EXACT.fullmatch(text):
+        raise InputError(f"{_shown(text)} is not an exact decimal or a fraction of a bearable size")
     return Fraction(text)
 
 

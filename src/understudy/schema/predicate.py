@@ -21,6 +21,7 @@ straddles a bound.
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import WorkloadError
+from understudy.errors import WorkloadError, cut
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +44,10 @@ Clique: TypeAlias = tuple[int, ...]
 Mask: TypeAlias = NDArray[np.bool_]
 
 _MAX_DEPTH = 60
+_LONGEST = 200_000
+_MOST_TOKENS = 25_000
+_LONGEST_NUMBER = 400
+_SHOWN = 60
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {
     "=": "!=",
@@ -258,9 +263,12 @@ def _fail(text: str, at: int, problem: str) -> NoReturn:
     """Point at the place with a caret."""
     begin = text.rfind("\n", 0, at) + 1
     end = text.find("\n", at)
-    line = text[begin:] if end < 0 else text[begin:end]
-    shown = line.replace("\t", " ")
-    raise WorkloadError(f"{problem}\n  {shown}\n  {' ' * (at - begin)}^")
+    end = len(text) if end < 0 else end
+    first, last = max(begin, at - _SHOWN), min(end, at + _SHOWN)  # of a long line, what is near
+    left, right = "… " if first > begin else "", " …" if last < end else ""
+    shown = text[first:last].replace("\t", " ")
+    problem = cut(problem, 5 * _SHOWN)
+    raise WorkloadError(f"{problem}\n  {left}{shown}{right}\n  {' ' * (len(left) + at - first)}^")
 
 
 class _Parser:
@@ -277,7 +285,16 @@ class _Parser:
     def __init__(self, text: str, schema: "Schema") -> None:
         self._text = text
         self._schema = schema
-        self._tokens = list(tokens(text))
+        if len(text) > _LONGEST:
+            raise WorkloadError(
+                f"the predicate has {len(text):,} characters; at most {_LONGEST:,} are read"
+            )
+        self._tokens = list(itertools.islice(tokens(text), _MOST_TOKENS + 1))
+        if len(self._tokens) > _MOST_TOKENS:
+            raise WorkloadError(
+                f"the predicate has more than {_MOST_TOKENS:,} words, values and signs; ask in parts, "
+                "or write a range with 'between'"
+            )
         self._at = 0
         self._depth = 0
 
@@ -422,6 +439,8 @@ class _Parser:
         found = self._next
         self._at += 1
         match found.kind, found.text:
+            case "number", digits if len(digits) > _LONGEST_NUMBER:
+                _fail(self._text, token.start, f"a number of {len(digits):,} characters")
             case "number", digits:
                 whole = digits.isdigit()
                 return sign * (int(digits) if whole else float(digits)), token.start
