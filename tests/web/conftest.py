@@ -65,10 +65,13 @@ def settings(folder, **more):
 
 
 class Here(Workers):
-    """Drafts and plans in this process: no other has to start."""
+    """Files and plans in this process: no other has to start."""
 
     async def _run(self, work, *arguments):
         return await asyncio.to_thread(work, *arguments)
+
+    async def _alone(self, limits, work, *arguments):
+        return await self._run(work, *arguments)
 
 
 def app_here(folder, starter=None, **more):

@@ -1,38 +1,68 @@
-"""Processes for what takes long or may crash: drafts of uploaded files, and plans.
+"""Processes for what takes long or may crash: uploaded files, and plans.
 
-A file that is made to break a reader takes a worker down, not the page; a plan that computes for
-seconds leaves the page to others. Plans are pure functions of public facts, so they are kept.
+**Files** are made by strangers: each is read in a process of its own, with limits on memory and time.
+One that is made to break its reader, or to keep it busy, is refused, and does no more. **Plans** take
+seconds and leave the page to others meanwhile; they are pure functions of public facts, and are kept.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import multiprocessing
 import os
+import resource
 import signal
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from understudy.errors import InputError, SourceError, UnderstudyError
+from understudy.errors import BundleError, InputError, SourceError, UnderstudyError
 from understudy.quoting import unquoted
+from understudy.releases.verify import Verification
+from understudy.web.imports import check_file
+from understudy.wording import byte_size
 
-__all__ = ["Workers", "draft_file", "plan_release"]
+__all__ = ["Limits", "Workers", "draft_file", "plan_release"]
 
 _KEPT = 512
+_KINDER = 5
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading one file may take: bytes beyond those of the libraries, and seconds."""
+
+    memory: int
+    seconds: int
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return f"{byte_size(self.memory)} of memory and {self.seconds} seconds"
+
+
+TABLE = Limits(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2, 600)
+"""To draft a schema."""
+RELEASE = Limits(2 * 10**9, 60)
+"""To check all that a release states."""
 
 
 class Workers:
-    """Two processes, started when they are first needed and again if one dies."""
+    """Two processes for plans, and at most two for files, one file each."""
 
-    def __init__(self, processes: int = 2) -> None:
+    def __init__(self, processes: int = 2, release: Limits = RELEASE) -> None:
         self._processes = processes
+        self._release = release
+        self._turns = asyncio.Semaphore(processes)
         self._pool: ProcessPoolExecutor | None = None
         self._plans: OrderedDict[str, Any] = OrderedDict()
 
@@ -43,11 +73,27 @@ class Workers:
             InputError: It cannot be read; the message holds no value of a row.
         """
         try:
-            return await self._run(draft_file, str(path), shown)
-        except BrokenProcessPool:
+            return await self._alone(TABLE, draft_file, str(path), shown)
+        except (BrokenProcessPool, TimeoutError):
             raise SourceError(
-                f"{shown} cannot be read: it brought its reader down, so it is damaged or made to "
-                "do so. Write the table anew, as CSV in UTF-8 or as Parquet"
+                f"{shown} cannot be read: it brought its reader down, or took more than "
+                f"{TABLE.words}, so it is damaged or made to do so. Write the table anew, as CSV in "
+                "UTF-8 or as Parquet"
+            ) from None
+
+    async def check(self, path: Path, most: int, shown: str) -> Verification:
+        """Unpack an uploaded release beside it, to at most `most` bytes, and check what it states.
+
+        Raises:
+            BundleError: It is no release, or takes more than checking one may take.
+        """
+        try:
+            return await self._alone(self._release, check_file, str(path), most, shown)
+        except (BrokenProcessPool, TimeoutError):
+            raise BundleError(
+                f"{shown} is refused: it brought its reader down, or took more than "
+                f"{self._release.words}, so it is damaged or made to do so. Get the release anew from "
+                "whoever made it"
             ) from None
 
     async def plan(
@@ -57,14 +103,10 @@ class Workers:
         asked = json.dumps([schema, dict(choices), rows], sort_keys=True, default=str)
         key = hashlib.sha256(asked.encode()).hexdigest()
         if key not in self._plans:
-            for _ in range(2):
-                try:
-                    made = await self._run(plan_release, schema, dict(choices), rows)
-                    break
-                except BrokenProcessPool:  # by somebody else's file
-                    continue
-            else:
-                raise InputError("the plan could not be computed; try again")
+            try:
+                made = await self._run(plan_release, schema, dict(choices), rows)
+            except BrokenProcessPool:
+                raise InputError("the plan could not be computed; try again") from None
             self._plans[key] = made
             while len(self._plans) > _KEPT:
                 self._plans.popitem(last=False)
@@ -72,8 +114,7 @@ class Workers:
 
     async def _run(self, work: Callable[..., Any], *arguments: Any) -> Any:
         if self._pool is None:
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._processes, context, initializer=_quiet)
+            self._pool = ProcessPoolExecutor(self._processes, _SPAWN, initializer=_quiet)
         pool = self._pool
         try:
             return await asyncio.wrap_future(pool.submit(work, *arguments))
@@ -82,6 +123,23 @@ class Workers:
                 self._pool = None
             pool.shutdown(wait=False)
             raise
+
+    async def _alone(self, limits: Limits, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Work in a process that ends with it: TimeoutError or BrokenProcessPool beyond its limits."""
+        async with self._turns:
+            pool = ProcessPoolExecutor(1, _SPAWN, initializer=_confined, initargs=(limits, work))
+            process = None
+            try:
+                process = await asyncio.wrap_future(pool.submit(os.getpid))
+                async with asyncio.timeout(limits.seconds):
+                    return await asyncio.wrap_future(pool.submit(work, *arguments))
+            except BaseException:  # also when the server stops: what hangs would hold it
+                for child in multiprocessing.active_children():
+                    if child.pid == process:
+                        child.kill()
+                raise
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
         """End the processes."""
@@ -104,6 +162,22 @@ def _quiet() -> None:
         os._exit(0)
 
     threading.Thread(target=follow, daemon=True).start()
+
+
+def _confined(limits: Limits, work: Callable[..., Any]) -> None:
+    """Limits that the kernel keeps, whatever a reader does; what `work` imports is loaded by now."""
+    _quiet()
+    os.nice(_KINDER)  # pages go first
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    processor = limits.seconds * (os.cpu_count() or 1)
+    resource.setrlimit(resource.RLIMIT_CPU, (processor, processor))
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except OSError:  # not Linux: there, libraries count too
+        pages = 0
+    most = pages * resource.getpagesize() + limits.memory
+    with contextlib.suppress(ValueError, OSError):  # a system without this limit
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def draft_file(path: str, shown: str) -> dict[str, Any]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import re
-import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +21,12 @@ from starlette.responses import (
 
 from understudy.errors import BundleError, InputError, UnderstudyError
 from understudy.releases import Answer, Release
-from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE, read_manifest
+from understudy.releases.bundle import SIGNATURE, read_manifest
 from understudy.releases.outline import example
-from understudy.releases.verify import verify
 from understudy.report import NAME as REPORT
 from understudy.report.words import promise
-from understudy.web.guard import TooLarge, status_of, wants_page
+from understudy.web.guard import status_of, wants_page
+from understudy.web.imports import PARTS, TARGET
 from understudy.web.pages.audits import audits_of
 from understudy.web.pages.tables import whole
 from understudy.web.site import Site, site_of
@@ -38,7 +36,6 @@ from understudy.wording import domain
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-_PARTS = (MANIFEST, *FILES)
 _MOST_SAMPLE = 10_000_000
 _LONGEST_QUESTION = 2_000
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
@@ -70,7 +67,7 @@ def show_release(request: Request, identity: str, q: str = "") -> Response:
         request, "release.html", 422 if problem else 200, here="releases", release=release,
         spine=spine, title=title_of(site, identity), columns=columns, q=q,
         answer=None if found is None else _drawn(release, found), problem=problem,
-        parts=_PARTS, promise=promise(release), example=example(release.schema),
+        parts=PARTS, promise=promise(release), example=example(release.schema),
         audits=audits_of(site, identity),
     )  # fmt: skip
 
@@ -179,8 +176,8 @@ def _saved_as(name: str) -> dict[str, str]:
 async def download(request: Request, identity: str, name: str) -> Response:
     """One file of the bundle."""
     folder = site_of(request).workspace.path("releases", identity)
-    if name not in _PARTS or not (folder / name).is_file():
-        raise Missing(f"a release holds {', '.join(_PARTS)}; there is no such file among them")
+    if name not in PARTS or not (folder / name).is_file():
+        raise Missing(f"a release holds {', '.join(PARTS)}; there is no such file among them")
     return FileResponse(folder / name, headers=_saved_as(f"{identity}-{name}"))
 
 
@@ -216,7 +213,7 @@ class _Pipe(io.RawIOBase):
 def _zipped(folder: Path, named: str) -> Iterator[bytes]:
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:
-        for name in (*_PARTS, SIGNATURE, REPORT):
+        for name in (*PARTS, SIGNATURE, REPORT):
             if not (folder / name).is_file():
                 continue
             with (folder / name).open("rb") as source, archive.open(f"{named}/{name}", "w") as into:
@@ -283,13 +280,8 @@ async def import_bundle(request: Request) -> Response:
     """Take a bundle, check everything that it states, and put it on the shelf."""
     site = site_of(request)
     async with received(request, _zip_name) as file:
-        shown, most = file.filename, site.settings.max_upload
-        target = file.path.with_name("bundle")
-        unpacked = await asyncio.to_thread(_unpacked, file.path, target, most, shown)
-        try:
-            found = await asyncio.to_thread(verify, unpacked)
-        except BundleError as error:
-            raise BundleError(str(error).replace(str(unpacked), shown)) from None
+        shown = file.filename
+        found = await site.workers.check(file.path, site.settings.max_upload, shown)
         if not found.passed:
             checks = [(each.name, each.passed, each.detail) for each in found.checks]
             return site.page(
@@ -298,7 +290,7 @@ async def import_bundle(request: Request) -> Response:
             )  # fmt: skip
         stem = shown.removesuffix(".zip").removesuffix(".release")
         identity = site.workspace.new_identity(stem, "releases", "jobs", "audits")
-        unpacked.rename(site.workspace.folder / "releases" / identity)
+        file.path.with_name(TARGET).rename(site.workspace.folder / "releases" / identity)
     return RedirectResponse(f"/releases/{identity}", 303)
 
 
@@ -309,35 +301,3 @@ def _zip_name(filename: str) -> str:
             "page of a release offers it"
         )
     return "bundle.zip"
-
-
-def _unpacked(path: Path, target: Path, most: int, shown: str) -> Path:
-    """The files of a bundle, and no other; nothing is written outside the folder."""
-    target.mkdir()
-    try:
-        with zipfile.ZipFile(path) as archive:
-            left = most
-            for item in archive.infolist():
-                name = item.filename.replace("\\", "/").rpartition("/")[2]
-                if item.is_dir() or not name:
-                    continue
-                if name == REPORT:
-                    continue  # it is made anew from what was released
-                if name not in (*_PARTS, SIGNATURE) or (target / name).exists():
-                    raise BundleError(
-                        f"{shown} holds {name[:80]!r}, which is no part of a release; zip the "
-                        f"folder of one release, with {', '.join(_PARTS)} in it"
-                    )
-                with archive.open(item) as source, (target / name).open("xb") as into:
-                    while chunk := source.read(1 << 20):
-                        left -= len(chunk)
-                        if left < 0:
-                            raise TooLarge(f"{shown} unpacks to more than is taken here")
-                        into.write(chunk)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError,
-            RuntimeError, OSError) as error:  # fmt: skip
-        shutil.rmtree(target, ignore_errors=True)
-        if isinstance(error, UnderstudyError):
-            raise
-        raise BundleError(f"{shown} is not a whole zip file; download or zip it again") from None
-    return target

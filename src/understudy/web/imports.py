@@ -1,0 +1,105 @@
+"""A release from elsewhere: unpacked and checked in a process of its own, because a stranger packed it.
+
+A zip is a list of names and sizes that its maker chose. So the list is looked at before anything is
+unpacked, what is written is counted, and only the parts of a release are written, each under its own
+name: no path in a zip is ever used as one.
+"""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from understudy.errors import BundleError, UnderstudyError, cut
+from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE
+from understudy.releases.verify import Verification, verify
+from understudy.report import NAME as REPORT
+from understudy.web.guard import TooLarge
+from understudy.wording import byte_size
+
+__all__ = ["PARTS", "TARGET", "check_file"]
+
+PARTS = (MANIFEST, *FILES)
+"""What a release is made of."""
+TARGET = "bundle"
+"""The folder beside the zip that it is unpacked into."""
+_MOST_MEMBERS = 20
+_LONGEST_DETAIL = 500
+
+
+def check_file(path: str, most: int, shown: str) -> Verification:
+    """Unpack a zip beside itself, to at most `most` bytes, and check all that the release states.
+
+    Raises:
+        BundleError: Not the zip of a release, or one that cannot be read.
+        TooLarge: It unpacks to more.
+    """
+    target = Path(path).with_name(TARGET)
+    try:
+        _unpack(Path(path), target, most, shown)
+        found = verify(target)
+    except UnderstudyError as error:
+        raise type(error)(str(error).replace(str(target), shown)) from None
+    except MemoryError:
+        raise BundleError(
+            f"{shown} is refused: it needs more memory than checking a release may take"
+        ) from None
+    except Exception as error:  # noqa: BLE001 - whatever it does to its reader, it is refused
+        raise BundleError(
+            f"{shown} is refused: it cannot be read ({type(error).__name__}); get the release anew "
+            "from whoever made it"
+        ) from None
+    checks = (
+        replace(each, detail=cut(each.detail.replace(str(target), shown), _LONGEST_DETAIL))
+        for each in found.checks
+    )
+    return replace(found, checks=tuple(checks))
+
+
+def _unpack(path: Path, target: Path, most: int, shown: str) -> None:
+    target.mkdir()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name, item in _members(archive, most, shown).items():
+                with archive.open(item) as source, (target / name).open("xb") as into:
+                    while chunk := source.read(1 << 20):
+                        into.write(chunk)
+                        most -= len(chunk)
+                        if most < 0:
+                            raise TooLarge(f"{shown} unpacks to more than it says")
+    except UnderstudyError:
+        raise
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError,
+            RuntimeError, OSError, ValueError):  # fmt: skip
+        raise BundleError(f"{shown} is not a whole zip file; download or zip it again") from None
+
+
+def _members(archive: zipfile.ZipFile, most: int, shown: str) -> dict[str, zipfile.ZipInfo]:
+    """The parts of a release in a zip, by name; looks at the list alone."""
+    items = archive.infolist()
+    if len(items) > _MOST_MEMBERS:
+        raise BundleError(f"{shown} holds {len(items):,} files; a release has {len(PARTS)}")
+    if sum(item.file_size for item in items) > most:
+        raise TooLarge(
+            f"{shown} unpacks to more than {byte_size(most)}, which is what is taken here; the "
+            "limit is set with --max-upload"
+        )
+    found: dict[str, zipfile.ZipInfo] = {}
+    for item in items:
+        place = PurePosixPath(item.filename.replace("\\", "/"))
+        if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(item.external_attr >> 16):
+            raise BundleError(
+                f"{shown} holds {cut(item.filename, 80)!r}, which is no part of a release: it leaves "
+                "the folder; zip the folder of one release"
+            )
+        if item.is_dir() or place.name == REPORT:
+            continue  # the report is made anew from what was released
+        if place.name not in (*PARTS, SIGNATURE) or place.name in found:
+            raise BundleError(
+                f"{shown} holds {cut(item.filename, 80)!r}, which is no part of a release; zip the "
+                f"folder of one release, with {', '.join(PARTS)} in it"
+            )
+        found[place.name] = item
+    return found

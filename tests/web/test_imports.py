@@ -1,0 +1,180 @@
+"""Releases from strangers: each is refused in a line, in a process of its own, and the page goes on."""
+
+import asyncio
+import hashlib
+import inspect
+import json
+import time
+import zipfile
+from fractions import Fraction
+from io import BytesIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.web.conftest import zipped
+from understudy.errors import BundleError
+from understudy.releases.bundle import MANIFEST, digest, manifest_bytes
+from understudy.web import imports
+from understudy.web import workers as room
+from understudy.web.guard import TooLarge
+from understudy.web.imports import check_file
+from understudy.web.workers import Limits, Workers
+
+
+def forged(bundle, change=None, **files):
+    """A zip whose manifest states the hashes of the files in it; `files` by their last names."""
+    manifest = json.loads((bundle / MANIFEST).read_bytes())
+    members = []
+    for name, facts in manifest["files"].items():
+        data = files.get(name.rpartition(".")[2], (bundle / name).read_bytes())
+        facts.update(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
+        members.append((f"x.release/{name}", data))
+    if change is not None:
+        change(manifest)
+    manifest["digest"] = digest(manifest)
+    return packed(*members, (f"x.release/{MANIFEST}", manifest_bytes(manifest)))
+
+
+def packed(*members, compression=zipfile.ZIP_DEFLATED):
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def endless_array():
+    """A model whose one array says that it has 10^15 entries."""
+    head = BytesIO()
+    shape = {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
+    np.lib.format.write_array_header_1_0(head, shape)
+    return packed(("weights.npy", head.getvalue()), compression=zipfile.ZIP_STORED)
+
+
+def endless_rows(times=40, of=10**7):
+    """Parquet in which 4·10^8 equal rows take a few hundred kilobytes."""
+    out, rows = BytesIO(), pa.table({"city": pa.array(np.zeros(of, np.int64))})
+    with pq.ParquetWriter(out, rows.schema, compression="zstd") as writer:
+        for _ in range(times):
+            writer.write_table(rows)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="session")
+def hostile(bundle):
+    """Imports that once froze a page or filled its memory, each with what is said of it."""
+
+    def huge(manifest):
+        manifest["promise"]["epsilon"] = "1e300000000"
+
+    deep = b'{"a":' * 200_000 + b"1" + b"}" * 200_000
+    model = (bundle / "model.npz").read_bytes()
+    return {
+        "rows": (forged(bundle, parquet=endless_rows()), ""),
+        "number": (forged(bundle, huge), "out of range"),
+        "depth": (zipped(bundle, release=deep), "x.zip"),
+        "bomb": (packed(("x/model.npz", bytes(60_000_000))), "unpacks to more than"),
+        "array": (forged(bundle, npz=endless_array()), ""),
+        "members": (packed(*((f"{n}.txt", b"") for n in range(10_000))), "10,000 files"),
+        "text": (forged(bundle, npz=model + b"x" * 10**6), ""),
+    }
+
+
+LIMIT = 50_000_000
+
+
+def unpacked_from(tmp_path, data, most=LIMIT):
+    path = tmp_path / "bundle.zip"
+    path.write_bytes(data)
+    return check_file(str(path), most, "x.zip")
+
+
+@pytest.mark.parametrize("kind", ["number", "depth", "bomb", "array", "members"])
+def test_a_hostile_import_is_refused_at_once_in_a_line(tmp_path, hostile, kind, monkeypatch):
+    monkeypatch.setattr(imports, "verify", inspect.unwrap(imports.verify))  # as the page has it
+    data, said = hostile[kind]
+    begun = time.perf_counter()
+    try:
+        found = unpacked_from(tmp_path, data)
+        assert not found.passed
+        told = "; ".join(check.detail for check in found.checks)
+    except (BundleError, TooLarge) as refusal:
+        told = str(refusal)
+    assert time.perf_counter() - begun < 5
+    assert said in told
+    assert len(told) < 5_000
+    assert str(tmp_path) not in told
+
+
+def linked(name, to):
+    item = zipfile.ZipInfo(name)
+    item.external_attr = 0o120777 << 16
+    return packed((item, to))
+
+
+def lying(data):
+    """A zip that says in its list that its one file is small."""
+    at = data.rindex(b"PK\x01\x02")
+    return data[: at + 24] + (100).to_bytes(4, "little") + data[at + 28 :]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (packed(("../release.json", b"{}")), "leaves the folder"),
+        (packed(("x/../../release.json", b"{}")), "leaves the folder"),
+        (packed(("/etc/release.json", b"{}")), "leaves the folder"),
+        (packed(("..\\release.json", b"{}")), "leaves the folder"),
+        (linked("x/release.json", "/etc/passwd"), "leaves the folder"),
+        (packed(("x/evil.txt", b"x")), "no part of a release"),
+        (packed(("a/release.json", b"{}"), ("b/release.json", b"{}")), "no part of a release"),
+        (lying(packed(("x/model.npz", bytes(10**6)))), "not a whole zip"),
+        (b"PK\x03\x04 no", "not a whole zip"),
+        (b"", "not a whole zip"),
+    ],
+    ids=["up", "through", "root", "backslash", "link", "other", "twice", "lying", "torn", "empty"],
+)
+def test_no_member_of_a_zip_leaves_the_folder(tmp_path, data, said):
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    with pytest.raises(BundleError, match=said):
+        unpacked_from(folder, data)
+    assert [path.name for path in tmp_path.iterdir()] == ["incoming"]
+    assert {path.name for path in folder.iterdir()} == {"bundle", "bundle.zip"}
+    assert not any(path.is_symlink() for path in folder.rglob("*"))
+
+
+def test_a_zip_that_unpacks_to_more_than_is_taken(tmp_path):
+    with pytest.raises(TooLarge, match="--max-upload"):
+        unpacked_from(tmp_path, packed(("x/model.npz", bytes(10**6))), most=10**6 - 1)
+    assert list((tmp_path / "bundle").iterdir()) == []
+
+
+def burns(path, most, shown):
+    """Holds the lock of its interpreter for minutes, so that nothing in the process can stop it."""
+    return Fraction("1e300000000")
+
+
+def greedy(path, most, shown):
+    np.ones(10**9)
+
+
+def test_a_reader_has_limits_of_memory_and_time(tmp_path, monkeypatch):
+    async def both():
+        workers = Workers(1, Limits(2 * 10**9, 2))
+        try:
+            monkeypatch.setattr(room, "check_file", greedy)
+            with pytest.raises(MemoryError):
+                await workers.check(tmp_path / "x.zip", 1, "x.zip")
+            monkeypatch.setattr(room, "check_file", burns)
+            begun = time.perf_counter()
+            with pytest.raises(BundleError, match="2 seconds"):
+                await workers.check(tmp_path / "x.zip", 1, "x.zip")
+            return time.perf_counter() - begun
+        finally:
+            workers.close()
+
+    assert asyncio.run(both()) < 60
