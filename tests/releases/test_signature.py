@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import understudy as us
-from understudy.errors import InputError, VerificationError, WorkError
+from understudy.errors import BundleError, InputError, VerificationError, WorkError
 from understudy.privacy.chain import canonical
 from understudy.privacy.ledger import Ledger
 from understudy.releases import bundle, signature
@@ -299,7 +299,8 @@ def test_a_flipped_bit_of_the_signature(folder, public):
 
 def test_a_manifest_without_entries_is_told(folder, public):
     rewrite(folder, lambda m: m["ledger"].update(entries=[]))
-    assert not us.verify(folder, signed_by=public).passed
+    with pytest.raises(BundleError, match="entries"):
+        us.verify(folder, signed_by=public)
 
 
 # --- the account ---------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def hostile(bundle):
     model = (bundle / "model.npz").read_bytes()
     return {
         "rows": (forged(bundle, parquet=endless_rows()), ""),
-        "number": (forged(bundle, huge), "out of range"),
+        "number": (forged(bundle, huge), "an exact decimal"),
         "depth": (zipped(bundle, release=deep), "x.zip"),
         "bomb": (packed(("x/model.npz", bytes(60_000_000))), "unpacks to more than"),
         "array": (forged(bundle, npz=endless_array()), ""),
