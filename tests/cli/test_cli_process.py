@@ -13,7 +13,7 @@ import pytest
 from cli_cases import Case, run
 
 import understudy as us
-from understudy.cli.shell import interrupts, undisturbed
+from understudy.cli.shell import interrupts
 
 Command = Callable[..., list[str]]
 
@@ -182,20 +182,6 @@ def heeding_ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("heeding_ctrl_c")
-def test_a_short_step_is_not_cut_in_two():
-    steps = []
-
-    def work() -> None:
-        with interrupts(), undisturbed():
-            signal.raise_signal(signal.SIGINT)
-            steps.append("whole")
-
-    with pytest.raises(KeyboardInterrupt):
-        work()
-    assert steps == ["whole"]
 
 
 @pytest.mark.usefixtures("heeding_ctrl_c")

@@ -7,6 +7,7 @@ import pytest
 import understudy as us
 from understudy.errors import InputError
 from understudy.game.methods import GEM, Independent
+from understudy.releases import Options
 from understudy.releases.warm import warmed
 
 from .conftest import people
@@ -40,8 +41,10 @@ def test_public_rows_are_named_in_the_plan_by_number_and_digest(schema):
         us.prepare(schema, epsilon=1, method=made).method.describe()
         for made in (
             GEM(),
-            warmed("gem", None, people(100), schema),
-            warmed("gem", {"steps": 1000}, people(100, key=1), schema),
+            warmed(Options(method="gem", public=people(100)), schema).method,
+            warmed(
+                Options(method="gem", parameters={"steps": 1000}, public=people(100, key=1)), schema
+            ).method,
         )
     )
     assert "public" not in plain

@@ -128,8 +128,10 @@ def test_relations_do_not_mix(tmp_path, table, schema):
         ledger.open_dataset(
             "t", Budget.of(1, "1e-8"), Relation.REPLACE, rows_public=3000, composition="basic"
         )
+    given = {"epsilon": 1, "method": "independent", "ledger": path, "dataset": "t"}
     with pytest.raises(RelationError):
-        us.release(table, schema, epsilon=1, method="independent", ledger=path, dataset="t")
+        us.release(table, schema, neighbours="add-remove", **given)
+    assert us.release(table, schema, **given).relation is Relation.REPLACE, "the dataset decides"
 
 
 def test_sampling_again_is_free_and_needs_nothing_private(tmp_path, made):

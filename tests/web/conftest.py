@@ -188,7 +188,7 @@ def zipped(folder, **changed):
 SLOW = """
 import sys, time
 from understudy.privacy.questions import Marginals
-from understudy.releases import make
+from understudy.releases import Reserved
 from understudy.web import job
 
 def slowly(kept, before, after):
@@ -201,7 +201,7 @@ def slowly(kept, before, after):
         return found
     return call
 
-make._draw = slowly(make._draw, {before}, 0)
+Reserved.run = slowly(Reserved.run, {before}, 0)
 Marginals.decode = slowly(Marginals.decode, 0, {after})  # the last step of a measurement
 sys.exit(job.main(sys.argv[1:]))
 """

@@ -103,7 +103,7 @@ def slow_desk(tmp_path, monkeypatch):
 
 def reserved(page, identity):
     deadline = time.monotonic() + 300
-    while not (page.folder / "jobs" / identity / "reservation.json").exists():
+    while page.site.jobs.reservation(page.site.jobs.look(identity)) is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -255,20 +255,17 @@ def test_a_failure_that_nobody_foresaw_keeps_its_message(custodian, monkeypatch)
     assert custodian.site.jobs.spent(job).state == "aborted"
 
 
-def test_a_reservation_is_found_though_the_job_died_before_it_noted_it(custodian, monkeypatch):
-    from understudy.web import jobs as room
+def test_a_reservation_is_found_though_the_job_died_as_it_was_made(custodian, monkeypatch):
+    kept = Ledger.reserve
 
-    kept = room.write_json
+    def dies(self, *args, **kwargs):
+        kept(self, *args, **kwargs)
+        raise KeyboardInterrupt
 
-    def dies(path, value):
-        if path.name == "reservation.json":
-            raise KeyboardInterrupt
-        kept(path, value)
-
-    monkeypatch.setattr(room, "write_json", dies)
+    monkeypatch.setattr(Ledger, "reserve", dies)
     table = put_table(custodian)
     identity = start(custodian, table)
     job = custodian.site.jobs.look(identity)
     assert job.state == "cancelled"
-    assert not (job.folder / "reservation.json").exists()
-    assert left(custodian, table) == 3  # found by its place in the ledger, and settled
+    assert custodian.site.jobs.reservation(job) == job.facts["reservation"]
+    assert left(custodian, table) == 3  # found by its name, and settled

@@ -129,6 +129,7 @@ def release(
       understudy graph release mails.csv --nodes departments.txt --epsilon 1 \\
                          --out mails.release --edge-list mails.synthetic.csv
     """
+    from understudy.releases import Options
     from understudy.releases.bundle import require_absent
     from understudy.releases.graphs import edge_choices, require_edges
     from understudy.schema.nodes import Nodes
@@ -138,16 +139,18 @@ def release(
     require_absent(out)
     if edge_list is not None:
         require_output(edge_list)
-    if (ledger is None) != (dataset is None):
-        raise InputError("--ledger and --dataset go together: give both, or neither")
     known = Nodes.of(nodes)
     source = edge_source(edges, known, _ends(ends))
-    choices = {
-        "epsilon": epsilon, "delta": delta, "rows_public": edges_public, "rows": None, "key": key,
-        "neighbours": "add-remove", **edge_choices(known, triangles),
-    }  # fmt: skip
-    account = None if ledger is None else options.ledger(ledger)
-    made = make(source, known.schema, out, ledger=account, dataset=dataset, **choices)
+    wanted = Options(
+        epsilon=epsilon,
+        delta=delta,
+        rows_public=edges_public,
+        key=key,
+        neighbours="add-remove",
+        **edge_choices(known, triangles),
+        **options.account(ledger, dataset),
+    )
+    made = make(source, known.schema, out, wanted)
     if edge_list is not None:
         write_whole(made.rows.select(["source", "target"]), edge_list)
     _show(made, edges, out, known.kinds)

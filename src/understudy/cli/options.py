@@ -241,6 +241,20 @@ def existing_ledger(text: str | Place, remedy: str) -> Place:
     return where
 
 
+def account(name: str | None, dataset: str | None, head: str | None = None) -> dict[str, Any]:
+    """The options of a release that say where it is charged; checked before anything else is done."""
+    if (name is None) != (dataset is None):
+        raise InputError("--ledger and --dataset go together: give both, or neither")
+    if name is None:
+        if head is not None:
+            raise InputError(
+                "--expect-head is of a dataset in a ledger; give --ledger and --dataset too"
+            )
+        return {}
+    remedy = f"open one with `understudy ledger open {name} --dataset {dataset} --epsilon TOTAL`"
+    return {"ledger": existing_ledger(name, remedy), "dataset": dataset, "expect_head": head}
+
+
 def require_file(path: Path, what: str, remedy: str) -> None:
     """The file is there; a ledger, above all, is never made by looking for it."""
     if not path.is_file():

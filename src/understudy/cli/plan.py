@@ -8,7 +8,6 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
-from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from understudy.game.forecast import Errors
@@ -72,15 +71,10 @@ def plan(
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000
       understudy plan --schema patients.schema.toml --target-error 0.01 --rows 50000
     """
-    if rows is not None and rows < 1:
-        raise InputError(f"rows = {rows} must be at least 1")
-    if (ledger is None) != (dataset is None):
-        raise InputError("--ledger and --dataset go together: give both, or neither")
-    from understudy.releases import outline, prepare
+    from understudy.releases import Options, outline, prepare
     from understudy.schema import Schema
 
-    prepared = prepare(
-        Schema.load(schema),
+    wanted = Options(
         epsilon=epsilon,
         target_error=target_error,
         target_of=target_of.value,
@@ -89,18 +83,20 @@ def plan(
         workload=workload,
         method=method,
         parameters=options.parameters(method, settings),
-        neighbours=neighbours or "add-remove",
+        neighbours=neighbours,
         rows_public=rows_public,
         beta=beta,
         variations=variations,
+        **options.account(ledger, dataset),
     )
-    fit = None if ledger is None or dataset is None else _fit(prepared, ledger, dataset)
+    prepared = prepare(Schema.load(schema), wanted.resolved())
+    fit = _fit(prepared)
     if as_json:
         found = outline.outline(prepared, rows)
         words.as_json(shell.out(), found if fit is None else {**found, "releases_that_fit": fit})
     else:
         if target_error is not None:
-            found = found_in_words(prepared, target_error, target_of)
+            found = found_in_words(prepared, target_error, target_of.value)
             shell.out().print(Text(found, style="bold"), soft_wrap=True)
         _show(prepared, rows)
         if fit is not None:
@@ -111,22 +107,23 @@ def plan(
             )
 
 
-def _fit(prepared: Prepared, ledger: str, dataset: str) -> int:
-    from understudy.privacy.ledger import Ledger
+def _fit(prepared: Prepared) -> int | None:
+    """How many such releases the named account has room for."""
+    dataset = prepared.options.dataset
+    with prepared.options.account() as ledger:
+        if ledger is None or dataset is None:
+            return None
+        ledger.dataset(dataset).require_unit(prepared.schema.unit)
+        return ledger.more_like(dataset, prepared.budget, prepared.plan, prepared.schema.unit)
 
-    remedy = f"open one with `understudy ledger open {ledger} --dataset {dataset} --epsilon TOTAL`"
-    with Ledger(options.existing_ledger(ledger, remedy)) as account:
-        account.dataset(dataset).require_unit(prepared.schema.unit)
-        return account.more_like(dataset, prepared.budget, prepared.plan, prepared.schema.unit)
 
-
-def found_in_words(prepared: Prepared, target: float, of: options.Targets) -> str:
+def found_in_words(prepared: Prepared, target: float, of: str) -> str:
     """Which ε a target error needs, and what it speaks of."""
     from understudy.privacy.budget import decimal
     from understudy.releases.targets import OF
 
     return (
-        f"A forecast error of {target:g} ({OF[of.value]}) needs "
+        f"A forecast error of {target:g} ({OF[of]}) needs "
         f"--epsilon {decimal(prepared.budget.epsilon)}"
     )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
-from fractions import Fraction
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -19,8 +19,7 @@ from understudy.cli.progress import Stages
 from understudy.errors import InputError, UnderstudyError, WorkError
 
 if TYPE_CHECKING:
-    from understudy.privacy.stores import Place
-    from understudy.releases import Prepared, Release
+    from understudy.releases import Options, Prepared, Release
     from understudy.schema import Schema
     from understudy.source import Source
 
@@ -134,159 +133,104 @@ def release(
       understudy release postgresql://ann@db.example/clinic --table visits.patients \\
                          --schema patients.schema.toml --epsilon 1 --out patients.release
     """
+    from understudy.releases import Options
     from understudy.releases.bundle import require_absent
     from understudy.schema import Schema
 
     require_absent(out)
     loaded = Schema.load(schema)
-    if (ledger is None) != (dataset is None):
-        raise InputError("--ledger and --dataset go together: give both, or neither")
-    if expect_head is not None and ledger is None:
-        raise InputError(
-            "--expect-head is of a dataset in a ledger; give --ledger and --dataset too"
-        )
-    choices = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "workload": workload,
-        "method": method,
-        "parameters": options.parameters(method, settings),
-        "neighbours": neighbours,
-        "rows_public": rows_public,
-        "beta": beta,
-        "variations": variations,
-        "rows": rows,
-        "key": key,
-        "public": public,
-        "checkpoint": checkpoint,
-    }
-    account = None if ledger is None else options.ledger(ledger)
-    if epsilon is None or target_error is not None:
-        prepared = _found(loaded, account, dataset, target_error, target_of, choices)
-        choices["epsilon"] = _agreed(prepared, target_error, target_of, yes)
+    wanted = Options(
+        epsilon=epsilon,
+        target_error=target_error,
+        target_of=target_of.value,
+        delta=delta,
+        workload=workload,
+        method=method,
+        parameters=options.parameters(method, settings),
+        neighbours=neighbours,
+        rows_public=rows_public,
+        beta=beta,
+        variations=variations,
+        rows=rows,
+        key=key,
+        public=public,
+        checkpoint=checkpoint,
+        **options.account(ledger, dataset, expect_head),
+    )
+    if target_error is not None or epsilon is None:
+        wanted = _agreed(loaded, wanted, yes)
     where = {"table": table, "path": path, "memory_limit": memory_limit}
-    choices["expect_head"] = expect_head
-    made = make(data, loaded, out, where, ledger=account, dataset=dataset, **choices)
-    _show(made, data, out, account, dataset)
+    made = make(data, loaded, out, wanted, where)
+    _show(made, data, out, wanted)
 
 
 def make(
     data: str | Source,
     schema: Schema,
     out: Path,
+    wanted: Options,
     where: Mapping[str, str | None] | None = None,
-    *,
-    ledger: Place | None = None,
-    dataset: str | None = None,
-    **choices: Any,
 ) -> Release:
     """Release and save, with progress; says what a failure has cost.
 
     `where` has the choices of `understudy.source.read`.
     """
-    from understudy.releases import release as work
+    from understudy.releases import prepare, reserve
     from understudy.releases.outline import assumed_rows
+    from understudy.releases.warm import warmed
     from understudy.source import read
 
-    with ExitStack() as stack:
-        stages = stack.enter_context(Stages())
+    # Known before it is made, so that what it has cost can be told wherever it is interrupted.
+    wanted = replace(wanted, reservation=secrets.token_hex(8))
+    with Stages() as stages:
         stages("checking", 0, 1)
-        account = None
-        if ledger is not None and dataset is not None:
-            account = stack.enter_context(_watched(ledger, dataset))
-            choices["neighbours"] = choices["neighbours"] or account.dataset(dataset).relation
-        choices["neighbours"] = choices["neighbours"] or "add-remove"
-
-        def ready(prepared: Prepared) -> None:
-            _require_space(prepared, out, choices["rows"])
-            size = assumed_rows(prepared, choices["rows"])
-            about = prepared.forecast(size).seconds
+        try:
+            source = read(data, **(where or {}))
+            prepared = prepare(schema, warmed(wanted, schema, source).resolved())
+            _require_space(prepared, out)
+            about = prepared.forecast(assumed_rows(prepared, wanted.rows)).seconds
             stages.expect(
                 about,
                 f"releasing with {prepared.budget} by {prepared.method.name}, "
                 f"about {words.duration(about)}",
             )
-
-        try:
-            made = work(
-                read(data, **(where or {})),
-                schema,
-                ledger=account,
-                dataset=dataset,
-                progress=stages,
-                before_spending=ready,
-                **choices,
-            )
+            with reserve(prepared, source, progress=stages) as reserved:
+                made = reserved.run(stages)
             stages("saving", 0, 1)
             made.save(out)
             stages("reporting", 0, 1)
             _report(made, out)
         except BaseException as error:
-            if choices.get("checkpoint") is not None:
-                error.add_note(f"The same command goes on from {choices['checkpoint']}.")
+            if wanted.checkpoint is not None:
+                error.add_note(f"The same command goes on from {wanted.checkpoint}.")
             else:
-                error.add_note(_aftermath(error, account, dataset, out))
+                error.add_note(_aftermath(error, wanted, out))
             raise
         return made
 
 
-def _found(
-    schema: Schema,
-    ledger: Place | None,
-    dataset: str | None,
-    target: float | None,
-    of: options.Targets,
-    choices: Mapping[str, Any],
-) -> Prepared:
-    """The plan with the ε that a target error needs; public facts alone, and nothing is spent."""
+def _agreed(schema: Schema, wanted: Options, yes: bool) -> Options:
+    """With the ε that a target error needs, which is spent only if somebody has agreed to it."""
     from understudy.releases import prepare
 
-    without = ("key", "public", "checkpoint")
-    wanted = {name: value for name, value in choices.items() if name not in without}
-    if ledger is not None and dataset is not None:
-        with _watched(ledger, dataset) as account:
-            known = account.dataset(dataset)
-        wanted["neighbours"] = wanted["neighbours"] or known.relation
-        wanted["rows_public"] = wanted["rows_public"] or known.rows_public
-    wanted["neighbours"] = wanted["neighbours"] or "add-remove"
-    return prepare(schema, target_error=target, target_of=of.value, **wanted)
-
-
-def _agreed(prepared: Prepared, target: float | None, of: options.Targets, yes: bool) -> Fraction:
-    """An ε that was found is spent only if somebody has agreed to it."""
-    assert target is not None
-    found = found_in_words(prepared, target, of)
+    prepared = prepare(schema, wanted.resolved())
+    assert wanted.target_error is not None
+    found = found_in_words(prepared, wanted.target_error, wanted.target_of)
     if yes:
         shell.note(found)
     elif not (sys.stdin.isatty() and typer.confirm(f"{found}. Spend it?", err=True)):
         raise InputError(
             f"{found}, and nobody has agreed to it; nothing was spent. Give it, or --yes"
         )
-    return prepared.budget.epsilon
+    return replace(wanted, epsilon=prepared.budget.epsilon, target_error=None)
 
 
-def _watched(path: Place, dataset: str) -> Any:
-    """A ledger that remembers the release reserved through it, to say what a failure has cost."""
-    from understudy.privacy.ledger import Ledger, Reservation
-
-    class Watched(Ledger):
-        reservation: Reservation | None = None
-
-        def reserve(self, *args: Any, **kwargs: Any) -> Reservation:
-            with shell.undisturbed():
-                self.reservation = super().reserve(*args, **kwargs)
-            return self.reservation
-
-    remedy = f"open one with `understudy ledger open {path} --dataset {dataset} --epsilon TOTAL`"
-    return Watched(options.existing_ledger(path, remedy))
-
-
-def _require_space(prepared: Prepared, out: Path, rows: int | None) -> None:
+def _require_space(prepared: Prepared, out: Path) -> None:
     """Room for the bundle, by public facts; found before spending."""
     shape = prepared.schema.shape
     from understudy.releases.outline import assumed_rows
 
-    size = assumed_rows(prepared, rows)
+    size = assumed_rows(prepared, prepared.options.rows)
     largest = sorted(shape)[-2:]
     pair = largest[0] * largest[-1]
     need = _HEADROOM + 8 * size * len(prepared.schema.written) + 8 * len(shape) * pair
@@ -309,30 +253,29 @@ def _report(made: Release, out: Path) -> None:
         shell.note(f"{error}. The release is whole; `understudy report {out}` makes the page.")
 
 
-def _aftermath(error: BaseException, account: Any, dataset: str | None, out: Path) -> str:
+def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
     """What a failed or interrupted release has left and what it has cost."""
+    left = ""
     if isinstance(error, KeyboardInterrupt):
         left = (
-            f"The release was finished and lies in {out}." if out.exists()
+            f"The release was finished and lies in {out}."
+            if out.exists()
             else "Nothing was left behind."
-        )  # fmt: skip
-    else:
-        left = ""
-    if account is None:
-        cost = "No account was charged."
-    elif account.reservation is None:
-        cost = "Nothing was charged."
-    else:
-        cost = _cost(account, dataset or "")
+        )
+    cost = "No account was charged." if wanted.ledger is None else _cost(wanted)
     return f"{left} {cost}".strip()
 
 
-def _cost(account: Any, dataset: str) -> str:
-    identity = account.reservation.id
+def _cost(wanted: Options) -> str:
+    identity, dataset = wanted.reservation or "", wanted.dataset or ""
     try:
-        account.settle(identity, "aborted")  # does nothing if it is settled, as it should be
-        drawn = len(account.reservation.charged())
-        left = account.spent(dataset)
+        with wanted.account() as ledger:
+            assert ledger is not None
+            if dataset not in ledger.datasets() or identity not in ledger.books(dataset).releases:
+                return "Nothing was charged."
+            ledger.settle(identity, "aborted", dataset=dataset)  # where it is settled, nothing
+            drawn = len(ledger.books(dataset).releases[identity].charges)
+            left = ledger.spent(dataset)
     except UnderstudyError as failure:
         return (
             f"Release {identity} of dataset {dataset!r} may still hold its budget ({failure}); look "
@@ -346,22 +289,26 @@ def _cost(account: Any, dataset: str) -> str:
     )
 
 
-def _account(made: Release, place: Place, dataset: str) -> list[tuple[str, str]]:
-    from understudy.privacy.ledger import Ledger
-
-    with Ledger(place) as ledger:
-        books = ledger.books(dataset)
+def _account(made: Release, wanted: Options) -> list[tuple[str, str]]:
+    if wanted.ledger is None or wanted.dataset is None:
+        return [
+            ("account", "its own; to keep a total over releases, give --ledger FILE --dataset NAME")
+        ]
+    with wanted.account() as ledger:
+        assert ledger is not None
+        books, place = ledger.books(wanted.dataset), ledger.path
     own = books.made(made.facts["reservation"])
     more = books.more_like(own.budget, own.plan, own.unit)
     return [
-        ("account", f"dataset {dataset!r} in {place}, with room for {more:,} more like this"),
+        (
+            "account",
+            f"dataset {wanted.dataset!r} in {place}, with room for {more:,} more like this",
+        ),
         ("head", f"{books.head}  (keep it elsewhere; see --expect-head)"),
     ]
 
 
-def _show(
-    made: Release, data: str, out: Path, ledger: Place | None, dataset: str | None
-) -> None:  # fmt: skip
+def _show(made: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.bundle import read_manifest
     from understudy.releases.outline import example
     from understudy.source import shown
@@ -371,11 +318,6 @@ def _show(
     console.print(
         Text.assemble(("A stand-in for ", "bold"), shown(data), (" lies in ", "bold"), str(out))
     )
-    account = [
-        ("account", "its own; to keep a total over releases, give --ledger FILE --dataset NAME")
-    ]
-    if ledger is not None and dataset is not None:
-        account = _account(made, ledger, dataset)
     words.facts(
         console,
         [
@@ -384,7 +326,7 @@ def _show(
             ("certificate", str(made.certificate)),
             *errors_in_words(made.forecast, made.schema)[:1],
             *([] if made.proofs is None else [("oracle", made.proofs)]),
-            *account,
+            *_account(made, wanted),
             ("report", f"{out / 'report.html'}, for people"),
             ("digest", read_manifest(out)["digest"]),
         ],

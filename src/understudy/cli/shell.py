@@ -42,7 +42,6 @@ __all__ = [
     "interrupts",
     "note",
     "out",
-    "undisturbed",
 ]
 
 FAILED = 1
@@ -196,23 +195,3 @@ def interrupts() -> Iterator[None]:
     finally:
         for each, handler in kept.items():
             signal.signal(each, handler)
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """A short step that Ctrl-C does not cut in two; it takes effect right after."""
-    pending: list[int] = []
-    kept: dict[int, Any] = {}
-    for each in (signal.SIGINT, signal.SIGTERM):
-        if callable(signal.getsignal(each)):
-            try:
-                kept[each] = signal.signal(each, lambda number, frame: pending.append(number))
-            except ValueError:
-                break
-    try:
-        yield
-    finally:
-        for each, handler in kept.items():
-            signal.signal(each, handler)
-        if pending:
-            signal.raise_signal(pending[0])

@@ -10,8 +10,6 @@ The arrays that `fit` is given are sealed at once; this room sees released numbe
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
@@ -34,7 +32,7 @@ from understudy.privacy.cost import Plan
 from understudy.privacy.exact import Examples
 from understudy.privacy.features import Box
 from understudy.privacy.gate import Gate
-from understudy.privacy.ledger import Ledger
+from understudy.privacy.ledger import Ledger, own_ledger
 from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
 
@@ -160,9 +158,7 @@ class _Private(LinearModel):
         """The ledger and dataset that were given, or an account of the fit's own."""
         if self.ledger is not None and self.dataset is not None:
             return stack.enter_context(Ledger(self.ledger)), self.dataset
-        folder = Path(tempfile.mkdtemp(prefix="understudy-"))
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        own = stack.enter_context(Ledger(folder / "ledger.db"))
+        own = stack.enter_context(own_ledger())
         own.open_dataset(_ONE_OFF, facts.budget, facts.relation, "basic", facts.rows)
         return own, _ONE_OFF
 

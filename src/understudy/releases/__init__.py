@@ -2,7 +2,20 @@
 
 from understudy.releases.answer import Answer
 from understudy.releases.certificate import Certificate
-from understudy.releases.make import Prepared, epsilon_for, prepare, release
+from understudy.releases.options import Options
+from understudy.releases.plan import Prepared, epsilon_for, prepare
 from understudy.releases.release import Release
+from understudy.releases.run import Reserved, release, reserve
 
-__all__ = ["Answer", "Certificate", "Prepared", "Release", "epsilon_for", "prepare", "release"]
+__all__ = [
+    "Answer",
+    "Certificate",
+    "Options",
+    "Prepared",
+    "Release",
+    "Reserved",
+    "epsilon_for",
+    "prepare",
+    "release",
+    "reserve",
+]

@@ -20,8 +20,8 @@ from understudy.errors import InputError
 from understudy.game.methods.graph import GraphMethod
 from understudy.models.graphs import classes, closed, matched, mixed, rewired
 from understudy.models.graphs import triangles as counted
-from understudy.releases.make import release
 from understudy.releases.release import Release
+from understudy.releases.run import release
 from understudy.schema.nodes import ENDS, PAIR, Nodes
 from understudy.source.edges import edge_source
 

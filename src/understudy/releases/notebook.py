@@ -15,7 +15,7 @@ from understudy.wording import duration, number, percent
 
 if TYPE_CHECKING:
     from understudy.releases.certificate import Certificate
-    from understudy.releases.make import Prepared
+    from understudy.releases.plan import Prepared
     from understudy.releases.release import Release
 
 __all__ = ["certificate_card", "plan_card", "progress_here", "release_card"]

@@ -10,7 +10,7 @@ from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Perturbation, Selection
 from understudy.privacy.questions import GRID, VARIATION_GRID
 from understudy.releases import certificate, facts
-from understudy.releases.make import Prepared
+from understudy.releases.plan import Prepared
 from understudy.schema import Category, Integer, Schema
 from understudy.source.costs import engine_costs
 
@@ -41,7 +41,7 @@ ACCOUNTING = {
 
 def assumed_rows(prepared: Prepared, rows: int | None) -> int:
     """How many rows a forecast speaks of: as assumed, as declared, or a guess."""
-    return rows or prepared.design.rows or prepared.rows or ASSUMED_ROWS
+    return rows or prepared.design.rows or prepared.options.rows or ASSUMED_ROWS
 
 
 def noise_in_rows(charge: Charge) -> float | None:

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 
 from understudy.errors import InputError
 from understudy.game.methods import method as named_method
-from understudy.releases.make import release
 from understudy.releases.release import Release
+from understudy.releases.run import release
 from understudy.schema import Schema
 
 __all__ = [

@@ -7,13 +7,13 @@ the private one unless these are public as well; that is the custodian's promise
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import InputError, UnderstudyError
-from understudy.game.methods import Method
 from understudy.game.methods import method as named_method
+from understudy.releases.options import Options
 from understudy.schema import Schema
 from understudy.schema.compute import pc
 from understudy.schema.reading import flat, is_text, present
@@ -27,32 +27,29 @@ if TYPE_CHECKING:
 __all__ = ["warmed"]
 
 
-def warmed(
-    method: str | Method,
-    parameters: Mapping[str, Any] | None,
-    public: Any,
-    schema: Schema,
-    private: Any = None,
-) -> Method:
-    """The method, starting from the rows of `public`.
+def warmed(options: Options, schema: Schema, private: Any = None) -> Options:
+    """With a method that starts from the rows of `public`, where such are given.
 
     Raises:
         InputError: The method takes no public rows, or they do not fit the schema, or they are handed
             in as (a part of) the `private` table itself. Values are not compared: whether a row is
             in the private table is private.
     """
-    _require_other(public, private)
-    chosen = named_method(method, **(parameters or {})) if isinstance(method, str) else method
+    if options.public is None:
+        return options
+    _require_other(options.public, private)
+    method, parameters = options.method, options.parameters or {}
+    chosen = named_method(method, **parameters) if isinstance(method, str) else method
     warm = getattr(chosen, "warm", None)
     if warm is None:
         raise InputError(
             f"public: method = {chosen.name} does not start from public rows; use method = gem or "
             f"dpgan, or leave public out"
         )
-    table = _table(public, schema)
+    table = _table(options.public, schema)
     if not table.num_rows:
         raise InputError("public: the table has no rows; leave it out")
-    return warm(tuple(schema.encode(table)))
+    return replace(options, method=warm(tuple(schema.encode(table))), parameters=None, public=None)
 
 
 def _require_other(public: Any, private: Any) -> None:

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from understudy.errors import UnderstudyError
-from understudy.web.jobs import Jobs, watched
+from understudy.web.jobs import Jobs
 from understudy.web.workspace import Workspace, read_json, without_paths, write_json
 
 __all__ = ["main", "run"]
@@ -170,7 +170,7 @@ class _Slot:
 
 
 def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
-    from understudy.releases import Prepared, release
+    from understudy.releases import Options, prepare, reserve
     from understudy.releases.outline import assumed_rows
     from understudy.report import write
     from understudy.schema import Schema
@@ -180,27 +180,24 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
     table = Workspace(root).table(facts["table"])
     out = root / "releases" / folder.name
 
-    def ready(prepared: Prepared) -> None:
-        teller.expect(prepared.forecast(assumed_rows(prepared, facts["rows"])).seconds)
-
-    with watched(root / "ledger.db", folder) as account:
-        dataset = account.dataset(table.id)
-        made = release(
-            read(table.rows),
-            Schema.load(folder / "schema.toml"),
-            ledger=account,
-            dataset=table.id,
-            neighbours=dataset.relation,
-            progress=teller,
-            before_spending=ready,
-            checkpoint=folder / "journal",
+    wanted = Options.of(
+        {
             **facts["choices"],
-        )
-        teller("saving", 0, 1)
-        made.save(out)
-        teller("reporting", 0, 1)
-        with contextlib.suppress(UnderstudyError):  # the release is whole without it
-            write(out, release=made)
+            "ledger": root / "ledger.db",
+            "dataset": table.id,
+            "checkpoint": folder / "journal",
+            "reservation": facts["reservation"],
+        }
+    )
+    prepared = prepare(Schema.load(folder / "schema.toml"), wanted.resolved())
+    teller.expect(prepared.forecast(assumed_rows(prepared, facts["rows"])).seconds)
+    with reserve(prepared, read(table.rows), progress=teller) as reserved:
+        made = reserved.run(teller)
+    teller("saving", 0, 1)
+    made.save(out)
+    teller("reporting", 0, 1)
+    with contextlib.suppress(UnderstudyError):  # the release is whole without it
+        write(out, release=made)
 
 
 def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:

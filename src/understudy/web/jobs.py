@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.privacy.ledger import Ledger
 from understudy.web.workspace import Workspace, now, read_json, write_json
 
-__all__ = ["ACTIVE", "Job", "Jobs", "Spent", "launch", "watched"]
+__all__ = ["ACTIVE", "Job", "Jobs", "Spent", "launch"]
 
 ACTIVE = ("starting", "waiting", "running", "cancelling")
 """States in which a process is at work."""
@@ -154,6 +153,7 @@ class Jobs:
             (folder / file).write_text(text, encoding="utf-8")
         body = {
             **facts, "kind": kind, "name": name, "created": now(), "slots": self._slots,
+            "reservation": secrets.token_hex(8),  # what the ledger will call it, if it gets that far
         }  # fmt: skip
         write_json(folder / "job.json", body)
         self._run(folder)
@@ -215,7 +215,7 @@ class Jobs:
 
     def settle(self, job: Job) -> None:
         """Close a job's account, if it has one."""
-        reservation = self.reservation(job) if job.kind == "release" else None
+        reservation = self.reservation(job)
         if reservation is not None:
             with self._workspace.ledger() as ledger:
                 ledger.settle(reservation)
@@ -241,45 +241,31 @@ class Jobs:
     # -- the account -----------------------------------------------------------------------------
 
     def reservation(self, job: Job) -> str | None:
-        """The release's name in the ledger; found even if it was killed before it noted it."""
-        noted = read_json(job.folder / "reservation.json")
-        if isinstance(noted, str):
-            return noted
-        request = read_json(job.folder / "request.json")
-        if request is None:
+        """The release's name in the ledger, if it got that far."""
+        if job.kind != "release" or "reservation" not in job.facts:
             return None
         with self._workspace.ledger() as ledger:
-            for made in ledger.books(job.facts["table"]).releases.values():
-                if made.reserved["facts"].get("request") == request:
-                    return made.id
-        return None
+            known = ledger.books(job.facts["table"]).releases
+        return job.facts["reservation"] if job.facts["reservation"] in known else None
 
     def spent(self, job: Job) -> Spent:
         """What a job has cost."""
         nothing = Spent(None, "0", 0, 0, "none", "")
-        if job.kind != "release":
-            return nothing
-        reservation = self.reservation(job)
-        if reservation is None:
+        if job.kind != "release" or "reservation" not in job.facts:
             return nothing
         with self._workspace.ledger() as ledger:
             books = ledger.books(job.facts["table"])
-        made = books.releases.get(reservation)
+        made = books.releases.get(job.facts["reservation"])
         if made is None:
             return nothing
         return Spent(
-            reservation, made.budget.to_json()["epsilon"], len(made.charges), made.planned,
+            made.id, made.budget.to_json()["epsilon"], len(made.charges), made.planned,
             made.outcome or "open", books.facts.composition,
         )  # fmt: skip
 
     def owners(self) -> dict[str, Job]:
-        """The job behind each reservation that a job has noted."""
-        found: dict[str, Job] = {}
-        for job in self.all():
-            noted = read_json(job.folder / "reservation.json")
-            if isinstance(noted, str):
-                found[noted] = job
-        return found
+        """The job behind each reservation."""
+        return {job.facts["reservation"]: job for job in self.all() if "reservation" in job.facts}
 
 
 def _held(lock: Path) -> bool:
@@ -318,23 +304,3 @@ def launch(folder: Path, lock: int) -> int:
 def command(folder: Path, lock: int) -> Sequence[str]:
     """How a job is run."""
     return [sys.executable, "-m", "understudy.web.job", str(folder), str(lock)]
-
-
-def watched(path: Path, folder: Path) -> Ledger:
-    """A ledger that notes in a job's folder what is reserved through it.
-
-    A request with a number of its own is on disk before the reservation that bears it, so that the
-    two are known to belong together wherever the process is killed.
-    """
-    from understudy.privacy.ledger import Reservation
-
-    class Watched(Ledger):
-        def reserve(self, name: str, *args: Any, **kwargs: Any) -> Reservation:
-            request = secrets.token_hex(8)
-            write_json(folder / "request.json", request)
-            facts = {**(kwargs.pop("facts", None) or {}), "request": request}
-            made = super().reserve(name, *args, facts=facts, **kwargs)
-            write_json(folder / "reservation.json", made.id)
-            return made
-
-    return Watched(path)

@@ -71,7 +71,7 @@ class GraphMethod:
             noise.get(DegreesAndBlocks.PAIRS),
             noise.get(DegreesAndBlocks.TRIANGLES),
         )
-        # What is measured of the number of edges, beside degrees and blocks; see `releases.make`.
+        # What is measured of the number of edges, beside degrees and blocks; see `releases.plan`.
         rows = next((c.event for c in plan if c.purpose == "number of rows"), None)
         rows_sigma = rows.sigma if isinstance(rows, Gaussian) and design.rows is None else 0.0
         return query, Matching(self.sizes, rows_sigma)

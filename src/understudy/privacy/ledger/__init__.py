@@ -39,6 +39,7 @@ from understudy.privacy.ledger.books import (
     refined,
 )
 from understudy.privacy.ledger.ledger import Ledger
+from understudy.privacy.ledger.own import own_ledger
 from understudy.privacy.ledger.reservation import Reservation
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Ledger",
     "Made",
     "Reservation",
+    "own_ledger",
     "planned",
     "refined",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -230,8 +231,16 @@ class Ledger:
         private_noise: bool = True,
         facts: Mapping[str, Any] | None = None,
         unit: Unit | None = None,
+        identity: str | None = None,
     ) -> Reservation:
-        """Set a release's whole plan aside, or refuse. Nothing private has been read by then."""
+        """Set a release's whole plan aside, or refuse. Nothing private has been read by then.
+
+        `identity` is what the release is called; whoever chooses it, 16 hexadecimal digits at random,
+        finds the release again even if killed before this returns.
+        """
+        identity = secrets.token_hex(8) if identity is None else identity
+        if not re.fullmatch("[0-9a-f]{16}", identity):
+            raise InputError(f"reservation = {identity!r} must be 16 hexadecimal digits")
         dataset = self.dataset(name)
         dataset.require_unit(unit)
         if relation is not dataset.relation:
@@ -246,7 +255,7 @@ class Ledger:
         ):
             raise PrivacyError(f"the plan costs ε = {cost:.6g}, above the promised {budget}")
         body = {
-            "reservation": secrets.token_hex(8),
+            "reservation": identity,
             "budget": budget.to_json(),
             "relation": str(relation),
             "plan": plan.to_json(),
@@ -257,6 +266,8 @@ class Ledger:
             body["unit"] = unit.to_json()
 
         def decide(books: Books) -> Said:
+            if identity in books.releases:
+                raise LedgerError(f"release {identity} is in dataset {name!r} already")
             _require_room(books, budget, plan, unit)
             return "reserve", body
 

@@ -7,7 +7,8 @@ import secrets
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import APIRouter, Form, Query, Request
+from pydantic import BaseModel
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from understudy.errors import BudgetExhausted, InputError, UnderstudyError
@@ -36,8 +37,7 @@ _WORKLOAD = re.compile(r"[a-z]{3,20}:[0-9]{1,2}(:[0-9]{1,6}(@[0-9]{1,9})?)?")
 _SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class PlanForm(BaseModel, frozen=True):
     """What somebody asks for, as typed."""
 
     epsilon: str = "1"
@@ -77,22 +77,19 @@ class Wish:
         return chosen
 
 
-def _asked(
-    epsilon: str = "1",
-    target: str = "",
-    of: str = "worst",
-    delta: str = "1e-9",
-    workload: str = "marginals:2",
-    method: str = "auto",
-    rows: str = "",
-    size: str = "",
-    variations: str = "yes",
-    name: str = "",
-) -> Wish:
-    return Wish(epsilon, target, of, delta, workload, method, rows, size, variations, name)
+class ReleaseForm(PlanForm, frozen=True):
+    """A plan that is to be carried out.
+
+    `once` is of the page that the form stood on: sent twice, by a double click, it starts one job. A
+    box that is not ticked is not sent.
+    """
+
+    epsilon: str = ""
+    variations: str = ""
+    once: str = ""
 
 
-Asked = Annotated[Wish, Depends(_asked)]
+Asked = Annotated[PlanForm, Query()]
 
 
 @router.get("/tables/{identity}/plan")
@@ -102,21 +99,25 @@ async def plan(request: Request, identity: str, wish: Asked) -> Response:
 
 
 async def _page(
-    request: Request, identity: str, wish: Wish, problem: str = "", status: int = 200
+    request: Request, identity: str, wish: PlanForm, problem: str = "", status: int = 200
 ) -> Response:
     site = site_of(request)
     table = site.workspace.table(identity)
     schema = load_schema(table)
     schema.require_confirmed()
     pairs = sum(isinstance(column, (Modelled, Opened)) for column in schema.columns) >= 2
-    wish = wish if pairs or wish.workload != "marginals:2" else _single(wish)
+    wish = (
+        wish
+        if pairs or wish.workload != "marginals:2"
+        else wish.model_copy(update={"workload": "marginals:1"})
+    )
     with site.workspace.ledger() as ledger:
         account = account_of(ledger, table.id)
     outline, told = None, ("", 0)
     if request.query_params:  # without, the page is there at once and asks for the plan itself
         outline, told = await _outlined(request, table, wish, account)
     if outline is not None and wish.target.strip():
-        wish = _found(wish, outline)
+        wish = wish.model_copy(update={"epsilon": outline["epsilon"]})
     if not problem:
         problem, status = told
     return site.page(
@@ -127,20 +128,8 @@ async def _page(
     )  # fmt: skip
 
 
-def _single(wish: Wish) -> Wish:
-    from dataclasses import replace
-
-    return replace(wish, workload="marginals:1")
-
-
-def _found(wish: Wish, outline: dict[str, Any]) -> Wish:
-    from dataclasses import replace
-
-    return replace(wish, epsilon=outline["epsilon"])
-
-
 async def _outlined(
-    request: Request, table: Table, wish: Wish, account: Account | None
+    request: Request, table: Table, wish: PlanForm, account: Account | None
 ) -> tuple[dict[str, Any] | None, tuple[str, int]]:
     """The plan, or why there is none."""
     site = site_of(request)
@@ -207,25 +196,11 @@ async def forecast(request: Request, identity: str, wish: Asked) -> Response:
 
 @router.post("/tables/{identity}/releases")
 async def start_release(
-    request: Request,
-    identity: str,
-    epsilon: Annotated[str, Form()] = "",
-    delta: Annotated[str, Form()] = "1e-9",
-    workload: Annotated[str, Form()] = "marginals:2",
-    method: Annotated[str, Form()] = "auto",
-    rows: Annotated[str, Form()] = "",
-    size: Annotated[str, Form()] = "",
-    variations: Annotated[str, Form()] = "",
-    name: Annotated[str, Form()] = "",
-    once: Annotated[str, Form()] = "",
+    request: Request, identity: str, wish: Annotated[ReleaseForm, Form()]
 ) -> Response:
-    """Begin a release, in a process of its own. Everything is checked before anything is spent.
-
-    `once` is of the page that the form stood on: sent twice, by a double click, it starts one job.
-    """
+    """Begin a release, in a process of its own. Everything is checked before anything is spent."""
     site, session = site_of(request), session_of(request)
     table = site.workspace.table(identity)
-    wish = Wish(epsilon, "", "worst", delta, workload, method, rows, size, variations, name)
     schema = load_schema(table)
     schema.require_confirmed()
     try:
@@ -238,14 +213,14 @@ async def start_release(
         choices = wish.choices(account)
         outline = await site.workers.plan(table.schema.read_text(encoding="utf-8"), choices, None)
         _require_left(account, schema.unit, outline, table)
-        rows_assumed, made = whole(rows, "number of rows"), whole(size, "synthetic rows")
+        rows_assumed, made = whole(wish.rows, "number of rows"), whole(wish.size, "synthetic rows")
     except UnderstudyError as error:
         text = without_paths(str(error), site.workspace.folder)
         return await _page(request, identity, wish, text, status_of(error))
-    for begun in site.jobs.all() if once else ():
-        if begun.facts.get("once") == once:
+    for begun in site.jobs.all() if wish.once else ():
+        if begun.facts.get("once") == wish.once:
             return RedirectResponse(f"/jobs/{begun.id}", 303)
-    title = " ".join(name.split())[:80] or f"{table.name} ε {choices['epsilon']}"
+    title = " ".join(wish.name.split())[:80] or f"{table.name} ε {choices['epsilon']}"
     choices = {key: value for key, value in choices.items() if key != "neighbours"}
     job = site.jobs.start(
         "release",
@@ -255,7 +230,7 @@ async def start_release(
             "table_name": table.name,
             "by": session.shown,
             "rows": rows_assumed,
-            "once": once[:64],
+            "once": wish.once[:64],
             "choices": {**choices, "rows": made},
         },
         {"schema.toml": table.schema.read_text(encoding="utf-8")},

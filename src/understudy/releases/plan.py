@@ -1,0 +1,297 @@
+"""A plan for a release: everything is checked, and every charge is known, before a row is read.
+
+A pure function of public facts: the schema and `Options`. Nothing is spent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from understudy.errors import InputError
+from understudy.game.forecast import Errors
+from understudy.game.methods import Design, Forecast, Method
+from understudy.game.methods import method as named_method
+from understudy.game.methods.base import largest_marginal, require_classes
+from understudy.privacy import accounting, planning
+from understudy.privacy.budget import Budget, Exact, exact, split
+from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
+from understudy.privacy.ledger import refined
+from understudy.privacy.relation import Relation
+from understudy.queries import Workload, resolve
+from understudy.releases import certificate as certificates
+from understudy.releases import facts as private_facts
+from understudy.releases import targets
+from understudy.releases.notebook import plan_card
+from understudy.releases.options import Options, takes_options
+from understudy.schema import Schema
+from understudy.units import group
+
+__all__ = ["Prepared", "epsilon_for", "prepare"]
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """All of a release but ε and the plan that follows from it."""
+
+    schema: Schema
+    workload: Workload
+    method: Method
+    design: Design
+    beta: float
+    share: Fraction
+    """What the certificate takes of the budget."""
+    variations: bool
+
+    def charges(self, rho: Fraction) -> Plan:
+        """Every draw of a release that costs ρ."""
+        rows_public, relation = self.design.rows, self.design.relation
+        shares: dict[str, Exact] = {"certificate": self.share}
+        if self.variations:
+            shares["variation"] = 2 * self.share
+        if rows_public is None:
+            shares["rows"] = "0.01"
+        shares["game"] = 1 - sum((exact(s) for s in shares.values()), Fraction(0))
+        part = split(rho, shares)
+        charges: list[Charge] = []
+        if rows_public is None:
+            charges.append(Charge(certificates.ROWS, Gaussian.within(part["rows"])))
+        charges += self.method.charges(self.design, part["game"])
+        charges.append(certificates.worst_charge(part["certificate"]))
+        if self.variations:
+            charges.append(
+                certificates.variation_charge(
+                    part["variation"], relation, len(self.workload), rows_public is not None
+                )
+            )
+        return Plan(tuple(charges))
+
+    def confirm(self, plan: Plan) -> None:
+        """What a method can judge only once the noise is known."""
+        confirm = getattr(self.method, "confirm", None)
+        if confirm is not None:
+            confirm(self.design, plan)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared(Draft):
+    """A release that has been checked and planned from public facts alone. Nothing is spent."""
+
+    options: Options
+    budget: Budget
+    plan: Plan
+    declared: Schema | None = None
+    """The schema with open columns, where `schema` is only the largest that may come of it."""
+    inner: Plan | None = None
+    """What the allowance of `plan` is spent on, where the plan is made in two steps."""
+
+    @property
+    def game_plan(self) -> Plan:
+        """Every charge of the game and the certificate, as far as it is known."""
+        return (
+            self.plan if self.inner is None else refined(self.plan, private_facts.REST, self.inner)
+        )
+
+    def refined(self, schema: Schema) -> Prepared:
+        """The same release for the schema that was found, planned within the allowance."""
+        draft, rest = _draft(schema, self.options, self.budget), self.plan[private_facts.REST].event
+        inner = draft.charges(accounting.rho(rest))
+        if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):
+            raise InputError(
+                f"method = {draft.method.name} counts its cost by samples of rows, which an "
+                f"allowance that is filled later cannot: declare the values and bounds of every "
+                f"column in the schema, or use another method"
+            )
+        draft.confirm(inner)
+        return self._with(draft, inner=inner)
+
+    def _with(self, draft: Draft, **changes: Any) -> Prepared:
+        return replace(
+            self,
+            schema=draft.schema,
+            workload=draft.workload,
+            method=draft.method,
+            design=draft.design,
+            **changes,
+        )
+
+    def cost(self) -> accounting.Spent:
+        """What the plan costs; at most the budget."""
+        return accounting.epsilon(self.plan, self.budget.delta, group(self.schema.unit))
+
+    def forecast(self, rows: int) -> Forecast:
+        """What to expect for a table of about `rows` rows."""
+        return self.method.forecast(self.design, self.game_plan, rows)
+
+    def margin(self, rows: int) -> float:
+        """What the certificate will add to the true worst error."""
+        private = self.design.rows is None
+        return certificates.forecast_margin(self.game_plan, self.beta, rows, private)
+
+    def _repr_html_(self) -> str:
+        return plan_card(self)
+
+
+@takes_options
+def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -> Prepared:
+    """Check the input and plan the charges. A pure function of public facts.
+
+    Give `epsilon`, or `target_error`: then the least ε is taken whose forecast for a table of about
+    `rows` rows (`rows_public` if left out) has this error, see `epsilon_for`. `choices` are `Options`.
+    """
+    options = Options.of(choices) if options is None else options
+    targets.require_one(options.epsilon, options.target_error)
+    budget = Budget.of("1" if options.epsilon is None else options.epsilon, options.delta)
+    schema.require_confirmed()
+    if schema.opened:
+        return _staged(schema, options, budget)
+    draft = _draft(schema, options, budget)
+    if options.target_error is not None:
+        epsilon = _solve(draft, options.target_error, options)
+        options = replace(options, epsilon=epsilon, target_error=None)
+        budget = Budget.of(epsilon, options.delta)
+    plan = planning.calibrate(draft.charges, budget, group(schema.unit))
+    draft.confirm(plan)
+    return _prepared(draft, options, budget, plan)
+
+
+def _prepared(draft: Draft, options: Options, budget: Budget, plan: Plan) -> Prepared:
+    return Prepared(
+        draft.schema,
+        draft.workload,
+        draft.method,
+        draft.design,
+        draft.beta,
+        draft.share,
+        draft.variations,
+        options,
+        budget,
+        plan,
+    )
+
+
+def _staged(schema: Schema, options: Options, budget: Budget) -> Prepared:
+    """A release that first finds the domains of its open columns; checked for the largest of them."""
+    if options.target_error is not None:
+        raise InputError(
+            f"target_error = {options.target_error} cannot be planned for while the domain of column "
+            f"{schema.opened[0].name!r} is to be found privately; give epsilon"
+        )
+    draft = _draft(schema.provisional(), options, budget)
+    plan = private_facts.outer_plan(schema, budget, draft.design.relation)
+    staged = replace(_prepared(draft, options, budget, plan), declared=schema)
+    return replace(staged, inner=staged.refined(draft.schema).inner)
+
+
+@takes_options
+def epsilon_for(schema: Schema, target_error: float, **choices: Any) -> float:
+    """The least ε, to three digits, whose forecast error is at most `target_error`.
+
+    `choices` are `Options`: `target_of` says which error, `rows` about how many rows the table has
+    (the declared number if it is left out).
+
+    A pure function of public facts: the forecast is an expectation over tables like those it was
+    calibrated on, the certificate of the release says what came out.
+
+    Raises:
+        InputError: The target is not between 0 and 1, or no ε reaches it.
+    """
+    options = Options.of({**choices, "target_error": target_error})
+    return float(prepare(schema, options).budget.epsilon)
+
+
+def _solve(draft: Draft, target: float, options: Options) -> str:
+    foresee = getattr(draft.method, "errors", None)
+    if foresee is None or draft.design.families:
+        raise InputError(
+            f"target_error = {target}: method {draft.method.name} does not forecast the error of "
+            f"this workload; give epsilon, or use method = maxent with marginals"
+        )
+    rows = draft.design.rows if options.rows is None else options.rows
+    if rows is None:
+        raise InputError(
+            f"target_error = {target} needs to know about how many rows there are: give rows "
+            f"(--rows N), an assumption, or declare rows_public (--rows-public N)"
+        )
+
+    def errors(plan: Plan) -> Errors:
+        return foresee(draft.design, plan, rows)
+
+    unit = group(draft.schema.unit)
+    return targets.solve(draft.charges, errors, options.delta, target, options.target_of, unit)
+
+
+def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
+    """Everything that is checked whatever ε will be."""
+    relation = _relation(options.neighbours or Relation.ADD_REMOVE)
+    rows_public = _rows_public(options.rows_public, schema, relation, budget)
+    if not 0 < options.beta <= 0.5:
+        raise InputError(
+            f"beta = {options.beta} must be above 0 and at most 0.5, for instance 0.05"
+        )
+    share = exact(options.certificate_share, "certificate_share")
+    if not 0 < share <= Fraction(1, 2):
+        raise InputError(
+            f"certificate_share = {options.certificate_share} must be above 0 and at most 0.5; 0.02 "
+            f"is usual"
+        )
+    schema.require_confirmed()
+    if not schema.modelled:
+        raise InputError("the schema has no column to synthesise; every one is an identifier")
+    method, parameters = options.method, options.parameters or {}
+    chosen = named_method(method, **parameters) if isinstance(method, str) else method
+    default = f"marginals:{min(2, len(schema.modelled))}"
+    wanted = options.workload if options.workload is not None else default
+    workload = resolve(wanted, schema, max_cells=largest_marginal(chosen))
+    if options.variations:
+        resolve(workload, schema)  # total variations are taken over whole tables
+    if method == "auto" and not workload.plain:
+        chosen = named_method("fem", **parameters)
+    design = Design(
+        schema.shape,
+        workload.cliques,
+        workload.weights,
+        relation,
+        rows_public,
+        () if workload.plain else workload.families,
+        tuple(column.name for column in schema.modelled),
+        tuple(column.kind for column in schema.modelled),
+        tuple(column.nullable for column in schema.modelled),
+        schema.settled if schema.rules or schema.geography else None,
+    )
+    require_classes(chosen, design)
+    chosen.check(design)
+    return Draft(schema, workload, chosen, design, options.beta, share, options.variations)
+
+
+def _relation(neighbours: str | Relation) -> Relation:
+    try:
+        return Relation(neighbours)
+    except ValueError:
+        raise InputError(f"neighbours = {neighbours!r} must be 'add-remove' or 'replace'") from None
+
+
+def _rows_public(
+    declared: int | None, schema: Schema, relation: Relation, budget: Budget
+) -> int | None:
+    rows = declared if declared is not None else schema.rows_public
+    if rows is None and relation is Relation.REPLACE:
+        raise InputError(
+            "neighbours = replace makes the number of rows public: declare it with rows_public "
+            "(--rows-public N), or use neighbours = add-remove, which keeps it private"
+        )
+    if rows is not None and rows < 1:
+        raise InputError(f"rows_public = {rows} must be at least 1")
+    if rows is not None and budget.delta >= Fraction(1, rows):
+        raise InputError(
+            f"delta = {float(budget.delta):g} must be below 1/n = {1 / rows:.3g} for the declared "
+            f"n = {rows}: larger would allow publishing somebody's row; 1/n² = {1 / rows**2:.3g} "
+            f"or smaller is usual"
+        )
+    if rows is None and budget.delta > Fraction(1, 10_000):
+        raise InputError(
+            f"delta = {float(budget.delta):g} is too large for a table of unknown size; it must be "
+            f"far below 1/(number of rows): give 1e-9"
+        )
+    return rows

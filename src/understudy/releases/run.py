@@ -1,0 +1,340 @@
+"""From a plan to a release: reserve, play, sample, certify.
+
+The order is the promise. Everything that can be wrong with the input is found before the ledger is
+touched; the whole plan is in the ledger before a private row is counted; every draw is charged before
+it is made; an exception or Ctrl-C settles the account and leaves nothing behind, or, with a checkpoint,
+leaves what was released, to go on from.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy._version import __version__
+from understudy.errors import InputError, WorkError
+from understudy.game import Progress, last_state, remarks, silent
+from understudy.game.forecast import Errors
+from understudy.game.methods import Theorem
+from understudy.players.base import Model
+from understudy.privacy.cost import Gaussian
+from understudy.privacy.exact import ExactRows
+from understudy.privacy.gate import Gate
+from understudy.privacy.journal import Journal
+from understudy.privacy.ledger import Ledger, Reservation, own_ledger
+from understudy.privacy.noise import Noise, OpenDPNoise
+from understudy.privacy.questions import RowCount
+from understudy.privacy.stores import Place
+from understudy.releases import certificate as certificates
+from understudy.releases import facts as private_facts
+from understudy.releases.measurements import Heard
+from understudy.releases.notebook import progress_here
+from understudy.releases.options import Options, takes_options
+from understudy.releases.plan import Prepared, prepare
+from understudy.releases.release import Release
+from understudy.releases.warm import warmed
+from understudy.schema import Schema
+from understudy.source import Source, read
+
+__all__ = ["Reserved", "release", "reserve"]
+
+_ONE_OFF = "this table"
+
+
+@takes_options
+def release(
+    table: Any,
+    schema: Schema | str | Path,
+    options: Options | None = None,
+    /,
+    *,
+    progress: Progress | None = None,
+    noise: Noise | None = None,
+    **choices: Any,
+) -> Release:
+    """Release a synthetic stand-in for `table` with (ε, δ)-differential privacy per row or unit.
+
+    Guarantee: the returned object, all of it, is (ε, δ)-DP under `neighbours` ("add-remove" or
+    "replace" of one row, or of one unit with all its rows where the schema declares a unit); the
+    certificate and, where it is private, the number of rows are inside that ε. Everything charged is
+    in the ledger before it is drawn.
+
+    table     a path (CSV, Parquet), a pandas, Polars, Arrow, Spark or Ibis table, or what `read`
+              returned, such as a table of a database
+    schema    a `Schema` or the path of its TOML file, confirmed
+    choices   see `Options`: epsilon, delta, workload, method, ledger, dataset, rows, key, …
+    progress  called as progress(stage, done, total); by default a notebook shows it in its cell,
+              and nothing is shown elsewhere. "counting" is a part of any other stage: how many
+              percent of the rows an engine that keeps them has counted
+    """
+    options = Options.of(choices) if options is None else options
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    progress = progress_here() if progress is None else progress
+    prepared = prepare(schema, warmed(options, schema, table).resolved())
+    with reserve(prepared, table, noise=noise, progress=progress) as reserved:
+        return reserved.run(progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Reserved:
+    """A release whose whole plan is in the ledger: it may draw that, and nothing else."""
+
+    prepared: Prepared
+    source: Source
+    looked: private_facts.Look | None
+    """What is asked about before the schema is closed; None where every domain is declared."""
+    bound: Any
+    """The rows, sealed, as the schema encodes them; without those columns where `looked` is there."""
+    reservation: Reservation
+    noise: Noise
+    key: int
+    journal: Journal | None = None
+    charged_to: tuple[Place, str] | None = None
+    """The ledger and dataset that somebody named."""
+
+    def run(self, progress: Progress = silent) -> Release:
+        """Everything after the reservation: find domains, measure, play, sample, certify, settle."""
+        closed = self if self.looked is None else self._closed(self.looked, progress)
+        made = closed._play(closed._gate(closed.bound), progress)
+        if self.journal is not None:
+            self.journal.close()
+        return replace(made, _account=self.charged_to)
+
+    def _gate(self, counts: Any) -> Gate:
+        design = self.prepared.design
+        return Gate(
+            counts, self.reservation, design.relation, self.noise, design.rows, self.journal
+        )
+
+    def _closed(self, looked: private_facts.Look, progress: Progress) -> Reserved:
+        """The same with every domain found, and the allowance filled by a plan for these."""
+        progress("finding domains", 0, 1)
+        declared = self.prepared.declared
+        assert declared is not None
+        prepared = self.prepared.refined(private_facts.found(declared, looked, self._gate))
+        assert prepared.inner is not None
+        found = {"schema": prepared.schema.digest()}
+        reservation = self.reservation.refine(private_facts.REST, prepared.inner, found)
+        bound = _watched(self.source.bind(prepared.schema), progress)
+        progress("finding domains", 1, 1)
+        prepared = replace(prepared, plan=reservation.plan, inner=None)
+        return replace(self, prepared=prepared, reservation=reservation, bound=bound, looked=None)
+
+    def _play(self, gate: Gate, progress: Progress) -> Release:
+        prepared, design, plan = self.prepared, self.prepared.design, self.prepared.plan
+        schema, method = prepared.schema, prepared.method
+        rng = np.random.default_rng(self.key)
+        measured = gate.ask(certificates.ROWS, RowCount()) if design.rows is None else None
+        estimate = max(1, design.rows or measured or 1)
+        query, data = method.players(design, plan)
+        problem = design.problem(estimate)
+        heard = Heard(query)
+        state = last_state(problem, heard, data, gate, rng, progress)
+        model = data.finish(problem, state)
+        wanted = prepared.options.rows
+        size = wanted if wanted is not None else estimate
+        if getattr(method, "whole", False):
+            size = int(getattr(model, "size", size))
+        progress("sampling", 0, 1)
+        codes = schema.settled(model.sample(size, rng))
+        synthetic = schema.decode(codes, rng)
+        progress("sampling", 1, 1)
+        progress("certifying", 0, 1)
+        certificate = certificates.certify(
+            gate,
+            plan,
+            prepared.workload.cliques,
+            codes,
+            beta=prepared.beta,
+            rows_measured=measured,
+            population=bool(getattr(method, "population", False)),
+            classes=[family.products(design.shape) for family in design.families],
+        )
+        self.reservation.settle("finished")
+        progress("certifying", 1, 1)
+        return Release(
+            schema=schema,
+            workload=prepared.workload,
+            model=model,
+            rows=synthetic,
+            certificate=certificate,
+            budget=prepared.budget,
+            relation=design.relation,
+            rows_public=design.rows,
+            rows_estimate=estimate,
+            plan=plan,
+            entries=tuple(self.reservation.entries()),
+            method=method.describe(),
+            # What an interrupted release drew with test noise stays what it is.
+            private=self.noise.private and self.reservation.private_noise,
+            theorem=_theorem(prepared, estimate, model, size),
+            forecast=_forecast(prepared, measured, model),
+            facts={
+                "key": str(self.key),
+                "understudy": __version__,
+                "reservation": self.reservation.id,
+            },
+            remarks=remarks(data, state),
+            measurements=heard.measurements,
+            native=self.source.native,
+            _frame=self.source.frame,
+        )
+
+
+@contextmanager
+def reserve(
+    prepared: Prepared, table: Any, *, noise: Noise | None = None, progress: Progress = silent
+) -> Iterator[Reserved]:
+    """Set the whole plan aside and bind the rows; settled when left, unless a checkpoint keeps it.
+
+    What cannot be paid is refused before the table is read, and what cannot be read before anything
+    is reserved.
+    """
+    options, schema = prepared.options, prepared.declared or prepared.schema
+    source: Source = table if _is_source(table) else read(table)
+    noise = OpenDPNoise() if noise is None else noise
+    with ExitStack() as stack:
+        account = stack.enter_context(options.account())
+        journal = None if options.checkpoint is None else Journal(Path(options.checkpoint))
+        if journal is not None:
+            stack.callback(journal.let_go)
+        facts = _facts(prepared)
+        header = None if journal is None else journal.header
+        if journal is not None and header is not None:
+            journal.require_same(facts)
+        elif account is not None and options.dataset is not None:
+            # Reserving checks again.
+            account.require_room(options.dataset, prepared.budget, prepared.plan, schema.unit)
+        progress("reading", 0, 1)
+        looked = private_facts.look(source, schema) if schema.opened else None
+        bound = _watched(source.bind(schema) if looked is None else looked.fine, progress)
+        _require_rows(prepared, bound, source)
+        progress("reading", 1, 1)
+        charged_to = _named(account, options)
+        if account is None:
+            account = _one_off(stack, prepared, journal)
+        dataset = options.dataset or _ONE_OFF
+        if journal is not None and header is not None:
+            key = int(header["key"])
+            reservation = account.resume(
+                dataset, header["reservation"], prepared.budget, prepared.plan
+            )
+            journal.resume(reservation)
+        else:
+            key = secrets.randbits(63) if options.key is None else options.key
+            reservation = account.reserve(
+                dataset,
+                prepared.budget,
+                prepared.plan,
+                relation=prepared.design.relation,
+                private_noise=noise.private,
+                facts=facts,
+                unit=schema.unit,
+                identity=options.reservation,
+            )
+            if journal is not None:
+                try:
+                    journal.begin(reservation.id, key, facts)
+                except WorkError:
+                    with reservation:  # settles: nothing was drawn
+                        raise
+        if journal is None:
+            stack.enter_context(reservation)  # settles, whatever happens
+        yield Reserved(
+            prepared, source, looked, bound, reservation, noise, key, journal, charged_to
+        )
+
+
+def _watched(counts: Any, progress: Progress) -> Any:
+    """Counts of rows that stay where they are take long: they say how far they are."""
+    watch = getattr(counts, "watch", None)
+    if watch is not None and progress is not silent:
+        watch(lambda percent: progress("counting", percent, 100))
+    return counts
+
+
+def _require_rows(prepared: Prepared, bound: Any, source: Source) -> None:
+    if getattr(prepared.method, "rowwise", False) and not isinstance(bound, ExactRows):
+        raise InputError(
+            f"method = {prepared.method.name} needs the rows and not only counts of them, which "
+            f"{source.describe()} keeps to itself; export the table to Parquet, or use another method"
+        )
+
+
+def _named(account: Ledger | None, options: Options) -> tuple[Place, str] | None:
+    if account is None or options.dataset is None:
+        return None
+    path = account.path.absolute() if isinstance(account.path, Path) else account.path
+    return path, options.dataset
+
+
+def _theorem(prepared: Prepared, rows: int, model: Model, size: int) -> Theorem | None:
+    """What the method proved before the run, or of its own released numbers after it."""
+    method, design, plan, beta = prepared.method, prepared.design, prepared.plan, prepared.beta
+    judged = getattr(method, "judged", None)
+    after = None if judged is None else judged(design, plan, rows, beta, model, size)
+    return after or method.theorem(design, plan, rows, beta)
+
+
+def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors | None:
+    """What the method expects of its own release, by released numbers alone.
+
+    A measured n is taken for 1.64σ less than it seems: where n itself is noise, so is all else.
+    """
+    foresee = getattr(prepared.method, "errors", None)
+    if foresee is None:
+        return None
+    rows = prepared.design.rows
+    if rows is None:
+        event = prepared.plan[certificates.ROWS].event
+        assert isinstance(event, Gaussian)
+        rows = max(1, (measured or 1) - math.ceil(1.64 * event.sigma))
+    return foresee(prepared.design, prepared.plan, rows, model)
+
+
+def _is_source(table: Any) -> bool:
+    return hasattr(table, "bind") and hasattr(table, "columns") and hasattr(table, "native")
+
+
+def _facts(prepared: Prepared) -> Mapping[str, Any]:
+    """The public inputs that the plan followed from."""
+    facts = {
+        "schema": (prepared.declared or prepared.schema).digest(),
+        "workload": prepared.workload.to_json(prepared.schema),
+        "method": prepared.method.describe(),
+        "rows_public": prepared.design.rows,
+        "understudy": __version__,
+    }
+    if prepared.declared is not None:
+        facts["declared"] = prepared.declared.dumps(comments=False)
+    return facts
+
+
+def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> Ledger:
+    """A ledger of the release's own, on disk while it runs; its entries end up in the bundle.
+
+    With a journal it lies beside it, and is there again when the release goes on. Composition is
+    basic: there is one release, which is planned to use all of it.
+    """
+    place = None
+    if journal is not None:
+        place = journal.own_ledger()
+        stack.callback(journal.forget_ledger)
+    own = stack.enter_context(own_ledger(place))
+    unit = prepared.schema.unit
+    own.open_dataset(
+        _ONE_OFF,
+        prepared.budget,
+        prepared.design.relation,
+        "basic",
+        prepared.design.rows,
+        None if unit is None else unit.column,
+    )
+    return own
