@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from understudy.errors import InputError
 from understudy.game.methods import method as named_method
+from understudy.releases.options import Options
 from understudy.releases.release import Release
 from understudy.releases.run import release
 from understudy.schema import Schema
@@ -16,14 +17,8 @@ __all__ = [
     "GaussianMarginals", "Independent", "QueryGAN", "SepFEM", "Synthesizer",
 ]  # fmt: skip
 
-_COMMON: dict[str, Any] = {
-    "delta": "1e-9",
-    "workload": None,
-    "neighbours": "add-remove",
-    "rows_public": None,
-    "beta": 0.05,
-    "variations": False,
-}
+_COMMON = ("delta", "workload", "neighbours", "rows_public", "beta", "variations")
+"""Options that belong to a synthesizer; `fit` takes the others."""
 
 
 class Synthesizer:
@@ -35,7 +30,9 @@ class Synthesizer:
     method: ClassVar[str] = "auto"
 
     def __init__(self, epsilon: float | str = 1.0, **parameters: Any) -> None:
-        self._parameters: dict[str, Any] = {"epsilon": epsilon, **_COMMON}
+        defaults = Options()
+        self._parameters: dict[str, Any] = {"epsilon": epsilon}
+        self._parameters |= {name: vars(defaults)[name] for name in _COMMON}
         self._settings: dict[str, Any] = {}
         self._release: Release | None = None
         self.set_params(**parameters)
@@ -61,7 +58,7 @@ class Synthesizer:
         return self
 
     def fit(self, table: Any, schema: Schema | str | Path, **how: Any) -> Self:
-        """Make the release. `how` may hold ledger, dataset, key, progress, rows."""
+        """Make the release. `how` may hold progress and the other `Options`: ledger, key, rows, …"""
         self._release = release(
             table,
             schema,
