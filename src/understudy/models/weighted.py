@@ -162,7 +162,7 @@ class Weighted:
                 cell += records[:, columns[c, k]].astype(np.int64) * strides[c, k]
             expected = np.bincount(cell, self.weights, stride)
             expected *= rows / expected.sum()
-            scale[own] = (1 + expected) ** -0.5
+            scale[own] = 1 / np.sqrt(1 + expected)  # rounded alike on every machine, unlike powers
             excess[own] = -expected
             np.add.at(excess[own], cell[chosen], np.float32(1))
         tries = int(min(_SWAPS_PER_ROW * rows, _SWAP_WORK / (len(cliques) * width)))
