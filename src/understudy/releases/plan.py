@@ -15,14 +15,15 @@ from understudy.game.methods import Design, Forecast, Method
 from understudy.game.methods import method as named_method
 from understudy.game.methods.base import largest_marginal, require_classes
 from understudy.privacy import accounting, planning
-from understudy.privacy.budget import Budget, Exact, exact, split
-from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
+from understudy.privacy.budget import Budget, exact
+from understudy.privacy.cost import Plan, Zcdp
 from understudy.privacy.ledger import refined
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload, resolve
 from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
 from understudy.releases import targets
+from understudy.releases.blueprint import Blueprint, design_of
 from understudy.releases.notebook import plan_card
 from understudy.releases.options import Options, takes_options
 from understudy.schema import Schema
@@ -37,35 +38,18 @@ class Draft:
 
     schema: Schema
     workload: Workload
-    method: Method
-    design: Design
     beta: float
-    share: Fraction
-    """What the certificate takes of the budget."""
-    variations: bool
+    blueprint: Blueprint
 
-    def charges(self, rho: Fraction) -> Plan:
-        """Every draw of a release that costs ρ."""
-        rows_public, relation = self.design.rows, self.design.relation
-        shares: dict[str, Exact] = {"certificate": self.share}
-        if self.variations:
-            shares["variation"] = 2 * self.share
-        if rows_public is None:
-            shares["rows"] = "0.01"
-        shares["game"] = 1 - sum((exact(s) for s in shares.values()), Fraction(0))
-        part = split(rho, shares)
-        charges: list[Charge] = []
-        if rows_public is None:
-            charges.append(Charge(certificates.ROWS, Gaussian.within(part["rows"])))
-        charges += self.method.charges(self.design, part["game"])
-        charges.append(certificates.worst_charge(part["certificate"]))
-        if self.variations:
-            charges.append(
-                certificates.variation_charge(
-                    part["variation"], relation, len(self.workload), rows_public is not None
-                )
-            )
-        return Plan(tuple(charges))
+    @property
+    def method(self) -> Method:
+        """What makes the rows."""
+        return self.blueprint.method
+
+    @property
+    def design(self) -> Design:
+        """What the method may know."""
+        return self.blueprint.design
 
     def confirm(self, plan: Plan) -> None:
         """What a method can judge only once the noise is known."""
@@ -80,6 +64,8 @@ class Prepared(Draft):
 
     options: Options
     budget: Budget
+    rho: Fraction
+    """What the plan was made of: `blueprint` and ρ."""
     plan: Plan
     declared: Schema | None = None
     """The schema with open columns, where `schema` is only the largest that may come of it."""
@@ -96,7 +82,7 @@ class Prepared(Draft):
     def refined(self, schema: Schema) -> Prepared:
         """The same release for the schema that was found, planned within the allowance."""
         draft, rest = _draft(schema, self.options, self.budget), self.plan[private_facts.REST].event
-        inner = draft.charges(accounting.rho(rest))
+        inner = draft.blueprint.plan(accounting.rho(rest))
         if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):
             raise InputError(
                 f"method = {draft.method.name} counts its cost by samples of rows, which an "
@@ -104,16 +90,12 @@ class Prepared(Draft):
                 f"column in the schema, or use another method"
             )
         draft.confirm(inner)
-        return self._with(draft, inner=inner)
-
-    def _with(self, draft: Draft, **changes: Any) -> Prepared:
         return replace(
             self,
             schema=draft.schema,
             workload=draft.workload,
-            method=draft.method,
-            design=draft.design,
-            **changes,
+            blueprint=draft.blueprint,
+            inner=inner,
         )
 
     def cost(self) -> accounting.Spent:
@@ -151,24 +133,9 @@ def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -
         epsilon = _solve(draft, options.target_error, options)
         options = replace(options, epsilon=epsilon, target_error=None)
         budget = Budget.of(epsilon, options.delta)
-    plan = planning.calibrate(draft.charges, budget, group(schema.unit))
+    rho, plan = planning.calibrated(draft.blueprint.plan, budget, group(schema.unit))
     draft.confirm(plan)
-    return _prepared(draft, options, budget, plan)
-
-
-def _prepared(draft: Draft, options: Options, budget: Budget, plan: Plan) -> Prepared:
-    return Prepared(
-        draft.schema,
-        draft.workload,
-        draft.method,
-        draft.design,
-        draft.beta,
-        draft.share,
-        draft.variations,
-        options,
-        budget,
-        plan,
-    )
+    return Prepared(schema, draft.workload, draft.beta, draft.blueprint, options, budget, rho, plan)
 
 
 def _staged(schema: Schema, options: Options, budget: Budget) -> Prepared:
@@ -179,8 +146,19 @@ def _staged(schema: Schema, options: Options, budget: Budget) -> Prepared:
             f"{schema.opened[0].name!r} is to be found privately; give epsilon"
         )
     draft = _draft(schema.provisional(), options, budget)
-    plan = private_facts.outer_plan(schema, budget, draft.design.relation)
-    staged = replace(_prepared(draft, options, budget, plan), declared=schema)
+    rho = private_facts.outer_rho(schema, budget)
+    plan = private_facts.outer_plan(schema, rho, budget.delta, draft.design.relation)
+    staged = Prepared(
+        draft.schema,
+        draft.workload,
+        draft.beta,
+        draft.blueprint,
+        options,
+        budget,
+        rho,
+        plan,
+        declared=schema,
+    )
     return replace(staged, inner=staged.refined(draft.schema).inner)
 
 
@@ -219,7 +197,9 @@ def _solve(draft: Draft, target: float, options: Options) -> str:
         return foresee(draft.design, plan, rows)
 
     unit = group(draft.schema.unit)
-    return targets.solve(draft.charges, errors, options.delta, target, options.target_of, unit)
+    return targets.solve(
+        draft.blueprint.plan, errors, options.delta, target, options.target_of, unit
+    )
 
 
 def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
@@ -248,21 +228,12 @@ def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
         resolve(workload, schema)  # total variations are taken over whole tables
     if method == "auto" and not workload.plain:
         chosen = named_method("fem", **parameters)
-    design = Design(
-        schema.shape,
-        workload.cliques,
-        workload.weights,
-        relation,
-        rows_public,
-        () if workload.plain else workload.families,
-        tuple(column.name for column in schema.modelled),
-        tuple(column.kind for column in schema.modelled),
-        tuple(column.nullable for column in schema.modelled),
-        schema.settled if schema.rules or schema.geography else None,
-    )
+    design = design_of(schema, workload, relation, rows_public)
     require_classes(chosen, design)
     chosen.check(design)
-    return Draft(schema, workload, chosen, design, options.beta, share, options.variations)
+    return Draft(
+        schema, workload, options.beta, Blueprint(chosen, design, share, options.variations)
+    )
 
 
 def _relation(neighbours: str | Relation) -> Relation:

@@ -24,6 +24,7 @@ from understudy.game import Progress, last_state, remarks, silent
 from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.players.base import Model
+from understudy.privacy.budget import decimal
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import ExactRows
 from understudy.privacy.gate import Gate
@@ -38,7 +39,7 @@ from understudy.releases.measurements import Heard
 from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
 from understudy.releases.plan import Prepared, prepare
-from understudy.releases.release import Release
+from understudy.releases.release import Release, drawn_rows
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.source import Source, read
@@ -143,8 +144,7 @@ class Reserved:
         if getattr(method, "whole", False):
             size = int(getattr(model, "size", size))
         progress("sampling", 0, 1)
-        codes = schema.settled(model.sample(size, rng))
-        synthetic = schema.decode(codes, rng)
+        codes, synthetic = drawn_rows(schema, model, size, self.key)
         progress("sampling", 1, 1)
         progress("certifying", 0, 1)
         certificate = certificates.certify(
@@ -310,6 +310,8 @@ def _facts(prepared: Prepared) -> Mapping[str, Any]:
         "workload": prepared.workload.to_json(prepared.schema),
         "method": prepared.method.describe(),
         "rows_public": prepared.design.rows,
+        "rho": float(prepared.rho),
+        "certificate_share": decimal(prepared.blueprint.share),
         "understudy": __version__,
     }
     if prepared.declared is not None:
