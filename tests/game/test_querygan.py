@@ -418,9 +418,7 @@ def test_the_certificate_covers_whatever_the_generator_did():
     missed = 0
     for _ in range(draws):
         worst = gate.ask(WORST, WorstError(((0,), (0, 1)), synthetic, 25))
-        made = Certificate.compute(
-            plan, beta=beta, cells=6, rows=25, worst=worst, rows_measured=None, rows_public=40
-        )
+        made = Certificate(1.0, beta, 6, 25, worst, None, 40).bounded(plan)
         missed += made.bound < truth
     assert beta / 2 < missed / draws <= beta + 3 * math.sqrt(beta / draws)
 

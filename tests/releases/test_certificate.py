@@ -176,16 +176,8 @@ def test_the_bound_grows_with_the_workload():
 
 def certified(population, rows_public=100, rows_measured=None):
     plan = Plan((c.worst_charge(Fraction(1, 2)), Charge(c.ROWS, Gaussian(3.0))))
-    return c.Certificate.compute(
-        plan,
-        beta=0.05,
-        cells=40,
-        rows=50,
-        worst=64,
-        rows_measured=rows_measured,
-        rows_public=rows_public,
-        population=population,
-    )
+    measured = c.Certificate(1.0, 0.05, 40, 50, 64, rows_measured, rows_public)
+    return measured.bounded(plan, population=population)
 
 
 def test_the_population_adds_what_sampling_does():

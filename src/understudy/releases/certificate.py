@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
@@ -161,55 +161,30 @@ class Certificate:
             fields[name] = None if fields[name] is None else tuple(fields[name])
         return cls(**fields)
 
-    @classmethod
-    def compute(
-        cls,
-        plan: Plan,
-        *,
-        beta: float,
-        cells: int,
-        rows: int,
-        worst: int,
-        rows_measured: int | None,
-        rows_public: int | None,
-        variations_measured: tuple[int, ...] | None = None,
-        population: bool = False,
-        of: str = "cells",
-    ) -> Certificate:
-        """The bounds, from released numbers and the planned noise alone."""
+    def bounded(self, plan: Plan, *, population: bool = False) -> Certificate:
+        """With the bounds that its released numbers and the planned noise give, whatever it stated."""
         worst_beta, rows_beta, variation_beta = _failures(
-            beta, rows_public is None, variations_measured is not None
+            self.beta, self.rows_public is None, self.variations_measured is not None
         )
-        n = _rows_bound(plan, rows_measured, rows_public, rows_beta)
+        n = _rows_bound(plan, self.rows_measured, self.rows_public, rows_beta)
         event = plan[WORST].event
         assert isinstance(event, Laplace)
-        bound = min(
-            1.0, (max(worst, 0) + _laplace_margin(event.scale, worst_beta)) / (event.l1 * n)
-        )
+        margin = _laplace_margin(event.scale, worst_beta)
+        bound = min(1.0, (max(self.worst, 0) + margin) / (event.l1 * n))
         variations = None
-        if variations_measured is not None:
+        if self.variations_measured is not None:
             noise = plan[VARIATION].event
             assert isinstance(noise, Gaussian)
-            count = len(variations_measured)
+            count = len(self.variations_measured)
             margin = _gaussian_margin(noise.sigma, 1 - (1 - variation_beta) ** (1 / count))
             variations = tuple(
                 min(1.0, (max(v, 0) + margin) / (2 * VARIATION_GRID * n))
-                for v in variations_measured
+                for v in self.variations_measured
             )
-        beyond = min(1.0, bound + population_margin(cells, n, beta)) if population else None
-        return cls(
-            bound,
-            beta,
-            cells,
-            rows,
-            worst,
-            rows_measured,
-            rows_public,
-            variations,
-            variations_measured,
-            beyond,
-            of,
-        )
+        beyond = None
+        if population:
+            beyond = min(1.0, bound + population_margin(self.cells, n, self.beta))
+        return replace(self, bound=bound, variations=variations, population=beyond)
 
 
 def certify(
@@ -243,8 +218,8 @@ def certify(
             variations = tuple(int(v) for v in noisy)
     else:
         worst = gate.ask(WORST, WorstErrorOfRows(cliques, codes))
-    return Certificate.compute(
-        plan,
+    return Certificate(
+        bound=1.0,
         beta=beta,
         cells=sum(each.size for each in classes) if classes else sum(sizes),
         rows=size,
@@ -252,9 +227,8 @@ def certify(
         rows_measured=rows_measured,
         rows_public=gate.facts.rows_public,
         variations_measured=variations,
-        population=population,
         of="queries" if classes else "cells",
-    )
+    ).bounded(plan, population=population)
 
 
 def forecast_margin(plan: Plan, beta: float, rows: int, rows_private: bool) -> float:

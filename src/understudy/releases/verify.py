@@ -303,18 +303,7 @@ def _certificate(record: Record) -> str:
             raise _Refused("there must be one total variation for each marginal of the workload")
     if stated.rows_public != manifest["promise"]["rows_public"] or stated.rows != manifest["rows"]:
         raise _Refused("the certificate speaks of another table")
-    again = Certificate.compute(
-        plan,
-        beta=stated.beta,
-        cells=stated.cells,
-        rows=stated.rows,
-        worst=stated.worst,
-        rows_measured=stated.rows_measured,
-        rows_public=stated.rows_public,
-        variations_measured=stated.variations_measured,
-        population=stated.population is not None,
-        of=stated.of,
-    )
+    again = stated.bounded(plan, population=stated.population is not None)
     if not _close(again, stated) or manifest["certificate"]["words"] != str(stated):
         raise _Refused(f"recomputed from its measurement, the bound is {again.bound}")
     _require_possible(plan, stated)
