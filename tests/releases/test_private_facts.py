@@ -19,8 +19,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Values
 from understudy.privacy.relation import Relation
-from understudy.releases import bundle, facts
-from understudy.releases import prepare
+from understudy.releases import bundle, facts, prepare
 from understudy.releases.outline import history
 from understudy.releases.verify import verify
 from understudy.schema import Category, Geography, Integer, Number, Polygons, Schema
