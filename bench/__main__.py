@@ -19,6 +19,7 @@ BENCHMARKS = {
     "profile": "where the default's time goes, against bare NumPy loops",
     "web": "the page: fifty readers while a release is being made",
     "methods": "every method on the demo survey: error, certificate, CPU seconds, memory",
+    "house": "lines, hooks, crossings between rooms; CPU and memory of the commands",
 }
 WITH_FILES = {
     "geography": "places on land: a map of a public table and its stand-in (--houses, --mask)",
