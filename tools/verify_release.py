@@ -17,6 +17,7 @@ the page says how openssl checks the rest.
 import base64
 import contextlib
 import datetime
+import functools
 import hashlib
 import io
 import itertools
@@ -136,6 +137,8 @@ def verify(folder: str | Path) -> list[str]:
         return [f"check 1: release.json cannot be read ({error!r})"[:LONGEST]]
     problems: list[str] = []
     for number, check in enumerate(CHECKS, 1):
+        if check is check_drawn and problems:  # all the others are quick
+            break
         try:
             problems += (f"check {number}: {problem}"[:LONGEST] for problem in check(bundle))
         except Exception as error:  # noqa: BLE001 - nor does one hold that cannot be checked
@@ -1219,7 +1222,7 @@ Slot = dict[str, Any]
 Clique = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Design:
     """What a plan may depend on, all of it public. `rows` is None where their number is private."""
 
@@ -1242,6 +1245,7 @@ class Design:
         return sum(map(self.cells, cliques)) / len(cliques)
 
 
+@functools.lru_cache(maxsize=1)
 def design_of(b: Bundle) -> Design:
     columns = modelled(b)
     shape = tuple(cells(column) for column in columns)
@@ -1313,11 +1317,18 @@ def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
     cut = [c for c in declared if isinstance(c.get("bins"), dict)]
     share = min(0.04, 0.2 / max(1, len(listed) + len(cut)))
     slots: list[Slot] = []
-    for column in listed:  # its threshold is held by its δ, in check 7
+    if listed:
         sigma = math.sqrt(design.sides * b.group / (2 * total * share))
-        event = {"kind": "discovery", "sigma": sigma, "threshold": None, "values": b.group,
-                 "sides": design.sides}  # fmt: skip
-        slots.append({"purpose": f"values of {column['name']}", "event": event, "times": 1})
+        shown = float(exact(b.promise["delta"])) / 10 / len(listed) * (1 - CLOSE)
+        low, high = 2, 2 + math.ceil(40 * sigma)  # of the threshold: the least that shows so few
+        event = {"kind": "discovery", "sigma": sigma, "values": b.group, "sides": design.sides}
+        while low < high:
+            middle = (low + high) // 2
+            few = discovery_delta({**event, "threshold": middle}) <= shown
+            low, high = (low, middle) if few else (middle + 1, high)
+        event["threshold"] = low
+        names = [f"values of {column['name']}" for column in listed]
+        slots += [{"purpose": name, "event": event, "times": 1} for name in names]
     if cut:
         each = total * share * len(cut) / b.group**2
         slots.append(gaussian("quantiles", each, design.sides * len(cut)))
@@ -1438,6 +1449,8 @@ def _sizes(d: Design, p: dict[str, Any], rho: float) -> tuple[int, int]:
     """Rounds and draws a round of weights over queries."""
     root = math.sqrt(d.assumed() * math.sqrt(2 * rho))
     rounds = p["rounds"] or min(400, max(2, round(1.5 * root)))
+    if rounds > 10_000:
+        raise ValueError(f"method.rounds = {rounds} is more than a plan may have")
     return rounds, p["samples"] or min(100, max(5, round(root / 10)))
 
 
@@ -1594,7 +1607,7 @@ def _gem(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
 
 def _closure(cliques: list[Clique]) -> list[Clique]:
     """Every subset of every clique but the empty one, small ones first."""
-    if sum(2 ** len(clique) for clique in cliques) > 500_000:
+    if sum(3 ** min(len(clique), 40) for clique in cliques) > 1_000_000:
         raise ValueError("the workload has too many subsets for a plan")
     found = {p for c in cliques for k in range(1, len(c) + 1) for p in combinations(c, k)}
     return sorted(found, key=lambda part: (len(part), part))
@@ -1608,6 +1621,7 @@ def _hdmm(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
     ]
 
 
+@functools.lru_cache(maxsize=1)
 def hdmm_levels(d: Design, levels: int) -> list[tuple[list[Clique], float]]:
     """Marginals to measure in levels of noise, and the share of ρ of each level.
 
@@ -1829,9 +1843,8 @@ def _critic_steps(d: Design, p: dict[str, Any], rho: float) -> tuple[dict[str, A
     multipliers: list[float] | None = [left * math.sqrt(groups)] * groups + bits
     if groups > 1 and "public" in p:
         multipliers = None  # those of groups follow public rows; the total cost is checked
-    event = {"kind": "sampled groups", "multipliers": multipliers,
-             "coordinates": _critic_weights(d, p) + len(bits), "rate": rate, "sides": sides}  # fmt: skip
-    return event, times
+    event = {"kind": "sampled groups", "multipliers": multipliers, "rate": rate, "sides": sides}
+    return {**event, "coordinates": _critic_weights(d, p) + len(bits)}, times
 
 
 def _critic_weights(d: Design, p: dict[str, Any]) -> int:
@@ -2006,7 +2019,10 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
     if name not in ("gaussian", "hdmm", "mwem", "graph"):
         pool("columns" if name in ("gem", "dpgan") else "one-way marginals", columns)
     if name == "mst":
-        pool("tree pairs", combinations(range(len(d.shape)), 2), len(d.shape) - 1)
+        at = {column["name"]: i for i, column in enumerate(d.columns)}
+        named = (made["columns"] for made in b.manifest["measurements"])
+        chosen = {tuple(at[name] for name in names) for names in named if len(names) == 2}
+        pool("tree pairs", chosen, len(d.shape) - 1)
     elif name == "aim":
         drawn = Counter(e["sigma"] for e in adaptive_charges(b) if e["kind"] == "gaussian")
         candidates = set(_closure(d.cliques))
@@ -2571,18 +2587,23 @@ def check_drawn(b: Bundle) -> Iterator[str]:
     for rule in schema.get("rule", []):
         words = Condition(rule["says"], {c["name"]: c for c in columns}).words
         moved |= {text for kind, text in words if kind == "name"}
-    for column, wanted in zip(columns, codes, strict=True):
-        name = column["name"]
-        cell = Cells.of(column, table[name].type)
-        points, null = cell.points(table[name])
-        found = np.where(null, cell.count, cell.find(points))
-        if name not in moved and (wrong := int((found != wanted).sum())):
+    read = [Cells.of(column, table[column["name"]].type) for column in columns]
+    points = [cell.points(table[cell.column["name"]]) for cell in read]
+    found = [
+        np.where(no, cell.count, cell.find(at)) for cell, (at, no) in zip(read, points, strict=True)
+    ]
+    for cell, own, wanted in zip(read, found, codes, strict=True):
+        name = cell.column["name"]
+        if name not in moved and (wrong := int((own != wanted).sum())):
             yield f"{wrong} rows of {name!r} are not those that model and key give"
-        if schema.get("geography") or cell.lows is None:
-            continue
-        drawn = cell.draw(np.where(null, 0, found), rng)
-        if wrong := int((~null & ~cell.same(points, drawn)).sum()):
-            yield f"{wrong} values of {name!r} are not those that the key gives"
+            return
+    if schema.get("geography"):
+        return
+    for cell, own, (at, null) in zip(read, found, points, strict=True):
+        drawn = at if cell.lows is None else cell.draw(np.where(null, 0, own), rng)
+        if wrong := int((~null & ~cell.same(at, drawn)).sum()):
+            yield f"{wrong} values of {cell.column['name']!r} are not those that the key gives"
+            return
 
 
 @dataclass(frozen=True)
@@ -2674,7 +2695,7 @@ class Cells:
 
     def same(self, points: np.ndarray, drawn: np.ndarray) -> np.ndarray:
         """Integers are equal; doubles are as near as their type can write them."""
-        if self.lows.dtype.kind == "i":
+        if points.dtype.kind == "i":
             return points == drawn
         near = {"float": 1e-6, "halffloat": 2e-3}.get(str(self.type), 1e-14)
         return np.isclose(points, drawn, rtol=near, atol=0)
@@ -2801,8 +2822,10 @@ def _by_weights(
         swaps = Swaps(model["shape"], codes, weights, cliques, chosen)
         width = max(map(len, cliques))
         tries = int(min(20 * rows, 600_000_000 / (len(cliques) * width)))
-        proposals = rng.permutation(systematic(tries))
-        swaps.carry_out(rng.integers(rows, size=tries), proposals)
+        for start in range(0, tries, 2**20):
+            many = min(2**20, tries - start)
+            proposals = rng.permutation(systematic(many))
+            swaps.carry_out(rng.integers(rows, size=many), proposals)
     return chosen[rng.permutation(rows)]
 
 
