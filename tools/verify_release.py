@@ -2001,10 +2001,15 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
     slots = {slot["purpose"]: slot for slot in b.plan}
     pools: list[Pool] = []
 
-    def pool(purpose: str, tables: Iterable[Clique], number: int | None = None,
-             **more: bool) -> None:  # fmt: skip
+    def pool(
+        purpose: str,
+        tables: Iterable[Clique],
+        number: int | None = None,
+        merged: bool = False,
+        averaged: bool = False,
+    ) -> None:
         if purpose in slots and slots[purpose]["event"]["kind"] == "gaussian":
-            pools.append(Pool(slots[purpose]["event"], set(tables), number, **more))
+            pools.append(Pool(slots[purpose]["event"], set(tables), number, merged, averaged))
 
     columns = [(i,) for i in range(len(d.shape))]
     name, pairs = p["name"], set(_pairs(d))
@@ -2066,20 +2071,21 @@ def adaptive_problems(b: Bundle, d: Design) -> Iterator[str]:
     units = {GRID * d.sides * weight for weight in weights.values() if weight >= least}
     for pick, table in zip(charges[::2], charges[1::2], strict=False):
         if (pick["kind"], table["kind"]) != ("selection", "gaussian"):
-            yield "'adaptive rounds' were charged with other events than a selection and a table"
+            yield "the charges of 'adaptive rounds' are not a selection and a table each"
             return
         if pick["sensitivity"] not in units or pick["k"] != 1:
-            yield f"'adaptive rounds': sensitivity = {pick['sensitivity']}, k = {pick['k']}"
+            yield f"a round was charged with sensitivity = {pick['sensitivity']}, k = {pick['k']}"
         if (table["step"], table["changes"]) != (1, d.sides):
-            yield f"'adaptive rounds': step = {table['step']}, changes = {table['changes']}"
+            moved = table["step"], table["changes"]
+            yield f"a round was charged with step = {moved[0]}, changes = {moved[1]}"
         spent = rho(pick) + rho(table)
         may = [left if left < 2 * share * (1 + CLOSE) else share for share in each]
         if not alike(rho(table), 9 * rho(pick)) or not any(alike(spent, share) for share in may):
-            yield f"'adaptive rounds': a round costs ρ = {spent:.6g}, it may be {may}"
+            yield f"the charges of a round cost ρ = {spent:.6g}, it may be {may}"
             return
         left, each = left - spent, [spent, 4 * spent]
     if len(charges) % 2 or abs(left) > 1e-6 * total:
-        yield "'adaptive rounds': the allowance was not used, or a round is not whole"
+        yield "the charges of 'adaptive rounds' do not use the allowance, or a round is not whole"
 
 
 def candidate_weights(d: Design) -> dict[Clique, int]:
@@ -2245,7 +2251,7 @@ def check_rows(b: Bundle) -> Iterator[str]:
                 values = pc.cast(values, values.type.value_type)
             legal = all(
                 in_domain(value, column, values.type)
-                for value in pc.unique(values).to_pylist()
+                for value in values.unique().to_pylist()
                 if value is not None
             )
         if not legal:
@@ -2600,7 +2606,7 @@ def check_drawn(b: Bundle) -> Iterator[str]:
     if schema.get("geography"):
         return
     for cell, own, (at, null) in zip(read, found, points, strict=True):
-        drawn = at if cell.lows is None else cell.draw(np.where(null, 0, own), rng)
+        drawn = cell.draw(np.where(null, 0, own), rng)
         if wrong := int((~null & ~cell.same(at, drawn)).sum()):
             yield f"{wrong} values of {cell.column['name']!r} are not those that the key gives"
             return
@@ -2616,36 +2622,36 @@ class Cells:
     column: dict[str, Any]
     type: pa.DataType
     count: int
-    lows: np.ndarray | None
-    highs: np.ndarray | None
+    lows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # none if listed
+    highs: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     decimals: int | None = None
 
     @classmethod
     def of(cls, column: dict[str, Any], type_: pa.DataType) -> "Cells":
         count = cells(column) - column["nullable"]
         if column["type"] in ("category", "boolean"):
-            return cls(column, type_, count, None, None)
+            return cls(column, type_, count)
         decimals = column.get("decimals")
         if column["type"] == "number" and decimals is None and pa.types.is_decimal(type_):
             decimals = type_.scale
         edges = column.get("edges") or [column["lower"], column["upper"]]
-        if column["type"] == "number" and decimals is None:
+        if column["type"] != "number":
+            ticks = [tick(edge, column) for edge in edges]
+            lows, last = ticks[:-1], ticks[-1]
+            if "edges" not in column:
+                lows = [lows[0] + (last - lows[0] + 1) * i // count for i in range(count)]
+        elif decimals is None:
             cuts = np.array(edges, float)
             if "edges" not in column:
                 cuts = np.linspace(cuts[0], cuts[-1], count + 1)
             highs = np.append(np.nextafter(cuts[1:-1], -np.inf), cuts[-1])
             return cls(column, type_, count, cuts[:-1], highs)
-        if column["type"] == "number":
-            exact_ = [Fraction(repr(float(edge))) * 10**decimals for edge in edges]
-            if "edges" not in column:
-                low, high = exact_
-                exact_ = [low + (high - low) * i / count for i in range(count + 1)]
-            lows, last = [math.ceil(cut) for cut in exact_[:-1]], math.floor(exact_[-1])
-        elif "edges" in column:
-            *lows, last = (tick(edge, column) for edge in edges)
         else:
-            low, last = (tick(edge, column) for edge in edges)
-            lows = [low + (last - low + 1) * i // count for i in range(count)]
+            units = [Fraction(repr(float(edge))) * 10**decimals for edge in edges]
+            if "edges" not in column:
+                width = (units[1] - units[0]) / count
+                units = [units[0] + width * i for i in range(count + 1)]
+            lows, last = [math.ceil(cut) for cut in units[:-1]], math.floor(units[-1])
         highs = np.array([*(low - 1 for low in lows[1:]), last], np.int64)
         return cls(column, type_, count, np.array(lows, np.int64), highs, decimals)
 
@@ -2654,12 +2660,9 @@ class Cells:
         if pa.types.is_dictionary(values.type):
             values = pc.cast(values, values.type.value_type)
         null = values.is_null().to_numpy()
-        encoded = pc.dictionary_encode(values).combine_chunks()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.chunk(0)
-        doubles = self.lows is not None and self.lows.dtype.kind == "f"
+        encoded = pa.concat_arrays(values.chunks or [pa.array([], values.type)]).dictionary_encode()
         each = [self._point(value) for value in encoded.dictionary.to_pylist()]
-        table = np.array([*each, 0], float if doubles else np.int64)
+        table = np.array([*each, 0], self.lows.dtype)
         at = encoded.indices.fill_null(len(each)).to_numpy(zero_copy_only=False)
         return table[at], null
 
@@ -2682,12 +2685,14 @@ class Cells:
         return tick(value, self.column)
 
     def find(self, points: np.ndarray) -> np.ndarray:
-        if self.lows is None:
+        if not self.lows.size:
             return points
         return np.maximum(np.searchsorted(self.lows, points, side="right") - 1, 0)
 
     def draw(self, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A point of every cell."""
+        """A point of every cell; listed values are drawn already."""
+        if not self.lows.size:
+            return at
         lows, highs = self.lows[at], self.highs[at]
         if self.lows.dtype.kind == "i":
             return rng.integers(lows, highs, endpoint=True)

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -142,7 +142,7 @@ def test_a_scale_that_is_not_the_methods(case: Case):
 
 
 class Rounds:
-    """What aim charged: three rounds, the second at four times the ρ of the first, the last the rest."""
+    """What aim charged: three rounds, the second at four times the ρ of the first, then the rest."""
 
     def __init__(self, case: Case, change: Callable[[list[dict[str, Any]]], Any]) -> None:
         self.manifest = {"method": case.method}
@@ -172,7 +172,7 @@ def test_rounds_of_aim(relation: str):
     case = Case("aim", {"rounds": 16}, "marginals:2", **RELATIONS[relation])
 
     def problems(change: Callable[[list[dict[str, Any]]], Any]) -> list[str]:
-        return list(stranger.adaptive_problems(Rounds(case, change), case.design))
+        return list(stranger.adaptive_problems(cast(Any, Rounds(case, change)), case.design))
 
     assert problems(lambda charges: None) == []
     for change in (
