@@ -256,7 +256,7 @@ FORGERIES: dict[str, tuple[Any, str]] = {
     "one allowance for a game": (one_allowance, "purposes"),
     "an older version": (older, "older version"),
     "a measurement with less noise": (measured(sigma=0.5), "no table"),
-    "a measurement more": (lambda m: m["measurements"].append(m["measurements"][-1]), "not paid"),
+    "a measurement more": (lambda m: m["measurements"].append(m["measurements"][-1]), "paid for"),
     "a measurement less": (lambda m: m["measurements"].pop(0), "no table"),
     "counts of another column": (measured(counts=[1, 2, 3]), "counts"),
     "counts that are no integers": (measured(counts=[0.5] * 6), "no mean"),
@@ -272,6 +272,27 @@ def test_a_consistent_forgery_is_refused(good, tmp_path, name):
     forged(change)(good, tmp_path / "bad")
     failed = [check.detail for check in us.verify(tmp_path / "bad").checks if not check.passed]
     assert any(why in detail for detail in failed), failed
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"name": "dualquery", "rounds": 10**9},
+        {"name": "dqrs", "rounds": 10**9},
+        {"name": "querygan", "oracle": "weights", "rounds": 10**9},
+        {"name": "dpgan", "groups": 10**9},
+        {"name": "dualquery", "rounds": 10**12},
+        {"name": "mwem", "rounds": "many"},
+    ],
+)
+def test_parameters_that_would_take_for_ever_are_refused_before(good, tmp_path, parameters):
+    def change(manifest):
+        other = {**METHODS[parameters["name"]]().describe(), **parameters}
+        manifest["method"] = body(manifest)["facts"]["method"] = other
+
+    forged(change)(good, tmp_path / "bad")
+    failed = {check.name for check in us.verify(tmp_path / "bad").checks if not check.passed}
+    assert failed == {"plan"}
 
 
 def test_fewer_times_are_refused(tmp_path):

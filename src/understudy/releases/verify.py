@@ -136,8 +136,9 @@ def verify(
         check("certificate", lambda: _certificate(record))
     rows = files and check("rows", lambda: _rows(record, held))
     if rows and chain:
-        check("plan", lambda: require_plan(record, held.release.schema, held.release.workload))
-        check("measurements", lambda: require_paid(record, held.release))
+        made = held.release
+        if check("plan", lambda: require_plan(record, made.schema, made.workload)):
+            check("measurements", lambda: require_paid(record, made))
     if all(each.passed for each in checks):  # it takes longest, and says nothing of what is refused
         check("drawn", lambda: _drawn(held.release))
     signed = None
