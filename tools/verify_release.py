@@ -1280,6 +1280,7 @@ def check_plan(b: Bundle) -> Iterator[str]:
         yield f"method.name = {name} serves marginals alone, the workload has {sorted(others)}"
     made, total, where = b.reserved, facts["rho"], "plan"
     if "declared" in facts:
+        yield from closing_problems(b)
         yield from differences(made, opening(b, design, total), where)
         (refinement,) = b.refinements
         made, total, where = refinement["plan"], rho(made[-1]["event"]), "plan of the refinement"
@@ -1335,6 +1336,32 @@ def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
     rest = total * (1 - share * (len(listed) + len(cut))) / b.group**2
     event = {"kind": "zcdp", "rho": rest}
     return [*slots, {"purpose": "everything else", "event": event, "times": 1}]
+
+
+def closing_problems(b: Bundle) -> Iterator[str]:
+    """What schema.toml has that neither was declared nor can have been found in an open column."""
+    declared = tomllib.loads(b.reserve["facts"]["declared"])
+    made = tomllib.loads(b.schema_text())
+    before, after = declared.pop("column"), made.pop("column")
+    if declared != made or [c["name"] for c in before] != [c["name"] for c in after]:
+        yield "schema.toml is not the declared schema with its open columns found"
+        return
+    for old, new in zip(before, after, strict=True):
+        wanted = {key: value for key, value in old.items() if key not in ("values", "max_values")}
+        if old.get("values") == "discover":
+            other = wanted.pop("other", "OTHER")
+            texts = sorted({*new["values"]} - {other})[: old.get("max_values", 64)]
+            wanted |= {"values": texts, "other": other} if texts else {"values": [other]}
+        elif isinstance(old.get("bins"), dict):
+            low, high, bins = (wanted.pop(key) for key in ("lower", "upper", "bins"))
+            edges = new.get("edges", [])
+            inside = [edge for edge in edges if low < edge < high]
+            if len(edges) <= bins["quantiles"] + 1 and inside == sorted({*inside}):
+                wanted["edges"] = [low, *inside, high]
+        else:
+            wanted = old
+        if new != wanted:
+            yield f"column {old['name']!r} of schema.toml is neither what was declared nor found"
 
 
 def differences(made: list[Slot], wanted: list[Slot], where: str) -> Iterator[str]:
@@ -1959,7 +1986,7 @@ def check_measured(b: Bundle) -> Iterator[str]:
             yield f"{where}: counts are not one for every value"
         elif counts is not None and pool is not None:
             whole = np.array(counts) * pool.draws(made)
-            if not np.allclose(whole, np.rint(whole), rtol=0, atol=1e-3):
+            if not np.allclose(whole, np.rint(whole), rtol=1e-13, atol=1e-6):
                 yield f"{where}: counts are no counts"
     if any(pool.lacking() for pool in pools):
         yield "measurements lack a table that was drawn, or have it twice"
