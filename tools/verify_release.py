@@ -1317,7 +1317,9 @@ def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
     declared = tomllib.loads(b.reserve["facts"]["declared"])["column"]
     listed = [c for c in declared if c.get("values") == "discover"]
     cut = [c for c in declared if isinstance(c.get("bins"), dict)]
-    share = min(0.04, 0.2 / max(1, len(listed) + len(cut)))
+    if not listed and not cut:
+        raise ValueError("no column of the declared schema is open")
+    share = min(0.04, 0.2 / (len(listed) + len(cut)))
     slots: list[Slot] = []
     if listed:
         sigma = math.sqrt(design.sides * b.group / (2 * total * share))
