@@ -398,8 +398,9 @@ def release(
         if journal is not None:
             stack.callback(journal.let_go)
         facts = _facts(prepared)
+        given = {name: fact for name, fact in facts.items() if name != "rho"}  # which follows
         if journal is not None and journal.header is not None:
-            journal.require_same(facts)
+            journal.require_same(given)
         elif account is not None and dataset is not None:
             # Refuse what cannot be paid before the table is read; reserving checks again.
             account.require_room(dataset, prepared.budget, prepared.plan, schema.unit)
@@ -445,7 +446,7 @@ def release(
             )
             if journal is not None:
                 try:
-                    journal.begin(reservation.id, key, facts)
+                    journal.begin(reservation.id, key, given)
                 except WorkError:
                     with reservation:  # settles: nothing was drawn
                         raise
