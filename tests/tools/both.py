@@ -35,8 +35,8 @@ def install() -> None:
         return _verify(path, **options)
 
     @functools.wraps(_save)
-    def save(release: Any, path: Path) -> Path:
-        saved = _save(release, path)
+    def save(release: Any, path: Path, **options: Any) -> Path:
+        saved = _save(release, path, **options)
         require_agreement(saved)
         return saved
 

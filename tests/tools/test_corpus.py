@@ -18,6 +18,7 @@ import understudy as us
 from tests.releases.conftest import TOML, people
 from tests.tools import bounded
 from tests.tools.corpus import Bad, corpus, linked, mutated, sealed
+from understudy import report
 from understudy.schema import Schema
 
 DISCOVERED = """
@@ -46,7 +47,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         method="independent",
         variations=True,
     )
-    return made.save(tmp_path_factory.mktemp("good") / "release")
+    return report.save(made, tmp_path_factory.mktemp("good") / "release")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A release that was forged consistently is refused by both verifiers, with a reason that names the lie."""
+"""A release forged consistently is refused by both verifiers, with a reason that names the lie."""
 
 from __future__ import annotations
 

@@ -47,6 +47,8 @@ from understudy.releases.bundle import (
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
 from understudy.releases.form import require_file
 from understudy.releases.release import promise_words
+from understudy.releases.static_html import NAME as REPORT
+from understudy.releases.static_html import require_static
 from understudy.units import Unit, group
 
 __all__ = ["Check", "Verification", "verify"]
@@ -161,11 +163,11 @@ def _manifest(folder: Path, manifest: Mapping[str, Any], expected: str | None) -
 
 def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
     stated = manifest["files"]
-    if set(stated) != set(FILES):
+    if set(stated) - {REPORT} != set(FILES):
         raise _Refused(f"it must list {', '.join(FILES)}; it lists {', '.join(sorted(stated))}")
     with os.scandir(folder) as items:  # of a million files the first is enough
         for item in items:
-            if item.name not in {MANIFEST, SIGNATURE, "report.html", *FILES}:
+            if item.name not in {MANIFEST, SIGNATURE, *stated}:
                 raise _Refused(f"a file that it does not list: {item.name}")
             require_file(Path(item.path))
     for name, facts in stated.items():
@@ -176,6 +178,8 @@ def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
             found = hashlib.file_digest(opened, "sha256").hexdigest()
         if file.stat().st_size != facts["bytes"] or found != facts["sha256"]:
             raise _Refused(f"{name} was changed")
+    if REPORT in stated:
+        require_static((folder / REPORT).read_bytes())
     return f"{len(stated)} files match their hashes"
 
 
