@@ -76,7 +76,8 @@ def require_refused(good: Path, bad: Bad, folder: Path) -> None:
 
 def require_cheap(good: Path, items: Iterable[Bad], tmp_path: Path) -> None:
     """In a process of its own that may take 500 MB: no reason is that memory or time ran out."""
-    for number, bad in enumerate(items):
+    linked(good, tmp_path / "0")
+    for number, bad in enumerate(items, 1):
         bad.make(good, tmp_path / str(number))
     names = [bad.name for bad in items]
     for which in ("ours", "theirs"):
