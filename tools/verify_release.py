@@ -153,7 +153,7 @@ SIZES = {
     "model.json": 16,
     "model.npz": 4096,
     "synthetic.parquet": 4096,
-    "report.html": 4,
+    "report.html": 2,
 }  # MiB; fmt: skip
 
 

@@ -664,7 +664,7 @@ FORGERIES = (
     Forgery("changes = 1 in the game", _game_lowered("changes"), PLAN + "|changes"),
     Forgery("step = 1", _lowered("step"), PLAN + "|step"),
     Forgery("sensitivity = 1", _lowered("sensitivity"), PLAN + "|sensitivity"),
-    Forgery("sensitivity = 1 in an allowance", _charged_lowered("sensitivity"), PLAN),
+    Forgery("sensitivity = 1 in an allowance", _charged_lowered("sensitivity"), PLAN + "|sensitivity"),
     Forgery("k = 1", _lowered("k"), PLAN),
     Forgery("one coordinate", _lowered("coordinates"), PLAN + "|coordinates"),
     Forgery("another kind of noise", _another_kind, PLAN),

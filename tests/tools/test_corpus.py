@@ -146,7 +146,7 @@ def disagreements(bases: list[Path], folder: Path, keys: Iterable[int]) -> list[
         what = mutated(manifest, rng)
         linked(base, folder)
         (folder / "release.json").write_bytes(sealed(manifest))
-        ours, theirs = bounded.ours(folder), bounded.theirs(folder)
+        ours, theirs = bounded.ours(folder), bounded.theirs_at_once(folder)
         if bool(ours) != bool(theirs):
             found.append(f"{key}: {what}: ours {ours[:1]}, theirs {theirs[:1]}")
         shutil.rmtree(folder)

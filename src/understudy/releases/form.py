@@ -40,7 +40,7 @@ LARGEST = {
     "model.json": 16 * MIB,
     "model.npz": 4096 * MIB,
     "synthetic.parquet": 4096 * MIB,
-    "report.html": 4 * MIB,
+    "report.html": 2 * MIB,
 }
 """The most bytes of each file."""
 
