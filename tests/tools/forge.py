@@ -153,6 +153,9 @@ def certify(draft: Draft) -> None:
     while t > 0 and a**t / (1 + a) <= beta:
         t -= 1
     stated["bound"] = min(1.0, (max(stated["worst"], 0) + t) / (event["l1"] * n))
+    if "population" in stated:
+        margin = math.sqrt(math.log(2 * stated["cells"] / stated["beta"]) / (2 * n))
+        stated["population"] = min(1.0, stated["bound"] + margin)
     words(stated)
 
 
@@ -165,6 +168,11 @@ def words(stated: dict[str, Any]) -> None:
     if stated["variations"] is not None:
         worst = max(stated["variations"])
         stated["words"] += f"; total variation of every marginal ≤ {worst:.4f}"
+    if "population" in stated:
+        stated["words"] += (
+            f"; against a population that the rows were drawn from independently ≤ "
+            f"{stated['population']:.4f} ({100 * (1 - 2 * stated['beta']):g} % confidence)"
+        )
 
 
 @dataclass(frozen=True)
@@ -404,6 +412,10 @@ def _workload(draft: Draft) -> bool:
     kept = draft.manifest["workload"][::2]
     draft.manifest["workload"] = kept
     draft.reserve["facts"]["workload"] = copy.deepcopy(kept)
+    forecast = draft.manifest.get("forecast") or {}
+    for name in ("total_variations", "worst_cells"):
+        if name in forecast:
+            forecast[name] = forecast[name][::2]
     stated = draft.certificate
     stated["cells"] = sum(math.prod(sizes[name] for name in each["columns"]) for each in kept)
     if stated["variations_measured"] is not None:

@@ -114,6 +114,7 @@ def test_every_forgery_of_a_larger_game_is_refused(
     small: dict[str, Path], large: dict[str, Path], tmp_path: Path, name: str
 ):
     good = large[name]
-    assert bounded.ours(good) == bounded.theirs(good) == []
+    assert Forgery("nothing", lambda _: True, "").make(good, tmp_path / "sealed")
+    assert bounded.ours(tmp_path / "sealed") == bounded.theirs(tmp_path / "sealed") == []
     other = small["gaussian" if name == "maxent" else "dualquery"]
     assert [*all_complaints(good, other, tmp_path)] == []

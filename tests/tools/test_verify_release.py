@@ -92,7 +92,15 @@ RELEASES: dict[str, dict[str, Any]] = {
     },
     "querygan, random features, public, replace": {
         "method": "querygan",
-        "parameters": {"features": "fourier", "units": 4, "steps": 5, "records": 500, "width": 8},
+        "parameters": {
+            "features": "fourier",
+            "units": 4,
+            "rounds": 2,
+            "steps": 5,
+            "batch": 50,
+            "records": 500,
+            "width": 8,
+        },
         "workload": "marginals:1",
         "rows_public": 2000,
         "neighbours": "replace",
