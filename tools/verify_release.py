@@ -159,7 +159,7 @@ SIZES = {
     "model.json": 16,
     "model.npz": 4096,
     "synthetic.parquet": 4096,
-    "report.html": 256,
+    "report.html": 2,
 }  # MiB; fmt: skip
 
 
@@ -328,7 +328,7 @@ MANIFEST = {
                        "sigma": ("null", "not negative"), "times": "above 0", "merged?": "true",
                        "counts?": ["number"]}],
     "ledger": {"reservation": "name", "entries": [(*SHOWN, LINK)]},
-    "files": {name: {"sha256": "hash", "bytes": "natural"} for name in OTHERS},
+    "files": {name: {"sha256": "hash", "bytes": "natural"} for name in (*OTHERS, "report.html?")},
     "digest": "hash",
 }  # fmt: skip
 
@@ -475,20 +475,23 @@ def check_digest(b: Bundle) -> Iterator[str]:
 
 def check_files(b: Bundle) -> Iterator[str]:
     stated = b.manifest["files"]
-    if sorted(stated) != sorted(OTHERS):
+    if set(OTHERS) - set(stated) or set(stated) - {*OTHERS, "report.html"}:
         yield f"lists {sorted(stated)}"
-    allowed = {*OTHERS, "release.json", "report.html", SIGNATURE}
+    allowed = {*stated, "release.json", SIGNATURE}
     for path in b.folder.iterdir():
         if path.name not in allowed:
             yield f"{path.name} does not belong to a release"
             return
         plain_file(path)
-    for name in OTHERS:
+    for name in stated:
         plain_file(b.folder / name)
         with open(b.folder / name, "rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
         if found != (stated[name]["sha256"], stated[name]["bytes"]):
             yield f"{name} was changed"
+    if "report.html" in stated:
+        problem = next(report_problems((b.folder / "report.html").read_bytes()), None)
+        yield from [problem] if problem else []
 
 
 # --- ledger ------------------------------------------------------------------------------------
@@ -2988,6 +2991,77 @@ def check_signature(b: Bundle) -> Iterator[str]:
     last = b.entries[-1]
     if head != f"{last['seq']}:{last['hash']}" and int(head.partition(":")[0]) <= last["seq"]:
         yield "the signed head is not in the account of the release"
+
+
+# --- report ------------------------------------------------------------------------------------
+#
+# A browser opens report.html, so it may hold only what is read: text, and tags from a list, in one
+# form, <name attribute="value">. With no other < there is nothing that a browser takes for more.
+
+PAGE_BEGINS = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">\
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">\
+<meta name="viewport" content="width=device-width, initial-scale=1">\
+<meta name="color-scheme" content="light dark">"""
+PAGE_TAGS, PAGE_ATTRIBUTES = (
+    re.findall(r"\S+", words)
+    for words in (
+        """a body caption circle code dd desc details div dl dt figcaption figure footer h1 h2 h3
+        head header html li line main p path pre rect section span strong style summary svg table
+        tbody td text th thead title tr ul""",
+        """aria-hidden aria-label aria-labelledby class cx cy d fill height href id r role rx scope
+        style tabindex text-anchor transform viewBox width x x1 x2 y y1 y2""",
+    )
+)
+PAGE_FUNCTIONS = ["min", "minmax", "nth-child", "repeat", "rotate", "translate", "var"]
+PAGE_RULES = ["@media", "@page"]
+
+
+def report_problems(data: bytes) -> Iterator[str]:
+    """What a report holds that acts, or that loads something."""
+    page = data.decode("utf-8")
+    if not page.startswith(PAGE_BEGINS) or "\0" in page:
+        raise ValueError("report.html does not begin as a report, or holds a null character")
+    raw, at = "", len(PAGE_BEGINS)  # raw: an element that holds text alone
+    while (start := page.find("<", at)) >= 0:
+        end = page.find(">", start)
+        tag = page[start + 1 : end]
+        if end < 0 or "<" in tag or (raw and tag != f"/{raw}"):
+            yield f"report.html: {page[start : start + 40]!r} is no tag, or not in its place"
+            return
+        if raw == "style":
+            yield from loads(page[at:start])
+        yield from tag_problems(tag)
+        raw, at = (tag if tag in ("style", "title") else ""), end + 1
+    if raw:
+        yield f"report.html: <{raw}> is left open"
+
+
+def tag_problems(tag: str) -> Iterator[str]:
+    """What is wrong with a tag, given without its brackets."""
+    first, *others = tag.split('"')
+    name, space, attribute = first.partition(" ")
+    pieces = [space + attribute, *others]
+    if name in ("style", "title") and tag != name:
+        yield f"report.html: <{name}> has attributes"
+    elif name not in PAGE_TAGS and not (name[:1] == "/" and tag[1:] in PAGE_TAGS):
+        yield f"report.html: the tag {tag!r:.60} is not of a report"
+    elif len(pieces) % 2 == 0 or pieces[-1]:
+        yield f"report.html: the tag {tag!r:.60} is not in the form of one"
+    for key, value in zip(pieces[:-1:2], pieces[1::2], strict=False):
+        if key[:1] != " " or key[-1:] != "=" or key[1:-1] not in PAGE_ATTRIBUTES:
+            yield f"report.html: the attribute {key!r:.60} is not of a report"
+        elif key == " href=" and value[:1] != "#":
+            yield f"report.html: a reference to {value!r:.60}"
+        elif key != " aria-label=":
+            yield from loads(value)
+
+
+def loads(style: str) -> Iterator[str]:
+    """What a style sheet or an attribute would load, or hides."""
+    used = re.findall(r"(?<![\w-])[\w-]+(?=\()|@[\w-]*|[&\\]", style)
+    for word in set(used) - {*PAGE_FUNCTIONS, *PAGE_RULES}:
+        yield f"report.html: {word!r:.60} in a style or an attribute"
 
 
 CHECKS: tuple[Callable[[Bundle], Iterator[str]], ...] = (
