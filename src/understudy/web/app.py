@@ -21,6 +21,7 @@ from understudy.web.pages import jobs as job_pages
 from understudy.web.people import HOURS, People
 from understudy.web.settings import Settings
 from understudy.web.site import Site, site_of
+from understudy.web.turns import Busy
 from understudy.web.workers import Workers
 from understudy.web.workspace import Missing, Workspace, without_paths
 
@@ -32,6 +33,7 @@ _HEADLINES: tuple[tuple[type[BaseException], str], ...] = (
     (Refused, "This may not be done"),
     (BudgetExhausted, "The budget does not allow this"),
     (UnconfirmedError, "Some facts are not confirmed yet"),
+    (Busy, "The page is busy"),
     (BundleError, "This release cannot be opened"),
 )
 
