@@ -5,6 +5,8 @@ On its own and light, because the processes that read files have to load it.
 
 import hashlib
 import json
+import os
+import resource
 import zipfile
 from fractions import Fraction
 from io import BytesIO
@@ -13,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from understudy.errors import BundleError
 from understudy.releases.bundle import MANIFEST, digest, manifest_bytes
 
 
@@ -81,3 +84,15 @@ def burns(path, most, shown):
 
 def greedy(path, most, shown):
     return bytearray(8 * 10**9)
+
+
+def facts():
+    """What a process may do."""
+    space, core = (
+        resource.getrlimit(kind)[1] for kind in (resource.RLIMIT_AS, resource.RLIMIT_CORE)
+    )
+    return os.getpid(), space, core, os.nice(0)
+
+
+def refuses():
+    raise BundleError("this is no release")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="co
 PAGES = ("/releases", "/releases/small", "/releases/small/answer?q=age+%3C+5", "/healthz")
 READERS = 4
 SECOND = 1.0
-PATIENCE = 240
+PATIENCE = 600
 
 BURNING = """
 import sys

@@ -29,8 +29,9 @@ from understudy.wording import byte_size
 __all__ = ["Limits", "Stopped", "follow_server", "run_confined"]
 
 _FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload(["understudy.web.workers", "pyarrow.parquet"])
-_KINDER = 10
+_FORK.set_forkserver_preload(["understudy.web.workers", "pyarrow.parquet", "pandas"])
+"""Loaded once; pyarrow asks for pandas where it is installed."""
+_KINDER = 5
 _THREADS = 4
 _SLACK = 5
 """Seconds after its time that the alarm rings, where nobody is left to end the process."""
@@ -71,7 +72,7 @@ async def run_confined(limits: Limits, work: Callable[..., Any], *arguments: Any
     except (EOFError, TimeoutError):
         raise Stopped from None
     finally:
-        if starting.done():  # otherwise the server stops just now, and ends it on its way out
+        if process.pid is not None:  # otherwise the server stops just now; it ends what is begun
             process.kill()
             await asyncio.to_thread(process.join)  # gigabytes take a moment to give back
     if failed:
