@@ -106,7 +106,7 @@ class People:
             )
         if not _SHORTEST <= len(password) <= LONGEST:
             raise InputError(
-                f"the password of {name} must have at least {_SHORTEST} characters, and at most {LONGEST}"
+                f"the password of {name} has at least {_SHORTEST} and at most {LONGEST} characters"
             )
         with self._changing() as users:
             users[name] = {
