@@ -17,7 +17,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 
 from understudy.errors import InputError, WorkError
-from understudy.web.guard import Refused, TooLarge, session_of
+from understudy.web.guard import FOREIGN, Refused, TooLarge, form_is_ours
 from understudy.web.site import site_of
 from understudy.wording import byte_size
 
@@ -49,10 +49,10 @@ async def received(request: Request, name_for: Callable[[str], str]) -> AsyncIte
         Refused: The form is not one of ours.
         InputError: Not such a form, or no file in it.
     """
-    site, session = site_of(request), session_of(request)
+    site = site_of(request)
 
     def ours(token: str) -> bool:
-        return site.people.form_is_ours(session, token)
+        return form_is_ours(request, token)
 
     with site.workspace.incoming() as folder:
         yield await _read(request, folder, site.settings.max_upload, ours, name_for)
@@ -104,7 +104,7 @@ async def _read(
     finally:
         parts.close()
     if not parts.token_seen:
-        raise Refused("this form was not made by this page; load it again and send it once more")
+        raise Refused(FOREIGN)
     if parts.path is None:
         raise InputError("no file was chosen; choose one and send it again")
     return Received(parts.fields, parts.filename, parts.path, parts.size)
@@ -178,9 +178,7 @@ class _Parts:
             self._field = name
             return
         if not self.token_seen:
-            raise Refused(
-                "this form was not made by this page; load it again and send it once more"
-            )
+            raise Refused(FOREIGN)
         filename = options[b"filename"].decode("utf-8", "replace")
         filename = filename.replace("\\", "/").rpartition("/")[2][:200]
         if not filename:
