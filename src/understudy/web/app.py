@@ -18,6 +18,7 @@ from understudy.web.jobs import Jobs, Launch
 from understudy.web.pages import accounts, audits, door, planning, releases, tables
 from understudy.web.pages import jobs as job_pages
 from understudy.web.people import People
+from understudy.web.proxy import BehindProxy
 from understudy.web.settings import Settings
 from understudy.web.site import Site, site_of
 from understudy.web.workers import Workers
@@ -69,6 +70,8 @@ def create_app(
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
     app.add_exception_handler(RequestValidationError, _malformed)  # type: ignore[arg-type]
     app.add_middleware(Guard, settings=settings, people=people, page=site.error)
+    if settings.proxies:
+        app.add_middleware(BehindProxy, proxies=settings.proxies)
     return app
 
 
