@@ -150,7 +150,9 @@ def serve(
 
 def _require_installed() -> None:
     try:
+        import argon2  # noqa: F401
         import fastapi  # noqa: F401
+        import itsdangerous  # noqa: F401
         import jinja2  # noqa: F401
         import python_multipart  # noqa: F401
         import uvicorn  # noqa: F401

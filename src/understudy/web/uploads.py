@@ -18,7 +18,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 
 from understudy.errors import InputError, WorkError
-from understudy.web.guard import Refused, TooLarge, session_of
+from understudy.web.guard import FOREIGN, Refused, TooLarge, form_is_ours
 from understudy.web.site import site_of
 from understudy.wording import byte_size
 
@@ -51,10 +51,10 @@ async def received(request: Request, name_for: Callable[[str], str]) -> AsyncIte
         InputError: Not such a form, or no file in it.
         WorkError: The disk is full, now or while the file is used.
     """
-    site, session = site_of(request), session_of(request)
+    site = site_of(request)
 
     def ours(token: str) -> bool:
-        return site.people.form_is_ours(session, token)
+        return form_is_ours(request, token)
 
     try:
         with site.workspace.incoming() as folder:
@@ -109,7 +109,7 @@ async def _read(
         with contextlib.suppress(OSError):  # of a file that is not kept
             parts.close()
     if not parts.token_seen:
-        raise Refused("this form was not made by this page; load it again and send it once more")
+        raise Refused(FOREIGN)
     if parts.path is None:
         raise InputError("no file was chosen; choose one and send it again")
     return Received(parts.fields, parts.filename, parts.path, parts.size)
@@ -188,9 +188,7 @@ class _Parts:
             self._field = name
             return
         if not self.token_seen:
-            raise Refused(
-                "this form was not made by this page; load it again and send it once more"
-            )
+            raise Refused(FOREIGN)
         filename = options[b"filename"].decode("utf-8", "replace")
         filename = filename.replace("\\", "/").rpartition("/")[2][:200]
         if not filename:
