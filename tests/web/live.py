@@ -66,3 +66,13 @@ def answer(address, request):
         connection.sendall(request.replace(b"\r\n", b"\r\nconnection: close\r\n", 1))
         head, _, body = everything(connection).partition(b"\r\n\r\n")
     return int(head.split()[1]), head.decode(), body.decode(errors="replace")
+
+
+def routes(app):
+    """`(method, path)` of everything that an app answers to."""
+    for route in app.routes:
+        if hasattr(route, "original_router"):  # as newer releases of FastAPI keep what is included
+            yield from routes(route.original_router)
+        else:
+            own = getattr(route, "methods", None) or {"GET"}  # a mount is for reading
+            yield from ((method, route.path) for method in own if method != "HEAD")

@@ -1,10 +1,10 @@
 """Behind a proxy that speaks TLS to the world: whom it speaks for, and that it alone is spoken to.
 
 A request's sender is the address of its connection. Behind a proxy that is always the proxy's, and a
-header says whom it speaks for; a header can be written by anybody. So it is read from the addresses that
-the operator names and from no other, and from the right: each proxy appends the address that it saw,
-and the first from the right that is no proxy of ours is the client. What a client wrote there itself
-stands to the left of that and counts for nothing.
+header says whom it speaks for; a header can be written by anybody. So it is read from the addresses
+that the operator names and from no other, and from the right: each proxy appends the address that it
+saw, and the first from the right that is no proxy of ours is the client. What a client wrote there
+itself stands to the left of that and counts for nothing.
 """
 
 from __future__ import annotations
