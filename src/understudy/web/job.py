@@ -86,6 +86,7 @@ def main(arguments: list[str]) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    write_json(folder / "pid.json", os.getpid())  # the server may have been killed before it did
     return run(folder)
 
 
