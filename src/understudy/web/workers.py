@@ -27,6 +27,7 @@ from typing import Any
 from understudy.errors import BundleError, InputError, SourceError, UnderstudyError
 from understudy.quoting import unquoted
 from understudy.releases.verify import Verification
+from understudy.source.addresses import VARIABLE as DATABASES
 from understudy.web.imports import check_file
 from understudy.wording import byte_size
 
@@ -153,6 +154,7 @@ def _quiet() -> None:
     import warnings
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ[DATABASES] = ""  # it reads uploaded files alone
     warnings.simplefilter("ignore")  # what libraries warn of may depend on private rows
     server = multiprocessing.parent_process()
 
