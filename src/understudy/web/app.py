@@ -22,6 +22,7 @@ from understudy.web.people import HOURS, People
 from understudy.web.proxy import BehindProxy
 from understudy.web.settings import Settings
 from understudy.web.site import Site, site_of
+from understudy.web.turns import Busy
 from understudy.web.workers import Workers
 from understudy.web.workspace import Missing, Workspace, without_paths
 
@@ -33,6 +34,7 @@ _HEADLINES: tuple[tuple[type[BaseException], str], ...] = (
     (Refused, "This may not be done"),
     (BudgetExhausted, "The budget does not allow this"),
     (UnconfirmedError, "Some facts are not confirmed yet"),
+    (Busy, "The page is busy"),
     (BundleError, "This release cannot be opened"),
 )
 

@@ -8,6 +8,7 @@ kind and no more: its message could hold a private value.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import secrets
@@ -29,6 +30,7 @@ from understudy.errors import (
 from understudy.quoting import debugging, unforeseen
 from understudy.web.people import People, Session
 from understudy.web.settings import Settings
+from understudy.web.turns import Busy
 from understudy.web.workspace import Missing
 
 __all__ = [
@@ -127,6 +129,8 @@ def status_of(error: BaseException) -> int:
             return 409
         case InputError():
             return 422
+        case Busy():
+            return 503
         case _:
             return 507
 
@@ -175,6 +179,9 @@ class Guard:
             else:
                 most = _MOST_FORM + self._settings.max_upload * _uploads(request)
                 await self._app(scope, _at_most(receive, most), out)
+        except asyncio.CancelledError:  # the server stops, and does not wait for this
+            if not started:
+                await self._stopping(request)(scope, receive, out)
         except Exception as error:  # noqa: BLE001 - nothing of it may reach a response or a log
             route = getattr(scope.get("route"), "path", "?")
             log.error("%s on %s %s", type(error).__name__, scope["method"], route)
@@ -182,6 +189,11 @@ class Guard:
                 traceback.print_exception(error)
             if not started:
                 await self._unforeseen(request, error)(scope, receive, out)
+
+    def _stopping(self, request: Request) -> Response:
+        return self._page(
+            request, 503, "The page is being stopped", "Send this again when it is back."
+        )
 
     def _unforeseen(self, request: Request, error: Exception) -> Response:
         return self._page(
