@@ -7,8 +7,10 @@ import zipfile
 
 import pytest
 
-from tests.web.hostile import burns, greedy, packed
+from tests.web.conftest import put_bundle
+from tests.web.hostile import burns, forged, greedy, packed
 from understudy.errors import BundleError
+from understudy.releases import Release
 from understudy.web import imports
 from understudy.web import workers as room
 from understudy.web.guard import TooLarge
@@ -101,3 +103,22 @@ def test_a_reader_has_limits_of_memory_and_time(tmp_path, monkeypatch):
             workers.close()
 
     assert asyncio.run(both()) < 60
+
+
+def test_a_strangers_schema_names_no_file_of_this_machine(custodian, bundle, tmp_path, monkeypatch):
+    """A mask may be a file in a schema that a custodian wrote; in a release it is written out."""
+    from understudy.schema import geography
+
+    opened = []
+    monkeypatch.setattr(geography, "read_mask", opened.append)
+    (tmp_path / "own.csv").write_text("latitude,longitude\n1,1\n2,2\n")
+    place = f'\n[[geography]]\nlatitude = "age"\nlongitude = "age"\nmask = "{tmp_path}/own.csv"\n'
+    written = (bundle / "schema.toml").read_bytes() + place.encode()
+    response = custodian.upload("small.zip", forged(bundle, toml=written), to="/import")
+    assert response.status_code == 422
+    assert not list((custodian.folder / "releases").iterdir())
+    (put_bundle(custodian, bundle) / "schema.toml").write_bytes(written)  # past every check
+    with pytest.raises(BundleError, match="names a file"):
+        Release.load(custodian.folder / "releases" / "small")
+    assert custodian.client.get("/releases/small").status_code == 422
+    assert not opened

@@ -19,6 +19,7 @@ from understudy.web.jobs import Jobs, Launch
 from understudy.web.pages import accounts, audits, door, planning, releases, tables
 from understudy.web.pages import jobs as job_pages
 from understudy.web.people import HOURS, People
+from understudy.web.proxy import BehindProxy
 from understudy.web.settings import Settings
 from understudy.web.site import Site, site_of
 from understudy.web.turns import Busy
@@ -81,6 +82,8 @@ def create_app(
         same_site="strict",
         https_only=settings.tls,
     )
+    if settings.proxies:
+        app.add_middleware(BehindProxy, proxies=settings.proxies)
     return app
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from understudy.source.addresses import VARIABLE as DATABASES
 from understudy.wording import byte_size
 
 __all__ = ["Limits", "Stopped", "follow_server", "run_confined"]
@@ -111,6 +112,7 @@ def _confine(limits: Limits) -> None:
 def follow_server() -> None:
     """In a worker: Ctrl-C is for the server, and a worker whose server is gone goes too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ[DATABASES] = ""  # it reads uploaded files alone
     warnings.simplefilter("ignore")  # what libraries warn of may depend on private rows
     server = multiprocessing.parent_process()
 
