@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from understudy.schema import Schema
     from understudy.source import Source
 
-__all__ = ["make", "release"]
+__all__ = ["about_report", "make", "release"]
 
 _ACCOUNT = "Account"
 _OUTPUT = "Output"
@@ -178,6 +178,7 @@ def make(
     from understudy.releases import prepare, reserve
     from understudy.releases.outline import assumed_rows
     from understudy.releases.warm import warmed
+    from understudy.report import save
     from understudy.source import read
 
     # Known before it is made, so that what it has cost can be told wherever it is interrupted.
@@ -197,9 +198,7 @@ def make(
             with reserve(prepared, source, progress=stages) as reserved:
                 made = reserved.run(stages)
             stages("saving", 0, 1)
-            made.save(out)
-            stages("reporting", 0, 1)
-            _report(made, out)
+            save(made, out)
         except BaseException as error:
             if wanted.checkpoint is not None:
                 error.add_note(f"The same command goes on from {wanted.checkpoint}.")
@@ -243,14 +242,12 @@ def _require_space(prepared: Prepared, out: Path) -> None:
         )
 
 
-def _report(made: Release, out: Path) -> None:
-    """The page beside the rows. It can be made again, so a release never fails for it."""
-    from understudy.report import write
-
-    try:
-        write(out, release=made)
-    except WorkError as error:
-        shell.note(f"{error}. The release is whole; `understudy report {out}` makes the page.")
+def about_report(out: Path) -> tuple[str, str]:
+    """Where the report of a release lies, as a line of facts."""
+    page = out / "report.html"
+    if page.is_file():
+        return "report", f"{page}, for people"
+    return "report", f"none, it could not be made; `understudy report {out}` says why"
 
 
 def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
@@ -327,7 +324,7 @@ def _show(made: Release, data: str, out: Path, wanted: Options) -> None:
             *errors_in_words(made.forecast, made.schema)[:1],
             *([] if made.proofs is None else [("oracle", made.proofs)]),
             *_account(made, wanted),
-            ("report", f"{out / 'report.html'}, for people"),
+            about_report(out),
             ("digest", read_manifest(out)["digest"]),
         ],
     )

@@ -43,7 +43,7 @@ _JOINT_CLOSE = 1e-6
 # What a stranger may ask planning to do, beyond what the format itself limits.
 _LARGEST_PARAMETER = 10**9
 _MOST_GROUPS = 10_000
-_MOST_PARTS = 2**22
+_MOST_PAIRS, _MOST_PARTS = 2**22, 2**20
 
 
 def require_plan(record: Record, schema: Schema, workload: Workload) -> str:
@@ -118,13 +118,13 @@ def _require_bearable(method: Method, design: Design, record: Record) -> None:
         raise VerificationError(
             f"method = {method.name} draws in {asked['rounds']} rounds; the plan has fewer"
         )
-    order = {"hdmm": 64, "aim": 64, "querygan": asked.get("degree", 2)}.get(method.name, 2)
-    parts = 0
+    order = {"hdmm": 64, "aim": 64, "querygan": max(2, asked.get("degree", 2))}.get(method.name, 2)
+    parts, most = 0, _MOST_PAIRS if order == 2 else _MOST_PARTS
     for clique in design.cliques:
         parts += sum(math.comb(len(clique), k) for k in range(1, min(order, len(clique)) + 1))
-        if parts > _MOST_PARTS:
+        if parts > most:
             raise VerificationError(
-                f"method = {method.name}: the workload's marginals have more than {_MOST_PARTS:,} "
+                f"method = {method.name}: the workload's marginals have more than {most:,} "
                 f"parts, too many to plan for"
             )
 

@@ -206,9 +206,10 @@ def reserve(
         if journal is not None:
             stack.callback(journal.let_go)
         facts = _facts(prepared)
+        given = {name: fact for name, fact in facts.items() if name != "rho"}  # which follows
         header = None if journal is None else journal.header
         if journal is not None and header is not None:
-            journal.require_same(facts)
+            journal.require_same(given)
         elif account is not None and options.dataset is not None:
             # Reserving checks again.
             account.require_room(options.dataset, prepared.budget, prepared.plan, schema.unit)
@@ -241,7 +242,7 @@ def reserve(
             )
             if journal is not None:
                 try:
-                    journal.begin(reservation.id, key, facts)
+                    journal.begin(reservation.id, key, given)
                 except WorkError:
                     with reservation:  # settles: nothing was drawn
                         raise

@@ -119,12 +119,12 @@ class AdaptiveRounds:
             for weight in set(self.candidates.values())
             if weight >= single
         }
+        moved = (1, relation.marginal_l2_squared())
         left, known = float(self.allowance), [float(self.share)]
         for pick, table in zip(events[::2], events[1::2], strict=True):
             if not isinstance(pick, Selection) or pick.k != 1 or pick.sensitivity not in moves:
                 return f"no round selects by {pick}"
-            one = isinstance(table, Gaussian) and table.step == 1
-            if not one or table.changes != relation.marginal_l2_squared():
+            if not isinstance(table, Gaussian) or (table.step, table.changes) != moved:
                 return f"no round measures by {table}"
             cost = float(accounting.rho(pick) + accounting.rho(table))
             if not math.isclose(float(accounting.rho(pick) / SELECTION), cost, rel_tol=_CLOSE):
