@@ -21,9 +21,9 @@ from pyarrow import csv
 
 import understudy as us
 from understudy import figures
+from understudy.constraints.masks import read_mask
 from understudy.queries import counts
 from understudy.schema import Boolean, Geography, Integer, Number, Polygons, Schema
-from understudy.schema.masks import read_mask
 
 BOX = (47.15, 47.80, -122.55, -121.30)
 SHOWN = -121.65

@@ -17,8 +17,8 @@ import numpy as np
 
 import understudy as us
 from understudy import figures
+from understudy.draft.tables import open_table
 from understudy.schema.nodes import Nodes
-from understudy.schema.tables import open_table
 
 EPSILONS = ("1", "4")
 DELTA = "1e-6"

@@ -18,9 +18,9 @@ SRC = Path(understudy.__file__).parent
 
 # A room imports only from itself and from rooms before it.
 ORDER = (
-    "_version", "errors", "quoting", "figures", "markup", "units", "privacy", "schema", "wording",
-    "demo",
-    "queries", "source", "oracles",
+    "_version", "errors", "quoting", "figures", "markup", "units", "privacy", "columns", "constraints",
+    "schema", "wording", "demo",
+    "queries", "source", "draft", "oracles",
     "nets", "models", "players", "game", "learn", "releases", "audit", "report", "web", "cli",
     "__main__", "testing",
 )  # fmt: skip
@@ -30,7 +30,10 @@ NEVER = {
     "models": "privacy",
     "nets": "privacy",
     "players.data": "privacy",
+    "columns": "privacy",
+    "constraints": "privacy",
     "schema": "privacy",
+    "draft": "privacy",
 }
 
 # Libraries with one door.
@@ -212,10 +215,16 @@ BAD = {
         "comes after",
     ),
     "for types only": (
-        "schema.check",
+        "draft.check",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from understudy.game import play",
         "comes after",
     ),
+    "a constraint and the schema": (
+        "constraints.rules",
+        "from understudy.schema import Schema",
+        "comes after",
+    ),
+    "a schema and the rows": ("schema.schema", "from understudy.draft import draft", "comes after"),
     "relative": ("privacy.noise", "from ..releases import make", "comes after"),
     "relative, one room": ("privacy.noise", "from .. import game", "comes after"),
     "by name": ("models.measured", "import_module('understudy.releases.make')", "comes after"),

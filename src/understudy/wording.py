@@ -55,6 +55,7 @@ def domain(column: Column) -> str:
 
 
 def _values(column: Column) -> str:
+    from understudy.columns.binned import Binned
     from understudy.schema import (
         Boolean,
         Category,
@@ -64,7 +65,6 @@ def _values(column: Column) -> str:
         OpenCategory,
         Text,
     )
-    from understudy.schema.columns.binned import Binned
 
     if isinstance(column, Category):
         count = len(column.values)

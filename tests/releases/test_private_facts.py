@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from understudy.constraints.rules import Rule
 from understudy.errors import InputError, SchemaError, SourceError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
@@ -24,7 +25,6 @@ from understudy.releases.make import prepare
 from understudy.releases.outline import history
 from understudy.releases.verify import verify
 from understudy.schema import Category, Geography, Integer, Number, Polygons, Schema
-from understudy.schema.rules import Rule
 from understudy.source import read
 from understudy.source.values import Holders
 from understudy.testing.stand_ins import StillNoise, StrictCharges

@@ -66,7 +66,7 @@ def draft(
     named = Path(file) if table is None else Path(table.rpartition(".")[2].strip('"'))
     target = out if out is not None else named.with_name(_stem(named) + ".schema.toml")
     _require_new(target)
-    from understudy.schema import draft as make
+    from understudy.draft import draft as make
     from understudy.source import read, read_table
 
     source = read(file, table=table)  # the header is one, before its names are taken for columns
@@ -99,8 +99,8 @@ def confirm(
       understudy schema confirm patients.schema.toml --column age --column sex
       understudy schema confirm patients.schema.toml --all
     """
+    from understudy.draft import confirm as clear
     from understudy.schema import Schema
-    from understudy.schema import confirm as clear
 
     loaded = Schema.load(schema)
     open_facts = {c.name: c.read_from_rows for c in loaded.columns if c.read_from_rows}
@@ -190,7 +190,7 @@ def check(
 
 
 def _compare(schema: Schema, path: Path, data: str, table: str | None) -> None:
-    from understudy.schema import check as look
+    from understudy.draft import check as look
     from understudy.source import read, read_table, shown
 
     source = read(data, table=table)

@@ -16,9 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError, WorkloadError
-from understudy.schema import toml
-from understudy.schema.columns import (
+from understudy.columns import (
     Category,
     Column,
     Identifier,
@@ -27,12 +25,15 @@ from understudy.schema.columns import (
     Opened,
     Text,
 )
-from understudy.schema.columns.base import near
-from understudy.schema.compute import pc
-from understudy.schema.dtypes import same_stored, type_name
-from understudy.schema.geography import Geography, Places
-from understudy.schema.reading import distinct_texts, flat, null_texts, shown
-from understudy.schema.rules import Rule, Rules
+from understudy.columns.base import near
+from understudy.columns.compute import pc
+from understudy.columns.domain import Domain
+from understudy.columns.dtypes import same_stored, type_name
+from understudy.columns.reading import distinct_texts, flat, null_texts, shown
+from understudy.constraints.geography import Geography, Places
+from understudy.constraints.rules import Rule, Rules
+from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
+from understudy.schema import toml
 from understudy.units import Unit
 
 __all__ = ["Schema"]
@@ -41,7 +42,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Schema:
+class Schema(Domain):
     """Public facts about the columns of a table, in the table's order.
 
     `rows_public` is the number of rows where that is public; `null_values` are texts, such as
@@ -53,7 +54,6 @@ class Schema:
     Nothing here depends on private rows, except in a draft, which says so (`require_confirmed`).
     """
 
-    columns: tuple[Column, ...]
     rows_public: int | None = None
     null_values: tuple[str, ...] = ()
     unit: Unit | None = None
@@ -141,11 +141,6 @@ class Schema:
             )
 
     @cached_property
-    def modelled(self) -> tuple[Modelled, ...]:
-        """The columns with codes, in order."""
-        return tuple(column for column in self.columns if isinstance(column, Modelled))
-
-    @cached_property
     def opened(self) -> tuple[Opened, ...]:
         """The columns whose domain a release finds privately, in order."""
         return tuple(column for column in self.columns if isinstance(column, Opened))
@@ -157,11 +152,6 @@ class Schema:
     def closed(self, found: Mapping[str, Column]) -> Schema:
         """The schema with columns replaced by what was found."""
         return replace(self, columns=tuple(found.get(c.name, c) for c in self.columns))
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """The number of codes of each modelled column."""
-        return tuple(column.size for column in self.modelled)
 
     @cached_property
     def written(self) -> tuple[Column, ...]:
@@ -177,24 +167,6 @@ class Schema:
     def arrow_schema(self) -> pa.Schema:
         """Names, types and nullability of the output."""
         return pa.schema([pa.field(c.name, c.arrow_type, c.nullable) for c in self.written])
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {column.name: at for at, column in enumerate(self.modelled)}
-
-    def position(self, name: str) -> int:
-        """The place of a column among the modelled ones; WorkloadError if it is none of them."""
-        if name in self._positions:
-            return self._positions[name]
-        for column in self.columns:
-            if column.name == name:
-                raise WorkloadError(
-                    f"column {name!r} is of type {column.kind!r} and not modelled; "
-                    "leave it out, or declare its domain in the schema"
-                )
-        hint = near(name, self._positions)
-        known = ", ".join(list(self._positions)[:_SHOWN])
-        raise WorkloadError(f"unknown column {name!r}{hint or '; known are ' + known}")
 
     def _repr_html_(self) -> str:
         from understudy.markup import notebook, table
@@ -216,10 +188,6 @@ class Schema:
         if self.unit is not None:
             facts.append(("privacy unit", str(self.unit)))
         return notebook("Schema", facts, columns)
-
-    def column(self, name: str) -> Modelled:
-        """The modelled column of that name; WorkloadError as `position`."""
-        return self.modelled[self.position(name)]
 
     # Codes
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Any
 
+from understudy.columns import KINDS, Column, Incomplete, OpenBins, OpenCategory
+from understudy.columns.base import near
+from understudy.columns.opened import DISCOVER
 from understudy.errors import SchemaError
-from understudy.schema.columns import KINDS, Column, Incomplete, OpenBins, OpenCategory
-from understudy.schema.columns.base import near
-from understudy.schema.columns.opened import DISCOVER
 
 __all__ = ["VERSION", "build_column", "parse", "places", "rules", "write"]
 

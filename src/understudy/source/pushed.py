@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.columns.forms import Form, form
 from understudy.errors import CountingError, SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
 from understudy.quoting import named
 from understudy.schema import Category, Modelled, Schema
-from understudy.schema.forms import Form, form
 from understudy.source.base import (
     BATCH_ROWS,
     Native,

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from understudy.columns.opened import DISCOVER, Opened
 from understudy.errors import SchemaError
 from understudy.schema import Category, Column, Incomplete, Schema
-from understudy.schema.columns.opened import DISCOVER, Opened
 from understudy.schema.toml import build_column
 from understudy.wording import domain
 

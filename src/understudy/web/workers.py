@@ -182,7 +182,7 @@ def _confined(limits: Limits, work: Callable[..., Any]) -> None:
 
 def draft_file(path: str, shown: str) -> dict[str, Any]:
     """Draft a schema; in a process of its own, because files can be made to break readers."""
-    from understudy.schema import draft
+    from understudy.draft import draft
     from understudy.source import read
 
     try:

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
+from understudy.columns.opened import Opened
 from understudy.errors import BudgetExhausted, InputError, UnderstudyError
 from understudy.game.methods import METHODS
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
 from understudy.schema import Modelled
-from understudy.schema.columns.opened import Opened
 from understudy.units import Unit
 from understudy.web.guard import session_of, status_of, wants_page
 from understudy.web.pages.tables import load_schema, plain_number, whole

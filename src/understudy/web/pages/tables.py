@@ -12,10 +12,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from understudy.draft import confirm
 from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Relation
-from understudy.schema import Schema, confirm
+from understudy.schema import Schema
 from understudy.source.base import check_header
 from understudy.source.files import find
 from understudy.units import Unit

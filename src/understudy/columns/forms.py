@@ -24,10 +24,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy.columns import Boolean, Category, Modelled
+from understudy.columns.numeric import Integer, Number
+from understudy.columns.reading import FALSE_WORDS, TRUE_WORDS
 from understudy.errors import SchemaError
-from understudy.schema.columns import Boolean, Category, Modelled
-from understudy.schema.columns.numeric import Integer, Number
-from understudy.schema.reading import FALSE_WORDS, TRUE_WORDS
 
 __all__ = ["ANY_DECIMAL", "BLANKS", "Form", "Pieces", "Words", "form", "unit_steps"]
 

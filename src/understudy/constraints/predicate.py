@@ -35,7 +35,7 @@ from understudy.errors import WorkloadError, cut
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from understudy.schema.schema import Schema
+    from understudy.columns.domain import Domain
 
 __all__ = ["Literal", "Predicate", "tokens"]
 
@@ -145,11 +145,11 @@ class Predicate:
 
     text: str
     clique: Clique
-    _schema: "Schema" = field(repr=False, compare=False)
+    _schema: "Domain" = field(repr=False, compare=False)
     _node: _Node = field(repr=False, compare=False)
 
     @classmethod
-    def parse(cls, text: str, schema: "Schema") -> "Predicate":
+    def parse(cls, text: str, schema: "Domain") -> "Predicate":
         """Read a predicate.
 
         Raises:
@@ -282,7 +282,7 @@ class _Parser:
              | "not"? "between" value "and" value
     """
 
-    def __init__(self, text: str, schema: "Schema") -> None:
+    def __init__(self, text: str, schema: "Domain") -> None:
         self._text = text
         self._schema = schema
         if len(text) > _LONGEST:

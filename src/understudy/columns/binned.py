@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.schema.cells import Cells, Masks
-from understudy.schema.columns.base import MOST_CELLS, Modelled
+from understudy.columns.base import MOST_CELLS, Modelled
+from understudy.columns.cells import Cells, Masks
 
 __all__ = ["MOST_SINGLES", "Binned", "decimals_from_units", "largest"]
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from understudy.columns.forms import ANY_DECIMAL, BLANKS, unit_steps
 from understudy.errors import SchemaError
 from understudy.schema import (
     Boolean,
@@ -23,7 +24,6 @@ from understudy.schema import (
     Words,
     form,
 )
-from understudy.schema.forms import ANY_DECIMAL, BLANKS, unit_steps
 
 INT, DOUBLE, TEXT = pa.int64(), pa.float64(), pa.string()
 CENTS, DAYS = pa.decimal128(12, 2), pa.date32()

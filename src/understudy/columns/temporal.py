@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.schema.cells import Cells
-from understudy.schema.columns.base import near
-from understudy.schema.columns.binned import Binned, largest
-from understudy.schema.compute import pc
-from understudy.schema.dtypes import writes_text
-from understudy.schema.reading import DAY, tick_of, ticks
+from understudy.columns.base import near
+from understudy.columns.binned import Binned, largest
+from understudy.columns.cells import Cells
+from understudy.columns.compute import pc
+from understudy.columns.dtypes import writes_text
+from understudy.columns.reading import DAY, tick_of, ticks
 
 __all__ = ["RESOLUTIONS", "Date", "Datetime"]
 

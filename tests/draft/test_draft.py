@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schema_strategies import arrays
+from tests.schema_strategies import arrays
 
+from understudy.draft import check, confirm, draft
 from understudy.errors import SchemaError, SourceError, UnconfirmedError
 from understudy.schema import (
     Boolean,
@@ -24,9 +25,6 @@ from understudy.schema import (
     Number,
     Schema,
     Text,
-    check,
-    confirm,
-    draft,
 )
 
 RNG = np.random.default_rng(0)

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.schema.columns.base import MOST_CELLS, Column, Modelled
-from understudy.schema.columns.binned import Binned
-from understudy.schema.columns.category import Category
-from understudy.schema.dtypes import writes_text
+from understudy.columns.base import MOST_CELLS, Column, Modelled
+from understudy.columns.binned import Binned
+from understudy.columns.category import Category
+from understudy.columns.dtypes import writes_text
 
 __all__ = ["DISCOVER", "OpenBins", "OpenCategory", "Opened"]
 
@@ -119,7 +119,7 @@ class OpenBins(Opened):
         return True
 
     def _made(self, **cuts: Any) -> Binned:
-        from understudy.schema.columns import KINDS
+        from understudy.columns import KINDS
 
         kind = KINDS.get(self.wanted)
         if kind is None or not issubclass(kind, Binned):

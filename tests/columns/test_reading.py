@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.schema.reading import (
+from understudy.columns.reading import (
     DAY,
     booleans,
     distinct_texts,

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.schema.cells import Masks
-from understudy.schema.columns.base import MOST_CELLS, Modelled, near
-from understudy.schema.compute import pc
-from understudy.schema.dtypes import converted, value_type, writes_text
-from understudy.schema.reading import (
+from understudy.columns.base import MOST_CELLS, Modelled, near
+from understudy.columns.cells import Masks
+from understudy.columns.compute import pc
+from understudy.columns.dtypes import converted, value_type, writes_text
+from understudy.columns.reading import (
     DAY,
     booleans,
     distinct_texts,

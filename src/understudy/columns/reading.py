@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.schema.compute import pc
+from understudy.columns.compute import pc
 
 __all__ = [
     "DAY",

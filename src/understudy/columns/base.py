@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy.columns.cells import Masks
+from understudy.columns.compute import pc
+from understudy.columns.dtypes import arrow_type, same_stored, type_name
+from understudy.columns.reading import flat, present
 from understudy.errors import SchemaError, WorkloadError
-from understudy.schema.cells import Masks
-from understudy.schema.compute import pc
-from understudy.schema.dtypes import arrow_type, same_stored, type_name
-from understudy.schema.reading import flat, present
 
 __all__ = ["MOST_CELLS", "OPERATORS", "Column", "Modelled", "near"]
 

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.constraints.predicate import Predicate, tokens
 from understudy.errors import SchemaError, WorkloadError
-from understudy.schema.predicate import Predicate, tokens
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from understudy.schema.schema import Schema
+    from understudy.columns.domain import Domain
 
 __all__ = ["Rule", "Rules"]
 
@@ -107,7 +107,7 @@ class _Bound:
         """Which of the given combinations it forbids."""
         return self.forbidden[tuple(codes[i] for i in self.clique)]
 
-    def broken_rows(self, table: pa.Table, schema: Schema) -> Mask:
+    def broken_rows(self, table: pa.Table, schema: Domain) -> Mask:
         """Which rows of a decoded table break it, by their values."""
         if not self.parts:
             names = [schema.modelled[i].name for i in self.clique]
@@ -118,7 +118,7 @@ class _Bound:
         return holds & ~then
 
 
-def _bind(rule: Rule, schema: Schema) -> _Bound:
+def _bind(rule: Rule, schema: Domain) -> _Bound:
     try:
         words = list(tokens(rule.says))
         signs = [(t.kind, t.text.lower()) for t in words]
@@ -139,7 +139,7 @@ def _bind(rule: Rule, schema: Schema) -> _Bound:
         raise rule.refuse(str(error)) from None
 
 
-def _condition(rule: Rule, texts: Sequence[str], schema: Schema) -> _Bound:
+def _condition(rule: Rule, texts: Sequence[str], schema: Domain) -> _Bound:
     parts = tuple(Predicate.parse(text, schema) for text in texts)
     clique = tuple(sorted({i for part in parts for i in part.clique}))
     _require_small(rule, clique, schema)
@@ -159,7 +159,7 @@ def _condition(rule: Rule, texts: Sequence[str], schema: Schema) -> _Bound:
     )  # fmt: skip
 
 
-def _cut(part: Predicate, schema: Schema) -> str:
+def _cut(part: Predicate, schema: Domain) -> str:
     inner, outer = part.cells()
     at = np.argwhere(outer & ~inner)[0]
     names = [
@@ -169,7 +169,7 @@ def _cut(part: Predicate, schema: Schema) -> str:
     return " and ".join(names)
 
 
-def _dependency(rule: Rule, source: str, target: str, schema: Schema) -> _Bound:
+def _dependency(rule: Rule, source: str, target: str, schema: Domain) -> _Bound:
     if not rule.mapping:
         raise rule.refuse(
             f"it needs a public mapping of {source} to {target}, such as "
@@ -208,7 +208,7 @@ def _single(rule: Rule, column: Any, text: str) -> Mask:
     return inner
 
 
-def _require_small(rule: Rule, clique: Clique, schema: Schema) -> None:
+def _require_small(rule: Rule, clique: Clique, schema: Domain) -> None:
     cells = math.prod(schema.shape[i] for i in clique)
     if cells > _CELLS:
         raise rule.refuse(
@@ -220,7 +220,7 @@ def _require_small(rule: Rule, clique: Clique, schema: Schema) -> None:
 class Rules:
     """All rules of a schema, in codes. Rules that share columns are kept together."""
 
-    def __init__(self, rules: Sequence[Rule], schema: Schema) -> None:
+    def __init__(self, rules: Sequence[Rule], schema: Domain) -> None:
         self._shape = schema.shape
         self._names = [column.name for column in schema.modelled]
         self._ordered = [column.ordered for column in schema.modelled]
@@ -256,7 +256,7 @@ class Rules:
             found |= bound.broken(dict(enumerate(codes)))
         return found
 
-    def illegal(self, table: pa.Table, schema: Schema) -> list[str]:
+    def illegal(self, table: pa.Table, schema: Domain) -> list[str]:
         """What rows of a decoded table break, by their values."""
         found: list[str] = []
         for bound in self._bound:

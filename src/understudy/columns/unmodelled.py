@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.schema.columns.base import Column
-from understudy.schema.dtypes import writes_text
-from understudy.schema.reading import flat, is_text
+from understudy.columns.base import Column
+from understudy.columns.dtypes import writes_text
+from understudy.columns.reading import flat, is_text
 
 __all__ = ["DROP", "Identifier", "Incomplete", "Text"]
 

@@ -26,11 +26,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy.columns import Column, Number
+from understudy.columns.base import near
+from understudy.columns.reading import flat, floats
+from understudy.constraints.masks import Box, Centres, Polygons, Raster, from_facts, read_mask
 from understudy.errors import SchemaError
-from understudy.schema.columns import Column, Number
-from understudy.schema.columns.base import near
-from understudy.schema.masks import Box, Centres, Polygons, Raster, from_facts, read_mask
-from understudy.schema.reading import flat, floats
 
 __all__ = ["Geography", "Places"]
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.schema.cells import Cells
+from understudy.columns.cells import Cells
 
 
 @st.composite

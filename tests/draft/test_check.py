@@ -1,16 +1,15 @@
 import pandas as pd
 import pyarrow as pa
 
+from understudy.draft import Finding, check
 from understudy.schema import (
     Boolean,
     Category,
-    Finding,
     Identifier,
     Integer,
     Number,
     Schema,
     Text,
-    check,
 )
 
 

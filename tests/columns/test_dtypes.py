@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from understudy.schema.dtypes import arrow_type, same_stored, type_name
+from understudy.columns.dtypes import arrow_type, same_stored, type_name
 
 TYPES = [
     pa.int8(),

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.schema.columns import Category, Column, Modelled, Text
-from understudy.schema.columns.base import near
-from understudy.schema.dtypes import same_stored, type_name
-from understudy.schema.reading import flat, shown
+from understudy.columns import Category, Column, Modelled, Text
+from understudy.columns.base import near
+from understudy.columns.dtypes import same_stored, type_name
+from understudy.columns.reading import flat, shown
+from understudy.draft.tables import open_table
 from understudy.schema.schema import Schema
-from understudy.schema.tables import open_table
 
 __all__ = ["Finding", "check"]
 

@@ -21,9 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.errors import SchemaError
-from understudy.quoting import unquoted
-from understudy.schema.columns import (
+from understudy.columns import (
     Boolean,
     Category,
     Column,
@@ -35,12 +33,14 @@ from understudy.schema.columns import (
     Number,
     Text,
 )
-from understudy.schema.compute import pc
-from understudy.schema.dtypes import arrow_type, type_name, value_type, writes_text
-from understudy.schema.reading import DAY, distinct_texts, flat, floats, is_text, ticks
-from understudy.schema.rounding import amount_edges, calendar_edges, fewest_decimals, nice_bounds
+from understudy.columns.compute import pc
+from understudy.columns.dtypes import arrow_type, type_name, value_type, writes_text
+from understudy.columns.reading import DAY, distinct_texts, flat, floats, is_text, ticks
+from understudy.draft.rounding import amount_edges, calendar_edges, fewest_decimals, nice_bounds
+from understudy.draft.tables import open_table
+from understudy.errors import SchemaError
+from understudy.quoting import unquoted
 from understudy.schema.schema import Schema
-from understudy.schema.tables import open_table
 
 __all__ = ["confirm", "draft"]
 

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.schema.cells import Cells
-from understudy.schema.columns.binned import Binned, decimals_from_units, largest
-from understudy.schema.dtypes import converted, writes_text
-from understudy.schema.reading import floats, integers, round_to_integers
+from understudy.columns.binned import Binned, decimals_from_units, largest
+from understudy.columns.cells import Cells
+from understudy.columns.dtypes import converted, writes_text
+from understudy.columns.reading import floats, integers, round_to_integers
 
 __all__ = ["Integer", "Number"]
 
