@@ -26,6 +26,7 @@ from understudy.schema import (
     Schema,
     Text,
 )
+from understudy.source import read, read_table
 
 RNG = np.random.default_rng(0)
 ROWS = 2000
@@ -237,11 +238,11 @@ class TestDraft:
         assert draft(str(tmp_path / "t.parquet")) == expected
         assert [c.name for c in draft(pl.from_arrow(table)).columns] == ["a", "b"]
 
-    def test_polars_views_are_kept(self):
+    def test_texts_of_polars_stay_what_they_are(self):
         frame = pl.DataFrame({"a": ["x", "y"] * 9, "b": [str(i % 7) for i in range(18)]})
         schema = confirm(draft(frame))
         table = schema.decode(schema.encode(pa.table(frame)), np.random.default_rng(0))
-        assert table.schema.types == pa.table(frame).schema.types
+        assert read(frame).frame(table).equals(frame)
         assert table.column("a").to_pylist() == frame["a"].to_list()
         assert check(schema, frame) == schema.illegal(table) == []
 
@@ -270,21 +271,61 @@ class TestDraft:
         assert "rows_public" not in text
 
     def test_bad_sources(self, tmp_path):
-        with pytest.raises(SourceError, match="no such file"):
+        with pytest.raises(SourceError, match="there is no file"):
             draft(tmp_path / "missing.csv")
-        with pytest.raises(SourceError, match="no such file"):
+        with pytest.raises(SourceError, match="there is no file"):
             draft(tmp_path / "missing.parquet")
         (tmp_path / "empty.csv").write_text("")
-        with pytest.raises(SourceError, match="cannot be read as CSV"):
+        with pytest.raises(SourceError, match="is empty or begins with an empty line"):
             draft(tmp_path / "empty.csv")
         (tmp_path / "bad.parquet").write_text("no")
-        with pytest.raises(SourceError, match="cannot be read as Parquet"):
+        with pytest.raises(SourceError, match="it is not a whole Parquet file"):
             draft(tmp_path / "bad.parquet")
         (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
-        with pytest.raises(SchemaError, match="columns 1 and 2 of the table have one name"):
+        with pytest.raises(SourceError, match="cells 1 and 2 of the first line are the same"):
             draft(tmp_path / "twice.csv")
-        with pytest.raises(SourceError, match="a int cannot be read as a table"):
+        with pytest.raises(SourceError, match="cannot read a table from 'int'"):
             draft(7)
+
+    def test_a_ragged_file_is_read_as_a_release_reads_it(self, tmp_path):
+        path = tmp_path / "ragged.csv"
+        path.write_bytes(b"age,town\n31,Ulm\n32\n33,Bonn,too,much\n34,K\xf6ln\n")
+        even = pa.table({"age": ["31", "32", "33", "34"], "town": ["Ulm", "", "Bonn", "K\ufffdln"]})
+        assert read_table(read(path)) == even
+        age, town = draft(path).columns
+        assert (age.nullable, town.nullable) == (False, True)
+        assert town.values == ("Bonn", "K\ufffdln", "Ulm")
+        schema = Schema((Integer("age", 30, 39), Category("town", ("Bonn", "Ulm"))))
+        assert [(f.problem, f.count) for f in check(schema, path)] == [
+            ("null", 1),
+            ("a value that is not declared", 1),
+        ]
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("blank.csv", b"\n1,2\n"),
+            ("numbers.csv", b"1,2\n3,4\n"),
+            ("nameless.csv", b",age\n0,31\n"),
+            ("twice.csv", b"a,a\n1,2\n"),
+            ("wide.csv", "a,b\n1,2\n".encode("utf-16")),
+            ("unknown.xlsx", b"a,b\n1,2\n"),
+            ("cut.csv.gz", b"a,b\n1,2\n"),
+        ],
+    )
+    def test_a_draft_refuses_what_a_release_refuses(self, tmp_path, name, content):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(SourceError) as of_release:
+            read(tmp_path / name)
+        with pytest.raises(SourceError) as of_draft:
+            draft(tmp_path / name)
+        assert str(of_draft.value) == str(of_release.value)
+
+    def test_types_are_known_without_rows(self, tmp_path):
+        table = pa.table({"a": pa.array([], pa.int16()), "b": pa.array([], pa.date32())})
+        pq.write_table(table, tmp_path / "t.parquet")
+        for source in (table, tmp_path / "t.parquet"):
+            assert [column.dtype for column in draft(source).columns] == ["int16", "date32[day]"]
 
     def test_an_empty_table(self, tmp_path):
         (tmp_path / "t.csv").write_text("a,b\n")

@@ -67,10 +67,9 @@ def draft(
     target = out if out is not None else named.with_name(_stem(named) + ".schema.toml")
     _require_new(target)
     from understudy.draft import draft as make
-    from understudy.source import read, read_table
+    from understudy.source import read
 
-    source = read(file, table=table)  # the header is one, before its names are taken for columns
-    made = make(file if table is None else read_table(source))
+    made = make(read(file, table=table))
     made.save(target)
     console = shell.out()
     console.print(words.columns_table(made.columns, marks=True))
@@ -191,12 +190,12 @@ def check(
 
 def _compare(schema: Schema, path: Path, data: str, table: str | None) -> None:
     from understudy.draft import check as look
-    from understudy.source import read, read_table, shown
+    from understudy.source import read, shown
 
     source = read(data, table=table)
     console = shell.out()
     _private(console, "What follows was read from private rows. Do not publish it.")
-    findings = look(schema, Path(data) if table is None else read_table(source))
+    findings = look(schema, source)
     if not findings:
         console.print(Text.assemble(("✓ ", "green"), f"every value of {shown(data)} fits {path}"))
         return

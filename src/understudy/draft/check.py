@@ -17,8 +17,8 @@ from understudy.columns import Category, Column, Modelled, Text
 from understudy.columns.base import near
 from understudy.columns.dtypes import same_stored, type_name
 from understudy.columns.reading import flat, shown
-from understudy.draft.tables import open_table
 from understudy.schema.schema import Schema
+from understudy.source import read, read_table
 
 __all__ = ["Finding", "check"]
 
@@ -44,15 +44,16 @@ class Finding:
         return f"column {self.column!r}: {self.problem}{rows}{shown}; {self.remedy}"
 
 
-def check(schema: Schema, source: Any) -> list[Finding]:
+def check(schema: Schema, data: Any) -> list[Finding]:
     """What in a table does not fit the schema, column by column: NOT PRIVATE.
 
-    `source` is what `draft` takes. An empty list means that encoding maps no value to another.
+    `data` is what `draft` takes. An empty list means that encoding maps no value to another.
     """
-    table, typed = open_table(source)
+    source = read(data)
+    table = read_table(source)
     names, declared = table.schema.names, [column.name for column in schema.columns]
     found: list[Finding] = []
-    for name in dict.fromkeys(names):
+    for name in names:
         if name not in declared:
             found.append(
                 Finding(
@@ -62,13 +63,13 @@ def check(schema: Schema, source: Any) -> list[Finding]:
                 )
             )
     for column in schema.columns:
-        count = names.count(column.name)
-        if count != 1:
-            how = "is in the schema and not in the table" if count == 0 else "is there twice"
+        if column.name not in names:
             remedy = "correct the schema or the header" + near(column.name, names)
-            found.append(Finding(column.name, how, remedy=remedy))
+            found.append(
+                Finding(column.name, "is in the schema and not in the table", remedy=remedy)
+            )
             continue
-        if typed:
+        if source.typed:
             found += _type_finding(column, table.schema.field(column.name).type)
         array = pa.chunked_array(flat(table.column(column.name)))
         if isinstance(column, Modelled):

@@ -37,10 +37,10 @@ from understudy.columns.compute import pc
 from understudy.columns.dtypes import arrow_type, type_name, value_type, writes_text
 from understudy.columns.reading import DAY, distinct_texts, flat, floats, is_text, ticks
 from understudy.draft.rounding import amount_edges, calendar_edges, fewest_decimals, nice_bounds
-from understudy.draft.tables import open_table
 from understudy.errors import SchemaError
 from understudy.quoting import unquoted
 from understudy.schema.schema import Schema
+from understudy.source import read, read_table
 
 __all__ = ["confirm", "draft"]
 
@@ -78,26 +78,18 @@ _SINGLES = 128
 _LONG_TEXT = 40
 
 
-def draft(source: Any) -> Schema:
-    """A schema to review, from a CSV or Parquet file or an Arrow, pandas or Polars table.
+def draft(data: Any) -> Schema:
+    """A schema to review, from a table: whatever `read` takes, read as a release reads it.
 
-    NOT PRIVATE: it reads the rows. Whatever it took from them is marked in `read_from_rows`;
+    NOT PRIVATE: it looks at the rows. Whatever it took from them is marked in `read_from_rows`;
     the number of rows is not kept. Bounds are rounded outward to round numbers.
     """
-    table, typed = open_table(source)
-    names = table.schema.names
-    for at, name in enumerate(names):
-        if names.index(name) < at:
-            raise SchemaError(
-                f"columns {names.index(name) + 1} and {at + 1} of the table have one name; rename one "
-                "of them"
-            )
-    if not names:
-        raise SchemaError("the table has no columns")
+    source = read(data)
+    table = read_table(source)
     columns: list[Column] = []
     for field in table.schema:
         with unquoted(f"column {field.name!r}"):
-            columns.append(_column(field, table.column(field.name), typed))
+            columns.append(_column(field, table.column(field.name), source.typed))
     return Schema(tuple(columns))
 
 
