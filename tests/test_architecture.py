@@ -18,8 +18,8 @@ SRC = Path(understudy.__file__).parent
 
 # A room imports only from itself and from rooms before it.
 ORDER = (
-    "_version", "errors", "quoting", "figures", "markup", "units", "privacy", "columns", "constraints",
-    "schema", "wording", "demo",
+    "_version", "errors", "files", "quoting", "figures", "markup", "units", "privacy",
+    "columns", "constraints", "schema", "wording", "demo",
     "queries", "source", "draft", "oracles",
     "nets", "models", "players", "game", "learn", "releases", "audit", "report", "web", "cli",
     "__main__", "testing",

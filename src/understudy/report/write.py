@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from understudy import files
 from understudy.errors import InputError, WorkError
 from understudy.releases import Release
 from understudy.releases.bundle import read_manifest
@@ -46,16 +45,12 @@ def write(
     )
     # Beside the folder, not in it: a release with an unknown file is refused.
     beside = folder.resolve().parent if out is None else path.resolve().parent
-    staging = beside / f".{NAME}.partial-{secrets.token_hex(4)}"
     try:
-        staging.write_text(page, encoding="utf-8")
-        os.replace(staging, path)
+        files.write(path, page, beside=beside)
     except OSError as error:
         raise WorkError(
             f"{path} could not be written ({error.strerror or error}); give another place with --out"
         ) from None
-    finally:
-        staging.unlink(missing_ok=True)
     return path
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +31,7 @@ from understudy.columns.reading import distinct_texts, flat, null_texts, shown
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rules import Rule, Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
+from understudy.files import write
 from understudy.schema import toml
 from understudy.units import Unit
 
@@ -375,20 +374,12 @@ class Schema(Domain):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a schema file whole or not at all."""
         path = Path(path)
-        part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
-            with open(part, "x", encoding="utf-8") as file:
-                file.write(self.dumps())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
+            write(path, self.dumps())
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
             raise SchemaError(f"{path}: cannot be written: {error.strerror}") from None
         except OSError as error:
             raise WorkError(f"{path}: was not written: {error.strerror}") from None
-        finally:
-            with contextlib.suppress(OSError):
-                part.unlink()
 
     def digest(self) -> str:
         """SHA-256 of the canonical text: equal for equal schemas, whatever the comments."""
