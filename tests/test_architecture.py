@@ -50,6 +50,8 @@ ONLY = {
     "psycopg": ("privacy.postgres", "source"),
     "ortools": ("oracles.exact",),
     "sklearn": ("learn",),
+    "shapely": ("constraints.masks",),
+    "tomlkit": ("schema.edit",),
 }
 
 # Who may open a Sensitive, who may spend, and what opened facts and mechanisms may be known by.
@@ -367,7 +369,8 @@ def test_the_checker_lets_good_sources_pass(module, source, package):
 
 HEAVY = (
     "opendp", "dp_accounting", "jax", "mbi", "duckdb", "pyarrow", "pandas", "polars", "scipy", "numba",
-    "ortools", "sklearn", "ibis", "pyspark", "psycopg", "cryptography",
+    "ortools", "sklearn", "ibis", "pyspark", "psycopg", "cryptography", "shapely",
+    "tomlkit",
 )  # fmt: skip
 
 

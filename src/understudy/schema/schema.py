@@ -33,6 +33,7 @@ from understudy.constraints.rules import Rule, Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
 from understudy.files import write
 from understudy.schema import toml
+from understudy.schema.edit import edited
 from understudy.units import Unit
 
 __all__ = ["Schema"]
@@ -351,35 +352,60 @@ class Schema(Domain):
     @classmethod
     def loads(cls, text: str, folder: Path | None = None) -> Schema:
         """Read a schema from the text of a file; masks that it names are looked up in `folder`."""
-        head, columns = toml.parse(text)
+        document = toml.parse(text)
+        head = document.head
         return cls(
-            tuple(columns),
+            tuple(toml.build_column(facts, at) for at, facts in enumerate(document.columns, 1)),
             rows_public=head.get("rows_public"),
             null_values=head.get("null_values", ()),
             unit=_unit(head),
-            geography=tuple(Geography.from_toml(t, folder) for t in toml.places(text)),
-            rules=tuple(Rule.from_toml(table) for table in toml.rules(text)),
+            geography=tuple(Geography.from_toml(facts, folder) for facts in document.geography),
+            rules=tuple(map(Rule.from_toml, document.rules)),
         )
 
-    def dumps(self, *, comments: bool = True) -> str:
-        """The text of a schema file; `Schema.loads(schema.dumps()) == schema`."""
+    def _document(self) -> toml.Document:
+        """The tables of its file."""
         head: dict[str, Any] = {"rows_public": self.rows_public, "null_values": self.null_values}
         if self.unit is not None:
             head |= {"unit": self.unit.column, "max_rows": self.unit.max_rows}
             head["unit_salt"] = self.unit.salt or None
-        places = [place.facts() for place in self.geography]
-        rules = [rule.facts() for rule in self.rules]
-        return toml.write(head, self.columns, places, rules, comments=comments)
+        return toml.Document(
+            {"version": toml.VERSION, **{k: v for k, v in head.items() if v not in (None, ())}},
+            [toml.column_facts(column) for column in self.columns],
+            [place.facts() for place in self.geography],
+            [rule.facts() for rule in self.rules],
+        )
+
+    def dumps(self, *, comments: bool = True) -> str:
+        """The text of a schema file; `Schema.loads(schema.dumps()) == schema`."""
+        return toml.write(self._document(), comments=comments)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a schema file whole or not at all."""
+        """Write a schema file whole or not at all.
+
+        Where there is one of the same columns already, what a person wrote into it is kept: comments,
+        order and spelling of all that stays as it was.
+        """
         path = Path(path)
         try:
-            write(path, self.dumps())
+            write(path, self._edited(path))
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
             raise SchemaError(f"{path}: cannot be written: {error.strerror}") from None
         except OSError as error:
             raise WorkError(f"{path}: was not written: {error.strerror}") from None
+
+    def _edited(self, path: Path) -> str:
+        """The text of the file that is there, with the facts of this schema."""
+        try:
+            text = path.read_text(encoding="utf-8")
+            before = Schema.loads(text, path.parent)
+            if before.dumps() != text:
+                changed = edited(text, before._document(), self._document())
+                if Schema.loads(changed, path.parent) == self:
+                    return changed
+        except (OSError, UnicodeDecodeError, SchemaError):
+            pass
+        return self.dumps()
 
     def digest(self) -> str:
         """SHA-256 of the canonical text: equal for equal schemas, whatever the comments."""

@@ -1,10 +1,16 @@
-"""A schema as TOML: read with the standard library, written with the reasons beside the facts."""
+"""A schema as TOML: read with the standard library, written with the reasons beside the facts.
+
+What is written is canonical, byte for byte: a ledger states its digest, and a release that is loaded
+and saved again has to give the same bytes. So the form is fixed here, and no library's next version can
+change it. A file that people have edited is changed by `edit`, which keeps what they wrote.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -13,7 +19,18 @@ from understudy.columns.base import near
 from understudy.columns.opened import DISCOVER
 from understudy.errors import SchemaError
 
-__all__ = ["VERSION", "build_column", "parse", "places", "rules", "write"]
+__all__ = [
+    "NOTES",
+    "VERSION",
+    "Document",
+    "build_column",
+    "column_facts",
+    "parse",
+    "unmarked",
+    "write",
+]
+
+Facts = dict[str, Any]
 
 VERSION = 1
 """The version of the file format that this version of understudy writes and reads."""
@@ -38,10 +55,25 @@ _MISSING = """\
 #
 # THIS IS NOT COMPLETE: fill in the facts listed under `missing` and delete that line.
 """
+NOTES = {
+    "read_from_rows": "# Read from private rows: confirm or correct, then delete this line.",
+    "missing": "# Fill these in, then delete this line.",
+}
+"""What is written above a key that waits for a person."""
 
 
-def parse(text: str) -> tuple[dict[str, Any], list[Column]]:
-    """The head and the columns of a schema file; SchemaError names what is wrong and where."""
+@dataclass(frozen=True)
+class Document:
+    """The tables of a schema file, in the order they are written: heads are keys and values."""
+
+    head: Facts
+    columns: list[Facts]
+    geography: list[Facts]
+    rules: list[Facts]
+
+
+def parse(text: str) -> Document:
+    """The tables of a schema file; SchemaError names what is wrong and where."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -67,25 +99,14 @@ def parse(text: str) -> tuple[dict[str, Any], list[Column]]:
             "numbers up to m, repeat every row so often and declare unit and max_rows = m"
         )
     _known(head, _HEAD_KEYS, "[understudy]")
-    tables = document.get("column", [])
+    columns, geography, rules = (_tables(document, key) for key in ("column", "geography", "rule"))
+    return Document(head, columns, geography, rules)
+
+
+def _tables(document: Mapping[str, Any], key: str) -> list[Facts]:
+    tables = document.get(key, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise SchemaError("column must be a list of tables; write [[column]] with two brackets")
-    return head, [build_column(table, at) for at, table in enumerate(tables, start=1)]
-
-
-def places(text: str) -> list[dict[str, Any]]:
-    """The [[geography]] tables of a file that `parse` accepts."""
-    tables = tomllib.loads(text).get("geography", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise SchemaError("geography must be a list of tables; write [[geography]], two brackets")
-    return tables
-
-
-def rules(text: str) -> list[dict[str, Any]]:
-    """The [[rule]] tables of a file that `parse` accepts."""
-    tables = tomllib.loads(text).get("rule", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise SchemaError("rule must be a list of tables; write [[rule]] with two brackets")
+        raise SchemaError(f"{key} must be a list of tables; write [[{key}]] with two brackets")
     return tables
 
 
@@ -174,42 +195,39 @@ def _known(found: Iterable[str], known: Iterable[str], where: str) -> None:
             raise SchemaError(f"{where}: unknown key {key!r}{hint}")
 
 
-def write(
-    head: Mapping[str, Any],
-    columns: Iterable[Column],
-    geography: Iterable[Mapping[str, Any]] = (),
-    rules: Iterable[Mapping[str, Any]] = (),
-    *,
-    comments: bool = True,
-) -> str:
+def write(document: Document, *, comments: bool = True) -> str:
     """The file; without comments it is canonical, and `Schema.digest` is its hash."""
-    columns = list(columns)
     lines: list[str] = []
     if comments:
-        lines += _HEAD.splitlines()
-        if any(column.read_from_rows for column in columns):
-            lines += _DRAFT.splitlines()
-        if any(isinstance(column, Incomplete) for column in columns):
-            lines += _MISSING.splitlines()
+        marked = any("read_from_rows" in column for column in document.columns)
+        blank = any("missing" in column for column in document.columns)
+        lines += f"{_HEAD}{_DRAFT * marked}{_MISSING * blank}".splitlines()
         lines.append("")
-    lines += ["[understudy]", f"version = {VERSION}"]
-    lines += [_line(key, value) for key, value in head.items() if value not in (None, ())]
-    for column in columns:
-        lines += ["", "[[column]]"]
-        for key, value in _facts(column).items():
-            if comments and key == "read_from_rows":
-                lines.append("# Read from private rows: confirm or correct, then delete this line.")
-            if comments and key == "missing":
-                lines.append("# Fill these in, then delete this line.")
+    lines += ["[understudy]", *(_line(key, value) for key, value in document.head.items())]
+    named = (
+        ("column", document.columns),
+        ("geography", document.geography),
+        ("rule", document.rules),
+    )
+    for name, facts in ((name, facts) for name, tables in named for facts in tables):
+        lines += ["", f"[[{name}]]"]
+        for key, value in facts.items():
+            if comments and name == "column" and key in NOTES:
+                lines.append(NOTES[key])
             lines.append(_line(key, value))
-    for place in geography:
-        lines += ["", "[[geography]]", *(_line(key, value) for key, value in place.items())]
-    for rule in rules:
-        lines += ["", "[[rule]]", *(_line(key, value) for key, value in rule.items())]
     return "\n".join(lines) + "\n"
 
 
-def _facts(column: Column) -> dict[str, Any]:
+def unmarked(text: str, document: Document) -> str:
+    """The text of a file without the warnings at its head that the document gives no reason for."""
+    if not any("read_from_rows" in column for column in document.columns):
+        text = text.replace(_DRAFT, "")
+    if not any("missing" in column for column in document.columns):
+        text = text.replace(_MISSING, "")
+    return text
+
+
+def column_facts(column: Column) -> Facts:
     """What a [[column]] table holds, in the order it is written."""
     facts: dict[str, Any] = {"name": column.name, "type": column.kind}
     own: dict[str, Any] = {}
