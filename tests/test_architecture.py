@@ -50,7 +50,6 @@ ONLY = {
     "psycopg": ("privacy.postgres", "source"),
     "ortools": ("oracles.exact",),
     "sklearn": ("learn",),
-    "shapely": ("constraints.masks",),
     "tomlkit": ("schema.edit",),
 }
 
@@ -369,8 +368,7 @@ def test_the_checker_lets_good_sources_pass(module, source, package):
 
 HEAVY = (
     "opendp", "dp_accounting", "jax", "mbi", "duckdb", "pyarrow", "pandas", "polars", "scipy", "numba",
-    "ortools", "sklearn", "ibis", "pyspark", "psycopg", "cryptography", "shapely",
-    "tomlkit",
+    "ortools", "sklearn", "ibis", "pyspark", "psycopg", "cryptography", "tomlkit",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.schema_strategies import columns
 
-from understudy.schema import Category, Identifier, Integer, Schema
+from understudy.schema import Category, Integer, Schema
 from understudy.units import Unit
 
 FILE = """\
