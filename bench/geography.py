@@ -134,7 +134,7 @@ def off(table: pa.Table, mask: Any) -> float:
 
 def off_mask(codes: list[np.ndarray], facts: Schema) -> float:
     """The share of rows whose bins hold no land."""
-    moved = facts.settled(codes)
+    moved = facts.project(codes)
     return float(np.mean((moved[0] != codes[0]) | (moved[1] != codes[1])))
 
 

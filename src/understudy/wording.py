@@ -61,9 +61,9 @@ def _values(column: Column) -> str:
         Category,
         Identifier,
         Incomplete,
-        OpenBins,
-        OpenCategory,
         Text,
+        UndeclaredBins,
+        UndeclaredCategory,
     )
 
     if isinstance(column, Category):
@@ -76,9 +76,9 @@ def _values(column: Column) -> str:
     if isinstance(column, Binned):
         cells = "" if column.edges is None and column.bins is None else f" in {column.cells} bins"
         return f"{_point(column.lower)} to {_point(column.upper)}{cells}"
-    if isinstance(column, OpenCategory):
+    if isinstance(column, UndeclaredCategory):
         return f"found privately: at most {column.max_values} values that many hold"
-    if isinstance(column, OpenBins):
+    if isinstance(column, UndeclaredBins):
         lower, upper = column.facts["lower"], column.facts["upper"]
         return f"{lower}..{upper}, cut privately at {column.quantiles} quantiles"
     if isinstance(column, Identifier):

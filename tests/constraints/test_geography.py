@@ -63,20 +63,20 @@ def crossings(ring, latitude, longitude) -> int:
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_rows_lie_on_the_mask_and_keep_their_settled_bins(mask, dtype):
+def test_rows_lie_on_the_mask_and_keep_their_projected_bins(mask, dtype):
     schema = places(MASKS[mask], nullable=True, **DTYPES[dtype])
     codes = every_code(schema)
     table = schema.decode(codes, np.random.default_rng(0))
     assert schema.illegal(table) == []
-    settled = schema.settled(codes)
-    for now, then in zip(schema.encode(table), settled, strict=True):
+    projected = schema.project(codes)
+    for now, then in zip(schema.encode(table), projected, strict=True):
         assert np.array_equal(now, then)
-    for now, then in zip(schema.settled(settled), settled, strict=True):
+    for now, then in zip(schema.project(projected), projected, strict=True):
         assert np.array_equal(now, then)
     lacks = (codes[1] == schema.column("lat").cells) | (codes[2] == schema.column("long").cells)
     for at in (0, 1, 2):  # what has no place, and what is not one, is left alone
-        assert np.array_equal(settled[at][lacks], codes[at][lacks])
-    assert np.array_equal(settled[0], codes[0])
+        assert np.array_equal(projected[at][lacks], codes[at][lacks])
+    assert np.array_equal(projected[0], codes[0])
 
 
 def test_rows_lie_inside_the_polygons_by_a_test_of_another_make():
@@ -96,7 +96,7 @@ def test_rows_lie_at_the_centroids():
 def test_a_pair_of_bins_goes_to_the_nearest_one_with_a_place(mask):
     schema = places(MASKS[mask])
     codes = every_code(schema, 1)
-    _, y, x = schema.settled(codes)
+    _, y, x = schema.project(codes)
     held = sorted({(int(a), int(b)) for a, b in zip(y, x, strict=True)})
     lat, long = schema.column("lat"), schema.column("long")
     narrow = math.cos(math.radians((lat.lower + lat.upper) / 2))

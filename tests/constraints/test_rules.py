@@ -40,7 +40,7 @@ ALL = (
 def test_every_mended_row_keeps_every_rule(count):
     known = schema(*ALL[:count])
     codes = everything(known)
-    mended = known.settled(codes)
+    mended = known.project(codes)
     broken, rules = known._rules.broken(codes), known._rules
     assert broken.any()
     assert not rules.broken(mended).any()
@@ -75,7 +75,7 @@ def test_the_nearest_row_is_taken():
 
     def mend(**cells):
         codes = [np.array([cells.get(name.replace(" ", "_"), 0)]) for name in names]
-        return dict(zip(names, (int(c[0]) for c in known.settled(codes)), strict=True))
+        return dict(zip(names, (int(c[0]) for c in known.project(codes)), strict=True))
 
     # A married child is unmarried, not grown up; a wrong city is corrected, not the zip code.
     assert mend(age=0, marital_status=1)["marital status"] == 0
@@ -91,7 +91,7 @@ def test_mending_is_the_least_change_of_all():
     codes = np.stack(everything(known))
     rules = known._rules
     legal = codes[:, ~rules.broken(list(codes))]
-    mended = np.stack(known.settled(list(codes)))
+    mended = np.stack(known.project(list(codes)))
     rng = np.random.default_rng(2)
     for at in rng.choice(codes.shape[1], 60, replace=False):
         least = (legal != codes[:, at][:, None]).sum(axis=0).min()
@@ -129,7 +129,7 @@ def test_any_rules_are_kept_or_refused(rules):
             made()
         return
     assert (made()._rules.broken(list(combos)) == broken).all()
-    assert not made()._rules.broken(made().settled(list(combos))).any()
+    assert not made()._rules.broken(made().project(list(combos))).any()
 
 
 def test_large_columns_are_mended_quickly():
@@ -152,7 +152,7 @@ values = {towns}
     known = Schema(base.columns, rules=(Rule("zip determines city", mapping),))
     rng = np.random.default_rng(0)
     codes = [rng.integers(0, size, 50_000).astype(np.uint16) for size in known.shape]
-    mended = known.settled(codes)
+    mended = known.project(codes)
     assert (mended[0] == codes[0]).all()
     assert (mended[1] == codes[0] % 150).all()
 

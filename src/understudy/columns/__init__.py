@@ -8,8 +8,8 @@ from understudy.columns.base import MOST_CELLS, OPERATORS, Column, Modelled
 from understudy.columns.binned import MOST_SINGLES
 from understudy.columns.category import Boolean, Category
 from understudy.columns.numeric import Integer, Number
-from understudy.columns.opened import OpenBins, OpenCategory, Opened
 from understudy.columns.temporal import Date, Datetime
+from understudy.columns.undeclared import Undeclared, UndeclaredBins, UndeclaredCategory
 from understudy.columns.unmodelled import Identifier, Incomplete, Text
 
 __all__ = [
@@ -27,10 +27,10 @@ __all__ = [
     "Integer",
     "Modelled",
     "Number",
-    "OpenBins",
-    "OpenCategory",
-    "Opened",
     "Text",
+    "Undeclared",
+    "UndeclaredBins",
+    "UndeclaredCategory",
 ]
 
 KINDS: dict[str, type[Column]] = {

@@ -162,7 +162,7 @@ class Places:
 
     # Codes
 
-    def settled(self, y: Codes, x: Codes) -> tuple[Codes, Codes]:
+    def project(self, y: Codes, x: Codes) -> tuple[Codes, Codes]:
         """The nearest pairs of bins that have allowed points; idempotent. Nulls stay as they are."""
         lines, columns = self._shape
         there = (y < lines) & (x < columns)
@@ -175,7 +175,7 @@ class Places:
         )
 
     def decode(self, y: Codes, x: Codes, rng: np.random.Generator) -> tuple[pa.Array, pa.Array]:
-        """Allowed places for settled codes; a row without a latitude or a longitude has none."""
+        """Allowed places for projected codes; a row without a latitude or a longitude has none."""
         lines, columns = self._shape
         no_y, no_x = y == lines, x == columns
         at_y = np.where(no_y, 0, y).astype(np.intp)

@@ -264,16 +264,16 @@ class Rules:
                 found.append(f"{count} rows break the rule {bound.rule.says!r}")
         return found
 
-    def repaired(self, codes: Sequence[Codes]) -> list[Codes]:
+    def project(self, codes: Sequence[Codes]) -> list[Codes]:
         """The rows with those that break a rule moved to the nearest combination that breaks none.
 
         Nearest: as few columns as possible, rather those that a rule says something of than those of
         its condition, and ordered columns by few steps. A row that keeps all rules stays as it is.
         """
-        mended = [np.asarray(array) for array in codes]
+        moved = [np.asarray(array) for array in codes]
         for number, (columns, rules) in enumerate(self._parts):
-            own = {i: mended[i] for i in columns}
-            bad = np.zeros(len(mended[0]), np.bool_)
+            own = {i: moved[i] for i in columns}
+            bad = np.zeros(len(moved[0]), np.bool_)
             for rule in rules:
                 bad |= rule.broken(own)
             if not bad.any():
@@ -281,9 +281,9 @@ class Rules:
             combos, back = self._distinct(columns, [own[i][bad] for i in columns])
             legal = self._nearest(number, combos)[back]
             for at, i in enumerate(columns):
-                mended[i] = mended[i].copy()
-                mended[i][bad] = legal[:, at].astype(mended[i].dtype)
-        return mended
+                moved[i] = moved[i].copy()
+                moved[i][bad] = legal[:, at].astype(moved[i].dtype)
+        return moved
 
     def _distinct(
         self, columns: Clique, codes: Sequence[Codes]

@@ -163,7 +163,7 @@ def prepare(
         )  # fmt: skip
 
     schema.require_confirmed()
-    if schema.opened:
+    if schema.undeclared:
         staged = _staged(schema, Budget.of(given, delta), target_error, again)
         return replace(staged, rows=rows)
     draft = again(schema)
@@ -186,9 +186,9 @@ def _staged(
     if target is not None:
         raise InputError(
             f"target_error = {target} cannot be planned for while the domain of column "
-            f"{schema.opened[0].name!r} is to be found privately; give epsilon"
+            f"{schema.undeclared[0].name!r} is to be found privately; give epsilon"
         )
-    draft = again(schema.provisional())
+    draft = again(schema.largest())
     plan = private_facts.outer_plan(schema, budget, draft.design.relation)
     staged = Prepared(
         draft.schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta,
@@ -285,7 +285,7 @@ def _draft(
         tuple(column.name for column in schema.modelled),
         tuple(column.kind for column in schema.modelled),
         tuple(column.nullable for column in schema.modelled),
-        schema.settled if schema.rules or schema.geography else None,
+        schema.project if schema.rules or schema.geography else None,
     )  # fmt: skip
     require_classes(chosen, design)
     chosen.check(design)
@@ -433,7 +433,7 @@ def release(
             return counts
 
         progress("reading", 0, 1)
-        looked = private_facts.look(source, schema) if schema.opened else None
+        looked = private_facts.look(source, schema) if schema.undeclared else None
         bound = watched(source.bind(schema) if looked is None else looked.fine)
         if getattr(prepared.method, "rowwise", False) and not isinstance(bound, ExactRows):
             raise InputError(
@@ -516,7 +516,7 @@ def _draw(
     if getattr(prepared.method, "whole", False):
         size = int(getattr(model, "size", size))
     progress("sampling", 0, 1)
-    codes = schema.settled(model.sample(size, rng))
+    codes = schema.project(model.sample(size, rng))
     synthetic = schema.decode(codes, rng)
     progress("sampling", 1, 1)
     progress("certifying", 0, 1)

@@ -16,9 +16,9 @@ from understudy.columns import (
     Integer,
     Modelled,
     Number,
-    OpenBins,
-    OpenCategory,
     Text,
+    UndeclaredBins,
+    UndeclaredCategory,
 )
 from understudy.columns.forms import Form, Pieces, Words, form
 from understudy.constraints.geography import Geography
@@ -41,13 +41,13 @@ __all__ = [
     "Integer",
     "Modelled",
     "Number",
-    "OpenBins",
-    "OpenCategory",
     "Pieces",
     "Polygons",
     "Raster",
     "Schema",
     "Text",
+    "UndeclaredBins",
+    "UndeclaredCategory",
     "Words",
     "form",
     "import_mbi",

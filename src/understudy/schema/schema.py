@@ -20,8 +20,8 @@ from understudy.columns import (
     Identifier,
     Incomplete,
     Modelled,
-    Opened,
     Text,
+    Undeclared,
 )
 from understudy.columns.base import near
 from understudy.columns.compute import pc
@@ -97,9 +97,9 @@ class Schema(Domain):
         """Rules are worked out at once, so that those that cannot be kept are refused here."""
         if not self.rules:
             return
-        opened = {column.name for column in self.opened}
+        undeclared = {column.name for column in self.undeclared}
         for rule in self.rules:
-            if both := sorted(rule.words & opened):
+            if both := sorted(rule.words & undeclared):
                 raise rule.refuse(
                     f"the domain of column {both[0]!r} is found privately, and a rule needs to know "
                     "it; declare its values or edges"
@@ -141,17 +141,17 @@ class Schema(Domain):
             )
 
     @cached_property
-    def opened(self) -> tuple[Opened, ...]:
+    def undeclared(self) -> tuple[Undeclared, ...]:
         """The columns whose domain a release finds privately, in order."""
-        return tuple(column for column in self.columns if isinstance(column, Opened))
+        return tuple(column for column in self.columns if isinstance(column, Undeclared))
 
-    def provisional(self) -> Schema:
-        """The schema with the largest columns that its open ones may become; for planning."""
-        return self.closed({column.name: column.provisional() for column in self.opened})
+    def largest(self) -> Schema:
+        """The schema with the largest domains that may be found for undeclared ones; for planning."""
+        return self.resolved({column.name: column.largest() for column in self.undeclared})
 
-    def closed(self, found: Mapping[str, Column]) -> Schema:
-        """The schema with columns replaced by what was found."""
-        return replace(self, columns=tuple(found.get(c.name, c) for c in self.columns))
+    def resolved(self, domains: Mapping[str, Column]) -> Schema:
+        """The schema with columns replaced by those whose domain was found."""
+        return replace(self, columns=tuple(domains.get(c.name, c) for c in self.columns))
 
     @cached_property
     def written(self) -> tuple[Column, ...]:
@@ -224,15 +224,15 @@ class Schema(Domain):
         (own,) = (column.null_values for column in self.columns if column.name == name)
         return _texts(batch.column(name), (*self.null_values, *own))
 
-    def settled(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The codes that `decode` gives rows for.
+    def project(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The codes projected onto the constraints: those that `decode` gives rows for.
 
         Rows that break a rule, and places off their mask, are moved to the nearest that do not.
         """
-        moved = self._rules.repaired(codes) if self.rules else list(codes)
+        moved = self._rules.project(codes) if self.rules else list(codes)
         for places in self._places:
             y, x = (self.position(c.name) for c in (places.latitude, places.longitude))
-            moved[y], moved[x] = places.settled(np.asarray(moved[y]), np.asarray(moved[x]))
+            moved[y], moved[x] = places.project(np.asarray(moved[y]), np.asarray(moved[x]))
         return moved
 
     def decode(
@@ -241,7 +241,7 @@ class Schema(Domain):
         """A table with the declared types, nulls and order; identifiers dropped or made anew.
 
         Fresh identifiers are numbered from `first` on, for tables that are made in parts.
-        `encode(decode(codes, rng))` gives the `settled` codes back.
+        `encode(decode(codes, rng))` gives the projected codes back.
         """
         if len(codes) != len(self.modelled):
             raise SchemaError(f"{len(codes)} arrays of codes for {len(self.modelled)} columns")
@@ -249,7 +249,7 @@ class Schema(Domain):
             raise SchemaError("the arrays of codes differ in length")
         rows = len(codes[0]) if codes else 0
         names = [column.name for column in self.modelled]
-        by_name = dict(zip(names, self.settled(codes), strict=True))
+        by_name = dict(zip(names, self.project(codes), strict=True))
         placed: dict[str, pa.Array] = {}
         for places in self._places:
             y, x = places.latitude.name, places.longitude.name
@@ -328,7 +328,7 @@ class Schema(Domain):
                     f"column {column.name!r} is free text, which no release can hold; drop it with "
                     'type = "identifier", or declare its categories with type = "category"'
                 )
-        if not self.modelled and not self.opened:
+        if not self.modelled and not self.undeclared:
             raise SchemaError("no column is modelled; declare at least one with a domain")
 
     # Files

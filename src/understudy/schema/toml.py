@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from understudy.columns import KINDS, Column, Incomplete, OpenBins, OpenCategory
+from understudy.columns import KINDS, Column, Incomplete, UndeclaredBins, UndeclaredCategory
 from understudy.columns.base import near
-from understudy.columns.opened import DISCOVER
+from understudy.columns.undeclared import DISCOVER
 from understudy.errors import SchemaError
 
 __all__ = [
@@ -121,9 +121,9 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if not isinstance(kind, str) or kind not in KINDS:
         said = "type is missing" if kind is None else f"unknown type {kind!r}"
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
-    cls = _opened(kind, facts, where) or KINDS[kind]
+    cls = _undeclared(kind, facts, where) or KINDS[kind]
     keys = [field.name for field in dataclasses.fields(cls) if field.name != "name"]
-    _known(facts, [*_FIRST, *(_keys(kind) if cls is OpenBins else keys), "missing"], where)
+    _known(facts, [*_FIRST, *(_keys(kind) if cls is UndeclaredBins else keys), "missing"], where)
     missing = facts.pop("missing", [])
     if not isinstance(missing, list) or not all(isinstance(key, str) for key in missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
@@ -133,8 +133,8 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if isinstance(marks, list):
         _known(marks, ["type", *keys], f"{where}: read_from_rows")
     facts = {key: _frozen(value) for key, value in facts.items()}
-    if cls is OpenBins:
-        return _open_bins(name, kind, facts, where)
+    if cls is UndeclaredBins:
+        return _undeclared_bins(name, kind, facts, where)
     if still:
         shared = {field.name for field in dataclasses.fields(Column)}
         own = {key: value for key, value in facts.items() if key not in shared}
@@ -152,8 +152,8 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     return cls(name, **facts)
 
 
-def _opened(kind: str, facts: dict[str, Any], where: str) -> type[Column] | None:
-    """The open column that a table declares; `categories = "discover"` is another way to say it."""
+def _undeclared(kind: str, facts: dict[str, Any], where: str) -> type[Column] | None:
+    """The column without a domain that a table declares; `categories = "discover"` says it, too."""
     if kind == "category" and "categories" in facts:
         if facts["categories"] != DISCOVER or "values" in facts:
             raise SchemaError(
@@ -162,15 +162,15 @@ def _opened(kind: str, facts: dict[str, Any], where: str) -> type[Column] | None
             )
         facts["values"] = facts.pop("categories")
     if kind == "category" and isinstance(facts.get("values"), str):
-        return OpenCategory
-    return OpenBins if isinstance(facts.get("bins"), dict) else None
+        return UndeclaredCategory
+    return UndeclaredBins if isinstance(facts.get("bins"), dict) else None
 
 
 def _keys(kind: str) -> list[str]:
     return [field.name for field in dataclasses.fields(KINDS[kind]) if field.name != "name"]
 
 
-def _open_bins(name: str, kind: str, facts: dict[str, Any], where: str) -> OpenBins:
+def _undeclared_bins(name: str, kind: str, facts: dict[str, Any], where: str) -> UndeclaredBins:
     bins = facts.pop("bins")
     _known(bins, ["quantiles"], f"{where}: bins")
     if "quantiles" not in bins:
@@ -178,7 +178,7 @@ def _open_bins(name: str, kind: str, facts: dict[str, Any], where: str) -> OpenB
     shared = {field.name for field in dataclasses.fields(Column)}
     own = {key: value for key, value in facts.items() if key not in shared}
     common = {key: value for key, value in facts.items() if key in shared}
-    return OpenBins(name, wanted=kind, facts=own, quantiles=bins["quantiles"], **common)
+    return UndeclaredBins(name, wanted=kind, facts=own, quantiles=bins["quantiles"], **common)
 
 
 def _frozen(value: Any) -> Any:
@@ -235,10 +235,10 @@ def column_facts(column: Column) -> Facts:
         value = getattr(column, field.name)
         if field.name in ("dtype", "nullable") or value != field.default:
             own[field.name] = value
-    if isinstance(column, Incomplete | OpenBins):
+    if isinstance(column, Incomplete | UndeclaredBins):
         facts["type"] = own.pop("wanted")
         own |= own.pop("facts", {})
-        if isinstance(column, OpenBins):
+        if isinstance(column, UndeclaredBins):
             own["bins"] = {"quantiles": own.pop("quantiles")}
     elif own.get("edges") is not None:  # the outermost edges are the bounds
         del own["lower"], own["upper"]

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from understudy.columns.opened import Opened
+from understudy.columns.undeclared import Undeclared
 from understudy.errors import BudgetExhausted, InputError, UnderstudyError
 from understudy.game.methods import METHODS
 from understudy.privacy.budget import Budget
@@ -108,7 +108,7 @@ async def _page(
     table = site.workspace.table(identity)
     schema = load_schema(table)
     schema.require_confirmed()
-    pairs = sum(isinstance(column, (Modelled, Opened)) for column in schema.columns) >= 2
+    pairs = sum(isinstance(column, (Modelled, Undeclared)) for column in schema.columns) >= 2
     wish = wish if pairs or wish.workload != "marginals:2" else _single(wish)
     with site.workspace.ledger() as ledger:
         account = account_of(ledger, table.id)

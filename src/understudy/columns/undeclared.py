@@ -22,7 +22,7 @@ from understudy.columns.binned import Binned
 from understudy.columns.category import Category
 from understudy.columns.dtypes import writes_text
 
-__all__ = ["DISCOVER", "OpenBins", "OpenCategory", "Opened"]
+__all__ = ["DISCOVER", "Undeclared", "UndeclaredBins", "UndeclaredCategory"]
 
 DISCOVER = "discover"
 _FINE = 16
@@ -30,16 +30,16 @@ _MOST_FINE = 1024
 
 
 @dataclass(frozen=True)
-class Opened(Column, ABC):
-    """A column that a release closes."""
+class Undeclared(Column, ABC):
+    """A column whose domain is not declared; a release resolves it."""
 
     @abstractmethod
-    def provisional(self) -> Modelled:
+    def largest(self) -> Modelled:
         """The largest column that may come of it; what is planned for this holds for any."""
 
 
 @dataclass(frozen=True)
-class OpenCategory(Opened):
+class UndeclaredCategory(Undeclared):
     """Texts of which nobody can list the values: those that many people hold are found privately.
 
     At most `max_values` of them, the commonest; all others become `other`.
@@ -72,7 +72,7 @@ class OpenCategory(Opened):
     def _accepts(self, type_: pa.DataType) -> bool:
         return writes_text(type_)
 
-    def provisional(self) -> Category:
+    def largest(self) -> Category:
         """As many values as may be found."""
         return self.found([f"value {i + 1}" for i in range(self.max_values)])
 
@@ -86,7 +86,7 @@ class OpenCategory(Opened):
 
 
 @dataclass(frozen=True)
-class OpenBins(Opened):
+class UndeclaredBins(Undeclared):
     """An ordered column between public bounds, to be cut at private quantiles.
 
     `wanted` is its type, `facts` what else is declared of it, `quantiles` the number of cells.
@@ -109,7 +109,7 @@ class OpenBins(Opened):
             self._refuse("bins and edges are both given; keep one of them")
         lower, upper = self.facts.get("lower"), self.facts.get("upper")
         self._set("dtype", self._made(lower=lower, upper=upper, bins=2).dtype)
-        self.provisional()
+        self.largest()
         super().__post_init__()
 
     def _default_dtype(self) -> str:
@@ -156,7 +156,7 @@ class OpenBins(Opened):
         """The column cut into many narrow cells, whose noisy counts tell the quantiles."""
         return self._made(edges=tuple(self._even(min(_MOST_FINE, _FINE * self.quantiles))))
 
-    def provisional(self) -> Binned:
+    def largest(self) -> Binned:
         """As many cells as may come of it."""
         return self._made(edges=tuple(self._even(self.quantiles)))
 
@@ -172,7 +172,7 @@ class OpenBins(Opened):
         above, below = np.maximum.accumulate(sums), np.minimum.accumulate(sums[::-1])[::-1]
         reached = (above + below) / 2
         if reached[-1] <= 0:
-            return self.provisional()
+            return self.largest()
         wanted = reached[-1] * np.arange(1, self.quantiles) / self.quantiles
         # The edge whose count is nearest to the quantile.
         right = np.searchsorted(reached, wanted)
