@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns.compute import pc
+from understudy.columns.dtypes import value_type, writes_text
 
 __all__ = [
     "DAY",
@@ -82,16 +83,9 @@ def _unwrapped(array: pa.Array) -> pa.Array:
 
 def is_text(type_: pa.DataType) -> bool:
     """Whether cells of this type are texts (binary counts: it is read as UTF-8)."""
-    if pa.types.is_dictionary(type_):
-        return is_text(type_.value_type)
+    plain = value_type(type_)
     return (
-        pa.types.is_string(type_)
-        or pa.types.is_large_string(type_)
-        or pa.types.is_string_view(type_)
-        or pa.types.is_binary(type_)
-        or pa.types.is_large_binary(type_)
-        or pa.types.is_binary_view(type_)
-        or pa.types.is_fixed_size_binary(type_)
+        writes_text(plain) or pa.types.is_binary_view(plain) or pa.types.is_fixed_size_binary(plain)
     )
 
 
