@@ -21,9 +21,9 @@ from pyarrow import csv
 
 import understudy as us
 from understudy import figures
+from understudy.constraints.masks import read_mask
 from understudy.queries import counts
 from understudy.schema import Boolean, Geography, Integer, Number, Polygons, Schema
-from understudy.schema.masks import read_mask
 
 BOX = (47.15, 47.80, -122.55, -121.30)
 SHOWN = -121.65
@@ -134,7 +134,7 @@ def off(table: pa.Table, mask: Any) -> float:
 
 def off_mask(codes: list[np.ndarray], facts: Schema) -> float:
     """The share of rows whose bins hold no land."""
-    moved = facts.settled(codes)
+    moved = facts.project(codes)
     return float(np.mean((moved[0] != codes[0]) | (moved[1] != codes[1])))
 
 

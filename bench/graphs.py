@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from understudy.draft.tables import open_table
 
 import understudy as us
 from understudy import figures
 from understudy.schema.nodes import Nodes
-from understudy.schema.tables import open_table
 
 EPSILONS = ("1", "4")
 DELTA = "1e-6"

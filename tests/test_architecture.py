@@ -18,9 +18,9 @@ SRC = Path(understudy.__file__).parent
 
 # A room imports only from itself and from rooms before it.
 ORDER = (
-    "_version", "errors", "quoting", "figures", "markup", "units", "privacy", "schema", "wording",
-    "demo",
-    "queries", "source", "oracles",
+    "_version", "errors", "files", "quoting", "figures", "markup", "units", "privacy",
+    "columns", "constraints", "schema", "wording", "demo",
+    "queries", "source", "draft", "oracles",
     "nets", "models", "players", "game", "learn", "releases", "audit", "report", "web", "cli",
     "__main__", "testing",
 )  # fmt: skip
@@ -30,7 +30,10 @@ NEVER = {
     "models": "privacy",
     "nets": "privacy",
     "players.data": "privacy",
+    "columns": "privacy",
+    "constraints": "privacy",
     "schema": "privacy",
+    "draft": "privacy",
 }
 
 # Libraries with one door.
@@ -47,6 +50,7 @@ ONLY = {
     "psycopg": ("privacy.postgres", "source"),
     "ortools": ("oracles.exact",),
     "sklearn": ("learn",),
+    "tomlkit": ("schema.edit",),
 }
 
 # Who may open a Sensitive, who may spend, and what opened facts and mechanisms may be known by.
@@ -212,10 +216,16 @@ BAD = {
         "comes after",
     ),
     "for types only": (
-        "schema.check",
+        "draft.check",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from understudy.game import play",
         "comes after",
     ),
+    "a constraint and the schema": (
+        "constraints.rules",
+        "from understudy.schema import Schema",
+        "comes after",
+    ),
+    "a schema and the rows": ("schema.schema", "from understudy.draft import draft", "comes after"),
     "relative": ("privacy.noise", "from ..releases import run", "comes after"),
     "relative, one room": ("privacy.noise", "from .. import game", "comes after"),
     "by name": ("models.measured", "import_module('understudy.releases.run')", "comes after"),
@@ -358,7 +368,7 @@ def test_the_checker_lets_good_sources_pass(module, source, package):
 
 HEAVY = (
     "opendp", "dp_accounting", "jax", "mbi", "duckdb", "pyarrow", "pandas", "polars", "scipy", "numba",
-    "ortools", "sklearn", "ibis", "pyspark", "psycopg", "cryptography",
+    "ortools", "sklearn", "ibis", "pyspark", "psycopg", "cryptography", "tomlkit",
 )  # fmt: skip
 
 

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from understudy.draft import draft
 from understudy.errors import InputError, SourceError
 from understudy.quoting import in_our_words, is_name, named, require_names, unquoted
-from understudy.schema import Category, Integer, Schema, draft
+from understudy.schema import Category, Integer, Schema
 
 SECRET = "Wilhelmina"
 SCHEMA = Schema((Category("city", ("Aa", "Bb")), Integer("age", 0, 9)))

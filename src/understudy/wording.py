@@ -55,16 +55,16 @@ def domain(column: Column) -> str:
 
 
 def _values(column: Column) -> str:
+    from understudy.columns.binned import Binned
     from understudy.schema import (
         Boolean,
         Category,
         Identifier,
         Incomplete,
-        OpenBins,
-        OpenCategory,
         Text,
+        UndeclaredBins,
+        UndeclaredCategory,
     )
-    from understudy.schema.columns.binned import Binned
 
     if isinstance(column, Category):
         count = len(column.values)
@@ -76,9 +76,9 @@ def _values(column: Column) -> str:
     if isinstance(column, Binned):
         cells = "" if column.edges is None and column.bins is None else f" in {column.cells} bins"
         return f"{_point(column.lower)} to {_point(column.upper)}{cells}"
-    if isinstance(column, OpenCategory):
+    if isinstance(column, UndeclaredCategory):
         return f"found privately: at most {column.max_values} values that many hold"
-    if isinstance(column, OpenBins):
+    if isinstance(column, UndeclaredBins):
         lower, upper = column.facts["lower"], column.facts["upper"]
         return f"{lower}..{upper}, cut privately at {column.quantiles} quantiles"
     if isinstance(column, Identifier):

@@ -151,6 +151,16 @@ def test_the_header_of_a_file_without_one_is_not_quoted(case: Case):
     assert drafted.code in (0, 2)
 
 
+def test_a_ragged_file_is_opened_by_draft_check_and_release_alike(case: Case):
+    with case.data.open("a") as file:
+        file.write("1\n1,2,3,4,5,6,7,8,9\n")
+    drafted = run("schema", "draft", case.data, "--out", case.folder / "d.toml")
+    assert (drafted.code, drafted.err) == (0, "")
+    checked = run("schema", "check", case.schema, "--data", case.data)
+    assert (checked.code, checked.err) == (1, ""), "the short row has no other cells"
+    assert case.release().code == 0
+
+
 def test_draft_refuses_a_file_without_a_header(tmp_path: Path):
     data = tmp_path / "t.csv"
     data.write_text("1,2,3\n4,5,6\n")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from understudy.constraints.rules import Rule
 from understudy.errors import InputError, SchemaError, SourceError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
@@ -23,7 +24,6 @@ from understudy.releases import bundle, facts, prepare
 from understudy.releases.outline import history
 from understudy.releases.verify import verify
 from understudy.schema import Category, Geography, Integer, Number, Polygons, Schema
-from understudy.schema.rules import Rule
 from understudy.source import read
 from understudy.source.values import Holders
 from understudy.testing.stand_ins import StillNoise, StrictCharges
@@ -154,8 +154,8 @@ def test_everything_is_inside_the_epsilon():
         assert ready.forecast(10_000).memory_bytes > 0
         assert ready.margin(10_000) > 0
         # Whatever is found, the plan fits the same allowance.
-        small = schema.closed(
-            {c.name: c.found([]) if c.name == "town" else c.provisional() for c in schema.opened}
+        small = schema.resolved(
+            {c.name: c.found([]) if c.name == "town" else c.largest() for c in schema.undeclared}
         )
         later = ready.refined(small)
         assert accounting.total_rho(later.inner) <= accounting.rho(rest)
@@ -340,8 +340,8 @@ def test_open_columns_are_read_back():
     schema = Schema.loads(HEAD + COLUMNS.replace('values = "d', 'categories = "d'))
     assert schema == Schema.loads(HEAD + COLUMNS)
     assert Schema.loads(schema.dumps()) == schema
-    assert [column.name for column in schema.opened] == ["town", "age"]
-    assert schema.provisional().shape == (8, 4, 2)
+    assert [column.name for column in schema.undeclared] == ["town", "age"]
+    assert schema.largest().shape == (8, 4, 2)
 
 
 def test_what_cannot_work_is_refused_before_anything_is_spent(tmp_path):

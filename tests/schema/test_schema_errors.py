@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.columns import KINDS
 from understudy.errors import SchemaError, WorkloadError
 from understudy.schema import Category, Date, Datetime, Identifier, Integer, Number, Schema, Text
-from understudy.schema.columns import KINDS
 from understudy.schema.toml import build_column
 
 HEAD = "[understudy]\nversion = 1\n"

@@ -12,7 +12,8 @@ from typing import Any
 import understudy as us
 from tests.taint.ways import Given
 from understudy.cli import main
-from understudy.schema import Schema, check, draft
+from understudy.draft import check, draft
+from understudy.schema import Schema
 
 
 @dataclass(frozen=True)

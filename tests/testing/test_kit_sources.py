@@ -82,6 +82,7 @@ class Source:
     def __init__(self, table):
         self._table, self._inner = table, read(table)
         self.columns, self.native = self._inner.columns, self._inner.native
+        self.typed = self._inner.typed
 
     def describe(self):
         return self._inner.describe()

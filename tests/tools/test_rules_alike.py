@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tools import verify_release as stranger
+from understudy.constraints.rules import Rule, Rules
 from understudy.schema import Schema
-from understudy.schema.rules import Rule, Rules
 
 TEXT = """
 [understudy]

@@ -30,12 +30,13 @@ def test_a_csv_and_a_parquet_become_tables_with_drafts(custodian):
         ("more.parquet", as_parquet(small_table())),
         ("packed.csv.gz", gzip.compress(csv_bytes(small_table()))),
         ("european.csv", csv_bytes(small_table()).replace(b",", b";")),
+        ("uneven.csv", csv_bytes(small_table()) + b"1\n1,2,3,4\n"),  # a release takes it, too
     ):
         response = custodian.upload(name, data)
         assert response.status_code == 200, custodian.told(response)
         assert "This draft is private" in response.text
     tables = custodian.site.workspace.tables()
-    assert [t.name for t in tables] == ["european", "more", "my people", "packed"]
+    assert [t.name for t in tables] == ["european", "more", "my people", "packed", "uneven"]
     assert {t.columns for t in tables} == {3}
     assert {t.file for t in tables} == {"rows.csv", "rows.parquet", "rows.csv.gz"}
     assert not list((custodian.folder / "incoming").iterdir())
@@ -52,7 +53,6 @@ REFUSED = [
     ("headless.csv", b"1,2\n3,4\n", "no header", "add one above"),
     ("twice.csv", b"a,a\n1,2\n", "duplicate column", "rename one"),
     ("wide.csv", "a,b\n1,2\n".encode("utf-16"), "not UTF-8", "save it as CSV in UTF-8"),
-    ("uneven.csv", f"a,b\n1,2\n{SECRET},2,3\n".encode(), "row has 3 cells", "quotes"),
     ("fake.parquet", b"a,b\n1,2\n", "not a whole Parquet file", ""),
     ("short.parquet", b"PAR1", "not a whole Parquet file", ""),
     ("fake.csv.gz", b"a,b\n1,2\n", "gzip", ""),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from understudy import files
 from understudy._version import __version__
 from understudy.audit import ceiling
 from understudy.audit.judge import Attack, Verdict
@@ -71,9 +71,7 @@ class Audit:
     def save(self, path: Path) -> Path:
         """Write audit.json, whole or not at all."""
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        beside = path.with_name(path.name + ".part")
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
+        files.write(path, text)
         return path
 
 

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy import files
 from understudy.errors import InputError
 
 __all__ = ["Runs", "Task", "collect", "fingerprint"]
@@ -56,7 +57,7 @@ class Runs:
                 )
             return
         folder.mkdir(parents=True, exist_ok=True)
-        _write(file, text.encode("utf-8"))
+        files.write(file, text)
 
     def path(self, number: int) -> Path:
         """Where a run is kept."""
@@ -123,13 +124,7 @@ def _do(task: Task, number: int, path: Path) -> None:
     data = io.BytesIO()
     found: dict[str, Any] = dict(task.run(number))
     np.savez(data, allow_pickle=False, **found)
-    _write(path, data.getvalue())
-
-
-def _write(path: Path, data: bytes) -> None:
-    beside = path.with_name(path.name + ".part")
-    beside.write_bytes(data)
-    os.replace(beside, path)
+    files.write(path, data.getvalue())
 
 
 def _quiet() -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.panel import Panel
 from rich.text import Text
 
+from understudy import files
 from understudy.cli import options, shell, words
 from understudy.cli.outside import require_outside
 from understudy.cli.progress import Stages
@@ -95,7 +96,7 @@ def _write(found: Comparison, schema: Schema, out: Path, name: str) -> None:
         from understudy.report.compare_page import page
 
         text = page(found, name)
-    out.write_text(text, encoding="utf-8")
+    files.write(out, text)
 
 
 def _show(found: Comparison, folder: Path) -> None:

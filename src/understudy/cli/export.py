@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from understudy import files
 from understudy.cli import options, shell
 from understudy.cli.outside import require_outside
 
@@ -80,7 +81,7 @@ def export(
     if out is None:
         sys.stdout.write(text)
     else:
-        out.write_text(text, encoding="utf-8")
+        files.write(out, text)
         shell.out().print(f"wrote {out}", soft_wrap=True)
     left = text.count(FILL_IN)
     if left:

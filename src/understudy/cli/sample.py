@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from understudy import files
 from understudy.cli import options, shell
 from understudy.cli.progress import Rows
 from understudy.errors import InputError, WorkError
@@ -209,28 +208,14 @@ def _writer(path: Path, suffix: str) -> Callable[[pa.Table | None], None]:
 @contextmanager
 def _staged(path: Path) -> Iterator[Path]:
     """A file beside `path` that takes its name when the block ends well, and goes if it does not."""
-    staging = path.with_name(f".{path.name}.partial-{secrets.token_hex(4)}")
     try:
-        yield staging
-        with open(staging, "rb") as file:
-            os.fsync(file.fileno())
-        _place(staging, path)
+        with files.staged(path, new=True) as staging:
+            yield staging
+    except FileExistsError:
+        raise InputError(f"out = {path} exists already and is not overwritten") from None
     except OSError as error:
         full = ". Free some space" if error.errno == errno.ENOSPC else ""
         raise WorkError(
             f"out = {path} could not be written ({error.strerror or error}); nothing was left "
             f"behind{full}"
         ) from None
-    finally:
-        staging.unlink(missing_ok=True)
-
-
-def _place(staging: Path, path: Path) -> None:
-    """Rename without ever overwriting, where the file system can."""
-    try:
-        os.link(staging, path)
-    except FileExistsError:
-        raise InputError(f"out = {path} exists already and is not overwritten") from None
-    except OSError:
-        _require_new(path)
-        os.rename(staging, path)

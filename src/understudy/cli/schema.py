@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -66,11 +65,10 @@ def draft(
     named = Path(file) if table is None else Path(table.rpartition(".")[2].strip('"'))
     target = out if out is not None else named.with_name(_stem(named) + ".schema.toml")
     _require_new(target)
-    from understudy.schema import draft as make
-    from understudy.source import read, read_table
+    from understudy.draft import draft as make
+    from understudy.source import read
 
-    source = read(file, table=table)  # the header is one, before its names are taken for columns
-    made = make(file if table is None else read_table(source))
+    made = make(read(file, table=table))
     made.save(target)
     console = shell.out()
     console.print(words.columns_table(made.columns, marks=True))
@@ -99,8 +97,8 @@ def confirm(
       understudy schema confirm patients.schema.toml --column age --column sex
       understudy schema confirm patients.schema.toml --all
     """
+    from understudy.draft import confirm as clear
     from understudy.schema import Schema
-    from understudy.schema import confirm as clear
 
     loaded = Schema.load(schema)
     open_facts = {c.name: c.read_from_rows for c in loaded.columns if c.read_from_rows}
@@ -113,7 +111,7 @@ def confirm(
             f"Waiting in {schema}: {waiting}"
         )
     wanted = clear(loaded, None if everything else column)
-    _write_confirmed(schema, wanted, None if everything else set(column or ()))
+    wanted.save(schema)
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
     console = shell.out()
     if done:
@@ -190,13 +188,13 @@ def check(
 
 
 def _compare(schema: Schema, path: Path, data: str, table: str | None) -> None:
-    from understudy.schema import check as look
-    from understudy.source import read, read_table, shown
+    from understudy.draft import check as look
+    from understudy.source import read, shown
 
     source = read(data, table=table)
     console = shell.out()
     _private(console, "What follows was read from private rows. Do not publish it.")
-    findings = look(schema, Path(data) if table is None else read_table(source))
+    findings = look(schema, source)
     if not findings:
         console.print(Text.assemble(("✓ ", "green"), f"every value of {shown(data)} fits {path}"))
         return
@@ -227,52 +225,6 @@ def _require_new(path: Path) -> None:
         )
     if not path.parent.is_dir():
         raise InputError(f"out = {path}: the folder {path.parent} does not exist; make it first")
-
-
-_MARK = re.compile(r"^(?:# Read from private rows:.*\n)?read_from_rows\s*=\s*\[[^\]]*\].*\n?", re.M)
-_BLOCK = re.compile(r"^(?=\[\[\s*column\s*\]\])", re.M)
-_WARNING = re.compile(r"^#\n# THIS IS A DRAFT, AND PRIVATE:(?:.*\n#)*.*before that\.\n", re.M)
-
-
-def _write_confirmed(path: Path, wanted: Schema, columns: set[str] | None) -> None:
-    """Clear the marks in the file and leave all else as it stands, comments included.
-
-    Whatever a text edit cannot do exactly is written anew.
-    """
-    from understudy.errors import SchemaError
-    from understudy.schema import Schema
-
-    head, *blocks = _BLOCK.split(path.read_text(encoding="utf-8"))
-    kept = {c.name for c in wanted.columns if c.read_from_rows}
-    if not kept:
-        head = _WARNING.sub("", head)
-    names = [column.name for column in wanted.columns]
-    if len(names) == len(blocks):
-        text = head + "".join(
-            _MARK.sub("", block, count=1) if columns is None or name in columns else block
-            for name, block in zip(names, blocks, strict=True)
-        )
-        try:
-            if Schema.loads(text, path.parent) == wanted:
-                _replace(path, text)
-                return
-        except SchemaError:
-            pass
-    wanted.save(path)
-
-
-def _replace(path: Path, text: str) -> None:
-    import os
-    import secrets
-
-    staging = path.with_name(f".{path.name}.partial-{secrets.token_hex(4)}")
-    try:
-        staging.write_text(text, encoding="utf-8")
-        os.replace(staging, path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        staging.unlink(missing_ok=True)
 
 
 # What is said

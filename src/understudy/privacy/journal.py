@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy import files
 from understudy.errors import InputError, LedgerError, PrivacyError, WorkError
 from understudy.privacy.cost import Event
 from understudy.privacy.ledger import Reservation
@@ -190,7 +191,7 @@ class Journal:
         texts = kept.split(b"\n") if newline else []
         lines = [self._line(number, text) for number, text in enumerate(texts, 1)]
         if lines and whole != kept + b"\n":
-            self._path.write_bytes(kept + b"\n")
+            files.write(self._path, kept + b"\n")
         if lines and "account" not in lines[0]:
             raise InputError(
                 f"checkpoint = {self.folder} was written by an older understudy; finish the release "

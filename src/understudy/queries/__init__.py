@@ -1,5 +1,6 @@
 """The queries room: marginals, workloads and predicates, and their exact evaluation on codes."""
 
+from understudy.constraints.predicate import Predicate
 from understudy.queries.classes import MAX_QUERIES, Condition, Family, Query, separator
 from understudy.queries.evaluate import (
     MAX_CELLS,
@@ -22,7 +23,6 @@ from understudy.queries.workload import (
     parse,
     resolve,
 )
-from understudy.schema.predicate import Predicate
 
 __all__ = [
     "MAX_CELLS",

@@ -39,7 +39,7 @@ def design_of(
         tuple(column.name for column in modelled),
         tuple(column.kind for column in modelled),
         tuple(column.nullable for column in modelled),
-        schema.settled if schema.rules or schema.geography else None,
+        schema.project if schema.rules or schema.geography else None,
     )
 
 

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from understudy._version import __version__
 from understudy.errors import BundleError, InputError, WorkError
+from understudy.files import create, sync
 from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.models import Decomposable, Empirical, Weighted, from_arrays
@@ -104,10 +105,7 @@ def save(release: Release, path: Path, *, report: str | None = None) -> Path:
         contents[MANIFEST] = manifest_bytes(manifest)
         for name, data in contents.items():
             _require_room(name, data)
-            with open(staging / name, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            create(staging / name, data)
         release.publish(manifest["digest"])
         _rename(staging, path)
     except OSError as error:
@@ -130,12 +128,9 @@ def _require_room(name: str, data: bytes) -> None:
 
 def _rename(staging: Path, path: Path) -> None:
     require_absent(path)
+    sync(staging)
     os.rename(staging, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync(path.parent)
 
 
 def _contents(release: Release) -> dict[str, bytes]:

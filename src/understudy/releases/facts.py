@@ -28,7 +28,7 @@ from understudy.privacy.exact import ExactCounts
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, Values
 from understudy.privacy.relation import Relation
-from understudy.schema import Identifier, Modelled, OpenBins, OpenCategory, Schema
+from understudy.schema import Identifier, Modelled, Schema, UndeclaredBins, UndeclaredCategory
 from understudy.source import Source
 from understudy.source.base import check_header
 from understudy.source.values import Holders
@@ -61,10 +61,10 @@ def outer_rho(schema: Schema, budget: Budget) -> Fraction:
 
 def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relation) -> Plan:
     """The charges of the open columns, and the allowance that is left; ρ of one row, as ever."""
-    listed = [column for column in schema.opened if isinstance(column, OpenCategory)]
-    cut = [column for column in schema.opened if isinstance(column, OpenBins)]
+    listed = [column for column in schema.undeclared if isinstance(column, UndeclaredCategory)]
+    cut = [column for column in schema.undeclared if isinstance(column, UndeclaredBins)]
     shown = delta * _shown(schema)
-    share = min(_SHARE, _MOST / len(schema.opened))
+    share = min(_SHARE, _MOST / len(schema.undeclared))
     rows, sides = group(schema.unit), relation.changed_cells
     charges = [
         Charge(
@@ -79,13 +79,13 @@ def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relat
         changes = relation.marginal_l2_squared(len(cut))
         rho = total * share * len(cut) / rows**2
         charges.append(Charge(QUANTILES, Gaussian.within(rho, changes=changes)))
-    left = total * (1 - share * len(schema.opened)) / rows**2
+    left = total * (1 - share * len(schema.undeclared)) / rows**2
     return Plan((*charges, Charge(REST, Zcdp(left))))  # type: ignore[arg-type]
 
 
 def _shown(schema: Schema) -> Fraction:
     """Of δ, what discoveries get."""
-    listed = any(isinstance(column, OpenCategory) for column in schema.opened)
+    listed = any(isinstance(column, UndeclaredCategory) for column in schema.undeclared)
     return _DELTA if listed else Fraction(0)
 
 
@@ -109,18 +109,18 @@ class _Nothing:
 def look(source: Source, schema: Schema) -> Look:
     """Bind the source to the open columns; what cannot be found there is refused before spending."""
     check_header(source.columns, schema, source.describe())
-    cut = {c.name: c.fine() for c in schema.opened if isinstance(c, OpenBins)}
+    cut = {c.name: c.fine() for c in schema.undeclared if isinstance(c, UndeclaredBins)}
     # Only the columns to be cut are counted; the others are there, and not looked at.
     others = {
         column.name: Identifier(column.name)
         for column in schema.columns
-        if isinstance(column, Modelled | OpenCategory)
+        if isinstance(column, Modelled | UndeclaredCategory)
     }
     fine: Any = _Nothing(schema)
     if cut:
         bare = replace(schema, rules=(), geography=())  # they speak of columns that are not there
-        fine = source.bind(bare.closed({**others, **cut}))
-    listed = [column.name for column in schema.opened if isinstance(column, OpenCategory)]
+        fine = source.bind(bare.resolved({**others, **cut}))
+    listed = [column.name for column in schema.undeclared if isinstance(column, UndeclaredCategory)]
     if not listed:
         return Look(None, fine)
     if not (hasattr(source, "opened") or hasattr(source, "scans")):
@@ -135,9 +135,9 @@ def found(schema: Schema, looked: Look, open_gate: Callable[[Any], Gate]) -> Sch
     """Ask for every open column, in order, and close the schema."""
     gate = open_gate(looked.fine)
     closed: dict[str, Any] = {}
-    cut = [column for column in schema.opened if isinstance(column, OpenBins)]
-    for column in schema.opened:
-        if isinstance(column, OpenCategory):
+    cut = [column for column in schema.undeclared if isinstance(column, UndeclaredBins)]
+    for column in schema.undeclared:
+        if isinstance(column, UndeclaredCategory):
             assert looked.holders is not None
             values = Values(looked.holders, column.name, column.max_values)
             texts = gate.ask(purpose(column.name), values)
@@ -147,4 +147,4 @@ def found(schema: Schema, looked: Look, open_gate: Callable[[Any], Gate]) -> Sch
         tables = gate.ask(QUANTILES, Marginals(cliques))
         for column, counts in zip(cut, tables, strict=True):
             closed[column.name] = column.found(np.asarray(counts))
-    return schema.closed(closed)
+    return schema.resolved(closed)

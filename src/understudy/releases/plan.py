@@ -126,7 +126,7 @@ def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -
     targets.require_one(options.epsilon, options.target_error)
     budget = Budget.of("1" if options.epsilon is None else options.epsilon, options.delta)
     schema.require_confirmed()
-    if schema.opened:
+    if schema.undeclared:
         return _staged(schema, options, budget)
     draft = _draft(schema, options, budget)
     if options.target_error is not None:
@@ -143,9 +143,9 @@ def _staged(schema: Schema, options: Options, budget: Budget) -> Prepared:
     if options.target_error is not None:
         raise InputError(
             f"target_error = {options.target_error} cannot be planned for while the domain of column "
-            f"{schema.opened[0].name!r} is to be found privately; give epsilon"
+            f"{schema.undeclared[0].name!r} is to be found privately; give epsilon"
         )
-    draft = _draft(schema.provisional(), options, budget)
+    draft = _draft(schema.largest(), options, budget)
     rho = private_facts.outer_rho(schema, budget)
     plan = private_facts.outer_plan(schema, rho, budget.delta, draft.design.relation)
     staged = Prepared(

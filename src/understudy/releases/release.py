@@ -52,7 +52,7 @@ def drawn_rows(
     A generator of their own, so that whoever has model and key has the rows; docs/bundle.md says how.
     """
     rng = np.random.default_rng(np.random.SeedSequence(key, spawn_key=(0,)))
-    codes = schema.settled(model.sample(rows, rng))
+    codes = schema.project(model.sample(rows, rng))
     return codes, schema.decode(codes, rng)
 
 

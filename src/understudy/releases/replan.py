@@ -138,11 +138,11 @@ def _filled(record: Record) -> Mapping[str, Any]:
 def _require_found(record: Record, schema: Schema, rho: Fraction) -> Fraction:
     """Check the outer plan, and the schema that came of it; the ρ that was left."""
     declared = Schema.loads(record.facts["declared"])
-    found = {column.name: schema.column(column.name) for column in declared.opened}
-    for column in declared.opened:
+    found = {column.name: schema.column(column.name) for column in declared.undeclared}
+    for column in declared.undeclared:
         if not column.admits(found[column.name]):
             raise VerificationError(f"column {column.name!r} was found as another than declared")
-    if not declared.opened or declared.closed(found).digest() != schema.digest():
+    if not declared.undeclared or declared.resolved(found).digest() != schema.digest():
         raise VerificationError("schema.toml does not follow from the declared schema")
     outer = private_facts.outer_plan(declared, rho, record.budget.delta, record.relation)
     _require_same(outer, record.reserved, None)

@@ -214,7 +214,7 @@ def reserve(
             # Reserving checks again.
             account.require_room(options.dataset, prepared.budget, prepared.plan, schema.unit)
         progress("reading", 0, 1)
-        looked = private_facts.look(source, schema) if schema.opened else None
+        looked = private_facts.look(source, schema) if schema.undeclared else None
         bound = _watched(source.bind(schema) if looked is None else looked.fine, progress)
         _require_rows(prepared, bound, source)
         progress("reading", 1, 1)

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from understudy.errors import InputError, WorkError
+from understudy.files import staged, write
 from understudy.models import from_arrays
 from understudy.players.base import Model
 from understudy.releases.bundle import model_files
@@ -195,10 +196,8 @@ def _resumed(folder: Path, job: Job, *, keyed: bool) -> Job:
 
 
 def _write_job(folder: Path, job: Job, *, finished: bool) -> None:
-    path = folder / _HIDDEN / _JOB
-    part = path.with_suffix(".partial")
-    part.write_text(json.dumps({**asdict(job), "finished": finished}), encoding="utf-8")
-    os.replace(part, path)
+    text = json.dumps({**asdict(job), "finished": finished})
+    write(folder / _HIDDEN / _JOB, text)
 
 
 def _finish(folder: Path, job: Job) -> None:
@@ -222,15 +221,13 @@ def _write(
     import pyarrow.parquet as pq
 
     path = _path(folder, part, job.partitions)
-    staging = folder / _HIDDEN / f"{path.name}.{secrets.token_hex(4)}"
-    try:
-        with pq.ParquetWriter(staging, schema.arrow_schema, compression="zstd") as writer:
-            for batch in job.batches(part, schema, model):
-                writer.write_table(batch)
-                written(batch.num_rows)
-        os.replace(staging, path)
-    finally:
-        staging.unlink(missing_ok=True)
+    with (
+        staged(path, beside=folder / _HIDDEN) as staging,
+        pq.ParquetWriter(staging, schema.arrow_schema, compression="zstd") as writer,
+    ):
+        for batch in job.batches(part, schema, model):
+            writer.write_table(batch)
+            written(batch.num_rows)
 
 
 def _model(files: Mapping[str, bytes]) -> tuple[Schema, Model]:

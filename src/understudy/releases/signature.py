@@ -21,6 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from understudy import files
 from understudy.errors import InputError, VerificationError, WorkError
 from understudy.privacy.chain import canonical
 from understudy.releases.bundle import SIGNATURE
@@ -252,17 +253,10 @@ def new_keys(path: str, passphrase: str | None = None) -> tuple[Path, Path]:
 
 
 def write_new(file: Path, data: bytes, mode: int) -> None:
-    """Write a file that is not there yet, durably; none is left if that fails."""
-    made = False
+    """Write a file that is not there yet, whole or not at all."""
     try:
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
-            made = True
-            opened.write(data)
-            opened.flush()
-            os.fsync(opened.fileno())
+        files.write(file, data, new=True, mode=mode)
     except OSError as error:
-        if made:
-            file.unlink(missing_ok=True)
         raise WorkError(f"{file} could not be written ({error.strerror})") from None
 
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from understudy.columns.compute import pc
+from understudy.columns.reading import flat, is_text, present
 from understudy.errors import InputError, UnderstudyError
 from understudy.game.methods import method as named_method
 from understudy.releases.options import Options
 from understudy.schema import Schema
-from understudy.schema.compute import pc
-from understudy.schema.reading import flat, is_text, present
 from understudy.source import read, read_table
 from understudy.source.base import check_header
 from understudy.source.files import find

@@ -19,12 +19,12 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from understudy.columns.binned import Binned
 from understudy.errors import InputError
 from understudy.releases import Release
 from understudy.releases.bundle import read_manifest
 from understudy.report import words
 from understudy.schema import Boolean, Category, Column, Identifier, Integer, Number
-from understudy.schema.columns.binned import Binned
 
 __all__ = ["FILL_IN", "FORMATS", "About", "describe"]
 

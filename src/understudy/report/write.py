@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from understudy import files
 from understudy.errors import InputError, WorkError
 from understudy.releases import Release
 from understudy.releases.bundle import read_manifest
@@ -58,16 +57,13 @@ def write(
         created=str(manifest["created"]),
         audit=audit,
     )
-    staging = path.parent / f".{path.name}.partial-{secrets.token_hex(4)}"
+    beside = path.resolve().parent
     try:
-        staging.write_text(page, encoding="utf-8")
-        os.replace(staging, path)
+        files.write(path, page, beside=beside)
     except OSError as error:
         raise WorkError(
             f"{path} could not be written ({error.strerror or error}); give another place with --out"
         ) from None
-    finally:
-        staging.unlink(missing_ok=True)
     return path
 
 

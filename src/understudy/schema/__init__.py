@@ -1,13 +1,10 @@
-"""Public facts about the columns of a table; encoding to small integers and back.
+"""Public facts about a table: its columns, its privacy unit, and what every synthetic row keeps.
 
-`Schema` is the whole; the column types are `Category`, `Boolean`, `Integer`, `Number`, `Date`,
-`Datetime`, `Identifier` and `Text`. `draft`, `import_mbi` and `import_sdv` make schemas to review;
-`check` is the explicit look at the rows, and not private. `form` writes the encoding of a column down
-as a small table, for engines that count where the rows are.
+`Schema` is the whole, and the types that it is made of stand here too. `import_mbi` and `import_sdv`
+read other tools' files; `understudy.draft` makes a schema to review from a table.
 """
 
-from understudy.schema.check import Finding, check
-from understudy.schema.columns import (
+from understudy.columns import (
     OPERATORS,
     Boolean,
     Category,
@@ -19,15 +16,14 @@ from understudy.schema.columns import (
     Integer,
     Modelled,
     Number,
-    OpenBins,
-    OpenCategory,
     Text,
+    UndeclaredBins,
+    UndeclaredCategory,
 )
-from understudy.schema.draft import confirm, draft
-from understudy.schema.forms import Form, Pieces, Words, form
-from understudy.schema.geography import Geography
+from understudy.columns.forms import Form, Pieces, Words, form
+from understudy.constraints.geography import Geography
+from understudy.constraints.masks import Centres, Polygons, Raster
 from understudy.schema.imports import import_mbi, import_sdv
-from understudy.schema.masks import Centres, Polygons, Raster
 from understudy.schema.schema import Schema
 
 __all__ = [
@@ -38,7 +34,6 @@ __all__ = [
     "Column",
     "Date",
     "Datetime",
-    "Finding",
     "Form",
     "Geography",
     "Identifier",
@@ -46,17 +41,14 @@ __all__ = [
     "Integer",
     "Modelled",
     "Number",
-    "OpenBins",
-    "OpenCategory",
     "Pieces",
     "Polygons",
     "Raster",
     "Schema",
     "Text",
+    "UndeclaredBins",
+    "UndeclaredCategory",
     "Words",
-    "check",
-    "confirm",
-    "draft",
     "form",
     "import_mbi",
     "import_sdv",

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from understudy.errors import SchemaError
-from understudy.schema.columns import (
+from understudy.columns import (
     MOST_CELLS,
     Boolean,
     Category,
@@ -19,6 +18,7 @@ from understudy.schema.columns import (
     Incomplete,
     Text,
 )
+from understudy.errors import SchemaError
 from understudy.schema.schema import Schema
 
 __all__ = ["import_mbi", "import_sdv"]

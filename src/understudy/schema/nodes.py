@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.columns import Category
+from understudy.columns.base import MOST_CELLS
 from understudy.errors import InputError
 from understudy.quoting import in_our_words
-from understudy.schema.columns import Category
-from understudy.schema.columns.base import MOST_CELLS
 from understudy.schema.schema import Schema
 
 __all__ = ["ENDS", "PAIR", "Nodes"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,23 +14,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError, WorkloadError
-from understudy.schema import toml
-from understudy.schema.columns import (
+from understudy.columns import (
     Category,
     Column,
     Identifier,
     Incomplete,
     Modelled,
-    Opened,
     Text,
+    Undeclared,
 )
-from understudy.schema.columns.base import near
-from understudy.schema.compute import pc
-from understudy.schema.dtypes import same_stored, type_name
-from understudy.schema.geography import Geography, Places
-from understudy.schema.reading import distinct_texts, flat, null_texts, shown
-from understudy.schema.rules import Rule, Rules
+from understudy.columns.base import near
+from understudy.columns.compute import pc
+from understudy.columns.domain import Domain
+from understudy.columns.dtypes import same_stored, type_name
+from understudy.columns.reading import distinct_texts, flat, null_texts, shown
+from understudy.constraints.geography import Geography, Places
+from understudy.constraints.rules import Rule, Rules
+from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
+from understudy.files import write
+from understudy.schema import toml
+from understudy.schema.edit import edited
 from understudy.units import Unit
 
 __all__ = ["Schema"]
@@ -41,7 +42,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Schema:
+class Schema(Domain):
     """Public facts about the columns of a table, in the table's order.
 
     `rows_public` is the number of rows where that is public; `null_values` are texts, such as
@@ -53,7 +54,6 @@ class Schema:
     Nothing here depends on private rows, except in a draft, which says so (`require_confirmed`).
     """
 
-    columns: tuple[Column, ...]
     rows_public: int | None = None
     null_values: tuple[str, ...] = ()
     unit: Unit | None = None
@@ -97,9 +97,9 @@ class Schema:
         """Rules are worked out at once, so that those that cannot be kept are refused here."""
         if not self.rules:
             return
-        opened = {column.name for column in self.opened}
+        undeclared = {column.name for column in self.undeclared}
         for rule in self.rules:
-            if both := sorted(rule.words & opened):
+            if both := sorted(rule.words & undeclared):
                 raise rule.refuse(
                     f"the domain of column {both[0]!r} is found privately, and a rule needs to know "
                     "it; declare its values or edges"
@@ -141,27 +141,17 @@ class Schema:
             )
 
     @cached_property
-    def modelled(self) -> tuple[Modelled, ...]:
-        """The columns with codes, in order."""
-        return tuple(column for column in self.columns if isinstance(column, Modelled))
-
-    @cached_property
-    def opened(self) -> tuple[Opened, ...]:
+    def undeclared(self) -> tuple[Undeclared, ...]:
         """The columns whose domain a release finds privately, in order."""
-        return tuple(column for column in self.columns if isinstance(column, Opened))
+        return tuple(column for column in self.columns if isinstance(column, Undeclared))
 
-    def provisional(self) -> Schema:
-        """The schema with the largest columns that its open ones may become; for planning."""
-        return self.closed({column.name: column.provisional() for column in self.opened})
+    def largest(self) -> Schema:
+        """The schema with the largest domains that may be found for undeclared ones; for planning."""
+        return self.resolved({column.name: column.largest() for column in self.undeclared})
 
-    def closed(self, found: Mapping[str, Column]) -> Schema:
-        """The schema with columns replaced by what was found."""
-        return replace(self, columns=tuple(found.get(c.name, c) for c in self.columns))
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """The number of codes of each modelled column."""
-        return tuple(column.size for column in self.modelled)
+    def resolved(self, domains: Mapping[str, Column]) -> Schema:
+        """The schema with columns replaced by those whose domain was found."""
+        return replace(self, columns=tuple(domains.get(c.name, c) for c in self.columns))
 
     @cached_property
     def written(self) -> tuple[Column, ...]:
@@ -177,24 +167,6 @@ class Schema:
     def arrow_schema(self) -> pa.Schema:
         """Names, types and nullability of the output."""
         return pa.schema([pa.field(c.name, c.arrow_type, c.nullable) for c in self.written])
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {column.name: at for at, column in enumerate(self.modelled)}
-
-    def position(self, name: str) -> int:
-        """The place of a column among the modelled ones; WorkloadError if it is none of them."""
-        if name in self._positions:
-            return self._positions[name]
-        for column in self.columns:
-            if column.name == name:
-                raise WorkloadError(
-                    f"column {name!r} is of type {column.kind!r} and not modelled; "
-                    "leave it out, or declare its domain in the schema"
-                )
-        hint = near(name, self._positions)
-        known = ", ".join(list(self._positions)[:_SHOWN])
-        raise WorkloadError(f"unknown column {name!r}{hint or '; known are ' + known}")
 
     def _repr_html_(self) -> str:
         from understudy.markup import notebook, table
@@ -216,10 +188,6 @@ class Schema:
         if self.unit is not None:
             facts.append(("privacy unit", str(self.unit)))
         return notebook("Schema", facts, columns)
-
-    def column(self, name: str) -> Modelled:
-        """The modelled column of that name; WorkloadError as `position`."""
-        return self.modelled[self.position(name)]
 
     # Codes
 
@@ -256,15 +224,15 @@ class Schema:
         (own,) = (column.null_values for column in self.columns if column.name == name)
         return _texts(batch.column(name), (*self.null_values, *own))
 
-    def settled(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The codes that `decode` gives rows for.
+    def project(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The codes projected onto the constraints: those that `decode` gives rows for.
 
         Rows that break a rule, and places off their mask, are moved to the nearest that do not.
         """
-        moved = self._rules.repaired(codes) if self.rules else list(codes)
+        moved = self._rules.project(codes) if self.rules else list(codes)
         for places in self._places:
             y, x = (self.position(c.name) for c in (places.latitude, places.longitude))
-            moved[y], moved[x] = places.settled(np.asarray(moved[y]), np.asarray(moved[x]))
+            moved[y], moved[x] = places.project(np.asarray(moved[y]), np.asarray(moved[x]))
         return moved
 
     def decode(
@@ -273,7 +241,7 @@ class Schema:
         """A table with the declared types, nulls and order; identifiers dropped or made anew.
 
         Fresh identifiers are numbered from `first` on, for tables that are made in parts.
-        `encode(decode(codes, rng))` gives the `settled` codes back.
+        `encode(decode(codes, rng))` gives the projected codes back.
         """
         if len(codes) != len(self.modelled):
             raise SchemaError(f"{len(codes)} arrays of codes for {len(self.modelled)} columns")
@@ -281,7 +249,7 @@ class Schema:
             raise SchemaError("the arrays of codes differ in length")
         rows = len(codes[0]) if codes else 0
         names = [column.name for column in self.modelled]
-        by_name = dict(zip(names, self.settled(codes), strict=True))
+        by_name = dict(zip(names, self.project(codes), strict=True))
         placed: dict[str, pa.Array] = {}
         for places in self._places:
             y, x = places.latitude.name, places.longitude.name
@@ -360,7 +328,7 @@ class Schema:
                     f"column {column.name!r} is free text, which no release can hold; drop it with "
                     'type = "identifier", or declare its categories with type = "category"'
                 )
-        if not self.modelled and not self.opened:
+        if not self.modelled and not self.undeclared:
             raise SchemaError("no column is modelled; declare at least one with a domain")
 
     # Files
@@ -384,43 +352,60 @@ class Schema:
     @classmethod
     def loads(cls, text: str, folder: Path | None = None) -> Schema:
         """Read a schema from the text of a file; masks that it names are looked up in `folder`."""
-        head, columns = toml.parse(text)
+        document = toml.parse(text)
+        head = document.head
         return cls(
-            tuple(columns),
+            tuple(toml.build_column(facts, at) for at, facts in enumerate(document.columns, 1)),
             rows_public=head.get("rows_public"),
             null_values=head.get("null_values", ()),
             unit=_unit(head),
-            geography=tuple(Geography.from_toml(t, folder) for t in toml.places(text)),
-            rules=tuple(Rule.from_toml(table) for table in toml.rules(text)),
+            geography=tuple(Geography.from_toml(facts, folder) for facts in document.geography),
+            rules=tuple(map(Rule.from_toml, document.rules)),
         )
 
-    def dumps(self, *, comments: bool = True) -> str:
-        """The text of a schema file; `Schema.loads(schema.dumps()) == schema`."""
+    def _document(self) -> toml.Document:
+        """The tables of its file."""
         head: dict[str, Any] = {"rows_public": self.rows_public, "null_values": self.null_values}
         if self.unit is not None:
             head |= {"unit": self.unit.column, "max_rows": self.unit.max_rows}
             head["unit_salt"] = self.unit.salt or None
-        places = [place.facts() for place in self.geography]
-        rules = [rule.facts() for rule in self.rules]
-        return toml.write(head, self.columns, places, rules, comments=comments)
+        return toml.Document(
+            {"version": toml.VERSION, **{k: v for k, v in head.items() if v not in (None, ())}},
+            [toml.column_facts(column) for column in self.columns],
+            [place.facts() for place in self.geography],
+            [rule.facts() for rule in self.rules],
+        )
+
+    def dumps(self, *, comments: bool = True) -> str:
+        """The text of a schema file; `Schema.loads(schema.dumps()) == schema`."""
+        return toml.write(self._document(), comments=comments)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a schema file whole or not at all."""
+        """Write a schema file whole or not at all.
+
+        Where there is one of the same columns already, what a person wrote into it is kept: comments,
+        order and spelling of all that stays as it was.
+        """
         path = Path(path)
-        part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
-            with open(part, "x", encoding="utf-8") as file:
-                file.write(self.dumps())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
+            write(path, self._edited(path))
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
             raise SchemaError(f"{path}: cannot be written: {error.strerror}") from None
         except OSError as error:
             raise WorkError(f"{path}: was not written: {error.strerror}") from None
-        finally:
-            with contextlib.suppress(OSError):
-                part.unlink()
+
+    def _edited(self, path: Path) -> str:
+        """The text of the file that is there, with the facts of this schema."""
+        try:
+            text = path.read_text(encoding="utf-8")
+            before = Schema.loads(text, path.parent)
+            if before.dumps() != text:
+                changed = edited(text, before._document(), self._document())
+                if Schema.loads(changed, path.parent) == self:
+                    return changed
+        except (OSError, UnicodeDecodeError, SchemaError):
+            pass
+        return self.dumps()
 
     def digest(self) -> str:
         """SHA-256 of the canonical text: equal for equal schemas, whatever the comments."""

@@ -1,19 +1,36 @@
-"""A schema as TOML: read with the standard library, written with the reasons beside the facts."""
+"""A schema as TOML: read with the standard library, written with the reasons beside the facts.
+
+What is written is canonical, byte for byte: a ledger states its digest, and a release that is loaded
+and saved again has to give the same bytes. So the form is fixed here, and no library's next version can
+change it. A file that people have edited is changed by `edit`, which keeps what they wrote.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from understudy.columns import KINDS, Column, Incomplete, UndeclaredBins, UndeclaredCategory
+from understudy.columns.base import near
+from understudy.columns.undeclared import DISCOVER
 from understudy.errors import SchemaError
-from understudy.schema.columns import KINDS, Column, Incomplete, OpenBins, OpenCategory
-from understudy.schema.columns.base import near
-from understudy.schema.columns.opened import DISCOVER
 
-__all__ = ["VERSION", "build_column", "parse", "places", "rules", "write"]
+__all__ = [
+    "NOTES",
+    "VERSION",
+    "Document",
+    "build_column",
+    "column_facts",
+    "parse",
+    "unmarked",
+    "write",
+]
+
+Facts = dict[str, Any]
 
 VERSION = 1
 """The version of the file format that this version of understudy writes and reads."""
@@ -38,10 +55,25 @@ _MISSING = """\
 #
 # THIS IS NOT COMPLETE: fill in the facts listed under `missing` and delete that line.
 """
+NOTES = {
+    "read_from_rows": "# Read from private rows: confirm or correct, then delete this line.",
+    "missing": "# Fill these in, then delete this line.",
+}
+"""What is written above a key that waits for a person."""
 
 
-def parse(text: str) -> tuple[dict[str, Any], list[Column]]:
-    """The head and the columns of a schema file; SchemaError names what is wrong and where."""
+@dataclass(frozen=True)
+class Document:
+    """The tables of a schema file, in the order they are written: heads are keys and values."""
+
+    head: Facts
+    columns: list[Facts]
+    geography: list[Facts]
+    rules: list[Facts]
+
+
+def parse(text: str) -> Document:
+    """The tables of a schema file; SchemaError names what is wrong and where."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -67,25 +99,14 @@ def parse(text: str) -> tuple[dict[str, Any], list[Column]]:
             "numbers up to m, repeat every row so often and declare unit and max_rows = m"
         )
     _known(head, _HEAD_KEYS, "[understudy]")
-    tables = document.get("column", [])
+    columns, geography, rules = (_tables(document, key) for key in ("column", "geography", "rule"))
+    return Document(head, columns, geography, rules)
+
+
+def _tables(document: Mapping[str, Any], key: str) -> list[Facts]:
+    tables = document.get(key, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise SchemaError("column must be a list of tables; write [[column]] with two brackets")
-    return head, [build_column(table, at) for at, table in enumerate(tables, start=1)]
-
-
-def places(text: str) -> list[dict[str, Any]]:
-    """The [[geography]] tables of a file that `parse` accepts."""
-    tables = tomllib.loads(text).get("geography", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise SchemaError("geography must be a list of tables; write [[geography]], two brackets")
-    return tables
-
-
-def rules(text: str) -> list[dict[str, Any]]:
-    """The [[rule]] tables of a file that `parse` accepts."""
-    tables = tomllib.loads(text).get("rule", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise SchemaError("rule must be a list of tables; write [[rule]] with two brackets")
+        raise SchemaError(f"{key} must be a list of tables; write [[{key}]] with two brackets")
     return tables
 
 
@@ -100,9 +121,9 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if not isinstance(kind, str) or kind not in KINDS:
         said = "type is missing" if kind is None else f"unknown type {kind!r}"
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
-    cls = _opened(kind, facts, where) or KINDS[kind]
+    cls = _undeclared(kind, facts, where) or KINDS[kind]
     keys = [field.name for field in dataclasses.fields(cls) if field.name != "name"]
-    _known(facts, [*_FIRST, *(_keys(kind) if cls is OpenBins else keys), "missing"], where)
+    _known(facts, [*_FIRST, *(_keys(kind) if cls is UndeclaredBins else keys), "missing"], where)
     missing = facts.pop("missing", [])
     if not isinstance(missing, list) or not all(isinstance(key, str) for key in missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
@@ -112,8 +133,8 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if isinstance(marks, list):
         _known(marks, ["type", *keys], f"{where}: read_from_rows")
     facts = {key: _frozen(value) for key, value in facts.items()}
-    if cls is OpenBins:
-        return _open_bins(name, kind, facts, where)
+    if cls is UndeclaredBins:
+        return _undeclared_bins(name, kind, facts, where)
     if still:
         shared = {field.name for field in dataclasses.fields(Column)}
         own = {key: value for key, value in facts.items() if key not in shared}
@@ -131,8 +152,8 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     return cls(name, **facts)
 
 
-def _opened(kind: str, facts: dict[str, Any], where: str) -> type[Column] | None:
-    """The open column that a table declares; `categories = "discover"` is another way to say it."""
+def _undeclared(kind: str, facts: dict[str, Any], where: str) -> type[Column] | None:
+    """The column without a domain that a table declares; `categories = "discover"` says it, too."""
     if kind == "category" and "categories" in facts:
         if facts["categories"] != DISCOVER or "values" in facts:
             raise SchemaError(
@@ -141,15 +162,15 @@ def _opened(kind: str, facts: dict[str, Any], where: str) -> type[Column] | None
             )
         facts["values"] = facts.pop("categories")
     if kind == "category" and isinstance(facts.get("values"), str):
-        return OpenCategory
-    return OpenBins if isinstance(facts.get("bins"), dict) else None
+        return UndeclaredCategory
+    return UndeclaredBins if isinstance(facts.get("bins"), dict) else None
 
 
 def _keys(kind: str) -> list[str]:
     return [field.name for field in dataclasses.fields(KINDS[kind]) if field.name != "name"]
 
 
-def _open_bins(name: str, kind: str, facts: dict[str, Any], where: str) -> OpenBins:
+def _undeclared_bins(name: str, kind: str, facts: dict[str, Any], where: str) -> UndeclaredBins:
     bins = facts.pop("bins")
     _known(bins, ["quantiles"], f"{where}: bins")
     if "quantiles" not in bins:
@@ -157,7 +178,7 @@ def _open_bins(name: str, kind: str, facts: dict[str, Any], where: str) -> OpenB
     shared = {field.name for field in dataclasses.fields(Column)}
     own = {key: value for key, value in facts.items() if key not in shared}
     common = {key: value for key, value in facts.items() if key in shared}
-    return OpenBins(name, wanted=kind, facts=own, quantiles=bins["quantiles"], **common)
+    return UndeclaredBins(name, wanted=kind, facts=own, quantiles=bins["quantiles"], **common)
 
 
 def _frozen(value: Any) -> Any:
@@ -174,42 +195,39 @@ def _known(found: Iterable[str], known: Iterable[str], where: str) -> None:
             raise SchemaError(f"{where}: unknown key {key!r}{hint}")
 
 
-def write(
-    head: Mapping[str, Any],
-    columns: Iterable[Column],
-    geography: Iterable[Mapping[str, Any]] = (),
-    rules: Iterable[Mapping[str, Any]] = (),
-    *,
-    comments: bool = True,
-) -> str:
+def write(document: Document, *, comments: bool = True) -> str:
     """The file; without comments it is canonical, and `Schema.digest` is its hash."""
-    columns = list(columns)
     lines: list[str] = []
     if comments:
-        lines += _HEAD.splitlines()
-        if any(column.read_from_rows for column in columns):
-            lines += _DRAFT.splitlines()
-        if any(isinstance(column, Incomplete) for column in columns):
-            lines += _MISSING.splitlines()
+        marked = any("read_from_rows" in column for column in document.columns)
+        blank = any("missing" in column for column in document.columns)
+        lines += f"{_HEAD}{_DRAFT * marked}{_MISSING * blank}".splitlines()
         lines.append("")
-    lines += ["[understudy]", f"version = {VERSION}"]
-    lines += [_line(key, value) for key, value in head.items() if value not in (None, ())]
-    for column in columns:
-        lines += ["", "[[column]]"]
-        for key, value in _facts(column).items():
-            if comments and key == "read_from_rows":
-                lines.append("# Read from private rows: confirm or correct, then delete this line.")
-            if comments and key == "missing":
-                lines.append("# Fill these in, then delete this line.")
+    lines += ["[understudy]", *(_line(key, value) for key, value in document.head.items())]
+    named = (
+        ("column", document.columns),
+        ("geography", document.geography),
+        ("rule", document.rules),
+    )
+    for name, facts in ((name, facts) for name, tables in named for facts in tables):
+        lines += ["", f"[[{name}]]"]
+        for key, value in facts.items():
+            if comments and name == "column" and key in NOTES:
+                lines.append(NOTES[key])
             lines.append(_line(key, value))
-    for place in geography:
-        lines += ["", "[[geography]]", *(_line(key, value) for key, value in place.items())]
-    for rule in rules:
-        lines += ["", "[[rule]]", *(_line(key, value) for key, value in rule.items())]
     return "\n".join(lines) + "\n"
 
 
-def _facts(column: Column) -> dict[str, Any]:
+def unmarked(text: str, document: Document) -> str:
+    """The text of a file without the warnings at its head that the document gives no reason for."""
+    if not any("read_from_rows" in column for column in document.columns):
+        text = text.replace(_DRAFT, "")
+    if not any("missing" in column for column in document.columns):
+        text = text.replace(_MISSING, "")
+    return text
+
+
+def column_facts(column: Column) -> Facts:
     """What a [[column]] table holds, in the order it is written."""
     facts: dict[str, Any] = {"name": column.name, "type": column.kind}
     own: dict[str, Any] = {}
@@ -217,10 +235,10 @@ def _facts(column: Column) -> dict[str, Any]:
         value = getattr(column, field.name)
         if field.name in ("dtype", "nullable") or value != field.default:
             own[field.name] = value
-    if isinstance(column, Incomplete | OpenBins):
+    if isinstance(column, Incomplete | UndeclaredBins):
         facts["type"] = own.pop("wanted")
         own |= own.pop("facts", {})
-        if isinstance(column, OpenBins):
+        if isinstance(column, UndeclaredBins):
             own["bins"] = {"quantiles": own.pop("quantiles")}
     elif own.get("edges") is not None:  # the outermost edges are the bounds
         del own["lower"], own["upper"]

@@ -31,8 +31,10 @@ __all__ = [
     "Source",
     "StreamedCounts",
     "Unreadable",
+    "batches",
     "check_header",
     "check_names",
+    "empty_batch",
     "fold",
     "read_table",
     "rows_that_count",
@@ -63,6 +65,11 @@ class Source(Protocol):
     @property
     def native(self) -> Native:
         """The kind of table that was given, in which rows are handed back; "arrow" for files."""
+        ...
+
+    @property
+    def typed(self) -> bool:
+        """Whether cells have types of their own; those of a text file are all texts."""
         ...
 
     def describe(self) -> str:
@@ -344,9 +351,22 @@ def read_table(source: Source) -> "pa.Table":
     batches = fold(source, source.columns, list["pa.RecordBatch"], list.append)
     if not batches:
         return _no_rows(source.columns)
-    return pa.concat_tables(
-        (pa.Table.from_batches([batch]) for batch in batches), promote_options="permissive"
-    )
+    with unquoted(source.describe()):
+        return pa.concat_tables(
+            (pa.Table.from_batches([batch]) for batch in batches), promote_options="permissive"
+        )
+
+
+def batches(table: "pa.Table") -> "list[pa.RecordBatch]":
+    """A table a batch at a time; a table without rows as one batch, which has its types."""
+    return table.to_batches(max_chunksize=BATCH_ROWS) or [empty_batch(table.schema)]
+
+
+def empty_batch(schema: "pa.Schema") -> "pa.RecordBatch":
+    """No row of columns of these types, whatever they are."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def check_header(columns: Sequence[str], schema: Schema, where: str) -> None:

@@ -41,6 +41,7 @@ class DuckDBSource:
     def __init__(self, files: Files, nulls: Sequence[str] = (), *, memory_limit: int) -> None:
         self.columns: tuple[str, ...] = files.columns
         self.paths = files.paths
+        self.typed = files.typed
         self._files = files
         self._nulls = tuple(nulls)
         self._memory_limit = memory_limit

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from understudy.columns.base import near
 from understudy.errors import InputError, SourceError
-from understudy.schema.columns.base import near
 from understudy.schema.nodes import ENDS, PAIR, Nodes
 from understudy.source.base import Source, fold
 from understudy.source.memory import frame_source

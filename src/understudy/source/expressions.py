@@ -7,8 +7,8 @@ what is compiled holds public values alone: bounds, categories, codes.
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from understudy.columns.forms import BLANKS, Form, Pieces, Words, unit_steps
 from understudy.queries.evaluate import Clique, cells
-from understudy.schema.forms import BLANKS, Form, Pieces, Words, unit_steps
 
 __all__ = ["Operations", "encoded", "packed", "unions"]
 

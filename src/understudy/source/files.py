@@ -19,6 +19,7 @@ from understudy.source.base import (
     Unreadable,
     check_header,
     check_names,
+    empty_batch,
     with_nulls,
 )
 from understudy.source.frames import to_frame
@@ -58,6 +59,11 @@ class Files:
         """What was given, its format and its number of columns."""
         kind = {"csv": "CSV", "parquet": "Parquet"}[self.format]
         return f"{kind} {self.given!r} with {len(self.columns)} columns"
+
+    @property
+    def typed(self) -> bool:
+        """Whether cells have types: not in text."""
+        return self.format == "parquet"
 
     def footprint(self) -> int:
         """About how many bytes the encoded rows need; private, for choosing an engine."""
@@ -157,6 +163,7 @@ class FileSource:
     def __init__(self, files: Files, nulls: Sequence[str] = ()) -> None:
         self.columns: tuple[str, ...] = files.columns
         self.paths = files.paths
+        self.typed = files.typed
         self._files = files
         self._nulls = tuple(nulls)
 
@@ -197,6 +204,7 @@ def _parquet(path: Path, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
 
     try:
         with pq.ParquetFile(path) as file:
+            yield empty_batch(file.schema_arrow).select(list(names))
             for batch in file.iter_batches(BATCH_ROWS, columns=list(names)):
                 yield batch.select(list(names))
     except (pa.ArrowException, OSError):

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from understudy.errors import SourceError
 from understudy.source.base import (
-    BATCH_ROWS,
     EncodedCounts,
     Native,
     Unreadable,
+    batches,
     check_header,
     check_names,
     with_nulls,
@@ -25,6 +25,8 @@ __all__ = ["FrameSource", "frame_source"]
 
 class FrameSource:
     """A data frame; it is looked at when it is bound, and never changed."""
+
+    typed = True
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class FrameSource:
 
     def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
         table = _to_arrow(self._frame, self._kind, self.columns, names)
-        yield from table.to_batches(max_chunksize=BATCH_ROWS)
+        yield from batches(table)
 
     def bind(self, schema: "Schema") -> EncodedCounts:
         """Check the header and encode the rows once."""

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.columns.forms import Form, form
 from understudy.errors import CountingError, SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
 from understudy.quoting import named
 from understudy.schema import Category, Modelled, Schema
-from understudy.schema.forms import Form, form
 from understudy.source.base import (
-    BATCH_ROWS,
     Native,
     Sparse,
     Unreadable,
+    batches,
     check_header,
     check_names,
     with_nulls,
@@ -76,6 +76,7 @@ class PushedSource(ABC):
     """A table of an engine that counts where the rows are; they are never fetched for a release."""
 
     native: Native = "arrow"
+    typed = True
 
     def __init__(self, columns: Sequence[str], nulls: Sequence[str], where: str) -> None:
         self.columns: tuple[str, ...] = tuple(columns)
@@ -97,7 +98,7 @@ class PushedSource(ABC):
                 table = self._fetched(names)
         except Exception:  # noqa: BLE001  (an engine's error may quote a value)
             raise Unreadable from None
-        yield from table.to_batches(max_chunksize=BATCH_ROWS)
+        yield from batches(table)
 
     def bind(self, schema: Schema) -> "PushedCounts":
         """Check the header and the types; the rows stay where they are."""

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from understudy.columns.forms import BLANKS, Form, Pieces
+from understudy.columns.temporal import Datetime
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique, cells
-from understudy.schema.columns.temporal import Datetime
-from understudy.schema.forms import BLANKS, Form, Pieces
 from understudy.source.addresses import permitted
 from understudy.source.base import with_nulls
 from understudy.source.expressions import encoded, packed

@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from understudy.columns.forms import ANY_DECIMAL, BLANKS, Form, Pieces
 from understudy.errors import InputError, SourceError
-from understudy.schema.forms import ANY_DECIMAL, BLANKS, Form, Pieces
 from understudy.source.addresses import permitted
 from understudy.source.base import with_nulls
 from understudy.source.expressions import Clique, encoded, packed

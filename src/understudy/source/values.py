@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import CountingError, SourceError
 from understudy.privacy.sensitive import Sensitive
-from understudy.schema import OpenCategory, Schema
+from understudy.schema import Schema, UndeclaredCategory
 from understudy.source.base import Source, fold, with_nulls
 from understudy.units import Unit
 
@@ -36,7 +36,7 @@ class Holders:
         self._pushed = {
             column.name: opened(column.name, self._schema)
             for column in schema.columns
-            if opened is not None and isinstance(column, OpenCategory)
+            if opened is not None and isinstance(column, UndeclaredCategory)
         }
 
     def holders(self, column: str) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:

@@ -100,6 +100,7 @@ def source_checks(make: Callable[[pa.Table], Source], *, examples: int = 12) -> 
             f"columns is {source.columns}; expected the header {tuple(given.column_names)}",
         )
         require(source.native in ("arrow", "pandas", "polars"), f"native is {source.native!r}")
+        require(isinstance(source.typed, bool), f"typed is {source.typed!r}; expected a bool")
         text = source.describe()
         require(
             "\n" not in text and _SECRET not in text, "describe() is no line without a fact of rows"

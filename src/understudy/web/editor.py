@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from understudy.columns.undeclared import DISCOVER, Undeclared
 from understudy.errors import SchemaError
 from understudy.schema import Category, Column, Incomplete, Schema
-from understudy.schema.columns.opened import DISCOVER, Opened
 from understudy.schema.toml import build_column
 from understudy.wording import domain
 
@@ -130,7 +130,7 @@ def card(column: Column, at: int) -> Card:
     known = _known(column)
     missing = column.missing if isinstance(column, Incomplete) else ()
     marks = set(column.read_from_rows)
-    fields = () if isinstance(column, Opened) else (*_FIELDS[kind], *_COMMON)
+    fields = () if isinstance(column, Undeclared) else (*_FIELDS[kind], *_COMMON)
     facts = tuple(
         Fact(key, label, _text(known.get(key), widget), widget, key in marks, key in missing, hint)
         for key, label, widget, hint in fields
@@ -196,7 +196,7 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
         raise SchemaError(
             f"column {old.name!r}: type = {kind!r} is not known; choose one of the list"
         )
-    if isinstance(old, Opened) and kind == before.kind:  # what a release will find has no form
+    if isinstance(old, Undeclared) and kind == before.kind:  # what a release will find has no form
         marks = tuple(mark for mark in old.read_from_rows if not confirm_all)
         return dataclasses.replace(old, read_from_rows=marks)
     facts: dict[str, Any] = {"name": old.name, "type": kind}

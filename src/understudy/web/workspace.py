@@ -14,7 +14,6 @@ leave the folder.
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import shutil
@@ -26,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from understudy import files
 from understudy.errors import InputError, WorkError
 from understudy.privacy.ledger import Ledger
 
@@ -57,12 +57,7 @@ def now() -> str:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        part.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    files.write(path, json.dumps(value, ensure_ascii=False))
 
 
 def read_json(path: Path) -> Any:

@@ -11,12 +11,12 @@ from fastapi import APIRouter, Form, Query, Request
 from pydantic import BaseModel
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
+from understudy.columns.undeclared import Undeclared
 from understudy.errors import BudgetExhausted, InputError, UnderstudyError
 from understudy.game.methods import METHODS
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
 from understudy.schema import Modelled
-from understudy.schema.columns.opened import Opened
 from understudy.units import Unit
 from understudy.web.guard import session_of, status_of, wants_page
 from understudy.web.pages.tables import load_schema, plain_number, whole
@@ -105,7 +105,7 @@ async def _page(
     table = site.workspace.table(identity)
     schema = load_schema(table)
     schema.require_confirmed()
-    pairs = sum(isinstance(column, (Modelled, Opened)) for column in schema.columns) >= 2
+    pairs = sum(isinstance(column, (Modelled, Undeclared)) for column in schema.columns) >= 2
     wish = (
         wish
         if pairs or wish.workload != "marginals:2"

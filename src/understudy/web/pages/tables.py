@@ -12,10 +12,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from understudy import files
+from understudy.draft import confirm
 from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Relation
-from understudy.schema import Schema, confirm
+from understudy.schema import Schema
 from understudy.source.base import check_header
 from understudy.source.files import find
 from understudy.units import Unit
@@ -346,9 +348,7 @@ async def save_schema_text(
     except UnderstudyError as error:
         said = without_paths(str(error), site.workspace.folder)
         return _text(request, table, text, said, status_of(error))
-    part = table.schema.with_name(".schema.toml.new")
-    part.write_text(text, encoding="utf-8")
-    part.replace(table.schema)
+    files.write(table.schema, text)
     return RedirectResponse(f"/tables/{table.id}/schema", 303)
 
 

@@ -1,0 +1,311 @@
+"""What every column shares: its facts, the life of a code, and how a comparison reads.
+
+A modelled column cuts its domain into cells. Its codes are the cells in order, then OTHER where a
+category has one, then null where the column is nullable.
+"""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns.cells import Masks
+from understudy.columns.compute import pc
+from understudy.columns.dtypes import arrow_type, same_stored, type_name
+from understudy.columns.reading import flat, present
+from understudy.errors import SchemaError, WorkloadError
+
+__all__ = ["MOST_CELLS", "OPERATORS", "Column", "Modelled", "near"]
+
+MOST_CELLS = 10_000
+"""The most cells one column may have."""
+
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
+_SPELLINGS = {"==": "=", "<>": "!="}
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """A remark on the nearest known words, or ""."""
+    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    return f" (did you mean {' or '.join(repr(c) for c in close)}?)" if close else ""
+
+
+@dataclass(frozen=True)
+class Column(ABC):
+    """Public facts about one column of a table.
+
+    `dtype` names the Arrow type the column has on output; "" means the usual one for the type.
+    `null_values` are texts that stand for null where the column arrives as text.
+    `read_from_rows` names the facts a draft took from private rows and nobody has confirmed.
+    """
+
+    kind: ClassVar[str]
+    """The word for this type of column in a schema file."""
+
+    name: str
+    dtype: str = field(default="", kw_only=True)
+    nullable: bool = field(default=False, kw_only=True)
+    null_values: tuple[str, ...] = field(default=(), kw_only=True)
+    read_from_rows: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise SchemaError(
+                f"a column's name must be a text that is not empty, not {self.name!r}"
+            )
+        if not isinstance(self.nullable, bool):
+            self._refuse(f"nullable = {self.nullable!r} must be true or false")
+        for key in ("null_values", "read_from_rows"):
+            self._set(key, self._texts(key))
+        try:
+            self._set("dtype", type_name(arrow_type(self.dtype or self._default_dtype())))
+        except (ValueError, TypeError):
+            self._refuse(
+                f"dtype = {self.dtype!r} is not the name of an Arrow type; "
+                f'write for instance dtype = "{self._default_dtype()}", or leave it out'
+            )
+        if not self._accepts(self.arrow_type):
+            self._refuse(
+                f"dtype = {self.dtype!r} cannot hold a column of type {self.kind!r}; "
+                f'write for instance dtype = "{self._default_dtype()}", or change the type'
+            )
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The Arrow type that `dtype` names."""
+        return arrow_type(self.dtype)
+
+    @abstractmethod
+    def _default_dtype(self) -> str: ...
+
+    @abstractmethod
+    def _accepts(self, type_: pa.DataType) -> bool: ...
+
+    def _texts(self, key: str) -> tuple[str, ...]:
+        found = getattr(self, key)
+        if not isinstance(found, (list, tuple)) or not all(isinstance(i, str) for i in found):
+            self._refuse(f'{key} = {found!r} must be a list of texts, such as {key} = ["?"]')
+        return tuple(found)
+
+    def _set(self, key: str, value: object) -> None:
+        object.__setattr__(self, key, value)
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise SchemaError(f"column {self.name!r}: {why}")
+
+
+@dataclass(frozen=True)
+class Modelled(Column):
+    """A column with codes: the part of a table that a release models.
+
+    Guarantees, for every code c and every legal value x:
+    `encode(decode([c])) == [c]`, and `decode(encode([x]))` lies in the same cell as x.
+    `encode` depends on the schema and the array alone, accepts any Arrow type and never fails on
+    a value: what lies outside the domain goes to the nearest legal value or to OTHER, what cannot
+    be read is null, and a null where none is allowed becomes OTHER or the first legal value.
+    """
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """How many codes stand for values; null comes on top."""
+
+    @property
+    @abstractmethod
+    def ordered(self) -> bool:
+        """Whether neighbouring codes are neighbouring values."""
+
+    @property
+    def size(self) -> int:
+        """How many codes there are, null included."""
+        return self.cells + self.nullable
+
+    @property
+    def null_code(self) -> int | None:
+        """The code of null, or None in a column without nulls."""
+        return self.cells if self.nullable else None
+
+    @cached_property
+    def code_dtype(self) -> np.dtype[np.unsignedinteger]:
+        """The smallest unsigned integer type that holds every code."""
+        return np.min_scalar_type(max(self.size - 1, 0))
+
+    @abstractmethod
+    def _cell_labels(self) -> list[str]: ...
+
+    @abstractmethod
+    def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+        """`(cell, valid)` of each entry of a flat array."""
+
+    @abstractmethod
+    def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
+        """One point of each cell."""
+
+    @abstractmethod
+    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+        """The points as an array of the declared type."""
+
+    @abstractmethod
+    def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
+        """Masks over the cells; `op` is "in" or one of < <= > >= with a single literal."""
+
+    @abstractmethod
+    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+        """Whether each entry of a flat array satisfies it; unspecified at nulls."""
+
+    def _stand_in(self) -> int:
+        """The cell that takes a null where none is allowed."""
+        return 0
+
+    def labels(self) -> list[str]:
+        """One readable name per code."""
+        return self._cell_labels() + (["NULL"] if self.nullable else [])
+
+    def encode(
+        self, array: pa.Array | pa.ChunkedArray, null_values: Sequence[str] = ()
+    ) -> NDArray[np.unsignedinteger]:
+        """The code of every entry; never fails on a value (see the class).
+
+        `null_values` are taken as null in addition to the column's own.
+        """
+        tokens = (*self.null_values, *null_values)
+        return np.concatenate([self._encode(chunk, tokens) for chunk in flat(array)])
+
+    def _encode(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.unsignedinteger]:
+        cells, valid = self._locate(array, tokens)
+        missing = self.cells if self.nullable else self._stand_in()
+        return np.where(valid, cells, missing).astype(self.code_dtype)
+
+    def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pa.Array:
+        """One value for each code, uniform within its cell, as an array of the declared type."""
+        codes = np.asarray(codes)
+        if len(codes) and (int(codes.min()) < 0 or int(codes.max()) >= self.size):
+            self._refuse(f"codes must lie in 0..{self.size - 1}, not {codes.min()}..{codes.max()}")
+        null = codes == self.cells
+        cells = np.where(null, 0, codes).astype(np.intp)
+        return self._emit(self._draw(cells, rng), null)
+
+    def compare(self, op: str, literal: Any = None) -> Masks:
+        """`(inner, outer)` over the codes: cells wholly inside the predicate; cells touching it.
+
+        `op` is one of `OPERATORS`. Null satisfies "is null" and nothing else.
+        """
+        op, literals = self._predicate(op, literal)
+        inner, outer = np.zeros(self.size, np.bool_), np.zeros(self.size, np.bool_)
+        if op == "is null":
+            inner[self.cells :] = outer[self.cells :] = True
+        elif op == "is not null":
+            inner[: self.cells] = outer[: self.cells] = True
+        elif op == "not in":
+            touched, whole = self._compare("in", literals)
+            inner[: self.cells], outer[: self.cells] = ~whole, ~touched
+        else:
+            inner[: self.cells], outer[: self.cells] = self._compare(op, literals)
+        return inner, outer
+
+    def evaluate(
+        self, op: str, literal: Any, array: pa.Array | pa.ChunkedArray
+    ) -> NDArray[np.bool_]:
+        """Whether each value satisfies the predicate.
+
+        Consistent with `compare`: true wherever the value's code is in `inner`, and only where it
+        is in `outer`. A value outside the domain counts as the one `encode` would map it to.
+        """
+        op, literals = self._predicate(op, literal)
+        return np.concatenate([self._evaluate(op, literals, chunk) for chunk in flat(array)])
+
+    def _evaluate(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+        null = self._encode(array, self.null_values) == self.cells
+        if op in ("is null", "is not null"):
+            return null if op == "is null" else ~null
+        if op == "not in":
+            return ~self._satisfied("in", literals, array) & ~null
+        return self._satisfied(op, literals, array) & ~null
+
+    def legal(self, array: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+        """Whether each entry is exactly a value that `decode` can return."""
+        return np.concatenate([self._legal(chunk) for chunk in flat(array)])
+
+    def _legal(self, array: pa.Array) -> NDArray[np.bool_]:
+        if not same_stored(self.arrow_type, array.type):
+            return np.zeros(len(array), np.bool_)
+        points, valid = self._points(array)
+        back = self._emit(points, ~valid)
+        return _identical(array, back) & (valid | (self.nullable & _nulls(array)))
+
+    def misfits(
+        self, array: pa.Array | pa.ChunkedArray, null_values: Sequence[str] = ()
+    ) -> dict[str, NDArray[np.bool_]]:
+        """What `encode` would quietly mend, as one mask per trouble: NOT PRIVATE.
+
+        "null": a null where none is allowed; "unreadable": not of the column's type;
+        "outside": a value beyond the bounds, or one that is not declared.
+        """
+        tokens = (*self.null_values, *null_values)
+        found = [self._misfits(chunk, tokens) for chunk in flat(array)]
+        return {key: np.concatenate([masks[key] for masks in found]) for key in found[0]}
+
+    def _misfits(self, array: pa.Array, tokens: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+        there = present(array, tokens)
+        readable, inside = self._judge(array, tokens)
+        return {
+            "null": ~there & (not self.nullable),
+            "unreadable": there & ~readable,
+            "outside": there & readable & ~inside,
+        }
+
+    @abstractmethod
+    def _judge(
+        self, array: pa.Array, tokens: Sequence[str]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether each entry can be read, and whether what it says lies in the domain."""
+
+    @abstractmethod
+    def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
+        """The nearest legal point of each entry of a flat array, and whether there is one."""
+
+    def _predicate(self, op: str, literal: Any) -> tuple[str, list[Any]]:
+        """The operator reduced to in, not in, is null, is not null or an inequality."""
+        spelt = " ".join(op.lower().split())
+        spelt = _SPELLINGS.get(spelt, spelt)
+        if spelt not in OPERATORS:
+            raise WorkloadError(
+                f"column {self.name!r}: unknown operator {op!r}; use one of {', '.join(OPERATORS)}"
+            )
+        if spelt in ("is null", "is not null"):
+            return spelt, []
+        if spelt in ("in", "not in"):
+            if isinstance(literal, str) or not isinstance(literal, Iterable):
+                self._misuse(f"{op!r} needs a list of values, not {literal!r}")
+            return spelt, [self._literal(item) for item in literal]
+        reduced = {"=": "in", "!=": "not in"}.get(spelt, spelt)
+        return reduced, [self._literal(literal)]
+
+    @abstractmethod
+    def _literal(self, literal: Any) -> Any:
+        """The literal in the column's own terms; WorkloadError if it has none."""
+
+    def _misuse(self, why: str) -> NoReturn:
+        raise WorkloadError(f"column {self.name!r}: {why}")
+
+
+def _nulls(array: pa.Array) -> NDArray[np.bool_]:
+    return array.is_null().to_numpy(zero_copy_only=False)
+
+
+def _identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
+    """Entry by entry the same value; a null only equals a null."""
+    if pa.types.is_dictionary(left.type):
+        left = left.dictionary_decode()
+    if pa.types.is_dictionary(right.type):
+        right = right.dictionary_decode()
+    same = pc.equal(left, right.cast(left.type)).fill_null(False)
+    return same.to_numpy(zero_copy_only=False) | (_nulls(left) & _nulls(right))

@@ -1,0 +1,409 @@
+"""Columns whose cells are single values: categories and booleans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cached_property
+from math import isfinite
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns.base import MOST_CELLS, Modelled, near
+from understudy.columns.cells import Masks
+from understudy.columns.compute import pc
+from understudy.columns.dtypes import converted, value_type, writes_text
+from understudy.columns.reading import (
+    DAY,
+    booleans,
+    distinct_texts,
+    floats,
+    integers,
+    is_text,
+    present,
+    ticks,
+)
+
+__all__ = ["Boolean", "Category", "Value"]
+
+Value = str | int | float | bool | date
+"""What a category can list."""
+
+_DTYPES = {str: "string", bool: "bool", int: "int64", float: "float64", date: "date32[day]"}
+
+
+@dataclass(frozen=True)
+class Category(Modelled):
+    """One of a declared list of values: texts, integers, numbers, booleans or dates.
+
+    Codes follow the declared order, then OTHER, then null. A value that is not declared becomes
+    OTHER where `other` names the value that stands for it on output (`other = true` is short for
+    "OTHER" among texts), otherwise the first declared value. A null in a column without nulls
+    becomes OTHER, or else the first declared value.
+
+    `ordinal` says that the declared order means something, so that texts may be compared by it;
+    numbers and dates are always compared by value. OTHER is in no declared value and on no known
+    side of one: it satisfies `!=`, never `=`, and an inequality only in `outer`.
+    """
+
+    kind: ClassVar[str] = "category"
+
+    values: tuple[Value, ...]
+    other: Value | None = None
+    ordinal: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_values()
+        self._check_other()
+        if not isinstance(self.ordinal, bool):
+            self._refuse(f"ordinal = {self.ordinal!r} must be true or false")
+        super().__post_init__()
+        for token in self.null_values:
+            if token in self.listed:
+                self._refuse(
+                    f"{token!r} is both one of its values and one of its null_values; "
+                    "take it out of one of the two"
+                )
+        self._check_storable()
+
+    def _check_values(self) -> None:
+        if isinstance(self.values, (str, bytes)) or not hasattr(self.values, "__len__"):
+            self._refuse(f'values = {self.values!r} must be a list, such as values = ["a", "b"]')
+        if len(self.values) > MOST_CELLS:
+            self._refuse(
+                f"values lists {len(self.values)} entries, more than {MOST_CELLS}; keep the "
+                'frequent ones and merge the rest with other = true, or set type = "identifier"'
+            )
+        if len(self.values) == 0:
+            self._refuse(
+                'values is empty; list the values the column can take, or set type = "identifier"'
+            )
+        self._set("values", tuple(self.values))
+        self._set("values", self._uniform((*self.values,)))
+        seen: set[Value] = set()
+        for value in self.values:
+            if value in seen:
+                self._refuse(f"values lists {value!r} more than once; keep one of them")
+            seen.add(value)
+
+    def _uniform(self, values: tuple[Any, ...]) -> tuple[Value, ...]:
+        types = {type(value) for value in values}
+        if types == {int, float}:
+            values, types = tuple(float(value) for value in values), {float}
+        if len(types) > 1 or not types <= set(_DTYPES):
+            odd = next(
+                v for v in values if type(v) is not type(values[0]) or type(v) not in _DTYPES
+            )
+            self._refuse(
+                f"values holds {odd!r} of another kind than the rest; list only texts, "
+                "only integers, only numbers, only booleans or only dates"
+            )
+        if types == {float} and not all(isfinite(value) for value in values):
+            self._refuse(
+                "values holds a number that is not finite; a missing value is nullable = true"
+            )
+        return values
+
+    def _check_other(self) -> None:
+        if self.other is None or self.other is False:
+            self._set("other", None)
+            return
+        kind = type(self.values[0])
+        if kind is bool:
+            self._refuse("other cannot be used with booleans; list texts instead, or drop other")
+        if self.other is True and kind is str:
+            self._set("other", "OTHER")
+        if kind is float and type(self.other) is int:
+            self._set("other", float(self.other))
+        if type(self.other) is not kind:
+            self._refuse(
+                f"other = {self.other!r} must be the value that stands for the rest on output, "
+                f"of the same kind as the values; for instance other = {_example(kind)}"
+            )
+        if self.other in self.values:
+            self._refuse(f"other = {self.other!r} is one of the values; name another value")
+
+    def _check_storable(self) -> None:
+        try:
+            cells, listed = self._look_up(self._stored, ())
+            kept = bool(np.all(listed & (cells == np.arange(self.cells))))
+        except (pa.ArrowException, OverflowError):
+            kept = False
+        if not kept:
+            self._refuse(
+                f"dtype = {self.dtype!r} cannot hold all its values; "
+                f'write dtype = "{self._default_dtype()}", or change the values'
+            )
+
+    @cached_property
+    def _stored(self) -> pa.Array:
+        """Every value of the output in its declared type, in the order of the codes."""
+        type_ = value_type(self.arrow_type)
+        if pa.types.is_decimal(type_):
+            return pa.array([Decimal(repr(value)) for value in self.listed], type_)
+        return converted(pa.array(self.listed), type_)
+
+    def _default_dtype(self) -> str:
+        return _DTYPES[type(self.values[0])]
+
+    def _accepts(self, type_: pa.DataType) -> bool:
+        type_ = value_type(type_)
+        kind = type(self.values[0])
+        decimal, floating = pa.types.is_decimal128(type_), pa.types.is_floating(type_)
+        fits = {
+            str: False,
+            bool: pa.types.is_boolean(type_),
+            int: pa.types.is_integer(type_) or floating or decimal,
+            float: floating or decimal,
+            date: pa.types.is_date(type_),
+        }[kind]
+        return fits or writes_text(type_)
+
+    @cached_property
+    def listed(self) -> list[Value]:
+        """Every value of the output, in the order of the codes."""
+        return [*self.values] if self.other is None else [*self.values, self.other]
+
+    @property
+    def cells(self) -> int:
+        """Values and OTHER."""
+        return len(self.listed)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the declared order was said to mean something."""
+        return self.ordinal
+
+    def _cell_labels(self) -> list[str]:
+        return [_text(value) for value in self.listed]
+
+    def _stand_in(self) -> int:
+        return 0 if self.other is None else len(self.values)
+
+    def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+        cells, listed = self._look_up(array, tokens)
+        return np.where(listed, cells, self._stand_in()), listed | present(array, tokens)
+
+    def _judge(
+        self, array: pa.Array, tokens: Sequence[str]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        _, listed = self._look_up(array, tokens)
+        return np.ones(len(array), np.bool_), listed
+
+    def _look_up(
+        self, array: pa.Array, tokens: Sequence[str]
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """The cell of each entry, and whether it is listed at all."""
+        kind = type(self.values[0])
+        if kind is str:
+            return self._look_up_texts(array)
+        if kind is bool:
+            points, readable = booleans(array, tokens)
+        elif kind is int:
+            points, readable = integers(array, tokens)
+            if _fractional(array.type):
+                readable &= floats(array, tokens)[0] == points
+        elif kind is float:
+            points, readable = floats(array, tokens)
+        else:
+            points, readable = ticks(array, tokens, tick=DAY)
+        known = np.array([_point(value) for value in self.listed])
+        order = np.argsort(known)
+        at = np.minimum(np.searchsorted(known[order], points), len(known) - 1)
+        return order[at], readable & (known[order][at] == points)
+
+    def _look_up_texts(self, array: pa.Array) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        if pa.types.is_boolean(array.type):
+            texts, (flags, there) = self._truth, booleans(array)
+            index = np.where(there, flags.astype(np.intp), len(texts))
+        else:
+            texts, index = distinct_texts(array)
+        found = pc.index_in(texts, pa.array(self.listed, pa.string()))
+        listed = np.append(found.is_valid().to_numpy(zero_copy_only=False), False)
+        cells = np.append(found.fill_null(0).to_numpy().astype(np.intp), 0)
+        return cells[index], listed[index]
+
+    @cached_property
+    def _truth(self) -> pa.Array:
+        """How this column writes false and true, for when it arrives as booleans."""
+        words = {word.lower(): word for word in reversed([str(v) for v in self.values])}
+        return pa.array([words.get("false", "false"), words.get("true", "true")])
+
+    def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
+        return cells
+
+    def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
+        return self._locate(array, ())
+
+    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+        type_ = self.arrow_type
+        if pa.types.is_dictionary(type_):
+            indices = pa.array(points, mask=null).cast(type_.index_type)
+            return pa.DictionaryArray.from_arrays(indices, self._stored, ordered=type_.ordered)
+        values = self._stored
+        if pa.types.is_string_view(type_):  # Arrow cannot take from a view
+            values = values.cast(pa.string())
+        return values.take(pa.array(points, pa.int64(), mask=null)).cast(type_)
+
+    def _literal(self, literal: Any) -> int:
+        """The cell of a declared value."""
+        kind = type(self.values[0])
+        for candidate in _readings(literal, kind):
+            if candidate in self.listed:
+                return self.listed.index(candidate)
+        hint = near(_text(literal), [_text(value) for value in self.listed])
+        self._misuse(
+            f"{literal!r} is not one of its {len(self.values)} declared values"
+            f"{hint or '; use one of ' + ', '.join(self._cell_labels()[:10])}"
+        )
+
+    def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
+        if op == "in":
+            chosen = np.zeros(self.cells, np.bool_)
+            chosen[list(literals)] = True
+            return chosen, chosen.copy()
+        kind = type(self.values[0])
+        if kind in (str, bool) and not self.ordinal:
+            self._misuse(
+                f"{op!r} needs an order and its values have none; use = or in, "
+                "or declare ordinal = true in the schema"
+            )
+        if literals[0] >= len(self.values):
+            self._misuse(f"{op!r} cannot be used with OTHER, which has no place in the order")
+        by_place = kind in (str, bool)
+        places = (
+            np.arange(len(self.values)) if by_place else np.array([_point(v) for v in self.values])
+        )
+        holds = _INEQUALITIES[op](places, places[literals[0]])
+        rest = self.cells - len(self.values)
+        inner, outer = np.zeros(rest, np.bool_), np.ones(rest, np.bool_)
+        return np.concatenate([holds, inner]), np.concatenate([holds, outer])
+
+    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+        inner, _ = self._compare(op, literals)
+        cells, _ = self._locate(array, self.null_values)
+        return inner[cells]
+
+
+@dataclass(frozen=True)
+class Boolean(Modelled):
+    """False or true, in this order; a null in a column without nulls becomes false.
+
+    Texts are read as true/t/yes/y/1 and their opposites in any case, numbers as true from one
+    half upwards; anything else is null.
+    """
+
+    kind: ClassVar[str] = "boolean"
+
+    def _default_dtype(self) -> str:
+        return "bool"
+
+    def _accepts(self, type_: pa.DataType) -> bool:
+        return pa.types.is_boolean(type_) or pa.types.is_integer(type_) or writes_text(type_)
+
+    @property
+    def cells(self) -> int:
+        """Always two."""
+        return 2
+
+    @property
+    def ordered(self) -> bool:
+        """Two values have no order worth the name."""
+        return False
+
+    def _cell_labels(self) -> list[str]:
+        return ["false", "true"]
+
+    def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+        values, valid = booleans(array, tokens)
+        return values.astype(np.intp), valid
+
+    def _judge(
+        self, array: pa.Array, tokens: Sequence[str]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        _, readable = booleans(array, tokens)
+        return readable, readable
+
+    def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
+        return self._locate(array, ())
+
+    def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
+        return cells
+
+    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+        return converted(pa.array(points.astype(np.bool_), mask=null), self.arrow_type)
+
+    def _literal(self, literal: Any) -> int:
+        values, valid = booleans(pa.array([literal if isinstance(literal, bool) else str(literal)]))
+        if not valid[0]:
+            self._misuse(f"{literal!r} is neither true nor false")
+        return int(values[0])
+
+    def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
+        places = np.arange(2)
+        if op == "in":
+            holds = np.isin(places, list(literals))
+        else:
+            holds = _INEQUALITIES[op](places, literals[0])
+        return holds, holds.copy()
+
+    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+        inner, _ = self._compare(op, literals)
+        cells, _ = self._locate(array, self.null_values)
+        return inner[cells]
+
+
+_INEQUALITIES = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+def _fractional(type_: pa.DataType) -> bool:
+    """Whether cells of this type may hold a fraction."""
+    type_ = value_type(type_)
+    return pa.types.is_floating(type_) or pa.types.is_decimal(type_) or is_text(type_)
+
+
+def _point(value: Value) -> int | float:
+    if isinstance(value, date):
+        return value.toordinal() - date(1970, 1, 1).toordinal()
+    assert not isinstance(value, str)
+    return value
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _example(kind: type) -> str:
+    return {str: '"OTHER"', int: "-1", float: "-1.0", date: "1900-01-01"}[kind]
+
+
+def _readings(literal: Any, kind: type) -> list[Any]:
+    """What a literal may mean among values of a kind."""
+    if kind is str:
+        return [_text(literal)]
+    if isinstance(literal, datetime):
+        literal = literal.date()
+    if kind is bool:
+        truth = {"true": True, "false": False}.get(_text(literal).lower(), literal)
+        return [truth] if isinstance(truth, bool) else []
+    try:
+        if kind is date:
+            return [literal if isinstance(literal, date) else date.fromisoformat(str(literal))]
+        if isinstance(literal, (bool, date)):
+            return []
+        number = float(literal)
+        return [int(literal)] if kind is int and number == int(number) else [number]
+    except (ValueError, TypeError, OverflowError):
+        return []

@@ -1,0 +1,261 @@
+"""Integers and numbers between public bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from math import ceil, floor, isfinite
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns.binned import Binned, decimals_from_units, largest
+from understudy.columns.cells import Cells
+from understudy.columns.dtypes import converted, writes_text
+from understudy.columns.reading import floats, integers, round_to_integers
+
+__all__ = ["Integer", "Number"]
+
+
+@dataclass(frozen=True)
+class Integer(Binned):
+    """A whole number in `lower..upper`; without bins at most 1000 values, one cell each.
+
+    Fractions are read as the nearest integer, what lies outside as the nearest bound, a null
+    where none is allowed as the lower bound. Decoding draws uniformly from the integers of a cell.
+    """
+
+    kind: ClassVar[str] = "integer"
+
+    lower: int | None = None
+    upper: int | None = None
+    edges: tuple[int, ...] | None = None
+
+    def _default_dtype(self) -> str:
+        return "int64"
+
+    def _accepts(self, type_: pa.DataType) -> bool:
+        return pa.types.is_integer(type_) or _holds_numbers(type_)
+
+    def _example(self) -> str:
+        return "0"
+
+    def _bound(self, key: str, value: Any) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            self._refuse(f'{key} holds {value!r}; it must be whole here (or use type = "number")')
+        if not -(2**63) <= value < 2**63:
+            self._refuse(f"{key} holds {value}, which lies beyond 64 bits; narrow the bounds")
+        return value
+
+    @cached_property
+    def grid(self) -> Cells:
+        """The cells over the integers."""
+        if self.edges is not None:
+            return self._cut(self.edges)
+        assert self.lower is not None
+        assert self.upper is not None
+        return self._even(self.lower, self.upper)
+
+    def _read(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+        return integers(array, tokens)
+
+    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+        type_ = self.arrow_type
+        if pa.types.is_decimal(type_):
+            return decimals_from_units(_times(points, type_.scale), type_, null)
+        return converted(pa.array(points, pa.int64(), mask=null), type_)
+
+    def _show_point(self, point: Any) -> str:
+        return str(int(point))
+
+    def _literal(self, literal: Any) -> Fraction:
+        return _number(self, literal)
+
+
+@dataclass(frozen=True)
+class Number(Binned):
+    """A number in `lower..upper`, cut by `bins` or `edges`.
+
+    With `decimals = d` the legal values are the multiples of 10^-d, and what is read is rounded
+    to one of them; without, every double. NaN is null, infinities are the nearest bound, a null
+    where none is allowed becomes the lower bound. Decoding draws uniformly within a cell and
+    never leaves it, whatever the rounding and the declared type.
+    """
+
+    kind: ClassVar[str] = "number"
+
+    lower: float | None = None
+    upper: float | None = None
+    edges: tuple[float, ...] | None = None
+    decimals: int | None = None
+
+    def __post_init__(self) -> None:
+        decimals = self.decimals
+        if decimals is not None and (
+            not isinstance(decimals, int) or isinstance(decimals, bool) or not 0 <= decimals <= 15
+        ):
+            self._refuse(f"decimals = {decimals!r} must be a whole number from 0 to 15")
+        if self.bins is None and self.edges is None:
+            self._refuse("bins is missing; cut a number into cells with bins = 32, or edges")
+        super().__post_init__()
+
+    def _normalise(self) -> None:
+        super()._normalise()
+        assert self.lower is not None
+        assert self.upper is not None
+        if not isfinite(self.upper - self.lower):
+            self._refuse(f"lower = {self.lower} and upper = {self.upper} lie too far apart")
+
+    def _check_cells(self) -> None:
+        if pa.types.is_decimal(self.arrow_type) and self.decimals is None:
+            self._set("decimals", self.arrow_type.scale)
+        super()._check_cells()
+
+    def _default_dtype(self) -> str:
+        return "float64"
+
+    def _accepts(self, type_: pa.DataType) -> bool:
+        return _holds_numbers(type_)
+
+    def _example(self) -> str:
+        return "0.0"
+
+    def _bound(self, key: str, value: Any) -> float:
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not isfinite(value):
+            self._refuse(f"{key} holds {value!r}; it must be a finite number")
+        return float(value)
+
+    @cached_property
+    def grid(self) -> Cells:
+        """The cells: over multiples of 10^-decimals counted as integers, or over doubles."""
+        return self._continuous() if self.decimals is None else self._decimal(self.decimals)
+
+    def _continuous(self) -> Cells:
+        assert self.bins is not None or self.edges is not None
+        if self.edges is not None:
+            edges = np.array(self.edges)
+        else:
+            edges = np.linspace(self.lower, self.upper, self.bins + 1)  # type: ignore[arg-type, operator]
+        highs = np.append(np.nextafter(edges[1:-1], -np.inf), edges[-1])
+        up, down = self._narrow(edges[:-1], np.inf), self._narrow(highs, -np.inf)
+        if np.any(np.diff(edges) <= 0) or np.any(up > down):
+            self._refuse(
+                f"{self._cuts()} leaves a cell without any value of dtype = {self.dtype!r}; "
+                "use fewer bins or wider edges"
+            )
+        return Cells(edges[:-1], highs)
+
+    def _decimal(self, decimals: int) -> Cells:
+        if self.edges is not None:
+            cuts = [_exact(edge) for edge in self.edges]
+        else:
+            assert self.bins is not None
+            lower, upper = _exact(self.lower), _exact(self.upper)
+            cuts = [lower + (upper - lower) * i / self.bins for i in range(self.bins + 1)]
+        scaled = [cut * 10**decimals for cut in cuts]
+        last = floor(scaled[-1])
+        if max(abs(last), abs(ceil(scaled[0]))) >= 2**51:
+            self._refuse(
+                f"decimals = {decimals} is finer than a double allows between {self.lower} and "
+                f"{self.upper}; use fewer decimals"
+            )
+        lows = [ceil(cut) for cut in scaled[:-1]]
+        highs = [*(low - 1 for low in lows[1:]), last]
+        return Cells(np.array(lows, np.int64), np.array(highs, np.int64))
+
+    @property
+    def _narrow_type(self) -> type[np.floating] | None:
+        return {"float32": np.float32, "float16": np.float16}.get(self.dtype)
+
+    def _narrow(self, points: NDArray[np.float64], towards: float) -> NDArray:
+        """The nearest values of the declared float type that do not pass the points."""
+        if (narrow_type := self._narrow_type) is None:
+            return points
+        with np.errstate(over="ignore"):
+            narrow = points.astype(narrow_type)
+            back = narrow.astype(np.float64)
+            passed = back < points if towards > 0 else back > points
+            return np.where(passed, np.nextafter(narrow, narrow_type(towards)), narrow)
+
+    def _read(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+        values, valid = floats(array, tokens)
+        values = np.where(valid, values, 0.0)
+        with np.errstate(over="ignore"):
+            if self.decimals is not None:
+                clipped = np.clip(values, -1e300, 1e300)
+                return round_to_integers(clipped * 10.0**self.decimals), valid
+            if self._narrow_type is not None:  # only values of the declared type are legal
+                values = values.astype(self._narrow_type).astype(np.float64)
+        return values, valid
+
+    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+        type_ = self.arrow_type
+        if self.decimals is None:
+            cells = self.grid.find(points)
+            if pa.types.is_floating(type_):
+                low = self._narrow(self.grid.lows.astype(np.float64), np.inf)[cells]
+                high = self._narrow(self.grid.highs.astype(np.float64), -np.inf)[cells]
+                return pa.array(np.clip(points.astype(low.dtype), low, high), type_, mask=null)
+            return converted(pa.array(points, mask=null), type_)
+        if pa.types.is_floating(type_):
+            return pa.array(points / 10.0**self.decimals, mask=null).cast(type_)
+        if pa.types.is_decimal(type_):
+            return decimals_from_units(_times(points, type_.scale - self.decimals), type_, null)
+        written = decimals_from_units(points, pa.decimal128(38, self.decimals), null)
+        return converted(written, type_)
+
+    def _remedy(self) -> str:
+        return "choose a wider dtype, fewer decimals or narrower bounds"
+
+    def _show_point(self, point: Any) -> str:
+        if self.decimals is None:
+            return f"{float(point):.6g}"
+        return f"{int(point) / 10**self.decimals:.{self.decimals}f}"
+
+    def _cell_labels(self) -> list[str]:
+        if self.decimals is not None:
+            return super()._cell_labels()
+        edges = [*self.grid.lows, self.grid.highs[-1]]
+        shown = [f"{edge:.6g}" for edge in edges]
+        pairs = list(pairwise(shown))
+        return [f"[{low}, {high})" for low, high in pairs[:-1]] + [
+            f"[{low}, {high}]" for low, high in pairs[-1:]
+        ]
+
+    def _literal(self, literal: Any) -> Fraction:
+        number = _number(self, literal)
+        return number if self.decimals is None else number * 10**self.decimals
+
+
+def _holds_numbers(type_: pa.DataType) -> bool:
+    return pa.types.is_floating(type_) or pa.types.is_decimal128(type_) or writes_text(type_)
+
+
+def _exact(value: float | None) -> Fraction:
+    """The decimal a person wrote, not the binary fraction nearest to it."""
+    return Fraction(repr(value))
+
+
+def _times(points: NDArray[np.int64], power: int) -> NDArray[np.int64]:
+    """points · 10^power; ValueError where that leaves int64 or the digits do not fit."""
+    if power < 0:
+        raise ValueError("the type has fewer digits after the point than the column")
+    if largest(points) * 10**power >= 2**63:
+        raise ValueError("a value has more digits than the type")
+    return points * 10**power
+
+
+def _number(column: Binned, literal: Any) -> Fraction:
+    if isinstance(literal, bool):
+        column._misuse(f"{literal!r} is not a number")
+    try:
+        return Fraction(str(literal))
+    except (ValueError, ZeroDivisionError):
+        column._misuse(f"{literal!r} is not a finite number")

@@ -1,0 +1,379 @@
+"""Read any physical Arrow array as integers, floats, texts, booleans or ticks, and never fail.
+
+Every reader returns `(values, valid)`, two NumPy arrays of the input's length. A cell that is
+null, is one of the `tokens` (texts that stand for null), or cannot be read as the wanted kind has
+`valid = False`; what `values` holds there is unspecified. No reader raises, warns or prints for
+a value, so that nothing about private rows shows outside the result.
+
+Texts are read through their distinct values: a column of a million cells with a hundred different
+texts costs a hundred parses.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns.compute import pc
+from understudy.columns.dtypes import value_type, writes_text
+
+__all__ = [
+    "DAY",
+    "FALSE_WORDS",
+    "TRUE_WORDS",
+    "booleans",
+    "distinct_texts",
+    "flat",
+    "floats",
+    "integers",
+    "is_text",
+    "null_texts",
+    "present",
+    "round_to_integers",
+    "shown",
+    "tick_of",
+    "ticks",
+]
+
+Read = tuple[NDArray, NDArray[np.bool_]]
+
+DAY = 86_400 * 10**9
+"""Nanoseconds in a day."""
+
+_JOIN_BELOW = 2**30
+_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_INT64 = np.iinfo(np.int64)
+_INTEGER = r"^[+-]?[0-9]{1,19}$"
+_FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
+TRUE_WORDS = frozenset({"true", "t", "yes", "y", "1", "1.0"})
+FALSE_WORDS = frozenset({"false", "f", "no", "n", "0", "0.0"})
+_ISO = (
+    r"^(?P<y>[0-9]{4})-?(?P<m>[0-9]{2})-?(?P<d>[0-9]{2})"
+    r"(?:[T ](?P<H>[0-9]{2}):?(?P<M>[0-9]{2})(?::?(?P<S>[0-9]{2})(?:[.,](?P<f>[0-9]{1,9}))?)?)?"
+    r" ?(?P<z>Z|[+-][0-9]{2}:?(?:[0-9]{2})?)?$"
+)
+
+
+def flat(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    """The plain arrays an array is made of: extensions, run-end encodings and views taken off.
+
+    Chunks are joined where that is cheap; entries keep their order.
+    """
+    if isinstance(array, pa.Array):
+        return [_unwrapped(array)]
+    if array.num_chunks > 1 and array.nbytes < _JOIN_BELOW:
+        if pa.types.is_dictionary(array.type):
+            array = array.unify_dictionaries()
+        return [_unwrapped(array.combine_chunks())]
+    return [_unwrapped(chunk) for chunk in array.chunks or [pa.array([], array.type)]]
+
+
+def _unwrapped(array: pa.Array) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.string())
+    return array.cast(pa.binary()) if pa.types.is_binary_view(array.type) else array
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Whether cells of this type are texts (binary counts: it is read as UTF-8)."""
+    plain = value_type(type_)
+    return (
+        writes_text(plain) or pa.types.is_binary_view(plain) or pa.types.is_fixed_size_binary(plain)
+    )
+
+
+def distinct_texts(array: pa.Array) -> tuple[pa.Array, NDArray[np.intp]]:
+    """`(texts, index)`: every cell as text is `texts[index]`; a null has `index == len(texts)`.
+
+    `texts` holds no null. Whole floats are written as integers ("3", not "3.0"), dates and
+    timestamps in ISO form; lists, structs and the like have no text and count as null.
+    """
+    if not pa.types.is_dictionary(array.type):
+        try:
+            array = pc.dictionary_encode(array)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            return pa.array([], pa.string()), np.zeros(len(array), np.intp)
+    texts, absent = _as_text(array.dictionary), ~_valid(array.indices)
+    index = _numpy(array.indices).astype(np.intp)
+    if texts.null_count:
+        absent |= ~_valid(texts)[index]
+        texts = texts.fill_null("")
+    index[absent] = len(texts)
+    return texts, index
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    type_ = values.type
+    if is_text(type_):
+        return _as_unicode(values)
+    try:
+        if pa.types.is_floating(type_):
+            values = pc.if_else(pc.is_nan(values), None, values)
+        texts = values.cast(pa.string())
+        return pc.if_else(pc.equal(texts, "-0"), "0", texts)  # zero has no sign
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return pa.nulls(len(values), pa.string())
+
+
+def _as_unicode(values: pa.Array) -> pa.Array:
+    """The texts with every byte that is not UTF-8 replaced: files do hold such texts."""
+    try:
+        texts = values.cast(pa.string())
+        texts.validate(full=True)
+        return texts
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        cells = values.cast(pa.binary()).to_pylist()
+        decoded = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+        return pa.array(decoded, pa.string())
+
+
+def null_texts(texts: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
+    """Which texts stand for null: the tokens, with or without blanks around, and empty ones."""
+    known = pa.array(["", *tokens], pa.string())
+    return _mask(pc.or_(pc.is_in(texts, known), pc.is_in(pc.utf8_trim_whitespace(texts), known)))
+
+
+def present(array: pa.Array, tokens: Sequence[str] = ()) -> NDArray[np.bool_]:
+    """Which cells hold a value, readable or not: neither null nor NaN nor a text that says so."""
+    if is_text(array.type):
+        texts, index = distinct_texts(array)
+        return ~np.append(null_texts(texts, tokens), True)[index]
+    array, type_ = _plain(array)
+    return floats(array)[1] if pa.types.is_floating(type_) else _valid(array)
+
+
+def shown(cell: pa.Scalar) -> str:
+    """A cell for a message; also one that no Python value can hold, such as the year 30000."""
+    try:
+        temporal = pa.types.is_temporal(cell.type)
+        return cell.cast(pa.string()).as_py() if temporal else repr(cell.as_py())
+    except (ValueError, OverflowError, NotImplementedError):
+        return f"a {cell.type}"
+
+
+def integers(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
+    """Read as int64: fractions round to the nearest integer, what is too large to the last one."""
+    array, type_ = _plain(array)
+    if is_text(type_) or pa.types.is_decimal(type_):  # decimals exactly, digit by digit
+        return _through_text(array, tokens, _text_to_integers, np.int64)
+    if pa.types.is_boolean(type_) or pa.types.is_signed_integer(type_):
+        return _numpy(array).astype(np.int64), _valid(array)
+    if pa.types.is_unsigned_integer(type_):
+        values = np.minimum(_numpy(array).astype(np.uint64), np.uint64(_INT64.max))
+        return values.astype(np.int64), _valid(array)
+    values, valid = floats(array, tokens)
+    return round_to_integers(values), valid
+
+
+def floats(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
+    """Read as float64; NaN is null, infinities are kept."""
+    array, type_ = _plain(array)
+    if is_text(type_) or pa.types.is_decimal(type_):
+        return _through_text(array, tokens, _text_to_floats, np.float64)
+    if not (
+        pa.types.is_floating(type_) or pa.types.is_integer(type_) or pa.types.is_boolean(type_)
+    ):
+        return np.zeros(len(array)), np.zeros(len(array), np.bool_)
+    values = _numpy(array).astype(np.float64)
+    return values, _valid(array) & ~np.isnan(values)
+
+
+def booleans(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
+    """Read as bool: true/t/yes/y/1 and their opposites; a number is true from one half upwards."""
+    array, type_ = _plain(array)
+    if is_text(type_):
+        return _through_text(array, tokens, _text_to_booleans, np.bool_)
+    if pa.types.is_boolean(type_):
+        return _numpy(array).astype(np.bool_), _valid(array)
+    values, valid = floats(array)
+    return values >= 0.5, valid
+
+
+def ticks(
+    array: pa.Array,
+    tokens: Sequence[str] = (),
+    *,
+    tick: int,
+    form: str | None = None,
+    zoned: bool = False,
+) -> Read:
+    """Read as whole ticks of `tick` nanoseconds since 1970-01-01, rounding down.
+
+    Texts and integers are read as ISO dates or timestamps ("2014-10-13", "20141013T000000",
+    "2014-10-13 12:00:00.5+02:00"), or by `form` (strptime). With `zoned`, a time with an offset
+    or time zone counts as the instant it names; without, as the wall clock it shows.
+    """
+    array, type_ = _plain(array)
+    if pa.types.is_timestamp(type_):
+        unit = _UNIT[type_.unit]
+        if type_.tz is not None and not zoned:
+            array = _wall_clock(array)
+        return _rescale(_numpy(array.cast(pa.int64())), unit, tick), _valid(array)
+    if pa.types.is_date32(type_):
+        days = _numpy(array.cast(pa.int32())).astype(np.int64)
+        return _rescale(days, DAY, tick), _valid(array)
+    if pa.types.is_date64(type_):
+        return _rescale(_numpy(array.cast(pa.int64())), 10**6, tick), _valid(array)
+    if not (is_text(type_) or pa.types.is_integer(type_)):
+        return np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_)
+
+    def parse(texts: pa.Array) -> Read:
+        if form is None:
+            return _iso_to_ticks(texts, tick, zoned)
+        return _form_to_ticks(texts, tick, form, zoned)
+
+    return _through_text(array, tokens, parse, np.int64)
+
+
+def tick_of(moment: datetime, tick: int) -> int:
+    """The tick that holds a moment; a naive one counts as UTC."""
+    elapsed = moment.replace(tzinfo=None) - datetime(1970, 1, 1)
+    if (offset := moment.utcoffset()) is not None:
+        elapsed -= offset
+    micros = (elapsed.days * 86_400 + elapsed.seconds) * 10**6 + elapsed.microseconds
+    return micros * 1000 // tick
+
+
+def round_to_integers(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Nearest int64 of each float; what lies beyond int64 becomes its last value, NaN zero."""
+    limit = 2.0**63
+    inside = np.nan_to_num(np.rint(values), nan=0.0, posinf=limit, neginf=-limit)
+    result = np.where(np.abs(inside) < limit, inside, 0.0).astype(np.int64)
+    return np.where(inside >= limit, _INT64.max, np.where(inside <= -limit, _INT64.min, result))
+
+
+def _plain(array: pa.Array) -> tuple[pa.Array, pa.DataType]:
+    if pa.types.is_dictionary(array.type) and not is_text(array.type):
+        array = array.dictionary_decode()
+    return array, array.type
+
+
+def _valid(array: pa.Array) -> NDArray[np.bool_]:
+    if array.null_count == 0:
+        return np.ones(len(array), np.bool_)
+    return array.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _numpy(array: pa.Array) -> NDArray:
+    if array.null_count:
+        zero = pa.scalar(False if pa.types.is_boolean(array.type) else 0).cast(array.type)
+        array = array.fill_null(zero)
+    return array.to_numpy(zero_copy_only=False)
+
+
+def _through_text(
+    array: pa.Array, tokens: Sequence[str], parse: Callable[[pa.Array], Read], dtype: type
+) -> Read:
+    texts, index = distinct_texts(array)
+    trimmed = pc.utf8_trim_whitespace(texts)
+    values, valid = parse(trimmed)
+    if tokens:
+        known = pa.array(tokens, pa.string())
+        valid = valid & ~_mask(pc.is_in(texts, known)) & ~_mask(pc.is_in(trimmed, known))
+    values = np.append(values.astype(dtype), dtype(0))
+    return values[index], np.append(valid, False)[index]
+
+
+def _mask(values: pa.Array) -> NDArray[np.bool_]:
+    return values.to_numpy(zero_copy_only=False).astype(np.bool_)
+
+
+def _text_to_floats(texts: pa.Array) -> Read:
+    plain = pc.match_substring_regex(texts, _FLOAT)
+    digits = pc.utf8_ltrim(pc.if_else(plain, texts, "nan"), "+")
+    values = digits.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
+    lowered = pc.utf8_ltrim(pc.utf8_lower(texts), "+")
+    values[_mask(pc.is_in(lowered, pa.array(["inf", "infinity"])))] = np.inf
+    values[_mask(pc.is_in(lowered, pa.array(["-inf", "-infinity"])))] = -np.inf
+    return values, ~np.isnan(values)
+
+
+def _text_to_integers(texts: pa.Array) -> Read:
+    whole = pc.match_substring_regex(texts, _INTEGER)
+    digits = pc.utf8_ltrim(pc.if_else(whole, texts, "0"), "+-").cast(pa.uint64())
+    size = np.minimum(digits.to_numpy(zero_copy_only=False), np.uint64(2**63))
+    below = np.minimum(size, np.uint64(_INT64.max)).astype(np.int64)
+    lowest = np.where(size == 2**63, _INT64.min, -below)
+    exact = np.where(_mask(pc.starts_with(texts, "-")), lowest, below)
+    values, valid = _text_to_floats(texts)
+    return np.where(_mask(whole), exact, round_to_integers(values)), valid
+
+
+def _text_to_booleans(texts: pa.Array) -> Read:
+    lowered = pc.utf8_lower(texts)
+    true = _mask(pc.is_in(lowered, pa.array(sorted(TRUE_WORDS))))
+    return true, true | _mask(pc.is_in(lowered, pa.array(sorted(FALSE_WORDS))))
+
+
+def _rescale(values: NDArray[np.int64], unit: int, tick: int) -> NDArray[np.int64]:
+    if tick >= unit:
+        return values // (tick // unit)
+    factor = unit // tick
+    return np.clip(values, -(_INT64.max // factor), _INT64.max // factor) * factor
+
+
+def _wall_clock(array: pa.Array) -> pa.Array:
+    """What a clock in the array's time zone shows; a zone this machine does not know is UTC."""
+    try:
+        pc.local_timestamp(pa.array([0], array.type))
+    except (pa.ArrowInvalid, OSError):
+        return array
+    day = DAY // _UNIT[array.type.unit]  # away from the ends of the type, where it would wrap
+    moments = np.clip(_numpy(array.cast(pa.int64())), _INT64.min + day, _INT64.max - day)
+    return pc.local_timestamp(pa.array(moments, mask=~_valid(array)).cast(array.type))
+
+
+def _iso_to_ticks(texts: pa.Array, tick: int, zoned: bool) -> Read:
+    parts = pc.extract_regex(texts, _ISO)
+    valid = _valid(parts)
+
+    def number(key: str) -> NDArray[np.int64]:
+        part = pc.struct_field(parts, key).fill_null("0")
+        part = pc.if_else(pc.equal(part, ""), "0", part)
+        return part.cast(pa.int64()).to_numpy(zero_copy_only=False)
+
+    year, month, day = number("y"), number("m"), number("d")
+    hour, minute, second = number("H"), number("M"), number("S")
+    valid &= (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    valid &= (hour < 24) & (minute < 60) & (second < 60)
+    months = np.where(valid, (year - 1970) * 12 + month - 1, 0)
+    dates = months.astype("M8[M]").astype("M8[D]") + np.where(valid, day - 1, 0)
+    valid &= dates.astype("M8[M]").astype(np.int64) == months
+    fraction = pc.utf8_rpad(pc.struct_field(parts, "f").fill_null(""), 9, "0")
+    nanos = fraction.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    nanos = nanos + (hour * 3600 + minute * 60 + second) * 10**9
+    if zoned:
+        nanos = nanos - _offsets(pc.struct_field(parts, "z").fill_null("")) * 10**9
+    return _rescale(dates.astype(np.int64), DAY, tick) + nanos // tick, valid
+
+
+def _offsets(zones: pa.Array) -> NDArray[np.int64]:
+    """Seconds east of Greenwich of "Z", "+02", "+0200", "+02:00" or ""."""
+    digits = pc.replace_substring_regex(zones, r"[^0-9]", "")
+    digits = pc.utf8_rpad(digits, 4, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
+    seconds = (digits // 100) * 3600 + (digits % 100) * 60
+    return np.where(_mask(pc.starts_with(zones, "-")), -seconds, seconds)
+
+
+def _form_to_ticks(texts: pa.Array, tick: int, form: str, zoned: bool) -> Read:
+    if re.search("%[fzZpcxX]", form):  # what Arrow's strptime does not know
+        found = [_strptime(text, form, zoned) for text in texts.to_pylist()]
+        values = np.array([0 if t is None else tick_of(t, tick) for t in found], np.int64)
+        return values, np.array([t is not None for t in found], np.bool_)
+    moments = pc.strptime(texts, format=form, unit="us", error_is_null=True)
+    return _rescale(_numpy(moments.cast(pa.int64())), 10**3, tick), _valid(moments)
+
+
+def _strptime(text: str, form: str, zoned: bool) -> datetime | None:
+    try:
+        moment = datetime.strptime(text, form)
+    except ValueError:
+        return None
+    return moment if zoned else moment.replace(tzinfo=None)

@@ -1,0 +1,229 @@
+"""Dates and times between public bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns.base import near
+from understudy.columns.binned import Binned, largest
+from understudy.columns.cells import Cells
+from understudy.columns.compute import pc
+from understudy.columns.dtypes import writes_text
+from understudy.columns.reading import DAY, tick_of, ticks
+
+__all__ = ["RESOLUTIONS", "Date", "Datetime"]
+
+RESOLUTIONS = {
+    "microsecond": 10**3,
+    "millisecond": 10**6,
+    "second": 10**9,
+    "minute": 60 * 10**9,
+    "hour": 3600 * 10**9,
+    "day": DAY,
+}
+"""How fine a datetime column is, in nanoseconds."""
+
+_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+@dataclass(frozen=True)
+class _Temporal(Binned):
+    """Points are whole ticks since 1970-01-01."""
+
+    format: str | None = None
+
+    @property
+    def _tick(self) -> int:
+        return DAY
+
+    @property
+    def _zoned(self) -> bool:
+        return False
+
+    def _moment(self, key: str, value: Any) -> datetime:
+        """A bound as a naive datetime: UTC in a zoned column, the wall clock otherwise."""
+        if isinstance(value, str):
+            try:
+                value = datetime.fromisoformat(value)
+            except ValueError:
+                self._refuse(f"{key} holds {value!r}, which is not an ISO date or time")
+        if isinstance(value, datetime):
+            return self._naive(value)
+        if isinstance(value, date):
+            return datetime(value.year, value.month, value.day)
+        self._refuse(f"{key} holds {value!r}; it must be a date, such as {key} = {self._example()}")
+
+    def _naive(self, moment: datetime) -> datetime:
+        if moment.tzinfo is not None and self._zoned:
+            moment = moment.astimezone(UTC)
+        return moment.replace(tzinfo=None)
+
+    def _normalise(self) -> None:
+        if self.format is not None and (not isinstance(self.format, str) or "%" not in self.format):
+            self._refuse(f'format = {self.format!r} must be a pattern such as format = "%d/%m/%Y"')
+        super()._normalise()
+
+    @cached_property
+    def grid(self) -> Cells:
+        """The cells, in ticks."""
+        if self.edges is not None:
+            return self._cut([self._tick_of(edge) for edge in self.edges])
+        return self._even(self._tick_of(self.lower), self._tick_of(self.upper))
+
+    def _tick_of(self, value: date | None) -> int:
+        return tick_of(self._moment("lower", value), self._tick)
+
+    def _read(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+        return ticks(array, tokens, tick=self._tick, form=self.format, zoned=self._zoned)
+
+    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+        type_ = self.arrow_type
+        if pa.types.is_date32(type_):
+            return pa.array(points.astype(np.int32), pa.int32(), mask=null).cast(type_)
+        if pa.types.is_date64(type_):
+            return pa.array(points * (DAY // 10**6), pa.int64(), mask=null).cast(type_)
+        if pa.types.is_timestamp(type_):
+            return pa.array(self._scaled(points, _UNIT[type_.unit]), pa.int64(), mask=null).cast(
+                type_
+            )
+        unit = "s" if self._tick >= _UNIT["s"] else "us"
+        moments = pa.array(self._scaled(points, _UNIT[unit]), pa.int64(), mask=null)
+        form = self.format or self._iso()
+        return pc.strftime(moments.cast(pa.timestamp(unit)), format=form).cast(type_)
+
+    def _scaled(self, points: NDArray[np.int64], unit: int) -> NDArray[np.int64]:
+        if self._tick % unit:
+            raise ValueError("the type is coarser than the resolution")
+        factor = self._tick // unit
+        if largest(points) * factor >= 2**63:
+            raise ValueError("a value lies beyond the type")
+        return points * factor
+
+    def _iso(self) -> str:
+        return "%Y-%m-%d"
+
+    def _at(self, point: Any) -> datetime:
+        return datetime(1970, 1, 1) + timedelta(microseconds=int(point) * (self._tick // 1000))
+
+    def _literal(self, literal: Any) -> Fraction:
+        if isinstance(literal, str):
+            literal = self._parse(literal)
+        if isinstance(literal, datetime):
+            literal = self._naive(literal)
+        elif isinstance(literal, date):
+            literal = datetime(literal.year, literal.month, literal.day)
+        else:
+            self._misuse(f"{literal!r} is not a date; write it as '{self._example()}'")
+        return Fraction(tick_of(literal, 1000) * 1000, self._tick)
+
+    def _parse(self, literal: str) -> datetime:
+        try:
+            return datetime.fromisoformat(literal)
+        except ValueError:
+            pass
+        try:
+            return datetime.strptime(literal, self.format or self._iso())
+        except ValueError:
+            self._misuse(f"{literal!r} is not a date; write it as '{self._example()}'")
+
+    def _remedy(self) -> str:
+        if self.format is not None:
+            return f"format = {self.format!r} may lose a part of it: write every part"
+        return "choose a finer or wider dtype, or narrower bounds"
+
+
+@dataclass(frozen=True)
+class Date(_Temporal):
+    """A day in `lower..upper`; without bins at most 1000 days, one cell each.
+
+    Texts are read in ISO form, or by `format` (as in strptime); a text dtype is written by it.
+    A time counts as the day its own wall clock shows. What lies outside becomes the nearest
+    bound, what cannot be read is null, a null where none is allowed becomes the lower bound.
+    """
+
+    kind: ClassVar[str] = "date"
+
+    lower: date | None = None
+    upper: date | None = None
+    edges: tuple[date, ...] | None = None
+
+    def _default_dtype(self) -> str:
+        return "date32[day]"
+
+    def _accepts(self, type_: pa.DataType) -> bool:
+        return pa.types.is_date(type_) or _naive_or_text(type_)
+
+    def _example(self) -> str:
+        return "2000-01-31"
+
+    def _bound(self, key: str, value: Any) -> date:
+        return self._moment(key, value).date()
+
+    def _show_point(self, point: Any) -> str:
+        return self._at(point).date().isoformat()
+
+
+@dataclass(frozen=True)
+class Datetime(_Temporal):
+    """A moment in `lower..upper`, known to one `resolution` ("second" unless declared).
+
+    In a column with a time zone, bounds and values are instants, and a naive one counts as UTC;
+    in a column without, they are what the wall clock shows. Reading rounds down to the
+    resolution; otherwise as `Date`.
+    """
+
+    kind: ClassVar[str] = "datetime"
+
+    lower: datetime | None = None
+    upper: datetime | None = None
+    edges: tuple[datetime, ...] | None = None
+    resolution: str = "second"
+
+    def _normalise(self) -> None:
+        if not isinstance(self.resolution, str) or self.resolution not in RESOLUTIONS:
+            self._refuse(
+                f"resolution = {self.resolution!r} is unknown"
+                f"{near(str(self.resolution), RESOLUTIONS)}; use one of {', '.join(RESOLUTIONS)}"
+            )
+        super()._normalise()
+
+    def _default_dtype(self) -> str:
+        return "timestamp[us]"
+
+    def _accepts(self, type_: pa.DataType) -> bool:
+        return pa.types.is_timestamp(type_) or _naive_or_text(type_)
+
+    @property
+    def _tick(self) -> int:
+        return RESOLUTIONS[self.resolution]
+
+    @property
+    def _zoned(self) -> bool:
+        return self.dtype.startswith("timestamp[") and "tz=" in self.dtype
+
+    def _example(self) -> str:
+        return "2000-01-31T00:00:00"
+
+    def _bound(self, key: str, value: Any) -> datetime:
+        return self._moment(key, value)
+
+    def _iso(self) -> str:
+        return "%Y-%m-%dT%H:%M:%S"
+
+    def _show_point(self, point: Any) -> str:
+        return self._at(point).isoformat()
+
+
+def _naive_or_text(type_: pa.DataType) -> bool:
+    if pa.types.is_timestamp(type_):
+        return type_.tz is None
+    return writes_text(type_)

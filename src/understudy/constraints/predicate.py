@@ -1,0 +1,472 @@
+"""Predicates on rows, such as `age >= 65 and sex = 'F'`, resolved against a schema.
+
+The language is the condition of an SQL `WHERE`:
+
+    comparisons      age >= 65    sex = 'F'    65 <= age    with = == != <> < <= > >=
+    lists, ranges    education in ('BA', 'MA')    sex not in ('F')    age between 18 and 25
+    nulls            income is null    income is not null
+    booleans         smoker    not smoker    smoker = true
+    together         and  or  not  ( )
+    columns          age    "marital-status"    `marital-status`
+    values           12  -0.5  1e3  'text'  'it''s'  true  false  '2024-02-29' (dates)
+
+**Nulls follow SQL.** A comparison with a null is unknown; `not` of unknown is unknown; a row counts
+only if the whole predicate is true. So `not (income > 1000)` leaves out rows without an income.
+
+**Cells.** A marginal knows rows only up to its cells, and a bin may straddle a bound. `cells` gives
+both sides: the cells whose rows all satisfy the predicate and those some row of which may. For
+that, each part is kept as four masks, one pair (certainly, possibly) for "true" and one for
+"false"; `not` swaps the pairs. That is sound for three-valued logic, and exact wherever no bin
+straddles a bound.
+"""
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import WorkloadError, cut
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from understudy.columns.domain import Domain
+
+__all__ = ["Literal", "Predicate", "tokens"]
+
+Literal: TypeAlias = bool | int | float | str
+Clique: TypeAlias = tuple[int, ...]
+Mask: TypeAlias = NDArray[np.bool_]
+
+_MAX_DEPTH = 60
+_LONGEST = 200_000
+_MOST_TOKENS = 25_000
+_LONGEST_NUMBER = 400
+_SHOWN = 60
+_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {
+    "=": "!=",
+    "!=": "=",
+    "<": ">=",
+    "<=": ">",
+    ">": "<=",
+    ">=": "<",
+    "in": "not in",
+    "is null": "is not null",
+}
+
+
+# ---------------------------------------------------------------------------------- the tree
+
+
+@dataclass(frozen=True)
+class _Test:
+    column: int
+    op: str
+    literal: Literal | tuple[Literal, ...] | None = None
+
+
+@dataclass(frozen=True)
+class _Not:
+    part: "_Node"
+
+
+@dataclass(frozen=True)
+class _All:
+    parts: tuple["_Node", ...]
+
+
+@dataclass(frozen=True)
+class _Any:
+    parts: tuple["_Node", ...]
+
+
+_Node: TypeAlias = _Test | _Not | _All | _Any
+
+
+def _columns(node: _Node) -> Iterator[int]:
+    match node:
+        case _Test():
+            yield node.column
+        case _Not():
+            yield from _columns(node.part)
+        case _All() | _Any():
+            for part in node.parts:
+                yield from _columns(part)
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """What is known of a condition, elementwise; true and false may both fail for nulls."""
+
+    certainly: Mask
+    possibly: Mask
+    certainly_not: Mask
+    possibly_not: Mask
+
+    def __invert__(self) -> "_Truth":
+        return _Truth(self.certainly_not, self.possibly_not, self.certainly, self.possibly)
+
+    def __and__(self, other: "_Truth") -> "_Truth":
+        return _Truth(
+            self.certainly & other.certainly,
+            self.possibly & other.possibly,
+            self.certainly_not | other.certainly_not,
+            self.possibly_not | other.possibly_not,
+        )
+
+    def __or__(self, other: "_Truth") -> "_Truth":
+        return ~(~self & ~other)
+
+
+def _evaluate(node: _Node, leaf: Callable[[_Test], _Truth]) -> _Truth:
+    match node:
+        case _Test():
+            return leaf(node)
+        case _Not():
+            return ~_evaluate(node.part, leaf)
+        case _All():
+            return functools.reduce(_Truth.__and__, (_evaluate(part, leaf) for part in node.parts))
+        case _Any():
+            return functools.reduce(_Truth.__or__, (_evaluate(part, leaf) for part in node.parts))
+
+
+# ---------------------------------------------------------------------------- the predicate
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A condition on rows, checked against a schema; made by `Predicate.parse`."""
+
+    text: str
+    clique: Clique
+    _schema: "Domain" = field(repr=False, compare=False)
+    _node: _Node = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str, schema: "Domain") -> "Predicate":
+        """Read a predicate.
+
+        Raises:
+            WorkloadError: With a caret under the place: malformed, no such column, or a value that
+                does not fit its column.
+        """
+        node = _Parser(text, schema).parse()
+        return cls(text, tuple(sorted(set(_columns(node)))), schema, node)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def cells(self, clique: Clique | None = None) -> tuple[Mask, Mask]:
+        """The cells of a marginal inside the predicate, and those that it touches.
+
+        Args:
+            clique: A clique that covers the predicate's columns; by default just these.
+
+        Returns:
+            `(inner, outer)`, boolean arrays of the marginal's shape: every row in an inner cell
+            satisfies the predicate, and every row that satisfies it is in an outer cell. So its
+            count is at least the sum over `inner` and at most the sum over `outer`.
+        """
+        clique = self.clique if clique is None else tuple(clique)
+        if not set(self.clique) <= set(clique):
+            raise WorkloadError(
+                f"the clique {clique} does not cover the columns {self.clique} of {self.text!r}"
+            )
+        columns = self._schema.modelled
+
+        def leaf(test: _Test) -> _Truth:
+            column = columns[test.column]
+            extent = [column.size if i == test.column else 1 for i in clique]
+            masks = (
+                *column.compare(test.op, test.literal),
+                *column.compare(_NEGATED[test.op], test.literal),
+            )
+            return _Truth(*(mask.reshape(extent) for mask in masks))
+
+        truth = _evaluate(self._node, leaf)
+        shape = tuple(columns[i].size for i in clique)
+        return (
+            np.broadcast_to(truth.certainly, shape).copy(),
+            np.broadcast_to(truth.possibly, shape).copy(),
+        )
+
+    def rows(self, table: "pa.Table") -> Mask:
+        """Which rows of a decoded (synthetic) table satisfy the predicate.
+
+        Agrees with `cells`: true for every row in an inner cell, and only for rows in outer cells.
+        """
+        columns = self._schema.modelled
+
+        def leaf(test: _Test) -> _Truth:
+            column = columns[test.column]
+            values = table.column(column.name)
+            true = column.evaluate(test.op, test.literal, values)
+            false = column.evaluate(_NEGATED[test.op], test.literal, values)
+            return _Truth(true, true, false, false)
+
+        return _evaluate(self._node, leaf).certainly
+
+
+# ------------------------------------------------------------------------------- the parser
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+)
+  | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+  | (?P<string>'(?:[^']|'')*')
+  | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
+  | (?P<word>[^\W\d]\w*)
+  | (?P<op><=|>=|<>|!=|==|=|<|>)
+  | (?P<mark>[(),+-])
+    """,
+    re.VERBOSE,
+)
+_KEYWORDS = {"and", "or", "not", "in", "between", "is", "null", "true", "false"}
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str  # number, string, quoted, word, keyword, op, mark, end
+    text: str  # keywords in lower case, quotes taken off
+    start: int
+
+
+def tokens(text: str) -> Iterator[_Token]:
+    """The words, values and signs of a predicate; WorkloadError at what is none."""
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            if text[at] in "'\"`":
+                _fail(text, at, f"the quote {text[at]} is never closed")
+            _fail(text, at, f"the character {text[at]!r} is not expected")
+        kind, found = str(match.lastgroup), match.group()
+        if kind == "word" and found.lower() in _KEYWORDS:
+            kind, found = "keyword", found.lower()
+        elif kind in ("string", "quoted"):
+            found = found[1:-1].replace(found[0] * 2, found[0])
+        elif kind == "op":
+            found = {"==": "=", "<>": "!="}.get(found, found)
+        if kind != "space":
+            yield _Token(kind, found, at)
+        at = match.end()
+    yield _Token("end", "", len(text))
+
+
+def _fail(text: str, at: int, problem: str) -> NoReturn:
+    """Point at the place with a caret."""
+    begin = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", at)
+    end = len(text) if end < 0 else end
+    first, last = max(begin, at - _SHOWN), min(end, at + _SHOWN)  # of a long line, what is near
+    left, right = "… " if first > begin else "", " …" if last < end else ""
+    shown = text[first:last].replace("\t", " ")
+    problem = cut(problem, 5 * _SHOWN)
+    raise WorkloadError(f"{problem}\n  {left}{shown}{right}\n  {' ' * (len(left) + at - first)}^")
+
+
+class _Parser:
+    """Recursive descent:
+
+    or      := and ("or" and)*
+    and     := not ("and" not)*
+    not     := "not" not | test
+    test    := "(" or ")" | column tail? | value op column
+    tail    := op value | "is" "not"? "null" | "not"? "in" "(" value ("," value)* ")"
+             | "not"? "between" value "and" value
+    """
+
+    def __init__(self, text: str, schema: "Domain") -> None:
+        self._text = text
+        self._schema = schema
+        if len(text) > _LONGEST:
+            raise WorkloadError(
+                f"the predicate has {len(text):,} characters; at most {_LONGEST:,} are read"
+            )
+        self._tokens = list(itertools.islice(tokens(text), _MOST_TOKENS + 1))
+        if len(self._tokens) > _MOST_TOKENS:
+            raise WorkloadError(
+                f"the predicate has more than {_MOST_TOKENS:,} words, values and signs; ask in parts, "
+                "or write a range with 'between'"
+            )
+        self._at = 0
+        self._depth = 0
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _take(self, *texts: str, kind: str = "keyword") -> bool:
+        if self._next.kind == kind and self._next.text in texts:
+            self._at += 1
+            return True
+        return False
+
+    def _expect(self, text: str, kind: str, what: str) -> None:
+        if not self._take(text, kind=kind):
+            self._unexpected(what)
+
+    def _unexpected(self, wanted: str) -> NoReturn:
+        found = "the predicate ends here" if self._next.kind == "end" else "not understood"
+        _fail(self._text, self._next.start, f"{found}: expected {wanted}")
+
+    def parse(self) -> _Node:
+        if self._next.kind == "end":
+            raise WorkloadError('the predicate is empty: write for instance "age >= 65"')
+        node = self._or()
+        if self._next.kind != "end":
+            self._unexpected("'and', 'or' or the end")
+        return node
+
+    def _or(self) -> _Node:
+        parts = [self._and()]
+        while self._take("or"):
+            parts.append(self._and())
+        return parts[0] if len(parts) == 1 else _Any(tuple(parts))
+
+    def _and(self) -> _Node:
+        parts = [self._not()]
+        while self._take("and"):
+            parts.append(self._not())
+        return parts[0] if len(parts) == 1 else _All(tuple(parts))
+
+    def _not(self) -> _Node:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            _fail(self._text, self._next.start, f"nested deeper than {_MAX_DEPTH} levels")
+        try:
+            return _Not(self._not()) if self._take("not") else self._test()
+        finally:
+            self._depth -= 1
+
+    def _test(self) -> _Node:
+        if self._take("(", kind="mark"):
+            node = self._or()
+            self._expect(")", "mark", "')'")
+            return node
+        if self._next.kind in ("word", "quoted"):
+            return self._tail(*self._column())
+        if self._next.kind in ("number", "string", "mark") or self._next.text in ("true", "false"):
+            value, at = self._value()
+            op = self._next.text
+            if self._next.kind != "op":
+                self._unexpected("a comparison such as '<='")
+            self._at += 1
+            if self._next.kind not in ("word", "quoted"):
+                self._unexpected("a column")
+            column, _ = self._column()
+            return self._compare(column, _FLIPPED[op], value, at)
+        self._unexpected("a column, 'not' or '('")
+
+    def _tail(self, column: int, at: int) -> _Node:
+        if self._next.kind == "op":
+            op = self._next.text
+            self._at += 1
+            return self._compare(column, op, *self._value())
+        if self._take("is"):
+            negated = self._take("not")
+            self._expect("null", "keyword", "'null' or 'not null'")
+            null = _Test(column, "is null")
+            return _Not(null) if negated else null
+        negated = self._take("not")
+        if self._take("in"):
+            node = self._list(column)
+        elif self._take("between"):
+            low = self._compare(column, ">=", *self._value())
+            self._expect("and", "keyword", "'and' and the upper bound")
+            node = _All((low, self._compare(column, "<=", *self._value())))
+        elif negated:
+            self._unexpected("'in' or 'between'")
+        elif self._schema.modelled[column].kind == "boolean":
+            return _Test(column, "=", True)
+        else:
+            _fail(
+                self._text,
+                at,
+                f"column {self._name(column)!r} is not boolean: compare it with a value",
+            )
+        return _Not(node) if negated else node
+
+    def _list(self, column: int) -> _Node:
+        self._expect("(", "mark", "'(' and a list of values")
+        values = [self._member(column)]
+        while self._take(",", kind="mark"):
+            values.append(self._member(column))
+        self._expect(")", "mark", "',' or ')'")
+        return _Test(column, "in", tuple(values))
+
+    def _member(self, column: int) -> Literal:
+        value, at = self._value()
+        self._compare(column, "=", value, at)
+        return value
+
+    def _compare(self, column: int, op: str, value: Literal, at: int) -> _Test:
+        try:
+            self._schema.modelled[column].compare(op, value)
+        except WorkloadError as error:
+            _fail(self._text, at, str(error))
+        return _Test(column, op, value)
+
+    def _column(self) -> tuple[int, int]:
+        token = self._next
+        self._at += 1
+        try:
+            return self._schema.position(token.text), token.start
+        except WorkloadError as error:
+            _fail(self._text, token.start, f"{error}{self._quote_hint(token)}")
+
+    def _quote_hint(self, token: _Token) -> str:
+        if token.kind == "word":
+            rest = self._text[token.start :]
+            meant = [c.name for c in self._schema.modelled if rest.startswith(c.name)]
+            if meant:
+                return f'; put the name in double quotes: "{max(meant, key=len)}"'
+        return ""
+
+    def _value(self) -> tuple[Literal, int]:
+        token = self._next
+        sign = 1
+        if self._take("-", "+", kind="mark"):
+            sign = -1 if token.text == "-" else 1
+            if self._next.kind != "number":
+                self._unexpected("a number")
+        found = self._next
+        self._at += 1
+        match found.kind, found.text:
+            case "number", digits if len(digits) > _LONGEST_NUMBER:
+                _fail(self._text, token.start, f"a number of {len(digits):,} characters")
+            case "number", digits:
+                whole = digits.isdigit()
+                return sign * (int(digits) if whole else float(digits)), token.start
+            case "string", content:
+                return content, token.start
+            case "keyword", ("true" | "false") as word:
+                return word == "true", token.start
+            case "keyword", "null":
+                _fail(
+                    self._text, token.start, "nothing equals null: write 'is null' or 'is not null'"
+                )
+            case "quoted", name:
+                _fail(
+                    self._text,
+                    token.start,
+                    f"double quotes and backticks name a column; write the value as '{name}'",
+                )
+            case "word", name:
+                _fail(
+                    self._text,
+                    token.start,
+                    f"expected a value; text goes in single quotes: '{name}'",
+                )
+            case _:
+                self._at -= 1
+                self._unexpected("a value: a number, 'text', true or false")
+
+    def _name(self, column: int) -> str:
+        return self._schema.modelled[column].name

@@ -1,0 +1,124 @@
+"""What does not fit: the explicit look at the rows for a custodian who may see them.
+
+NOT PRIVATE. Findings hold counts of rows and values from them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns import Category, Column, Modelled, Text
+from understudy.columns.base import near
+from understudy.columns.dtypes import same_stored, type_name
+from understudy.columns.reading import flat, shown
+from understudy.schema.schema import Schema
+from understudy.source import read, read_table
+
+__all__ = ["Finding", "check"]
+
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing about one column that does not fit; `count` rows have it, 0 for the header.
+
+    NOT PRIVATE: `count` and `examples` come from the rows.
+    """
+
+    column: str
+    problem: str
+    count: int = 0
+    examples: tuple[str, ...] = ()
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        rows = f" in {self.count} {'row' if self.count == 1 else 'rows'}" if self.count else ""
+        shown = f" ({', '.join(self.examples)})" if self.examples else ""
+        return f"column {self.column!r}: {self.problem}{rows}{shown}; {self.remedy}"
+
+
+def check(schema: Schema, data: Any) -> list[Finding]:
+    """What in a table does not fit the schema, column by column: NOT PRIVATE.
+
+    `data` is what `draft` takes. An empty list means that encoding maps no value to another.
+    """
+    source = read(data)
+    table = read_table(source)
+    names, declared = table.schema.names, [column.name for column in schema.columns]
+    found: list[Finding] = []
+    for name in names:
+        if name not in declared:
+            found.append(
+                Finding(
+                    name,
+                    "is in the table and not in the schema",
+                    remedy='declare it; type = "identifier" leaves it out' + near(name, declared),
+                )
+            )
+    for column in schema.columns:
+        if column.name not in names:
+            remedy = "correct the schema or the header" + near(column.name, names)
+            found.append(
+                Finding(column.name, "is in the schema and not in the table", remedy=remedy)
+            )
+            continue
+        if source.typed:
+            found += _type_finding(column, table.schema.field(column.name).type)
+        array = pa.chunked_array(flat(table.column(column.name)))
+        if isinstance(column, Modelled):
+            found += _row_findings(column, array, schema.null_values)
+        elif isinstance(column, Text):
+            found.append(
+                Finding(
+                    column.name,
+                    "is free text",
+                    remedy='set type = "identifier", or declare its categories',
+                )
+            )
+    return found
+
+
+def _type_finding(column: Column, type_: pa.DataType) -> list[Finding]:
+    if not isinstance(column, Modelled) or same_stored(column.arrow_type, type_):
+        return []
+    problem = f"arrives as {type_name(type_)!r} and is declared as {column.dtype!r}"
+    return [Finding(column.name, problem, remedy="correct dtype if the output should match")]
+
+
+def _row_findings(
+    column: Modelled, array: pa.ChunkedArray, null_values: tuple[str, ...]
+) -> list[Finding]:
+    masks = column.misfits(array, null_values)
+    first = column.labels()[0]
+    mended = "OTHER" if getattr(column, "other", None) is not None else repr(first)
+    domain = (
+        ("a value that is not declared", f"add it to values, or it counts as {mended}")
+        if isinstance(column, Category)
+        else ("a value outside the bounds", "widen the bounds, or it counts as the nearest one")
+    )
+    empty = "null" if column.nullable else repr(first)
+    said = {
+        "null": ("null", f"set nullable = true, or it counts as {mended}"),
+        "unreadable": (f"no {column.kind}", f"correct the type, or it counts as {empty}"),
+        "outside": domain,
+    }
+    found = []
+    for key, (problem, remedy) in said.items():
+        if count := int(masks[key].sum()):
+            examples = () if key == "null" else _examples(array, masks[key])
+            found.append(Finding(column.name, problem, count, examples, remedy))
+    return found
+
+
+def _examples(array: pa.ChunkedArray, mask: NDArray[np.bool_]) -> tuple[str, ...]:
+    """The most frequent values under the mask, with their counts."""
+    counts = Counter(shown(cell) for cell in array.filter(pa.array(mask)))
+    often = sorted(counts, key=lambda value: (-counts[value], value))[:_EXAMPLES]
+    return tuple(f"{value} ×{counts[value]}" for value in often)

@@ -1,0 +1,53 @@
+import pyarrow as pa
+import pytest
+
+from understudy.columns.dtypes import arrow_type, same_stored, type_name
+
+TYPES = [
+    pa.int8(),
+    pa.uint64(),
+    pa.float16(),
+    pa.float32(),
+    pa.float64(),
+    pa.bool_(),
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.date32(),
+    pa.date64(),
+    pa.timestamp("s"),
+    pa.timestamp("ns", "Europe/Berlin"),
+    pa.decimal128(10, 2),
+    pa.decimal256(50, 3),
+    pa.dictionary(pa.int32(), pa.string()),
+    pa.dictionary(pa.int8(), pa.float64(), ordered=True),
+    pa.dictionary(pa.int8(), pa.timestamp("us", "UTC")),
+]
+
+
+@pytest.mark.parametrize("type_", TYPES, ids=str)
+def test_names_go_there_and_back(type_):
+    assert arrow_type(type_name(type_)) == type_
+    assert arrow_type(str(type_)) == type_
+
+
+def test_floats_are_spelt_with_their_width():
+    assert type_name(pa.float64()) == "float64"
+    assert type_name(pa.dictionary(pa.int8(), pa.float32())) == (
+        "dictionary<values=float32, indices=int8, ordered=0>"
+    )
+
+
+@pytest.mark.parametrize("name", ["", "int65", "timestamp", "decimal128(99, 2)", "list<int64>"])
+def test_other_names_are_refused(name):
+    with pytest.raises(ValueError, match="is not the name of an Arrow type"):
+        arrow_type(name)
+
+
+def test_what_parquet_gives_back_counts_as_the_same():
+    assert same_stored(pa.timestamp("s"), pa.timestamp("ms"))
+    assert same_stored(pa.date64(), pa.date32())
+    assert same_stored(pa.dictionary(pa.int8(), pa.large_string()), pa.string())
+    assert not same_stored(pa.int64(), pa.int32())
+    assert not same_stored(pa.string(), pa.large_string())
+    assert not same_stored(pa.timestamp("us"), pa.timestamp("us", "UTC"))

@@ -1,0 +1,71 @@
+import pandas as pd
+import pyarrow as pa
+
+from understudy.draft import Finding, check
+from understudy.schema import (
+    Boolean,
+    Category,
+    Identifier,
+    Integer,
+    Number,
+    Schema,
+    Text,
+)
+
+
+def findings(column, cells, **facts) -> list[Finding]:
+    return check(Schema((column,), **facts), pa.table({"x": pa.array(cells)}))
+
+
+def test_what_fits_gives_nothing():
+    assert findings(Integer("x", 0, 9, nullable=True), [0, 9, None]) == []
+    assert findings(Category("x", ("a",)), ["a"]) == []
+    assert findings(Category("x", ("a",), True), ["a", "OTHER"]) == []
+
+
+def test_what_lies_outside_is_counted_with_examples():
+    (found,) = findings(Integer("x", 0, 9), [10, 10, -1, 5])
+    assert (found.count, found.examples) == (3, ("10 ×2", "-1 ×1"))
+    assert str(found) == (
+        "column 'x': a value outside the bounds in 3 rows (10 ×2, -1 ×1); "
+        "widen the bounds, or it counts as the nearest one"
+    )
+
+
+def test_nulls_where_none_are_allowed():
+    (found,) = findings(Integer("x", 0, 9), [None, 1, 2])
+    assert (found.problem, found.count, found.examples) == ("null", 1, ())
+    assert "nullable = true" in found.remedy
+    (found,) = findings(Number("x", 0, 1, 2), [float("nan")])
+    assert found.problem == "null"
+
+
+def test_undeclared_values():
+    (found,) = findings(Category("x", ("a", "b")), ["a", "z", "z"])
+    assert found.examples == ("'z' ×2",)
+    assert "counts as 'a'" in found.remedy
+    (found,) = findings(Category("x", ("a", "b"), True), ["z"])
+    assert "counts as OTHER" in found.remedy
+
+
+def test_what_cannot_be_read():
+    found = findings(Boolean("x", nullable=True), ["yes", "maybe", "?"], null_values=("?",))
+    assert [(f.problem, f.count) for f in found if f.count] == [("no boolean", 1)]
+
+
+def test_types_are_compared_where_the_source_has_them(tmp_path):
+    (found,) = findings(Integer("x", 0, 9, dtype="int8"), [1, 2])
+    assert "arrives as 'int64' and is declared as 'int8'" in found.problem
+    (tmp_path / "t.csv").write_text("x\n1\n")
+    assert check(Schema((Integer("x", 0, 9, dtype="int8"),)), tmp_path / "t.csv") == []
+
+
+def test_headers():
+    schema = Schema((Integer("age", 0, 9), Identifier("id"), Text("note")))
+    found = check(schema, pd.DataFrame({"agee": [1], "note": ["x"]}))
+    said = [str(f) for f in found]
+    assert "'agee': is in the table and not in the schema" in said[0]
+    assert "did you mean 'age'" in said[0]
+    assert "'age': is in the schema and not in the table" in said[1]
+    assert "'id': is in the schema and not in the table" in said[2]
+    assert "'note': is free text" in said[3]
