@@ -107,6 +107,8 @@ def test_names_that_cannot_be(people, name):
 def test_short_passwords_and_unknown_users_are_refused(people):
     with pytest.raises(InputError, match="at least 10"):
         people.add("ana", "short", Role.ANALYST)
+    with pytest.raises(InputError, match="at most 1024"):
+        people.add("ana", "x" * 1025, Role.ANALYST)
     with pytest.raises(InputError, match="no user 'ana'"):
         people.remove("ana")
 

@@ -103,9 +103,9 @@ def _members(archive: zipfile.ZipFile, most: int, shown: str) -> dict[str, zipfi
                 f"{shown} holds {cut(item.filename, 80)!r}, which is no part of a release: it leaves "
                 "the folder; zip the folder of one release"
             )
-        if item.is_dir() or place.name == REPORT:
-            continue  # the report is made anew from what was released
-        if place.name not in (*PARTS, SIGNATURE) or place.name in found:
+        if item.is_dir():
+            continue
+        if place.name not in (*PARTS, SIGNATURE, REPORT) or place.name in found:
             raise BundleError(
                 f"{shown} holds {cut(item.filename, 80)!r}, which is no part of a release; zip the "
                 f"folder of one release, with {', '.join(PARTS)} in it"

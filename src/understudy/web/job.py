@@ -175,7 +175,7 @@ class _Slot:
 def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
     from understudy.releases import Prepared, release
     from understudy.releases.outline import assumed_rows
-    from understudy.report import write
+    from understudy.report import save
     from understudy.schema import Schema
     from understudy.source import read
 
@@ -200,10 +200,7 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
             **facts["choices"],
         )
         teller("saving", 0, 1)
-        made.save(out)
-        teller("reporting", 0, 1)
-        with contextlib.suppress(UnderstudyError):  # the release is whole without it
-            write(out, release=made)
+        save(made, out)
 
 
 def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:

@@ -37,7 +37,6 @@ STAGES = {
     "sampling": "making synthetic rows",
     "certifying": "certifying the worst error",
     "saving": "writing the release",
-    "reporting": "writing the report",
 }
 """What a release does, in order."""
 

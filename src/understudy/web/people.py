@@ -32,11 +32,12 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from understudy.errors import InputError
 from understudy.web.workspace import now, read_json, write_json
 
-__all__ = ["HOURS", "People", "Role", "Session"]
+__all__ = ["HOURS", "LONGEST", "People", "Role", "Session"]
 
 HOURS = 12
 """How long a login lasts."""
-_SHORTEST = 10
+_SHORTEST, LONGEST = 10, 1024
+"""Characters of a password."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@+-]{0,63}")
 _OWNER = "token"
 """The name of whoever has the printed token; no user can have it."""
@@ -103,8 +104,10 @@ class People:
             raise InputError(
                 f"user {name!r}: a name is 1 to 64 letters, digits, or _ @ + -, and not {_OWNER!r}"
             )
-        if len(password) < _SHORTEST:
-            raise InputError(f"the password of {name} must have at least {_SHORTEST} characters")
+        if not _SHORTEST <= len(password) <= LONGEST:
+            raise InputError(
+                f"the password of {name} has at least {_SHORTEST} and at most {LONGEST} characters"
+            )
         with self._changing() as users:
             users[name] = {
                 "role": str(role),

@@ -21,7 +21,7 @@ class Settings:
 
     folder: Path
     token: str | None = None
-    """Makes its holder a custodian; None where only named users may come in."""
+    """Makes its holder a custodian; None where only named users may log in."""
     hosts: tuple[str, ...] | None = LOOPBACK
     """Names that this server answers to; None for any. On loopback it keeps other sites' names,
     pointed at this machine, from reaching it."""

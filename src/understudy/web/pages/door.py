@@ -10,7 +10,7 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from understudy.web.guard import form_token, session_of
-from understudy.web.people import Session
+from understudy.web.people import LONGEST, Session
 from understudy.web.site import site_of
 from understudy.web.throttle import TooManyTries
 
@@ -63,7 +63,7 @@ async def log_in(
         tried = site.throttle.begin(name[:64], _address(request))
     except TooManyTries as error:
         return _too_many(request, error)
-    session = await asyncio.to_thread(site.people.by_password, name, password[:1024])
+    session = await asyncio.to_thread(site.people.by_password, name, password[: LONGEST + 1])
     if session is None:
         return _login(request, "That name and password do not go together.", 401)
     site.throttle.forgive(tried)
