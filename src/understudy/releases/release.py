@@ -177,15 +177,18 @@ class Release:
         """The share of rows that satisfy a predicate, with a certified interval where there is one."""
         return answer(self.schema, self.workload, self.rows, self.certificate, predicate)
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, report: str | None = None) -> Path:
         """Write the bundle folder. The folder must not exist yet; it appears whole or not at all.
+
+        `report` is a page for people that goes with it, covered by its digest; `understudy.report`
+        makes one, and `report.save` writes both.
 
         A release that was charged to a ledger notes the bundle's digest there before the folder
         appears, so that `verify --ledger` refuses every other bundle that claims to be of it.
         """
         from understudy.releases.bundle import save
 
-        return save(self, Path(path))
+        return save(self, Path(path), report=report)
 
     def publish(self, digest: str) -> None:
         """Note the digest of a bundle of this release in the ledger that it was charged to, if any."""

@@ -50,6 +50,8 @@ from understudy.releases.paid import require_paid
 from understudy.releases.record import Record
 from understudy.releases.release import Release, drawn_rows, promise_words
 from understudy.releases.replan import require_plan
+from understudy.releases.static_html import NAME as REPORT
+from understudy.releases.static_html import require_static
 from understudy.units import group
 
 __all__ = ["Check", "Verification", "verify"]
@@ -167,11 +169,11 @@ def _manifest(folder: Path, manifest: Mapping[str, Any], expected: str | None) -
 
 def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
     stated = manifest["files"]
-    if set(stated) != set(FILES):
+    if set(stated) - {REPORT} != set(FILES):
         raise _Refused(f"it must list {', '.join(FILES)}; it lists {', '.join(sorted(stated))}")
     with os.scandir(folder) as items:  # of a million files the first is enough
         for item in items:
-            if item.name not in {MANIFEST, SIGNATURE, "report.html", *FILES}:
+            if item.name not in {MANIFEST, SIGNATURE, *stated}:
                 raise _Refused(f"a file that it does not list: {item.name}")
             require_file(Path(item.path))
     for name, facts in stated.items():
@@ -182,6 +184,8 @@ def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
             found = hashlib.file_digest(opened, "sha256").hexdigest()
         if file.stat().st_size != facts["bytes"] or found != facts["sha256"]:
             raise _Refused(f"{name} was changed")
+    if REPORT in stated:
+        require_static((folder / REPORT).read_bytes())
     return f"{len(stated)} files match their hashes"
 
 
