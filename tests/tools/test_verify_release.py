@@ -196,7 +196,7 @@ def rehash(entries: list[dict[str, Any]]) -> None:
 def refused(folder: Path, *numbers: int) -> None:
     """Both verifiers refuse, the stranger for the reasons given, at least."""
     problems = stranger.verify(folder)
-    found = {int(number[1]) for p in problems if (number := re.match(r"check (\d)", p))}
+    found = {int(number[1]) for p in problems if (number := re.match(r"check (\d+)", p))}
     assert problems
     assert found >= set(numbers), problems
     with contextlib.suppress(understudy.errors.BundleError):  # not even the manifest of a release

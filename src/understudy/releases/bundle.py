@@ -229,18 +229,22 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def load(path: Path) -> Release:
-    """Read a bundle; raises `BundleError` on one that is damaged or of another version."""
+def load(path: Path, manifest: Mapping[str, Any] | None = None) -> Release:
+    """Read a bundle; raises `BundleError` on one that is damaged or of another version.
+
+    `manifest` is what `read_manifest` gave, where somebody read it already.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from understudy.releases.release import Release
 
-    manifest = read_manifest(path)
+    manifest = read_manifest(path) if manifest is None else manifest
     for name in FILES:
         form.require_file(path / name)
     try:
-        schema = Schema.load(path / "schema.toml")
+        text = (path / "schema.toml").read_text(encoding="utf-8")
+        schema = Schema.loads(text)  # a stranger's may not name files of this machine
         promise = manifest["promise"]
         entries = tuple(Entry.from_json(line) for line in manifest["ledger"]["entries"])
         workload = Workload.from_json(manifest["workload"], schema, max_cells=2**62)

@@ -333,7 +333,7 @@ _FACTS = _object_of(
         "rows_public": _ROWS_PUBLIC,
         "understudy": _NAME,
     },
-    {"declared": _TEXT, "request": _NAME},
+    {"declared": _TEXT, "request": _NAME, "rho": _POSITIVE, "certificate_share": _EXACT},
 )
 _BODIES: dict[str, Form] = {
     "reserve": _object_of(
