@@ -27,7 +27,7 @@ from understudy.game import Progress, last_state, remarks, silent
 from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
-from understudy.game.methods.base import largest_marginal, require_classes
+from understudy.models import Empirical
 from understudy.players.base import Model
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget, Exact, exact, split
@@ -94,9 +94,7 @@ class Prepared:
                 f"allowance that is filled later cannot: declare the values and bounds of every "
                 f"column in the schema, or use another method"
             )
-        confirm = getattr(draft.method, "confirm", None)
-        if confirm is not None:
-            confirm(draft.design, inner)
+        draft.method.confirm(draft.design, inner)
         return replace(self, schema=schema, workload=draft.workload, method=draft.method,
                        design=draft.design, inner=inner)  # fmt: skip
 
@@ -171,9 +169,7 @@ def prepare(
         given = _solve(draft, target_error, target_of, rows, delta)
     budget = Budget.of(given, delta)
     plan = planning.calibrate(draft.build, budget, group(schema.unit))
-    confirm = getattr(draft.method, "confirm", None)  # what can be judged once the noise is known
-    if confirm is not None:
-        confirm(draft.design, plan)
+    draft.method.confirm(draft.design, plan)
     return Prepared(
         schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta, rows=rows
     )
@@ -227,12 +223,6 @@ def epsilon_for(
 def _solve(
     draft: _Draft, target: float, of: str, rows: int | None, delta: Exact
 ) -> str:  # fmt: skip
-    foresee = getattr(draft.method, "errors", None)
-    if foresee is None or draft.design.families:
-        raise InputError(
-            f"target_error = {target}: method {draft.method.name} does not forecast the error of "
-            f"this workload; give epsilon, or use method = maxent with marginals"
-        )
     if rows is None:
         rows = draft.design.rows
     if rows is None:
@@ -242,7 +232,13 @@ def _solve(
         )
 
     def errors(plan: Plan) -> Errors:
-        return foresee(draft.design, plan, rows)
+        expected = None if draft.design.families else draft.method.errors(draft.design, plan, rows)
+        if expected is None:
+            raise InputError(
+                f"target_error = {target}: method {draft.method.name} does not forecast the error of "
+                f"this workload; give epsilon, or use method = maxent with marginals"
+            )
+        return expected
 
     return targets.solve(draft.build, errors, delta, target, of, group(draft.schema.unit))
 
@@ -274,7 +270,7 @@ def _draft(
         raise InputError("the schema has no column to synthesise; every one is an identifier")
     chosen = named_method(method, **(parameters or {})) if isinstance(method, str) else method
     wanted = workload if workload is not None else _default_workload(schema)
-    resolved = resolve(wanted, schema, max_cells=largest_marginal(chosen))
+    resolved = resolve(wanted, schema, max_cells=chosen.max_cells)
     if variations:
         resolve(resolved, schema)  # total variations are taken over whole tables
     if method == "auto" and not resolved.plain:
@@ -287,7 +283,7 @@ def _draft(
         tuple(column.nullable for column in schema.modelled),
         schema.settled if schema.rules or schema.geography else None,
     )  # fmt: skip
-    require_classes(chosen, design)
+    chosen.require_classes(design)
     chosen.check(design)
 
     def build(rho: Fraction) -> Plan:
@@ -435,7 +431,7 @@ def release(
         progress("reading", 0, 1)
         looked = private_facts.look(source, schema) if schema.opened else None
         bound = watched(source.bind(schema) if looked is None else looked.fine)
-        if getattr(prepared.method, "rowwise", False) and not isinstance(bound, ExactRows):
+        if prepared.method.rowwise and not isinstance(bound, ExactRows):
             raise InputError(
                 f"method = {prepared.method.name} needs the rows and not only counts of them, which "
                 f"{source.describe()} keeps to itself; export the table to Parquet, or use another "
@@ -513,8 +509,8 @@ def _draw(
     state = last_state(problem, heard, data, gate, rng, progress)
     model = data.finish(problem, state)
     size = rows if rows is not None else estimate
-    if getattr(prepared.method, "whole", False):
-        size = int(getattr(model, "size", size))
+    if prepared.method.whole and isinstance(model, Empirical):
+        size = model.size
     progress("sampling", 0, 1)
     codes = schema.settled(model.sample(size, rng))
     synthetic = schema.decode(codes, rng)
@@ -527,7 +523,7 @@ def _draw(
         codes,
         beta=prepared.beta,
         rows_measured=measured,
-        population=bool(getattr(prepared.method, "population", False)),
+        population=prepared.method.population,
         classes=[family.products(design.shape) for family in design.families],
     )
     reservation.settle("finished")
@@ -559,9 +555,7 @@ def _draw(
 def _theorem(prepared: Prepared, rows: int, model: Model, size: int) -> Theorem | None:
     """What the method proved before the run, or of its own released numbers after it."""
     method, design, plan, beta = prepared.method, prepared.design, prepared.plan, prepared.beta
-    judged = getattr(method, "judged", None)
-    after = None if judged is None else judged(design, plan, rows, beta, model, size)
-    return after or method.theorem(design, plan, rows, beta)
+    return method.judged(design, plan, rows, beta, model, size)
 
 
 def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors | None:
@@ -569,15 +563,12 @@ def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors 
 
     A measured n is taken for 1.64σ less than it seems: where n itself is noise, so is all else.
     """
-    foresee = getattr(prepared.method, "errors", None)
-    if foresee is None:
-        return None
     rows = prepared.design.rows
     if rows is None:
         event = prepared.plan[certificates.ROWS].event
         assert isinstance(event, Gaussian)
         rows = max(1, (measured or 1) - math.ceil(1.64 * event.sigma))
-    return foresee(prepared.design, prepared.plan, rows, model)
+    return prepared.method.errors(prepared.design, prepared.plan, rows, model)
 
 
 def _is_source(table: Any) -> bool:

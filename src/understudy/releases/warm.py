@@ -43,16 +43,10 @@ def warmed(
     """
     _require_other(public, private)
     chosen = named_method(method, **(parameters or {})) if isinstance(method, str) else method
-    warm = getattr(chosen, "warm", None)
-    if warm is None:
-        raise InputError(
-            f"public: method = {chosen.name} does not start from public rows; use method = gem or "
-            f"dpgan, or leave public out"
-        )
     table = _table(public, schema)
     if not table.num_rows:
         raise InputError("public: the table has no rows; leave it out")
-    return warm(tuple(schema.encode(table)))
+    return chosen.warm(tuple(schema.encode(table)))
 
 
 def _require_other(public: Any, private: Any) -> None:

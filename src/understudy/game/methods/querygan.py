@@ -19,13 +19,12 @@ the run; the certificate is measured after it.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Theorem
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.dualquery import assumed, sizes
 from understudy.nets import require_nets
 from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
@@ -64,7 +63,7 @@ _HELD = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class QueryGAN:
+class QueryGAN(Method):
     """`oracle`, `objective` and `play` choose the two players; the rest are public settings.
 
     `features` and `objective` are what the critics of "moments" look at and maximise; the other oracles
@@ -424,9 +423,6 @@ class QueryGAN:
             12.0 + 1.2e-10 * work * leader.rounds * self._steps + 2e-8 * rows * len(design.cliques),
         )
 
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None before the run: a network has no regret bound. See `judged`."""
-
     def judged(
         self, design: Design, plan: Plan, rows: int, beta: float, model: Model, size: int
     ) -> Theorem | None:
@@ -489,10 +485,6 @@ class QueryGAN:
             f"of the last T = {T} picks and its noise, (2/(n·ε₀))·ln(3|Q|T/β) for picks that are not "
             f"the best, √(ln(6|Q|/β)/(2N)) for the sampling of N rows",
         )
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)
 
 
 def _free(design: Design, rho: Fraction, cells: float, tables: int) -> int:
