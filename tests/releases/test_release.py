@@ -253,6 +253,12 @@ def test_bad_input_is_refused_before_anything_is_read(change, match, schema):
         columns = ("age", "sex", "smoker", "visits")
         native = "arrow"
 
+        def describe(self):
+            return "a table"
+
+        def frame(self, rows):
+            return rows
+
         def bind(self, schema):
             raise AssertionError("the rows were read")
 

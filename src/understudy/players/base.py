@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,7 @@ class View(Protocol):
         ...
 
 
+@runtime_checkable
 class Model(View, Protocol):
     """A distribution that can be sampled and saved."""
 

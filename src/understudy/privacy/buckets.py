@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.privacy.noise import Noise, picks
+from understudy.privacy.noise import Noise
 
 __all__ = [
     "MOST_NOISE", "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "Touched",
@@ -68,13 +68,13 @@ def pick(
     mass = np.exp((ordered - np.repeat(peak, np.diff(edges))) / scale)
     total = np.log(np.add.reduceat(mass, edges[:-1]))
     group_scores = peak + np.rint(scale * total).astype(np.int64)
-    groups = np.array(picks(noise, group_scores, scale, draws), dtype=np.int64)
+    groups = np.array(noise.picks(group_scores, scale, draws), dtype=np.int64)
     members = np.zeros(draws, np.int64)
     for group in np.unique(groups).tolist():
         begin, end = int(edges[group]), int(edges[group + 1])
         if end - begin > 1:
             here = groups == group
-            members[here] = picks(noise, ordered[begin:end], scale, int(here.sum()))
+            members[here] = noise.picks(ordered[begin:end], scale, int(here.sum()))
     return order[edges[groups] + members].tolist()
 
 

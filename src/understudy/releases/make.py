@@ -49,7 +49,8 @@ from understudy.releases.notebook import plan_card, progress_here
 from understudy.releases.release import Release
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
-from understudy.source import Source, read
+from understudy.source import read
+from understudy.source.base import Bindable, Watchable
 from understudy.units import group
 
 __all__ = ["Prepared", "epsilon_for", "prepare", "release"]
@@ -380,7 +381,7 @@ def release(
         raise InputError("ledger and dataset go together: give both, or neither")
     if expect_head is not None and ledger is None:
         raise InputError("expect_head is of a dataset in a ledger; give ledger and dataset too")
-    source: Source = table if _is_source(table) else read(table)
+    source: Bindable = table if isinstance(table, Bindable) else read(table)
     with ExitStack() as stack:
         account: Ledger | None = None
         if ledger is not None and dataset is not None:
@@ -423,9 +424,8 @@ def release(
 
         def watched(counts: Any) -> Any:
             """Counts of rows that stay where they are take long: they say how far they are."""
-            watch = getattr(counts, "watch", None)
-            if watch is not None and progress is not silent:
-                watch(lambda percent: progress("counting", percent, 100))
+            if isinstance(counts, Watchable) and progress is not silent:
+                counts.watch(lambda percent: progress("counting", percent, 100))
             return counts
 
         progress("reading", 0, 1)
@@ -490,7 +490,7 @@ def release(
 
 def _draw(
     prepared: Prepared,
-    source: Source,
+    source: Bindable,
     gate: Gate,
     reservation: Reservation,
     rows: int | None,
@@ -569,10 +569,6 @@ def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors 
         assert isinstance(event, Gaussian)
         rows = max(1, (measured or 1) - math.ceil(1.64 * event.sigma))
     return prepared.method.errors(prepared.design, prepared.plan, rows, model)
-
-
-def _is_source(table: Any) -> bool:
-    return hasattr(table, "bind") and hasattr(table, "columns") and hasattr(table, "native")
 
 
 def _relation(neighbours: str | Relation) -> Relation:

@@ -154,7 +154,7 @@ def compare(
     """
     schema = release.schema
     chosen = _targets(schema, targets)
-    source: Source = real if hasattr(real, "bind") else read(real)
+    source: Source = real if isinstance(real, Source) else read(real)
     source.bind(schema)  # checks the header
     progress("reading", 0, 1)
     truth = rows_that_count(source, schema)

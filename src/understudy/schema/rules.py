@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import SchemaError, WorkloadError
+from understudy.schema.columns import Category
 from understudy.schema.predicate import Predicate, tokens
 
 if TYPE_CHECKING:
@@ -187,9 +188,8 @@ def _dependency(rule: Rule, source: str, target: str, schema: Schema) -> _Bound:
             raise rule.refuse(f"mapping names {key!r} twice")
         seen |= rows
         allowed[rows] = cells
-    declared = getattr(one, "values", None)
-    if declared is not None:
-        missing = [str(v) for code, v in enumerate(declared) if not seen[code]]
+    if isinstance(one, Category):
+        missing = [str(v) for code, v in enumerate(one.values) if not seen[code]]
         if missing:
             raise rule.refuse(
                 f"mapping has nothing for {', '.join(missing[:5])}"

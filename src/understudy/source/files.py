@@ -158,7 +158,7 @@ class FileSource:
         self.columns: tuple[str, ...] = files.columns
         self.paths = files.paths
         self._files = files
-        self._nulls = tuple(nulls)
+        self.null_values = tuple(nulls)
 
     def describe(self) -> str:
         """The files, their format and their number of columns."""
@@ -178,7 +178,7 @@ class FileSource:
     def bind(self, schema: "Schema") -> EncodedCounts:
         """Check the header and encode the rows once."""
         check_header(self.columns, schema, self.describe())
-        return EncodedCounts.encode(self, with_nulls(schema, self._nulls))
+        return EncodedCounts.encode(self, with_nulls(schema, self.null_values))
 
     def frame(self, table: "pa.Table") -> Any:
         """Rows as an Arrow table."""

@@ -155,7 +155,7 @@ def fingerprint(value: Any) -> Any:
             return (str(value.dtype), value.shape, value.tobytes())
         case tuple() | list():
             return tuple(fingerprint(item) for item in value)
-        case _ if hasattr(value, "to_arrays"):
+        case _ if isinstance(value, Model):
             description, arrays = value.to_arrays()
             held = tuple((name, fingerprint(arrays[name])) for name in sorted(arrays))
             return (json.dumps(description, sort_keys=True), held)

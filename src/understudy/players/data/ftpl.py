@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkError
 from understudy.models import Empirical
-from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, Proofs, split
+from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, Proofs
 from understudy.players.base import Answer, MeasuredCell, PickedQuery, Problem
 
 __all__ = ["PerturbedLeader"]
@@ -95,7 +95,7 @@ class PerturbedLeader:
             query = _query(problem.shape, answer)
             if not query.terms:
                 continue
-            pair = split(self.oracle, history, query, noise, warm=records, rng=rng)
+            pair = self.oracle.split(history, query, noise, warm=records, rng=rng)
             late |= pair.late
             share = float((pair.gap <= 0).mean())
             weight = pair.weight(min(share + step, (1 + share) / 2))

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models import Decomposable, Empirical
-from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs, best
+from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs
 from understudy.players.base import Answer, Cell, Clique, MeasuredCell, Model, Problem
 
 __all__ = ["ANNEALED", "BestResponse", "Responses", "uniform_queries"]
@@ -109,7 +109,7 @@ class BestResponse:
         weights[len(sample) :] *= 0.5 / max(1, len(earlier))
         history = _sum(problem.shape, (*sample, *earlier), weights)
         same = LazyNoise(Law.EXPONENTIAL, self.ties * float(weights.min()), self.records)
-        found, late = best(self.oracle, history, same, rng=rng)
+        found, late = self.oracle.best(history, same, rng=rng)
         latest = (sample, *state.latest)[: max(1, self.recall)]
         records = np.vstack([state.records, found])
         return Responses(state.shape, records, latest, self.records, state.proofs.after(late))
