@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.game import play
+from understudy.game import play, silent
 from understudy.game.methods import GEM
 from understudy.models.fitting import Belief
 from understudy.players.base import Measured, Problem
@@ -156,8 +156,8 @@ def game(rate, progress=None):
     table = tuple(zip(*(c.tolist() for c in rows_of(200, 3)), strict=True))
     gate = Gate(TinyCounts(SHAPE, table), charges, design.relation, SeededNoise(0), 200)
     query, data = made.players(design, plan)
-    told = progress if progress is not None else (lambda *_: None)
-    model = play(design.problem(200), query, data, gate, np.random.default_rng(0), told)
+    told = progress if progress is not None else silent
+    model = play(design.problem(200), query, data, gate, np.random.default_rng(0), told).model
     return model, [purpose for purpose, _ in charges.charged]
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 
 import jax
@@ -234,9 +234,9 @@ def test_other_rows_behind_the_same_answers_change_no_bit_of_the_generator(capsy
         exact = Gate(TinyCounts(design.shape, rows), charges, design.relation, SeededNoise(1), 4)
         gate, trespasses = Front.around(exact, tape)
         query, data = TINY.players(design, plan)
-        watched = Watched(**{k: getattr(data, k) for k in NetLeader.__dataclass_fields__})
+        watched = Watched(**{k.name: getattr(data, k.name) for k in fields(NetLeader) if k.init})
         rng = np.random.default_rng(0)
-        play(design.problem(4), query, watched, gate, rng, lambda *step: told.append(step))
+        play(design.problem(4), query, watched, gate, rng, told.append)
         states.append(Watched.seen[-1])
         assert trespasses == []
         # The oracle's two looks are all that meets the rows.
@@ -321,7 +321,7 @@ def test_divergence_keeps_the_last_good_round_and_asks_nothing_more(oracle):
     gate = Gate(rows, charges, design.relation, SeededNoise(1), 4)
     query, data = made.players(design, plan)
     with pytest.warns(RuntimeWarning, match="diverged in round .* nothing more is asked"):
-        model = play(design.problem(4), query, data, gate, np.random.default_rng(0))
+        model = play(design.problem(4), query, data, gate, np.random.default_rng(0)).model
     asked = [purpose for purpose, _ in charges.charged]
     assert model.size >= 60
     assert model.paid is None
@@ -355,7 +355,7 @@ def test_no_query_is_off_by_more_than_the_payoff_of_the_best_ones():
     counts = TinyCounts(design.shape, rows)
     gate = Gate(counts, StrictCharges(plan, design.relation), design.relation, StillNoise(), 5)
     query, data = PICKING.players(design, plan)
-    model = play(design.problem(5), query, data, gate, np.random.default_rng(0))
+    model = play(design.problem(5), query, data, gate, np.random.default_rng(0)).model
     exact = Empirical.of(design.shape, np.array(rows))
     worst = max(np.abs(exact.marginal(c) - model.marginal(c)).max() for c in design.cliques)
     assert model.paid.rounds == 3
@@ -389,14 +389,17 @@ def test_alpha_is_what_the_specification_says():
 @pytest.mark.slow
 def test_progress_tells_rounds_and_errors_on_released_numbers():
     told = []
-    player = leader(rounds=20, records=40).watched(lambda *step: told.append(step))
-    state, rng = player.start(PROBLEM), np.random.default_rng(0)
+    player, problem = leader(rounds=20, records=40), replace(PROBLEM, watch=told.append)
+    state, rng = player.start(problem), np.random.default_rng(0)
     one = [Measured((i,), np.array(v), 2.0) for i, v in enumerate(([50, 50], [20, 50, 30]))]
-    state = player.respond(PROBLEM, state, tuple(one), rng)
+    state = player.respond(problem, state, tuple(one), rng)
     pair = Measured((0, 1), np.array([[20, 30, 0], [0, 20, 30]]), 2.0)
-    player.respond(PROBLEM, state, (pair,), rng)
-    assert [step[1:] for step in told] == [(9, 20), (19, 20)]
-    assert all(re.match(r"training, worst error about 0\.\d+", step[0]) for step in told)
+    player.respond(problem, state, (pair,), rng)
+    assert [(step.stage, step.done, step.total) for step in told] == [
+        ("training", 9, 20),
+        ("training", 19, 20),
+    ]
+    assert all(re.match(r"worst error about 0\.\d+", step.note) for step in told)
 
 
 # --- the certificate ----------------------------------------------------------------------------

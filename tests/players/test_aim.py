@@ -289,7 +289,7 @@ def played(method, rows, shape, rho, noise, cliques=((0, 1, 2),)):
     account = StrictCharges(plan, design.relation)
     gate = Gate(TinyCounts(shape, rows), account, design.relation, noise, len(rows))
     query, data = method.players(design, plan)
-    model = play(design.problem(len(rows)), query, data, gate, np.random.default_rng(0))
+    model = play(design.problem(len(rows)), query, data, gate, np.random.default_rng(0)).model
     return model, account
 
 

@@ -13,7 +13,7 @@ from understudy.errors import InputError
 from understudy.game import play
 from understudy.game.methods import DQRS, DualQuery
 from understudy.models import Decomposable
-from understudy.players.base import MeasuredCell, Problem
+from understudy.players.base import DataPlayer, Kind, MeasuredCell, Problem
 from understudy.players.data.response import BestResponse, Responses, uniform_queries
 from understudy.players.query.recycling import Recycling, fresh, gamma
 from understudy.players.query.weights import QueryWeights
@@ -47,8 +47,10 @@ def plan_of(scale, samples=1, t=1, draws=1, moves=SCORE_SENSITIVITY):
     )
 
 
-class Given:
+class Given(DataPlayer):
     """A data player whose records and first queries were chosen before the game."""
+
+    accepts, shows = frozenset({Kind.PICKED_CELL}), Responses
 
     def __init__(self, records, queries):
         self._records, self._queries = np.array(records), tuple(queries)
@@ -244,7 +246,7 @@ def test_without_coins_it_is_dualquery():
             SeededNoise(2),
             5,
         )
-        model = play(problem, player, BestResponse(3), gate, np.random.default_rng(4))
+        model = play(problem, player, BestResponse(3), gate, np.random.default_rng(4)).model
         return np.stack(model.codes)
 
     assert np.array_equal(game(QueryWeights(6)), game(Recycling.of(plan)))

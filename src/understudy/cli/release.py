@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from understudy.releases import Prepared, Release
     from understudy.schema import Schema
     from understudy.source import Source
+from understudy.progress import Progress
 
 __all__ = ["make", "release"]
 
@@ -190,7 +191,7 @@ def make(
 
     with ExitStack() as stack:
         stages = stack.enter_context(Stages())
-        stages("checking", 0, 1)
+        stages(Progress("checking", 0, 1))
         account = None
         if ledger is not None and dataset is not None:
             account = stack.enter_context(_watched(ledger, dataset))
@@ -217,9 +218,9 @@ def make(
                 before_spending=ready,
                 **choices,
             )
-            stages("saving", 0, 1)
+            stages(Progress("saving", 0, 1))
             made.save(out)
-            stages("reporting", 0, 1)
+            stages(Progress("reporting", 0, 1))
             _report(made, out)
         except BaseException as error:
             if choices.get("checkpoint") is not None:

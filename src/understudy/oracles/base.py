@@ -86,7 +86,7 @@ class Proofs:
         """One round later."""
         return Proofs(self.rounds + 1, self.late + late)
 
-    def remarks(self, oracle: Oracle) -> dict[str, int]:
+    def diagnostics(self, oracle: Oracle) -> dict[str, int]:
         """What a release says of it; nothing where the oracle proves nothing."""
         if not oracle.proves:
             return {}

@@ -23,7 +23,7 @@ import numpy as np
 
 from understudy._version import __version__
 from understudy.errors import InputError, WorkError
-from understudy.game import Progress, last_state, remarks, silent
+from understudy.game import play
 from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
@@ -40,11 +40,12 @@ from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.questions import RowCount
 from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Place
+from understudy.progress import COUNTING, Progress, Watch, silent
 from understudy.queries import Workload, WorkloadLike, resolve
 from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
 from understudy.releases import targets
-from understudy.releases.measurements import Heard
+from understudy.releases.measurements import measurements
 from understudy.releases.notebook import plan_card, progress_here
 from understudy.releases.release import Release
 from understudy.releases.warm import warmed
@@ -334,7 +335,7 @@ def release(
     key: int | None = None,
     public: Any = None,
     checkpoint: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Watch | None = None,
     noise: Noise | None = None,
     before_spending: Callable[[Prepared], None] | None = None,
 ) -> Release:
@@ -366,9 +367,8 @@ def release(
     public       rows that anybody may know, in the same schema, for methods that start from such
     checkpoint   a folder for what is released on the way: the same call with the same folder goes on
                  after a crash, without spending again
-    progress     called as progress(stage, done, total); by default a notebook shows it in its cell,
-                 and nothing is shown elsewhere. "counting" is a part of any other stage: how many
-                 percent of the rows an engine that keeps them has counted
+    progress     called with a `Progress` (stage, done, total, note); by default a notebook shows it in
+                 its cell, and nothing is shown elsewhere
     """
     if not isinstance(schema, Schema):
         schema = Schema.load(schema)
@@ -425,10 +425,10 @@ def release(
         def watched(counts: Any) -> Any:
             """Counts of rows that stay where they are take long: they say how far they are."""
             if isinstance(counts, Watchable) and progress is not silent:
-                counts.watch(lambda percent: progress("counting", percent, 100))
+                counts.watch(lambda percent: progress(Progress(COUNTING, percent, 100)))
             return counts
 
-        progress("reading", 0, 1)
+        progress(Progress("reading", 0, 1))
         looked = private_facts.look(source, schema) if schema.opened else None
         bound = watched(source.bind(schema) if looked is None else looked.fine)
         if prepared.method.rowwise and not isinstance(bound, ExactRows):
@@ -437,7 +437,7 @@ def release(
                 f"{source.describe()} keeps to itself; export the table to Parquet, or use another "
                 f"method"
             )
-        progress("reading", 1, 1)
+        progress(Progress("reading", 1, 1))
         if account is None or dataset is None:
             account, dataset = _one_off(stack, prepared, journal), _ONE_OFF
         if journal is not None and journal.header is not None:
@@ -468,14 +468,14 @@ def release(
             return Gate(counts, reservation, design.relation, noise, design.rows, journal)
 
         if looked is not None:
-            progress("finding domains", 0, 1)
+            progress(Progress("finding domains", 0, 1))
             prepared = prepared.refined(private_facts.found(schema, looked, open_gate))
             assert prepared.inner is not None
             found = {"schema": prepared.schema.digest()}
             reservation = reservation.refine(private_facts.REST, prepared.inner, found)
             prepared = replace(prepared, plan=reservation.plan, inner=None)
             bound = watched(source.bind(prepared.schema))
-            progress("finding domains", 1, 1)
+            progress(Progress("finding domains", 1, 1))
         gate = open_gate(bound)
         # What an interrupted release drew with test noise stays what it is.
         private = noise.private and reservation.private_noise
@@ -496,7 +496,7 @@ def _draw(
     rows: int | None,
     key: int,
     private: bool,
-    progress: Progress,
+    progress: Watch,
 ) -> Release:
     """Everything after the reservation: measure, play, sample, certify, settle."""
     design, plan, schema = prepared.design, prepared.plan, prepared.schema
@@ -504,18 +504,16 @@ def _draw(
     measured = gate.ask(certificates.ROWS, RowCount()) if design.rows is None else None
     estimate = max(1, design.rows or measured or 1)
     query, data = prepared.method.players(design, plan)
-    problem = design.problem(estimate)
-    heard = Heard(query)
-    state = last_state(problem, heard, data, gate, rng, progress)
-    model = data.finish(problem, state)
+    played = play(design.problem(estimate), query, data, gate, rng, progress)
+    model = played.model
     size = rows if rows is not None else estimate
     if prepared.method.whole and isinstance(model, Empirical):
         size = model.size
-    progress("sampling", 0, 1)
+    progress(Progress("sampling", 0, 1))
     codes = schema.settled(model.sample(size, rng))
     synthetic = schema.decode(codes, rng)
-    progress("sampling", 1, 1)
-    progress("certifying", 0, 1)
+    progress(Progress("sampling", 1, 1))
+    progress(Progress("certifying", 0, 1))
     certificate = certificates.certify(
         gate,
         plan,
@@ -527,7 +525,7 @@ def _draw(
         classes=[family.products(design.shape) for family in design.families],
     )
     reservation.settle("finished")
-    progress("certifying", 1, 1)
+    progress(Progress("certifying", 1, 1))
     return Release(
         schema=schema,
         workload=prepared.workload,
@@ -545,8 +543,8 @@ def _draw(
         theorem=_theorem(prepared, estimate, model, size),
         forecast=_forecast(prepared, measured, model),
         facts={"key": str(key), "understudy": __version__, "reservation": reservation.id},
-        remarks=remarks(data, state),
-        measurements=heard.measurements,
+        diagnostics=played.diagnostics,
+        measurements=measurements(played.answers),
         native=source.native,
         _frame=source.frame,
     )

@@ -66,7 +66,7 @@ class Release:
     private: bool
     theorem: Theorem | None
     facts: Mapping[str, Any]
-    remarks: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
     """What the data player says of the game, such as rounds in which its oracle ran out of time."""
     native: str = "arrow"
     forecast: Errors | None = None
@@ -198,10 +198,10 @@ class Release:
     @property
     def proofs(self) -> str | None:
         """In how many rounds an oracle that proves its records ran out of time; None for others."""
-        late = self.remarks.get("oracle_rounds_without_proof")
+        late = self.diagnostics.get("oracle_rounds_without_proof")
         if late is None:
             return None
-        told = f"{late} of {self.remarks['oracle_rounds']} rounds ended without a proof"
+        told = f"{late} of {self.diagnostics['oracle_rounds']} rounds ended without a proof"
         if late:
             told += ": time was up, and the best records found were played; privacy is untouched"
         return told

@@ -15,7 +15,9 @@ import numpy as np
 from understudy.models import Measured
 from understudy.players.base import (
     Answer,
+    Chosen,
     Clique,
+    CriticGradient,
     LinearCritic,
     MeasuredCell,
     MeasuredDegrees,
@@ -224,6 +226,12 @@ def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
             np.ndim(answer.values) == 1 and math.isfinite(answer.sigma) and answer.sigma > 0,
             "answered with degrees that are not a list of counts with their noise",
         )
+        return
+    if isinstance(answer, CriticGradient):
+        require(np.isfinite(answer.gradient).all(), "answered with a gradient that is not finite")
+        return
+    if isinstance(answer, Chosen):
+        require(bool(answer.checkpoints), "answered with a choice of nothing")
         return
     clique = answer.clique
     _require_clique(clique, shape)

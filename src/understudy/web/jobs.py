@@ -23,23 +23,13 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.privacy.ledger import Ledger
+from understudy.progress import STAGES
 from understudy.web.workspace import Workspace, now, read_json, write_json
 
 __all__ = ["ACTIVE", "Job", "Jobs", "Spent", "launch", "watched"]
 
 ACTIVE = ("starting", "waiting", "running", "cancelling")
 """States in which a process is at work."""
-
-STAGES = {
-    "checking": "checking the input and planning",
-    "reading": "reading the table",
-    "playing": "measuring and fitting",
-    "sampling": "making synthetic rows",
-    "certifying": "certifying the worst error",
-    "saving": "writing the release",
-    "reporting": "writing the report",
-}
-"""What a release does, in order."""
 
 Launch = Callable[[Path, int], int]
 """`(job folder, descriptor of its lock)` to a process id."""

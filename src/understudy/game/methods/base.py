@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
+from understudy.game.pairing import require_pair
 from understudy.players.base import Clique, DataPlayer, Mend, Model, Problem, QueryPlayer
 from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.relation import Relation
@@ -131,8 +132,8 @@ class Method(ABC):
         """Noise, memory and time before anything is read."""
 
     def confirm(self, design: Design, plan: Plan) -> None:
-        """Raise `InputError` for what can only be judged once the noise is known."""
-        return None
+        """Raise `InputError` for what can only be judged once the noise is known; players must fit."""
+        require_pair(*self.players(design, plan))
 
     def errors(
         self, design: Design, plan: Plan, rows: int, model: Model | None = None

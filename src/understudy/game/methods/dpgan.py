@@ -175,6 +175,7 @@ class DPGAN(Method):
 
     def confirm(self, design: Design, plan: Plan) -> None:
         """Once the noise is known: a choice that the noise decides alone is refused."""
+        Method.confirm(self, design, plan)
         if not self.pick:
             return
         event = plan[CriticSteps.CHOICE].event

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, PickedQuery, Problem, View
+from understudy.players.base import Answer, Kind, PickedQuery, Problem, View
 from understudy.players.query.cells import CellPicker
 from understudy.privacy.gate import Gate
 from understudy.privacy.products import Products
@@ -28,6 +28,9 @@ class QueryPicker:
     products: tuple[Products, ...]
 
     PICK = CellPicker.PICK
+
+    gives = frozenset({Kind.PICKED_QUERY})
+    needs = ()
 
     @classmethod
     def over(cls, rounds: int, families: tuple[Family, ...], shape: tuple[int, ...]) -> QueryPicker:

@@ -9,6 +9,7 @@ import numpy as np
 from understudy.models.graphs import classes
 from understudy.players.base import (
     Answer,
+    Kind,
     Measured,
     MeasuredDegrees,
     MeasuredTriangles,
@@ -45,6 +46,9 @@ class DegreesAndBlocks:
     PAIRS = "edges between blocks"
     CLASSES = "edges between classes of degrees"
     TRIANGLES = "triangles"
+
+    gives = frozenset({Kind.TABLE, Kind.COARSENED, Kind.DEGREES, Kind.TRIANGLES})
+    needs = ()
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """What is asked is public, or follows from what was released."""

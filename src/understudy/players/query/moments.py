@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, MeasuredMoments, Problem, View
+from understudy.players.base import Answer, Kind, MeasuredMoments, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.maps import Maps
 from understudy.privacy.questions import Moments
@@ -21,6 +21,9 @@ class RandomMoments:
     rounds: int = 1
 
     PURPOSE = "moments of random features"
+
+    gives = frozenset({Kind.MOMENTS})
+    needs = ()
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""

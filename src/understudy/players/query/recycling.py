@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
-from understudy.players.base import Answer, MeasuredCell, Problem, View
+from understudy.players.base import Answer, Kind, MeasuredCell, Problem, View
 from understudy.players.data.response import Responses
 from understudy.players.query.weights import QueryWeights, listed
 from understudy.privacy.accounting import total_rho
@@ -59,6 +59,9 @@ class Recycling:
     rounds: int
     scale: float
     tosses: frozenset[int] = frozenset()
+
+    gives = frozenset({Kind.PICKED_CELL})
+    needs = (Responses,)
 
     @staticmethod
     def coins(t: int) -> str:

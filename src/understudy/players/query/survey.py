@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models.denoise import deconvolve
+from understudy.models.fitting import Fitted
 from understudy.models.merging import Labels, merge, pair_labels
-from understudy.players.base import Answer, Clique, Measured, Problem, View
+from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.merged import Merged
 from understudy.privacy.questions import Marginals, ThresholdedErrors
@@ -90,6 +91,9 @@ class Survey:
     LOOK = "look for excess"
     HIGHER = "look for excess beyond pairs"
     AGAIN = "measure again"
+
+    gives = frozenset({Kind.TABLE, Kind.COARSENED})
+    needs = ()
 
     @property
     def rounds(self) -> int:
@@ -197,7 +201,7 @@ class Survey:
         self, problem: Problem, view: View, shares: Sequence[Table]
     ) -> list[_Option]:
         """Columns: their error is about 0.8σ on every value that can be seen."""
-        known: Sequence[float] = getattr(view, "deviations", ())
+        known = view.deviations if isinstance(view, Fitted) else ()
         options: list[_Option] = []
         for i, sigma in enumerate(known):
             worth: list[float] = []

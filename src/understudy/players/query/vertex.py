@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, Clique, MeasuredCell, Problem, View
+from understudy.players.base import Answer, Clique, Kind, MeasuredCell, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.products import Products
 from understudy.privacy.questions import Cell, PickedQueries
@@ -27,6 +27,9 @@ class NoisyVertex:
     products: tuple[Products, ...]
 
     SELECT = "select a vertex"
+
+    gives = frozenset({Kind.PICKED_CELL})
+    needs = ()
 
     @classmethod
     def over(cls, rounds: int, cliques: tuple[Clique, ...], shape: tuple[int, ...]) -> NoisyVertex:
