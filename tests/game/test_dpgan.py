@@ -8,13 +8,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from understudy.players.critics import CriticGradient
 
 import understudy as us
 from understudy.errors import BudgetExhausted, InputError
 from understudy.game.methods import DPGAN, Design
 from understudy.game.methods import method as named_method
 from understudy.nets.coding import Coding
+from understudy.players.answers import CriticGradient
 from understudy.players.data.gan import Task, least_squares
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
