@@ -12,7 +12,7 @@ from understudy.game import play, silent
 from understudy.game.methods import GEM
 from understudy.models.fitting import Belief
 from understudy.players.base import Measured, Problem
-from understudy.players.data.generator import GeneratorPlayer, Products, _evidence, listed
+from understudy.players.data.generator import GeneratorPlayer, ProductMixture, _evidence, listed
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
@@ -68,7 +68,7 @@ def test_the_network_learns_what_was_released():
 def test_marginals_of_a_mixture_are_exact_and_records_follow_it():
     rng = np.random.default_rng(0)
     heads = tuple(rng.dirichlet(np.ones(size), 6) for size in SHAPE)
-    view = Products(heads)
+    view = ProductMixture(heads)
     table = np.einsum("zi,zj,zk->ijk", *heads) / 6
     np.testing.assert_allclose(view.marginal((0, 1, 2)), table, atol=1e-12)
     np.testing.assert_allclose(view.marginal((0, 2)), table.sum(axis=1), atol=1e-12)

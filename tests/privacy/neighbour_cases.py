@@ -34,7 +34,7 @@ from understudy.privacy.losses import Logistic, Softmax, Squared
 from understudy.privacy.maps import Maps
 from understudy.privacy.merged import Merged
 from understudy.privacy.models import Models
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
     BestModels,
     Cell,
@@ -456,14 +456,14 @@ def synthetic(rng: Random, table: World, cliques: Any) -> tuple[list[Any], int]:
     return [table_of(rows, table.shape, clique) for clique in cliques], len(rows)
 
 
-def some_classes(rng: Random, table: World) -> list[Products]:
+def some_classes(rng: Random, table: World) -> list[ProductQueries]:
     found = []
     for clique in some_cliques(rng, table, least=1)[:2]:
         literals = tuple(
             np.array([[rng.randint(0, 1) for _ in range(size)] for _ in range(rng.randint(1, 2))])
             for size in sized(table, clique)
         )
-        found.append(Products(clique, literals, rng.choice(("all", "any", "odd"))))
+        found.append(ProductQueries(clique, literals, rng.choice(("all", "any", "odd"))))
     return found
 
 

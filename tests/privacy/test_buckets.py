@@ -16,7 +16,7 @@ from understudy.privacy.buckets import MOST_ROWS, SCORE_SENSITIVITY, UNIT, Occup
 from understudy.privacy.cost import Laplace, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
     Cell,
     Coins,
@@ -391,7 +391,7 @@ def test_counts_beyond_the_most_rows_are_cut_off(count):
     two = UNIT * kept + round(UNIT * math.log(2))
     four = [two, UNIT * (7 - MOST_ROWS), UNIT * (MOST_ROWS - 7), two - 2 * UNIT * kept]
     assert sorted(noise.values[0].tolist()) == sorted(four)
-    noise, products = LoggedNoise(), Products((0,), (np.eye(3, dtype=np.uint8),))
+    noise, products = LoggedNoise(), ProductQueries((0,), (np.eye(3, dtype=np.uint8),))
     gate = Gate(counts, charges, Relation.ADD_REMOVE, noise)
     gate.ask("pick", PickedQueries((products,), (np.full(3, float(MOST_ROWS)),)))
     over = [UNIT * (min(c, MOST_ROWS) - MOST_ROWS) for c in (7, count, count)]

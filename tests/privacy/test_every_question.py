@@ -34,7 +34,7 @@ from understudy.privacy.losses import Logistic
 from understudy.privacy.maps import Maps
 from understudy.privacy.models import Models
 from understudy.privacy.noise import SeededNoise
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import descent
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
@@ -50,7 +50,7 @@ CELLS = (questions.Cell(0, (1,), 1), questions.Cell(1, (0, 1), -1))
 RECORDS = (np.array([0, 1, 1]), np.array([1, 1, 0]))
 REFERENCES = (np.full(2, 0.5), np.full((2, 2), 0.25))
 SYNTHETIC = (np.array([1, 1]), np.array([[1, 0], [0, 1]]))
-CLASSES = (Products((0, 1), (np.eye(2, dtype=np.int64),) * 2),)
+CLASSES = (ProductQueries((0, 1), (np.eye(2, dtype=np.int64),) * 2),)
 FEATURES = Maps(SHAPE, CLIQUES, "fourier", units=3, key=1)
 LOOKS = objective.Looks(SHAPE, CLIQUES)
 NETWORK = Given([np.ones((2, 2))], [np.full((2, 1), 0.3)])

@@ -21,7 +21,7 @@ from understudy.privacy.features import GRID, Box
 from understudy.privacy.losses import Loss
 from understudy.privacy.merged import Merged
 from understudy.privacy.noise import Noise
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.relation import Relation
 from understudy.privacy.sampling import poisson
 from understudy.privacy.sensitive import Sensitive, reveal
@@ -116,7 +116,7 @@ class Tables:
         self._cached_cells = 0
         self._occupied: tuple[tuple[Clique, ...], Sensitive[Occupied]] | None = None
         self._records: tuple[tuple[Clique, ...], Codes, Sensitive[Touched]] | None = None
-        self._answers: tuple[tuple[Products, ...], Sensitive[Counts]] | None = None
+        self._answers: tuple[tuple[ProductQueries, ...], Sensitive[Counts]] | None = None
         self._split: Sensitive[tuple[Codes, NDArray[np.bool_]]] | None = None
         self.shape = facts.shape
 
@@ -205,7 +205,7 @@ class Tables:
         self._records = (key, codes, Sensitive(found))
         return found
 
-    def answers(self, classes: Sequence[Products]) -> Counts:
+    def answers(self, classes: Sequence[ProductQueries]) -> Counts:
         """The exact counts of all queries, class after class.
 
         Classes are compared by identity: their matrices cannot be written to.
@@ -309,8 +309,8 @@ class Learned:
         return np.clip(loss.residuals(scaled, targets) / loss.bound, -1.0, 1.0)
 
 
-def answers(classes: Sequence[Products], tables: Sequence[Counts]) -> Counts:
-    """Counts of all queries from tables of counts; whole numbers all along (`Products.answers`)."""
+def answers(classes: Sequence[ProductQueries], tables: Sequence[Counts]) -> Counts:
+    """Counts of all queries from tables of counts; whole numbers all along (`ProductQueries.answers`)."""
     parts = [each.answers(table) for each, table in zip(classes, tables, strict=True)]
     return np.rint(np.concatenate([part.reshape(-1) for part in parts])).astype(np.int64)
 

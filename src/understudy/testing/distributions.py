@@ -30,7 +30,7 @@ from understudy.players.base import (
     View,
 )
 from understudy.privacy.merged import Merged
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.testing.checks import require
 
 __all__ = ["fingerprint", "require_distribution", "require_model", "require_rows", "tiny_problem"]
@@ -151,7 +151,7 @@ def fingerprint(value: Any) -> Any:
             return ("moments", maps, fingerprint(values), float(sigma).hex())
         case LinearCritic(cliques=cliques, tables=tables):
             return ("critic", cliques, fingerprint(tables))
-        case Products(clique=clique, literals=literals, rule=rule):
+        case ProductQueries(clique=clique, literals=literals, rule=rule):
             return ("queries", clique, fingerprint(literals), str(rule))
         case np.ndarray():
             return (str(value.dtype), value.shape, value.tobytes())

@@ -25,7 +25,7 @@ from understudy.progress import Progress, silent
 if TYPE_CHECKING:
     from understudy.nets.training import Effort, Mixture
 
-__all__ = ["GeneratorPlayer", "Products", "listed"]
+__all__ = ["GeneratorPlayer", "ProductMixture", "listed"]
 
 Table = NDArray[np.float64]
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -46,7 +46,7 @@ other cells by orders of magnitude, and nothing would be learned. Smaller shares
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
+class ProductMixture:
     """A mixture of product distributions, equally weighted: heads[i] is (B, shape[i])."""
 
     heads: tuple[Table, ...]
@@ -104,7 +104,7 @@ class GeneratorPlayer(DataPlayer[State]):
     public: tuple[Codes, ...] | None = field(default=None, repr=False)
 
     accepts = frozenset({Kind.TABLE, Kind.COARSENED})
-    shows = Products
+    shows = ProductMixture
 
     def start(self, problem: Problem) -> State:
         """Nothing measured and nothing trained."""
@@ -114,7 +114,7 @@ class GeneratorPlayer(DataPlayer[State]):
         """The mixture; independent columns before there is one."""
         if state.mixture is None:
             return independent(problem.shape, state.measured, problem.rows)
-        return Products(tuple(state.mixture.heads()))
+        return ProductMixture(tuple(state.mixture.heads()))
 
     def respond(
         self,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from understudy.players.base import Answer, Kind, PickedQuery, Problem, View
 from understudy.players.query.cells import CellPicker
 from understudy.privacy.gate import Gate
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import PickedQueries
 from understudy.queries import Family
 
@@ -25,7 +25,7 @@ class QueryPicker:
 
     rounds: int
     families: tuple[Family, ...]
-    products: tuple[Products, ...]
+    products: tuple[ProductQueries, ...]
 
     PICK = CellPicker.PICK
 

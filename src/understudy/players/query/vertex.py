@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from understudy.players.base import Answer, Clique, Kind, MeasuredCell, Problem, View
 from understudy.privacy.gate import Gate
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import Cell, PickedQueries
 from understudy.queries import Family
 
@@ -24,7 +24,7 @@ class NoisyVertex:
     """One signed cell a round."""
 
     rounds: int
-    products: tuple[Products, ...]
+    products: tuple[ProductQueries, ...]
 
     SELECT = "select a vertex"
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from understudy.errors import PrivacyError
 from understudy.privacy.gate import Facts
 from understudy.privacy.merged import Merged
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 
 __all__ = [
     "GRID", "Cell", "Clique", "Codes", "Counts", "Table", "clique_of", "on_grid", "require_cells",
@@ -103,12 +103,12 @@ def require_tables(tables: Sequence[Clique | Merged], facts: Facts) -> None:
             )
 
 
-def require_classes(classes: Sequence[Products], facts: Facts) -> None:
-    """That queries are 0/1 functions is what `Products` holds; here, that they fit the table."""
+def require_classes(classes: Sequence[ProductQueries], facts: Facts) -> None:
+    """That queries are 0/1 functions is what `ProductQueries` holds; here, that they fit the table."""
     require_plain(classes)
     for each in classes:
-        if type(each) is not Products:  # a subclass might count otherwise
-            raise PrivacyError(f"queries must come as Products, got {type(each).__name__}")
+        if type(each) is not ProductQueries:  # a subclass might count otherwise
+            raise PrivacyError(f"queries must come as ProductQueries, got {type(each).__name__}")
     require_cliques([each.clique for each in classes], facts)
     for each in classes:
         if each.domain != shape_of(each.clique, facts):
