@@ -51,7 +51,7 @@ DARK = {
 HEAT = 6
 """Steps of the matrix."""
 CURVES = 4
-"""Looks of a line, told apart by colour and dashes."""
+"""MarginalFeatures of a line, told apart by colour and dashes."""
 _LAST_LOW = 3
 TEXT_ON = {
     "paper": ("ink", "soft", "accent", "alarm"),

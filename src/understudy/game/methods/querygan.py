@@ -47,7 +47,7 @@ from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaussian, Selection
 from understudy.privacy.maps import GRID, KINDS, Maps
 from understudy.privacy.maps import event_for as noise_for
-from understudy.privacy.objective import Looks, event_for
+from understudy.privacy.objective import MarginalFeatures, event_for
 
 __all__ = ["QueryGAN"]
 
@@ -255,7 +255,7 @@ class QueryGAN(Method):
             case _:
                 groups, T = self._groups(design), self._rounds(design, rho)
                 each = planning.laplace_epsilon(rho / T)
-                looks = [Looks(design.shape, group) for group in groups]
+                looks = [MarginalFeatures(design.shape, group) for group in groups]
                 return tuple(
                     Charge(
                         LogisticCritics.purpose(i), event_for(look, design.relation, each),
