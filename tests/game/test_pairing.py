@@ -11,8 +11,8 @@ from understudy.game.methods import METHODS, MWEM, Independent, Method, QueryGAN
 from understudy.game.methods.graph import GraphMethod
 from understudy.players.answers import Kind, kind_of
 from understudy.players.base import DataPlayer
-from understudy.players.data import BestResponse, NetLeader, PerturbedLeader
-from understudy.players.data.netleader import Judged
+from understudy.players.data import BestResponse, FTPLGenerator, PerturbedLeader
+from understudy.players.data.ftpl_generator import Judged
 from understudy.players.query import ExponentialMechanism, FixedMarginals, QueryPicker
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
@@ -184,10 +184,10 @@ def test_a_game_longer_than_the_data_player_lasts_is_refused():
 
 
 def test_what_a_network_accepts_follows_from_its_settings():
-    assert Kind.PICKED_CELL in NetLeader(3).accepts
-    assert Kind.CRITIC not in NetLeader(3).accepts
-    assert Kind.CRITIC in NetLeader(3, features=((0, 1),)).accepts
-    assert Kind.PAYOFF not in NetLeader(3, tilt=1.0).accepts
+    assert Kind.PICKED_CELL in FTPLGenerator(3).accepts
+    assert Kind.CRITIC not in FTPLGenerator(3).accepts
+    assert Kind.CRITIC in FTPLGenerator(3, features=((0, 1),)).accepts
+    assert Kind.PAYOFF not in FTPLGenerator(3, tilt=1.0).accepts
 
 
 def test_players_must_say_what_they_accept():

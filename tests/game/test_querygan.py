@@ -26,8 +26,8 @@ from understudy.players.base import (
     PaidOff,
     Problem,
 )
-from understudy.players.data import NetLeader
-from understudy.players.data.netleader import Judged, _arranged, _units
+from understudy.players.data import FTPLGenerator
+from understudy.players.data.ftpl_generator import Judged, _arranged, _units
 from understudy.players.query import CellPicker, LogisticCritics, Payoffs
 from understudy.players.query.logistic import grouped
 from understudy.privacy import accounting
@@ -213,7 +213,7 @@ def test_every_oracle_keeps_the_contract(oracle):
     assert check_method(replace(TINY, oracle=oracle), shapes=((2, 3),)) >= 8
 
 
-class Watched(NetLeader):
+class Watched(FTPLGenerator):
     """Keeps the last state, for a look at the parameters."""
 
     seen = []  # noqa: RUF012 - one list for all is what is wanted
@@ -234,7 +234,9 @@ def test_other_rows_behind_the_same_answers_change_no_bit_of_the_generator(capsy
         exact = Gate(TinyCounts(design.shape, rows), charges, design.relation, SeededNoise(1), 4)
         gate, trespasses = Front.around(exact, tape)
         query, data = TINY.players(design, plan)
-        watched = Watched(**{k.name: getattr(data, k.name) for k in fields(NetLeader) if k.init})
+        watched = Watched(
+            **{k.name: getattr(data, k.name) for k in fields(FTPLGenerator) if k.init}
+        )
         rng = np.random.default_rng(0)
         play(design.problem(4), query, watched, gate, rng, told.append)
         states.append(Watched.seen[-1])
@@ -258,7 +260,7 @@ PROBLEM = Problem((2, 3), ((0, 1),), (1.0,), 100)
 
 def leader(**settings):
     given = {"rounds": 3, "batch": 32, "width": 8, "records": 90, "keep": 1.0, **settings}
-    return NetLeader(**given)
+    return FTPLGenerator(**given)
 
 
 @pytest.mark.slow

@@ -28,8 +28,8 @@ from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.dualquery import assumed, sizes
 from understudy.nets import require_nets
 from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
-from understudy.players.data import NetLeader
-from understudy.players.data.netleader import Judged
+from understudy.players.data import FTPLGenerator
+from understudy.players.data.ftpl_generator import Judged
 from understudy.players.query import (
     CellPicker,
     FixedMarginals,
@@ -275,7 +275,7 @@ class QueryGAN(Method):
             return len(self._groups(design))
         return max(1, round(2 * math.sqrt(assumed(design) * math.sqrt(2 * float(rho)))))
 
-    def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, NetLeader]:
+    def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
         """The columns, then the oracle, against the generator."""
         ones = tuple((i,) for i in range(len(design.shape)))
         opening = FixedMarginals(ones, _sigma(plan, COLUMNS), COLUMNS)
@@ -311,7 +311,7 @@ class QueryGAN(Method):
                 T = sum(charge.times for charge in plan if charge.purpose in _purposes(groups))
                 features = tuple(clique for group in groups for clique in group)
                 oracle = LogisticCritics(T, groups)
-        leader = NetLeader(
+        leader = FTPLGenerator(
             T, features, self._objective, self._play, self.batch, self._steps, self._rate,
             self._anchor, self.scale, self.history, self._kernel(design), self.tilt, self.keep,
             self.records, self.oracle in ("weights", "logistic"), width=self.width,

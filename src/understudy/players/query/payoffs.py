@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from understudy.errors import WorkError
 from understudy.players.base import Answer, Kind, PaidOff, Problem, View
-from understudy.players.data.netleader import Shown
+from understudy.players.data.ftpl_generator import Shown
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Cell, Payoff
 

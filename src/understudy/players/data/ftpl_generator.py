@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from understudy.nets.critics import Units
     from understudy.nets.leader import Past, Player, Trained
 
-__all__ = ["Judged", "NetLeader"]
+__all__ = ["FTPLGenerator", "Judged"]
 
 Records = NDArray[np.integer[Any]]
 Pick = tuple[MeasuredCell, float]
@@ -97,7 +97,7 @@ class Judged(Empirical):
 
 
 @dataclass(frozen=True, slots=True)
-class NetLeader(DataPlayer[Game]):
+class FTPLGenerator(DataPlayer[Game]):
     """`rounds` critics are answered in all; the last share `keep` of the rounds is the result.
 
     `features` are the tables that critics look at, empty where they are picked queries. `whole` shows
