@@ -15,9 +15,9 @@ from understudy.players.base import Measured
 from understudy.players.data import Particles
 from understudy.players.query import Survey
 from understudy.privacy import accounting
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.merged import Merged
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Marginals, ThresholdedErrors
 from understudy.privacy.relation import Relation
@@ -177,9 +177,9 @@ def test_pairs_that_noise_would_drown_are_merged():
         (tables,) = [tables for _, purpose, tables in log if purpose == Survey.PAIRS]
         return tables
 
-    assert not any(isinstance(table, Merged) for table in pairs(Fraction(100)))
+    assert not any(isinstance(table, Coarsened) for table in pairs(Fraction(100)))
     small = pairs(Fraction(1, 10_000))
-    assert [type(t) for t in small if getattr(t, "clique", t) == (0, 1)] == [Merged]
+    assert [type(t) for t in small if getattr(t, "clique", t) == (0, 1)] == [Coarsened]
     assert small[0].shape < WIDE[:2]
 
 

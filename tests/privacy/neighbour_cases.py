@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import (
     Charge,
     Discovery,
@@ -32,7 +33,6 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.gradients import Groups
 from understudy.privacy.losses import Logistic, Softmax, Squared
 from understudy.privacy.maps import Maps
-from understudy.privacy.merged import Merged
 from understudy.privacy.models import Models
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
@@ -434,7 +434,7 @@ def merged(rng: Random, table: World, clique: Any) -> Any:
         label = [*range(cells), *(rng.randrange(cells) for _ in range(size - cells))]
         rng.shuffle(label)
         labels.append(np.array(label))
-    return Merged(clique, tuple(labels))
+    return Coarsened(clique, tuple(labels))
 
 
 def some_cells(rng: Random, table: World, cliques: Any, *, sided: bool) -> list[Cell]:
@@ -474,7 +474,7 @@ def marginals(rng: Random, table: World) -> Any:
 
 def thresholded(rng: Random, table: World) -> Any:
     tables = [merged(rng, table, clique) for clique in some_cliques(rng, table)]
-    shapes = [each.shape if isinstance(each, Merged) else sized(table, each) for each in tables]
+    shapes = [each.shape if isinstance(each, Coarsened) else sized(table, each) for each in tables]
     beyond = [rng.choice((0.0, 0.0, 0.3, 1.0, 2.5)) for _ in tables]
     question = ThresholdedErrors(tables, [reals(rng, shape) for shape in shapes], beyond)
     return question, Gaussian(1.5, table.sides, len(tables))

@@ -1,4 +1,4 @@
-"""Merged tables and excesses: what a neighbour moves, what is charged, and what is refused."""
+"""Coarsened tables and excesses: what a neighbour moves, what is charged, and what is refused."""
 
 import itertools
 import math
@@ -16,10 +16,10 @@ from understudy.errors import PrivacyError, UnderstudyError
 from understudy.privacy import accounting
 from understudy.privacy import exact as exact_module
 from understudy.privacy.budget import Budget
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.merged import Merged
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import (
     Marginals,
@@ -49,11 +49,13 @@ def codes(*values):
 
 SHAPE = (2, 3)
 UNIVERSE = tuple(itertools.product(range(2), range(3)))
-ENDS = Merged((0, 1), (codes(0, 1), codes(0, 1, 0)))  # 2 × 2: the outer values of column 1 joined
-FLIPPED = Merged((1,), (codes(1, 0, 0),))
-ONE_ROW = Merged((0, 1), (codes(0, 0), codes(2, 0, 1)))  # 1 × 3
-ALL_ONE = Merged((0, 1), (codes(0, 0), codes(0, 0, 0)))  # 1 × 1
-SAME = Merged((0, 1), (codes(0, 1), codes(0, 1, 2)))  # merges nothing
+ENDS = Coarsened(
+    (0, 1), (codes(0, 1), codes(0, 1, 0))
+)  # 2 × 2: the outer values of column 1 joined
+FLIPPED = Coarsened((1,), (codes(1, 0, 0),))
+ONE_ROW = Coarsened((0, 1), (codes(0, 0), codes(2, 0, 1)))  # 1 × 3
+ALL_ONE = Coarsened((0, 1), (codes(0, 0), codes(0, 0, 0)))  # 1 × 1
+SAME = Coarsened((0, 1), (codes(0, 1), codes(0, 1, 2)))  # merges nothing
 REQUESTS = {
     "one full table": ((0, 1),),
     "one merged table": (ENDS,),
@@ -77,7 +79,7 @@ PAIRS = {relation: unordered(UNIVERSE, MOST[relation], relation) for relation in
 
 def exact_table(rows, table, shape=SHAPE):
     """Counted row by row, after recoding each row."""
-    if not isinstance(table, Merged):
+    if not isinstance(table, Coarsened):
         return table_of(rows, shape, table)
     out = np.zeros(tuple(int(labels.max()) + 1 for labels in table.labels), dtype=np.int64)
     for row in rows:
@@ -94,7 +96,7 @@ def excess_of(counts, reference, threshold):
 
 
 def sizes(table):
-    return table.shape if isinstance(table, Merged) else tuple(SHAPE[i] for i in table)
+    return table.shape if isinstance(table, Coarsened) else tuple(SHAPE[i] for i in table)
 
 
 def flat_references(tables, value=0.4):
@@ -161,7 +163,7 @@ both_methods = pytest.mark.parametrize("method", METHODS)
 each_request = pytest.mark.parametrize("tables", REQUESTS.values(), ids=REQUESTS)
 
 
-# --- Merged -------------------------------------------------------------------------------------
+# --- Coarsened -------------------------------------------------------------------------------------
 
 
 def test_shape_and_domain():
@@ -175,14 +177,14 @@ def test_shape_and_domain():
 
 
 def test_compared_by_identity():
-    twin = Merged(ENDS.clique, ENDS.labels)
+    twin = Coarsened(ENDS.clique, ENDS.labels)
     assert twin != ENDS
     assert len({twin, ENDS, ENDS}) == 2
 
 
 @pytest.mark.parametrize("name", ["clique", "labels", "shape", "domain", "table"])
 def test_attributes_cannot_be_set(name):
-    merged = Merged((0,), (codes(0, 1),))
+    merged = Coarsened((0,), (codes(0, 1),))
     with pytest.raises((AttributeError, TypeError)):
         setattr(merged, name, (1,))
 
@@ -192,7 +194,7 @@ def test_labels_are_copies_that_cannot_be_written_to():
     seen = mine.view()
     seen.flags.writeable = False  # a locked view of an array that is still open
     for given_labels in (mine, seen):
-        merged = Merged((1,), (given_labels,))
+        merged = Coarsened((1,), (given_labels,))
         mine[:] = 1
         assert merged.labels[0].tolist() == [0, 1, 0]
         assert tuple(merged.shape) == (2,)
@@ -209,7 +211,7 @@ def test_labels_are_copies_that_cannot_be_written_to():
 def test_a_list_that_changes_later_changes_nothing():
     clique, labels = [0, 1], [codes(0, 1), codes(0, 1, 0)]
     try:
-        merged = Merged(clique, labels)
+        merged = Coarsened(clique, labels)
     except REFUSED:
         return
     clique[:] = [0]
@@ -237,15 +239,15 @@ BAD_LABELS = {
 @pytest.mark.parametrize("labels", BAD_LABELS.values(), ids=BAD_LABELS)
 def test_labels_must_be_used_whole_numbers_from_zero(labels):
     with pytest.raises(PrivacyError):
-        Merged((1,), (labels,))
+        Coarsened((1,), (labels,))
     with pytest.raises(PrivacyError):
-        Merged((0, 1), (codes(0, 1), labels))
+        Coarsened((0, 1), (codes(0, 1), labels))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.uint64])
 def test_other_integers_are_refused_or_become_int64(dtype):
     try:
-        merged = Merged((1,), (np.array([0, 1, 0], dtype=dtype),))
+        merged = Coarsened((1,), (np.array([0, 1, 0], dtype=dtype),))
     except PrivacyError:
         return
     assert merged.labels[0].dtype == np.int64
@@ -276,7 +278,7 @@ def merged_data(draw):
 @given(merged_data())
 def test_a_merged_table_counts_the_merged_codes(case):
     shape, clique, labels, rows = case
-    merged = Merged(clique, labels)
+    merged = Coarsened(clique, labels)
     sides = tuple(len(set(each.tolist())) for each in labels)
     columns = [labels[k][[row[i] for row in rows]] for k, i in enumerate(clique)] if rows else []
     flat = np.ravel_multi_index(columns, sides) if rows else codes()
@@ -305,7 +307,7 @@ def test_sums_are_exact_beyond_what_floats_hold(data):
     cell = st.integers(-(2**59), 2**59)
     counts = np.array(data.draw(st.lists(cell, min_size=12, max_size=12)), dtype=np.int64)
     counts = counts.reshape(3, 4)
-    got = Merged((0, 1), labels).table(counts)
+    got = Coarsened((0, 1), labels).table(counts)
     expected = {}
     for index in np.ndindex(3, 4):
         at = (int(labels[0][index[0]]), int(labels[1][index[1]]))
@@ -316,7 +318,7 @@ def test_sums_are_exact_beyond_what_floats_hold(data):
 
 def test_odd_counts_above_2_to_the_53():
     counts = np.array([[2**60 + 1, 2, 2**53 + 1], [1, 2**61 + 1, 3]], dtype=np.int64)
-    merged = Merged((0, 1), (codes(0, 1), codes(0, 1, 0)))
+    merged = Coarsened((0, 1), (codes(0, 1), codes(0, 1, 0)))
     assert merged.table(counts).tolist() == [[2**60 + 2**53 + 2, 2], [4, 2**61 + 1]]
     assert SAME.table(counts).tolist() == counts.tolist()
 
@@ -532,7 +534,7 @@ def test_an_uncovered_event_of_the_request_is_refused(method):
 
 
 def make(clique, *labels):
-    return lambda: Merged(clique, tuple(labels))
+    return lambda: Coarsened(clique, tuple(labels))
 
 
 MISFITS = {
@@ -569,14 +571,14 @@ def test_labels_that_do_not_fit_are_refused(method, why, relation):
     refused(ask, event, relation, PrivacyError if why in MISFITS else UnderstudyError)
 
 
-class Generous(Merged):
+class Generous(Coarsened):
     """One row moves ten."""
 
     def table(self, counts):
         return 10 * super().table(counts)
 
 
-class Harmless(Merged):
+class Harmless(Coarsened):
     pass
 
 
@@ -717,7 +719,7 @@ def noise_of(method, sigma):
     """Ten thousand draws: what came out less what is exact."""
     noise = SeededNoise(17)
     if method == "measure":
-        merged = Merged((0, 1), (np.arange(200) // 2, np.arange(100)))
+        merged = Coarsened((0, 1), (np.arange(200) // 2, np.arange(100)))
         table = np.arange(200 * 100).reshape(200, 100) % 13
         (got,) = large_gate(table, Gaussian(sigma), noise).ask("slot", Marginals((merged,)))
         return (got - merged.table(table)).ravel()
@@ -746,8 +748,8 @@ def uncorrelated(a, b):
 
 
 def test_repeated_tables_need_more_changes_and_get_noise_of_their_own():
-    same = Merged((0, 1), (np.arange(40), np.arange(50)))
-    half = Merged((0, 1), (np.arange(40) // 2, np.arange(50)))
+    same = Coarsened((0, 1), (np.arange(40), np.arange(50)))
+    half = Coarsened((0, 1), (np.arange(40) // 2, np.arange(50)))
     table, log = np.ones((40, 50), dtype=np.int64), []
     few = large_gate(table, Gaussian(9.0, changes=2), log=log)
     few_to_replace = large_gate(table, Gaussian(9.0, changes=5), None, log, Relation.REPLACE)
@@ -779,7 +781,7 @@ def test_repeated_excesses_need_more_changes_and_get_noise_of_their_own():
 
 SMALL = (2, 2)
 SMALL_UNIVERSE = ((0, 0), (0, 1), (1, 1))
-JOINED = Merged((0, 1), (codes(0, 1), codes(0, 0)))
+JOINED = Coarsened((0, 1), (codes(0, 1), codes(0, 0)))
 PRIVATE_ASKS = {
     "excess of a full table": (
         ((0, 1),),
@@ -930,7 +932,7 @@ def test_chunks_change_no_answer_and_bound_what_is_held(monkeypatch, cache):
     shape, chunk = (3, 4, 5, 2), 12
     table = rng.integers(0, 9, shape)
     pairs = list(itertools.combinations(range(4), 2))
-    merged = Merged((1, 2), (codes(0, 0, 1, 1), codes(0, 1, 1, 1, 0)))
+    merged = Coarsened((1, 2), (codes(0, 0, 1, 1), codes(0, 1, 1, 1, 0)))
     tables = [(0, 1), (1, 2), merged, (1, 2), *pairs, (3,), (0,), ()]
     references = [np.full(each.shape, 2.3) if each is merged else np.full([shape[i] for i in each], 2.3)
                   for each in tables]  # fmt: skip

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.privacy.buckets import Occupied, Touched
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.features import GRID, Box
 from understudy.privacy.losses import Loss
-from understudy.privacy.merged import Merged
 from understudy.privacy.noise import Noise
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.relation import Relation
@@ -151,18 +151,18 @@ class Tables:
             fresh[clique] if clique in fresh else reveal(self._cache[clique]) for clique in cliques
         ]
 
-    def tables(self, tables: Sequence[Clique | Merged]) -> Iterator[Counts]:
+    def tables(self, tables: Sequence[Clique | Coarsened]) -> Iterator[Counts]:
         """Exact tables, whole or merged, one after the other; few are held beyond the cache."""
         for part in self._parts([_clique(each) for each in tables]):
             held = [_clique(each) for each in tables[part] if not _beyond(each)]
             whole = iter(self.marginals(held))
             for each in tables[part]:
-                if isinstance(each, Merged) and _beyond(each):
+                if isinstance(each, Coarsened) and _beyond(each):
                     ((cells, counts),) = self.sparse([each.clique])
-                    yield Merged.summed(each, cells, counts)
+                    yield Coarsened.summed(each, cells, counts)
                 else:
                     table = next(whole)
-                    yield Merged.table(each, table) if isinstance(each, Merged) else table
+                    yield Coarsened.table(each, table) if isinstance(each, Coarsened) else table
 
     def _parts(self, cliques: Sequence[Clique]) -> list[slice]:
         """All at once where the cache takes them, otherwise runs of at most `_CHUNK_CELLS` cells.
@@ -322,10 +322,10 @@ def kernels() -> Any:
     return _rows
 
 
-def _beyond(table: Clique | Merged) -> bool:
+def _beyond(table: Clique | Coarsened) -> bool:
     """Whether a table that is merged to a few cells is itself too large to be held."""
-    return isinstance(table, Merged) and math.prod(table.domain) > _HELD_CELLS
+    return isinstance(table, Coarsened) and math.prod(table.domain) > _HELD_CELLS
 
 
-def _clique(table: Clique | Merged) -> Clique:
-    return table.clique if isinstance(table, Merged) else table
+def _clique(table: Clique | Coarsened) -> Clique:
+    return table.clique if isinstance(table, Coarsened) else table

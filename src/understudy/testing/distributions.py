@@ -29,7 +29,7 @@ from understudy.players.base import (
     Problem,
     View,
 )
-from understudy.privacy.merged import Merged
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.products import ProductQueries
 from understudy.testing.checks import require
 
@@ -142,7 +142,7 @@ def fingerprint(value: Any) -> Any:
         case Measured(clique=clique, values=values, sigma=sigma, labels=labels):
             held = fingerprint(values), float(sigma).hex(), fingerprint(labels)
             return ("table", clique, *held)
-        case Merged(clique=clique, labels=labels):
+        case Coarsened(clique=clique, labels=labels):
             return ("merged", clique, fingerprint(labels))
         case MeasuredCell(clique=clique, cell=cell, value=number, sigma=sigma):
             numbers = tuple(None if x is None else float(x).hex() for x in (number, sigma))
@@ -237,7 +237,7 @@ def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
     _require_clique(clique, shape)
     sizes = tuple(shape[i] for i in clique)
     if isinstance(answer, Measured) and answer.labels is not None:
-        sizes = Merged(clique, answer.labels).shape
+        sizes = Coarsened(clique, answer.labels).shape
     if isinstance(answer, Measured):
         require(
             np.shape(answer.values) == sizes,

@@ -16,8 +16,8 @@ from understudy.players.base import (
     Problem,
     View,
 )
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
-from understudy.privacy.merged import Merged
 from understudy.privacy.questions import Degrees, Marginals, Triangles
 
 __all__ = ["DegreesAndBlocks"]
@@ -54,7 +54,7 @@ class DegreesAndBlocks:
         """What is asked is public, or follows from what was released."""
         if round == 1:
             labels = classes(view.marginal((0,)) + view.marginal((1,)))
-            (table,) = gate.ask(self.CLASSES, Marginals([Merged((0, 1), (labels, labels))]))
+            (table,) = gate.ask(self.CLASSES, Marginals([Coarsened((0, 1), (labels, labels))]))
             mixture = Measured((0, 1), table, self.class_sigma, (labels, labels))
             if self.triangle_sigma is None:
                 return (mixture,)

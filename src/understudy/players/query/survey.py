@@ -24,8 +24,8 @@ from understudy.models.denoise import deconvolve
 from understudy.models.fitting import Fitted
 from understudy.models.merging import Labels, merge, pair_labels
 from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
-from understudy.privacy.merged import Merged
 from understudy.privacy.questions import Marginals, ThresholdedErrors
 
 __all__ = ["Slot", "Survey", "Tier"]
@@ -271,5 +271,5 @@ def _measured(
     )
 
 
-def _table(clique: Clique, labels: tuple[Labels, ...] | None) -> Clique | Merged:
-    return clique if labels is None else Merged(clique, labels)
+def _table(clique: Clique, labels: tuple[Labels, ...] | None) -> Clique | Coarsened:
+    return clique if labels is None else Coarsened(clique, labels)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Facts
-from understudy.privacy.merged import Merged
 from understudy.privacy.products import ProductQueries
 
 __all__ = [
@@ -44,14 +44,14 @@ class Cell:
     sign: int = 0
 
 
-def clique_of(table: Clique | Merged) -> Clique:
+def clique_of(table: Clique | Coarsened) -> Clique:
     """The columns of a table, whole or merged."""
-    return table.clique if isinstance(table, Merged) else table
+    return table.clique if isinstance(table, Coarsened) else table
 
 
-def shape_of(table: Clique | Merged, facts: Facts) -> tuple[int, ...]:
+def shape_of(table: Clique | Coarsened, facts: Facts) -> tuple[int, ...]:
     """The cells of a table, whole or merged."""
-    return table.shape if isinstance(table, Merged) else tuple(facts.shape[i] for i in table)
+    return table.shape if isinstance(table, Coarsened) else tuple(facts.shape[i] for i in table)
 
 
 def on_grid(reference: Table) -> Counts:
@@ -88,15 +88,15 @@ def require_cliques(cliques: Sequence[Clique], facts: Facts) -> None:
             raise PrivacyError(f"clique {clique} must be increasing positions below {width}")
 
 
-def require_tables(tables: Sequence[Clique | Merged], facts: Facts) -> None:
-    """That a row lies in one cell is what `Merged` holds; here, that labels fit the table."""
+def require_tables(tables: Sequence[Clique | Coarsened], facts: Facts) -> None:
+    """That a row lies in one cell is what `Coarsened` holds; here, that labels fit the table."""
     require_plain(tables)
     for each in tables:
-        if isinstance(each, Merged) and type(each) is not Merged:
-            raise PrivacyError(f"merged tables must be Merged, got {type(each).__name__}")
+        if isinstance(each, Coarsened) and type(each) is not Coarsened:
+            raise PrivacyError(f"merged tables must be Coarsened, got {type(each).__name__}")
     require_cliques([clique_of(each) for each in tables], facts)
     for each in tables:
-        if isinstance(each, Merged) and each.domain != shape_of(each.clique, facts):
+        if isinstance(each, Coarsened) and each.domain != shape_of(each.clique, facts):
             raise PrivacyError(
                 f"the labels of {each.clique} speak of {each.domain} values, "
                 f"not {shape_of(each.clique, facts)}"
@@ -183,7 +183,7 @@ def require_records(records: Sequence[Codes], facts: Facts) -> Codes:
 
 
 def require_references(
-    tables: Sequence[Clique | Merged],
+    tables: Sequence[Clique | Coarsened],
     references: Sequence[Table],
     numbers: Sequence[float],
     facts: Facts,
