@@ -12,7 +12,7 @@ from privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 from scipy import stats
 
 from understudy.errors import PrivacyError
-from understudy.privacy.buckets import MOST_ROWS, SCORE_SENSITIVITY, UNIT, Occupied, layout, pick
+from understudy.privacy.buckets import MOST_ROWS, SCORE_SENSITIVITY, UNIT, DataSupport, layout, pick
 from understudy.privacy.cost import Laplace, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise
@@ -159,7 +159,7 @@ def test_exact_privacy_of_the_bucketed_mechanism():
     sizes = [math.prod(SHAPE[i] for i in c) for c in CLIQUES]
 
     def cell_law(rows):
-        occupied = Occupied(sizes, _tables(rows))
+        occupied = DataSupport(sizes, _tables(rows))
         touched = occupied.touched(occupied.numbers(packed(records)))
         found = occupied.candidates(touched, 3)
         scores = np.concatenate([found.scores, -found.scores])
@@ -236,7 +236,7 @@ def test_records_added_one_by_one_touch_the_same_cells():
     rng = np.random.default_rng(4)
     sizes = [math.prod(SHAPE[i] for i in c) for c in CLIQUES]
     for key in range(20):
-        occupied = Occupied(sizes, _tables(list(zip(*random_rows(15, key), strict=True))))
+        occupied = DataSupport(sizes, _tables(list(zip(*random_rows(15, key), strict=True))))
         numbers = occupied.numbers(packed(random_rows(12, key + 50)))
         cuts = sorted(rng.integers(0, 13, 3).tolist())
         grown = None
@@ -302,7 +302,7 @@ def test_worst_error_of_rows_equals_the_dense_one():
         n = 30
         m = len(records[0])
         worst = max(round(abs(m * s)) for s in dense_scores(real, records, n).values())
-        occupied = Occupied(
+        occupied = DataSupport(
             [math.prod(SHAPE[i] for i in c) for c in CLIQUES],
             _tables(list(zip(*real, strict=True))),
         )

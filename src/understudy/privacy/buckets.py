@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from understudy.privacy.noise import Noise
 
 __all__ = [
-    "MOST_NOISE", "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "Touched",
+    "MOST_NOISE", "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "DataSupport", "RecordSupport",
     "clipped", "layout", "pick",
 ]  # fmt: skip
 
@@ -105,7 +105,7 @@ def layout(effective: Integers) -> tuple[Integers, Integers]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Touched:
+class RecordSupport:
     """The cells that public records occupy, and what is left. Exact: never leaves `privacy/`.
 
     Records are added to it and none is taken away, so a game whose records grow counts each once.
@@ -136,7 +136,7 @@ class Candidates:
     """Which of all buckets, positive side, have any cell."""
 
 
-class Occupied:
+class DataSupport:
     """The occupied cells of all marginals of a workload, in one numbering. Exact: never leaves.
 
     Marginal j owns the numbers from offsets[j] to offsets[j+1].
@@ -169,12 +169,12 @@ class Occupied:
             return np.zeros(cells.size, np.int64)
         return np.where(self.keys[place] == cells, self.counts[place], 0)
 
-    def touched(self, records: Integers, before: Touched | None = None) -> Touched:
+    def touched(self, records: Integers, before: RecordSupport | None = None) -> RecordSupport:
         """With `records` (numbers, one row each) added to those `before`."""
         if before is None:
             none = np.zeros(0, np.int64)
             empty = float(self.offsets[-1]) - self.keys.size
-            before = Touched(0, none, none, none, self._sizes, empty)
+            before = RecordSupport(0, none, none, none, self._sizes, empty)
         fresh, more = np.unique(records, return_counts=True)
         place = np.searchsorted(before.cells, fresh)
         known = place < before.cells.size
@@ -185,7 +185,7 @@ class Occupied:
         counts = self.at(fresh[new])
         left = before.left.copy()
         np.subtract.at(left, np.searchsorted(self._values, counts[counts > 0]), 1)
-        return Touched(
+        return RecordSupport(
             before.records + len(records),
             np.insert(before.cells, at, fresh[new]),
             np.insert(often, at, more[new]),
@@ -194,7 +194,7 @@ class Occupied:
             before.empty - float((counts == 0).sum()),
         )
 
-    def candidates(self, touched: Touched, n: int) -> Candidates:
+    def candidates(self, touched: RecordSupport, n: int) -> Candidates:
         """Buckets of equal score for the signed differences to the records that touch cells."""
         expected = np.rint(UNIT * n * (touched.often / touched.records)).astype(np.int64)
         every = np.concatenate(

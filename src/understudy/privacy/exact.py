@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
-from understudy.privacy.buckets import Occupied, Touched
+from understudy.privacy.buckets import DataSupport, RecordSupport
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.features import GRID, Box
 from understudy.privacy.losses import Loss
@@ -114,8 +114,8 @@ class Tables:
         self.facts = facts
         self._cache: dict[Clique, Sensitive[Counts]] = {}
         self._cached_cells = 0
-        self._occupied: tuple[tuple[Clique, ...], Sensitive[Occupied]] | None = None
-        self._records: tuple[tuple[Clique, ...], Codes, Sensitive[Touched]] | None = None
+        self._occupied: tuple[tuple[Clique, ...], Sensitive[DataSupport]] | None = None
+        self._records: tuple[tuple[Clique, ...], Codes, Sensitive[RecordSupport]] | None = None
         self._answers: tuple[tuple[ProductQueries, ...], Sensitive[Counts]] | None = None
         self._split: Sensitive[tuple[Codes, NDArray[np.bool_]]] | None = None
         self.shape = facts.shape
@@ -185,15 +185,15 @@ class Tables:
             cells += more
         return [*parts, slice(start, len(cliques))]
 
-    def occupied(self, cliques: Sequence[Clique]) -> Occupied:
+    def occupied(self, cliques: Sequence[Clique]) -> DataSupport:
         """The occupied cells of a workload."""
         key = tuple(cliques)
         if self._occupied is None or self._occupied[0] != key:
             sizes = [math.prod(self.shape[i] for i in clique) for clique in key]
-            self._occupied = (key, Sensitive(Occupied(sizes, self.sparse(key))))
+            self._occupied = (key, Sensitive(DataSupport(sizes, self.sparse(key))))
         return reveal(self._occupied[1])
 
-    def touched(self, cliques: Sequence[Clique], codes: Codes) -> Touched:
+    def touched(self, cliques: Sequence[Clique], codes: Codes) -> RecordSupport:
         """The cells that records occupy. To the records of the last call only new ones are added."""
         occupied, key, before = self.occupied(cliques), tuple(cliques), None
         if self._records is not None and self._records[0] == key:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
-from understudy.privacy.buckets import Candidates, Occupied, pick
+from understudy.privacy.buckets import Candidates, DataSupport, pick
 from understudy.privacy.cost import (
     Discovery,
     Gaussian,
@@ -64,7 +64,7 @@ def coins(halves: Integers, event: Selection, noise: Noise) -> NDArray[np.int64]
 class Buckets:
     """Cells of equal score, in buckets; of the first `offered` the complements are candidates too."""
 
-    occupied: Occupied
+    occupied: DataSupport
     candidates: Candidates
     offered: int
 
