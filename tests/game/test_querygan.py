@@ -34,9 +34,9 @@ from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.maps import Maps
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Cell, WorstError
+from understudy.privacy.random_features import RandomFeatures
 from understudy.privacy.relation import Relation
 from understudy.releases.certificate import WORST, Certificate
 from understudy.schema import Category, Schema
@@ -155,7 +155,7 @@ def test_the_kernel_s_features_are_released_with_its_own_sensitivity(relation):
 @pytest.mark.parametrize("kind", ["fourier", "relu", "softplus"])
 def test_units_of_the_generator_are_the_features_that_were_measured(kind):
     shape = (2, 3, 2)
-    maps = Maps(shape, ((0, 1), (1, 2), (0, 1, 2)), kind, 5)
+    maps = RandomFeatures(shape, ((0, 1), (1, 2), (0, 1, 2)), kind, 5)
     every = np.array(list(np.ndindex(shape)))
     found = np.asarray(
         _units(MeasuredMoments(maps, np.zeros(0), 1.0)).features(

@@ -32,7 +32,6 @@ from understudy.privacy.features import Box
 from understudy.privacy.gate import Gate
 from understudy.privacy.gradients import Groups
 from understudy.privacy.losses import Logistic, Softmax, Squared
-from understudy.privacy.maps import Maps
 from understudy.privacy.models import Models
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
@@ -60,6 +59,7 @@ from understudy.privacy.questions import (
     WorstQueryError,
 )
 from understudy.privacy.questions.descent import LinearGradient, SteepestVertex, Weights
+from understudy.privacy.random_features import RandomFeatures
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import ChoosingNoise, compare, enumerate_transcripts
@@ -574,7 +574,7 @@ def critic(rng: Random, table: World) -> Any:
 def moments(kind: str) -> Any:
     def request(rng: Random, table: World) -> Any:
         cliques = tuple(some_cliques(rng, table, least=1))
-        maps = Maps(table.shape, cliques, kind, rng.choice((1, 2, 5)), rng.randrange(99))
+        maps = RandomFeatures(table.shape, cliques, kind, rng.choice((1, 2, 5)), rng.randrange(99))
         features = maps.units * (2 if kind == "fourier" else 1)
         norm = math.sqrt(len(cliques)) * (4096 + math.sqrt(features) / 2)
         most = math.ceil(norm * (1 + 1e-9))

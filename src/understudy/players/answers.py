@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models import Measured
-from understudy.privacy.maps import Maps
 from understudy.privacy.questions import Cell
+from understudy.privacy.random_features import RandomFeatures
 from understudy.queries import Query
 
 __all__ = [
@@ -74,7 +74,7 @@ class LinearCritic:
 class MeasuredMoments:
     """Released sums of public random features over the rows; `values` and `sigma` are in rows."""
 
-    maps: Maps
+    maps: RandomFeatures
     values: Table
     sigma: float
 

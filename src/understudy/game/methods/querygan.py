@@ -45,9 +45,9 @@ from understudy.privacy import accounting, planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaussian, Selection
-from understudy.privacy.maps import GRID, KINDS, Maps
-from understudy.privacy.maps import event_for as noise_for
 from understudy.privacy.objective import MarginalFeatures, event_for
+from understudy.privacy.random_features import GRID, KINDS, RandomFeatures
+from understudy.privacy.random_features import event_for as noise_for
 
 __all__ = ["QueryGAN"]
 
@@ -365,8 +365,10 @@ class QueryGAN(Method):
     def _weight(self, design: Design) -> float:
         return self.kernel if self.kernel is not None else 1 / len(design.shape)
 
-    def _maps(self, design: Design) -> Maps:
-        return Maps(design.shape, tuple(design.cliques), self.features, self.units, self.seed)
+    def _maps(self, design: Design) -> RandomFeatures:
+        return RandomFeatures(
+            design.shape, tuple(design.cliques), self.features, self.units, self.seed
+        )
 
     def _orders(self, design: Design) -> dict[int, tuple[Clique, ...]]:
         """The tables of two columns and more, by their order."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from understudy.players.base import Answer, Kind, MeasuredMoments, Problem, View
 from understudy.privacy.gate import Gate
-from understudy.privacy.maps import Maps
 from understudy.privacy.questions import Moments
+from understudy.privacy.random_features import RandomFeatures
 
 __all__ = ["RandomMoments"]
 
@@ -16,7 +16,7 @@ __all__ = ["RandomMoments"]
 class RandomMoments:
     """Measures the features of `maps` in one round; `sigma`, in rows, is what the plan says."""
 
-    maps: Maps
+    maps: RandomFeatures
     sigma: float
     rounds: int = 1
 
