@@ -135,7 +135,7 @@ def test_quanta_and_slots_are_never_exceeded(shape, order, quanta, relation):
     assert all(1 <= len(tables) <= quanta for tables in again)
     for _, purpose, tables in log:
         event = plan[purpose].event
-        moved = 1 if purpose in (Survey.LOOK, Survey.HIGHER) else relation.changed_cells
+        moved = 1 if purpose in (Survey.LOOK, Survey.HIGHER) else relation.multiplicity
         assert len(tables) * moved <= event.changes
     looks = [len(tables) for name, _, tables in log if name is ThresholdedErrors]
     assert max(looks) <= max(len(query.slots), len(query.higher))

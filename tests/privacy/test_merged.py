@@ -112,7 +112,7 @@ def rough(rng, size):
 def covering(method, relation, tables):
     """The event that just covers a request."""
     if method == "measure":
-        return Gaussian(5.5, changes=len(tables) * relation.changed_cells)
+        return Gaussian(5.5, changes=len(tables) * relation.multiplicity)
     return Gaussian(6.5, step=relation.marginal_l1(), changes=len(tables))
 
 
@@ -865,7 +865,7 @@ def test_two_numbers_keep_their_charge_and_half_the_noise_is_caught(question, re
     if question == "two excesses":
         event = Gaussian(1.3 * relation.marginal_l1(), step=relation.marginal_l1(), changes=2)
     else:
-        event = Gaussian(1.3, changes=relation.changed_cells)
+        event = Gaussian(1.3, changes=relation.multiplicity)
     pairs = unordered(SMALL_UNIVERSE, 2 if relation is Relation.REPLACE else 1, relation)
     rho, window = float(accounting.rho(event)), range(-4, 7)
     report = check(played(ask, event, relation, window), pairs, rho=rho)

@@ -60,7 +60,7 @@ def outer_plan(schema: Schema, budget: Budget, relation: Relation) -> Plan:
         raise InputError(f"epsilon = {float(budget.epsilon):g} is too small to plan with")
     total *= 1 - Fraction(1, 10**9)  # rounding of the conversion
     share = min(_SHARE, _MOST / len(schema.opened))
-    rows, sides = group(schema.unit), relation.changed_cells
+    rows, sides = group(schema.unit), relation.multiplicity
     charges = [
         Charge(
             purpose(column.name),

@@ -298,7 +298,7 @@ def _privacy(manifest: Mapping[str, Any]) -> str:
     for charge in _plan(manifest):
         match charge.event:
             case Discovery(sides=sides) | SampledGaussian(sides=sides) | SampledGroups(sides=sides):
-                covered = sides >= relation.changed_cells
+                covered = sides >= relation.multiplicity
             case _:
                 covered = True
         if not covered:

@@ -143,7 +143,7 @@ class EncodedCounts:
         return Sensitive(int(self._codes[0].size))
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.changed_cells` of each."""
+        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
         counter = Counter(self.shape, cliques)
         counter.add(self._codes)
         return Sensitive(counter.tables())
@@ -189,7 +189,7 @@ class StreamedCounts:
         return Sensitive(self._scan(_modelled(self._schema)[:1], lambda: [0], add)[0])
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.changed_cells` of each."""
+        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
         return Sensitive(self._count(Counter, tuple(cliques)).tables())
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:

@@ -189,7 +189,7 @@ class PushedCounts:
         return Sensitive(int(number.sum()))
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.changed_cells` of each."""
+        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
         wanted = [tuple(int(i) for i in clique) for clique in cliques]
         for clique in wanted:
             if (size := cells(self.shape, clique)) > MAX_CELLS:
