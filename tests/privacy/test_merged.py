@@ -1,4 +1,4 @@
-"""Coarsened tables and excesses: what a neighbour moves, what is charged, and what is refused."""
+"""Coarsened tables and thresholded_errors: what a neighbour moves, what is charged, and what is refused."""
 
 import itertools
 import math
@@ -157,7 +157,7 @@ def moves(ask, event, relation):
     return [np.abs(at(a) - at(b)) for a, b in PAIRS[relation]]
 
 
-METHODS = ["measure", "excesses"]
+METHODS = ["measure", "thresholded_errors"]
 both_relations = pytest.mark.parametrize("relation", RELATIONS, ids=str)
 both_methods = pytest.mark.parametrize("method", METHODS)
 each_request = pytest.mark.parametrize("tables", REQUESTS.values(), ids=REQUESTS)
@@ -342,12 +342,12 @@ def test_measured_tables_move_by_what_is_charged(tables, relation):
 @each_request
 def test_excesses_move_by_what_is_charged_for_any_reference(tables, relation):
     rng = np.random.default_rng(23)
-    event = covering("excesses", relation, tables)
+    event = covering("thresholded_errors", relation, tables)
     largest = 0
     for _ in range(8):
         refs = tuple(rough(rng, sizes(table)) for table in tables)
         edges = tuple(rng.choice([0.0, 1 / 32, 3 / 32, 0.3, 0.5, 1.0, 1.7, 40.0], len(tables)))
-        ask = asking("excesses", tables, refs, edges)
+        ask = asking("thresholded_errors", tables, refs, edges)
         found = moves(ask, event, relation)
         largest = max(largest, *(int(m.max()) for m in found))
         assert all((m > 0).sum() <= event.changes for m in found)
@@ -361,8 +361,8 @@ def test_the_bound_on_excesses_is_reached_in_all_tables_at_once(relation):
     refs = tuple(np.zeros(sizes(table)) for table in tables)
     for each in refs:
         each.reshape(-1)[-1] = 50.0
-    event = covering("excesses", relation, tables)
-    found = moves(asking("excesses", tables, refs, (0.0,) * 4), event, relation)
+    event = covering("thresholded_errors", relation, tables)
+    found = moves(asking("thresholded_errors", tables, refs, (0.0,) * 4), event, relation)
     assert max((m == event.step).sum() for m in found) == event.changes
 
 
@@ -370,12 +370,12 @@ def test_the_bound_on_excesses_is_reached_in_all_tables_at_once(relation):
 @each_request
 def test_excesses_are_the_definition(tables, relation):
     rng = np.random.default_rng(31)
-    event = covering("excesses", relation, tables)
+    event = covering("thresholded_errors", relation, tables)
     for rows in (DATA, UNIVERSE[:3], (UNIVERSE[4],) * 3, UNIVERSE * 3):
         for _ in range(6):
             refs = tuple(rough(rng, sizes(table)) for table in tables)
             edges = tuple(rng.choice([0.0, 1 / 32, 3 / 32, 0.3, 1.0, 1.7], len(tables)))
-            got = asking("excesses", tables, refs, edges)(gate_of(rows, event, relation))
+            got = asking("thresholded_errors", tables, refs, edges)(gate_of(rows, event, relation))
             assert got.dtype == np.int64
             assert got.shape == (len(tables),)
             assert got.tolist() == [
@@ -387,7 +387,7 @@ def test_excesses_are_the_definition(tables, relation):
 def test_an_excess_by_hand():
     # Counts (2, 0, 1) against (0.25, 1.5, 1): off by 28, 24 and 0 sixteenths of a row.
     rows, refs = ((0, 0), (1, 0), (1, 2)), (np.array([0.25, 1.5, 1.0]),)
-    event = covering("excesses", Relation.ADD_REMOVE, ((1,),))
+    event = covering("thresholded_errors", Relation.ADD_REMOVE, ((1,),))
     for edge, expected in ((0.0, 3), (0.5, 2), (1.5, 0), (9.0, 0)):  # 52, 36, 4, 0 sixteenths
         gate = gate_of(rows, event, Relation.ADD_REMOVE)
         assert gate.ask("slot", ThresholdedErrors(((1,),), refs, (edge,))).tolist() == [expected]
@@ -506,8 +506,8 @@ def test_too_few_changes_are_refused(method, tables, relation):
 def test_too_small_a_step_is_refused(tables):
     """A replacement moves an excess by two."""
     small = Gaussian(100.0, step=1, changes=10 * len(tables))
-    refused(asking("excesses", tables), small, Relation.REPLACE)
-    asking("excesses", tables)(gate_of(DATA, small, Relation.ADD_REMOVE))
+    refused(asking("thresholded_errors", tables), small, Relation.REPLACE)
+    asking("thresholded_errors", tables)(gate_of(DATA, small, Relation.ADD_REMOVE))
 
 
 @both_methods
@@ -529,7 +529,9 @@ def test_an_uncovered_event_of_the_request_is_refused(method):
     few = Gaussian(100.0, step=9, changes=len(TABLES) - 1)
     refused(asking(method, TABLES, event=few), Zcdp(100.0))
     refused(
-        asking("excesses", TABLES, event=Gaussian(9.0, changes=99)), Zcdp(9.0), Relation.REPLACE
+        asking("thresholded_errors", TABLES, event=Gaussian(9.0, changes=99)),
+        Zcdp(9.0),
+        Relation.REPLACE,
     )
 
 
@@ -638,8 +640,8 @@ BAD_REFERENCES = {
 @both_relations
 @pytest.mark.parametrize("refs", BAD_REFERENCES.values(), ids=BAD_REFERENCES)
 def test_references_must_be_finite_tables_of_their_shape(refs, relation):
-    event = covering("excesses", relation, TABLES)
-    refused(asking("excesses", TABLES, refs), event, relation)
+    event = covering("thresholded_errors", relation, TABLES)
+    refused(asking("thresholded_errors", TABLES, refs), event, relation)
 
 
 BAD_THRESHOLDS = {
@@ -657,8 +659,8 @@ BAD_THRESHOLDS = {
 @both_relations
 @pytest.mark.parametrize("edges", BAD_THRESHOLDS.values(), ids=BAD_THRESHOLDS)
 def test_thresholds_must_be_finite_and_not_negative(edges, relation):
-    event = covering("excesses", relation, TABLES)
-    refused(asking("excesses", TABLES, None, edges), event, relation)
+    event = covering("thresholded_errors", relation, TABLES)
+    refused(asking("thresholded_errors", TABLES, None, edges), event, relation)
 
 
 def refused_or_right(table, refs, edge):
@@ -848,7 +850,7 @@ def test_one_excess_keeps_its_charge_and_half_the_noise_is_caught(question, rela
 
 
 TWICE = {
-    "two excesses": lambda c: c.ask(
+    "two thresholded_errors": lambda c: c.ask(
         "slot",
         ThresholdedErrors(
             ((0, 1), JOINED), (np.diag([0.0, 3.0]), np.array([[0.3], [3.2]])), (0.0, 0.1)
@@ -862,7 +864,7 @@ TWICE = {
 @pytest.mark.parametrize("question", TWICE)
 def test_two_numbers_keep_their_charge_and_half_the_noise_is_caught(question, relation):
     ask = TWICE[question]
-    if question == "two excesses":
+    if question == "two thresholded_errors":
         event = Gaussian(1.3 * relation.marginal_l1(), step=relation.marginal_l1(), changes=2)
     else:
         event = Gaussian(1.3, changes=relation.multiplicity)
@@ -876,7 +878,7 @@ def test_two_numbers_keep_their_charge_and_half_the_noise_is_caught(question, re
 
 def test_two_excesses_charged_as_one_are_caught():
     """Why repetitions count: a plan with too few `changes` would promise what is not kept."""
-    ask, relation = TWICE["two excesses"], Relation.ADD_REMOVE
+    ask, relation = TWICE["two thresholded_errors"], Relation.ADD_REMOVE
     pairs = unordered(SMALL_UNIVERSE, 1, relation)
     two, one = Gaussian(1.3, changes=2), Gaussian(1.3, changes=1)
     with pytest.raises(PrivacyViolation, match="Rényi"):

@@ -139,7 +139,7 @@ class Survey:
         *,
         last: bool,
     ) -> tuple[Answer, ...]:
-        tables, values = self._excesses(
+        tables, values = self._thresholded_errors(
             problem, gate, view, shares, self.LOOK, self.slots, self.sigma_look
         )
         worth = deconvolve(values, self.sigma_look, positive=True)[0]
@@ -152,7 +152,7 @@ class Survey:
             _Option(clique, tables[number][1], value) for clique, (value, number) in chosen.items()
         ]
         if last and self.higher:
-            found, seen = self._excesses(
+            found, seen = self._thresholded_errors(
                 problem, gate, view, shares, self.HIGHER, self.higher, self.sigma_higher
             )
             off: dict[Clique, float] = {}
@@ -166,7 +166,7 @@ class Survey:
         options += self._column_options(problem, view, shares)
         return self._spend(gate, options)
 
-    def _excesses(
+    def _thresholded_errors(
         self,
         problem: Problem,
         gate: Gate,
