@@ -116,7 +116,7 @@ def test_laplace_pmf_ratio_is_the_charged_one(make):
         counts = Counter(np.abs(draws).tolist())
         up = sum(counts[z + 1] for z in range(1, 6))
         down = sum(counts[z] for z in range(1, 6))
-        # Coarsened over z this estimates e^{-1/scale}; multinomial variance by the delta method.
+        # Merged over z this estimates e^{-1/scale}; multinomial variance by the delta method.
         ratio = up / down
         shared = sum(counts[z] for z in range(2, 6))
         variance = ratio**2 * (1 / up + 1 / down - 2 * shared / (up * down))

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from understudy.privacy.noise import Noise
 
 __all__ = [
-    "MOST_NOISE", "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "DataSupport", "RecordSupport",
-    "clipped", "layout", "pick",
+    "MOST_NOISE", "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "DataSupport",
+    "RecordSupport", "clipped", "layout", "pick",
 ]  # fmt: skip
 
 UNIT = 1 << 16

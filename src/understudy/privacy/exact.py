@@ -310,7 +310,7 @@ class Learned:
 
 
 def answers(classes: Sequence[ProductQueries], tables: Sequence[Counts]) -> Counts:
-    """Counts of all queries from tables of counts; whole numbers all along (`ProductQueries.answers`)."""
+    """Counts of all queries from tables of counts, in whole numbers (`ProductQueries.answers`)."""
     parts = [each.answers(table) for each, table in zip(classes, tables, strict=True)]
     return np.rint(np.concatenate([part.reshape(-1) for part in parts])).astype(np.int64)
 

@@ -4,7 +4,7 @@ A pair (P, Q) dominates a mechanism M if, for all neighbours and every x,
 
     sup_A Pr[M(D) ∈ A] − e^x·Pr[M(D') ∈ A]  ≤  δ(x) = E_P[(1 − e^{x−L})₊],   L = ln dP/dQ.
 
-ProductQueries of dominating pairs dominate the composition, also where a later mechanism looks at earlier
+Products of dominating pairs dominate the composition, also where a later mechanism looks at earlier
 results (Zhu-Dong-Wang 2022, Theorem 10). Lowering Q or raising P on any set raises δ(x), and so
 does spreading dQ/dP inside an interval to its two ends with P and Q of the interval kept, because
 (1 − e^x·z)₊ is convex in z and falls ("connect the dots", Doroshenko et al. 2022). Every pair here is

@@ -51,7 +51,7 @@ DARK = {
 HEAT = 6
 """Steps of the matrix."""
 CURVES = 4
-"""MarginalFeatures of a line, told apart by colour and dashes."""
+"""Looks of a line, told apart by colour and dashes."""
 _LAST_LOW = 3
 TEXT_ON = {
     "paper": ("ink", "soft", "accent", "alarm"),

@@ -1,4 +1,4 @@
-"""Coarsened tables and thresholded_errors: what a neighbour moves, what is charged, and what is refused."""
+"""Coarsened tables and thresholded errors: what a neighbour moves, what is charged, and what is refused."""
 
 import itertools
 import math
@@ -163,7 +163,7 @@ both_methods = pytest.mark.parametrize("method", METHODS)
 each_request = pytest.mark.parametrize("tables", REQUESTS.values(), ids=REQUESTS)
 
 
-# --- Coarsened -------------------------------------------------------------------------------------
+# --- coarsened -------------------------------------------------------------------------------------
 
 
 def test_shape_and_domain():
