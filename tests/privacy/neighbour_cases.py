@@ -35,10 +35,10 @@ from understudy.privacy.losses import Logistic, Softmax, Squared
 from understudy.privacy.models import Models
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
+    BernoulliRejection,
     BestModels,
     Cell,
     CellCounts,
-    Coins,
     Critic,
     Degrees,
     Marginals,
@@ -555,7 +555,9 @@ def tossed(rng: Random, table: World) -> Any:
     # Log-odds move by 1/(B(1 − e^−γ)); the two integers share it, and one more is for rounding.
     drawn = 2.0 * ROW * scale * -math.expm1(-gamma) * rng.choice((1.0, 1.0, 0.3, 1.9))
     most = drawn / (2 * scale * -math.expm1(-gamma))
-    question = Coins(cliques, cells, some_records(rng, table), rng.randint(1, 6), scale, gamma)
+    question = BernoulliRejection(
+        cliques, cells, some_records(rng, table), rng.randint(1, 6), scale, gamma
+    )
     return question, Selection(drawn, math.ceil(most * (1 + 1e-9) + 2), len(cells))
 
 
@@ -770,7 +772,7 @@ CASES = {
         PickedQueries, picked_queries(True), ("sensitivity",), small, ranged, 1 - 1e-4
     ),
     # A step of one row is less than the derivative where it is largest, by 1/(2B) or so.
-    "coins": Case(Coins, tossed, ("sensitivity", "k"), reach=0.99),
+    "coins": Case(BernoulliRejection, tossed, ("sensitivity", "k"), reach=0.99),
     # A row's gradient is below 1; it comes near where the critic is sure and wrong.
     "critic": Case(Critic, critic, ("l1", "output_l1"), measure=criticised, reach=0.99),
     # Half a unit a feature is for rounding; a softplus at the end of its range is below its bound.

@@ -18,12 +18,12 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
+    BernoulliRejection,
     Cell,
-    Coins,
     PickedCells,
     PickedQueries,
     WorstErrorOfRows,
-    coin_scale,
+    rejection_scale,
 )
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
@@ -368,10 +368,10 @@ SELECT = Selection(1.0 * UNIT, SCORE_SENSITIVITY)
 @pytest.mark.parametrize("rows", [0, -1, MOST_ROWS + 1, 2**40])
 def test_more_rows_than_rounding_is_proved_for_are_refused_before_the_charge(rows):
     log = []
-    cells, toss = [Cell(0, (0,), 1)], Selection(coin_scale(1.0, 1.0), SCORE_SENSITIVITY)
+    cells, toss = [Cell(0, (0,), 1)], Selection(rejection_scale(1.0, 1.0), SCORE_SENSITIVITY)
     for event, question in (
         (SELECT, PickedCells([(0,)], ONE_RECORD, rows)),
-        (toss, Coins([(0,)], cells, ONE_RECORD, rows, 1.0, 1.0)),
+        (toss, BernoulliRejection([(0,)], cells, ONE_RECORD, rows, 1.0, 1.0)),
     ):
         charges = LoggedCharges(log, pick=event)
         gate = Gate(FakeTables([5, 3]), charges, Relation.ADD_REMOVE, LoggedNoise(log))

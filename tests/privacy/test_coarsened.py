@@ -1,4 +1,4 @@
-"""Coarsened tables and thresholded errors: what a neighbour moves, what is charged, and what is refused."""
+"""Coarsened tables and thresholded errors: what a neighbour moves, is charged, and is refused."""
 
 import itertools
 import math

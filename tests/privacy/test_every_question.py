@@ -56,7 +56,7 @@ LOOKS = objective.MarginalFeatures(SHAPE, CLIQUES)
 NETWORK = Given([np.ones((2, 2))], [np.full((2, 1), 0.3)])
 WEIGHTS = descent.Weights(np.zeros((1, 2), np.int64), 1.0)
 PICK = Selection(2.0 * UNIT, SCORE_SENSITIVITY, k=2)
-TOSS = Selection(questions.coin_scale(2.0, 0.5), SCORE_SENSITIVITY, k=2)
+TOSS = Selection(questions.rejection_scale(2.0, 0.5), SCORE_SENSITIVITY, k=2)
 HELD = Held([("p", "a"), ("q", "a"), ("q", "b")], None)
 
 REQUESTS = {
@@ -65,7 +65,10 @@ REQUESTS = {
         questions.BestModels(Models((len, lambda rows: 0.0)), 4),
     ),
     "CellCounts": (Gaussian(2.0, changes=2), questions.CellCounts(CLIQUES, CELLS)),
-    "Coins": (TOSS, questions.Coins(CLIQUES, CELLS, RECORDS, 4, 2.0, 0.5)),
+    "BernoulliRejection": (
+        TOSS,
+        questions.BernoulliRejection(CLIQUES, CELLS, RECORDS, 4, 2.0, 0.5),
+    ),
     "Critic": (
         objective.event_for(LOOKS, RELATION, Fraction(1)),
         questions.Critic(CLIQUES, RECORDS, 4.0),

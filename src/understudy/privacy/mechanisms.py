@@ -27,7 +27,7 @@ from understudy.privacy.cost import (
 from understudy.privacy.noise import Noise, rounded
 
 __all__ = [
-    "Buckets", "Grouped", "Held", "Mechanism", "added", "coins", "found", "independent", "noised",
+    "Buckets", "Grouped", "Held", "Mechanism", "added", "bernoulli", "found", "independent", "noised",
     "sparse", "top",
 ]  # fmt: skip
 
@@ -53,10 +53,11 @@ def independent(scores: Integers, event: Selection, noise: Noise) -> Integers:
     return np.array(pick(noise, scores, np.ones(scores.size), event.scale, event.k), np.int64)
 
 
-def coins(halves: Integers, event: Selection, noise: Noise) -> NDArray[np.int64]:
+def bernoulli(half_log_odds: Integers, event: Selection, noise: Noise) -> NDArray[np.int64]:
     """1 where +h beats −h under Gumbel noise: a selection between two candidates for every h."""
     return np.array(
-        [int(noise.top_k(np.array([h, -h]), event.scale, 1) == (0,)) for h in halves], np.int64
+        [int(noise.top_k(np.array([h, -h]), event.scale, 1) == (0,)) for h in half_log_odds],
+        np.int64,
     )
 
 
