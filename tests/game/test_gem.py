@@ -115,9 +115,9 @@ def test_steps_are_fewer_where_pairs_have_many_cells():
 def test_no_spike_is_held_so_closely_that_it_outweighs_the_rest():
     shares = np.array([0.5, 0.01, 0.0])
     belief = Belief((0, 1), None, 1e4 * shares, np.full(3, 5.0), np.full(3, 1e-3))
-    ease = _evidence(belief, 1e4).ease
-    np.testing.assert_allclose(ease, 1e-3 * np.maximum(shares, 5e-4))
-    loose = _evidence(replace(belief, ease=np.full(3, 1e5)), 1e4).ease
+    ratio = _evidence(belief, 1e4).ratio
+    np.testing.assert_allclose(ratio, 1e-3 * np.maximum(shares, 5e-4))
+    loose = _evidence(replace(belief, ratio=np.full(3, 1e5)), 1e4).ratio
     np.testing.assert_array_equal(loose, 10.0)
 
 

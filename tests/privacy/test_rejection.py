@@ -1,4 +1,4 @@
-"""BernoulliRejection: their law, their charge on all neighbours, and refusals."""
+"""Bernoulli rejections: their law, their charge on all neighbours, and refusals."""
 
 import itertools
 import math

@@ -38,7 +38,7 @@ class Task(Protocol):
         ...
 
     def run(self, number: int) -> Arrays:
-        """Run `number`. BernoulliRejection come from a public key; privacy noise takes no seed."""
+        """Run `number`. Coins come from a public key; privacy noise takes no seed."""
         ...
 
 

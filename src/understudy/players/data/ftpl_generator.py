@@ -390,7 +390,7 @@ def _believed(
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """(counts, their standard deviations) of every table, shrunk to what independence expects.
 
-    A cell with noisy count y, expected count b and ease e (see `understudy.models.fitting`) is believed
+    A cell with noisy count y, expected count b and ratio e (see `understudy.models.fitting`) is believed
     to hold the m with m + e·ln(m/b) = y, that is m = e·ω(y/e + ln(b/e)), ω Wright's function, with
     the standard deviation σ·√(m/(m + e)) that is left. Critics of noisy means would make the generator
     learn the noise of tables that have more cells than rows.
@@ -408,10 +408,10 @@ def _believed(
             continue
         belief = whole[table.clique]
         expected = np.maximum(belief.expected, _NONE)
-        ease = np.maximum(np.broadcast_to(belief.ease, expected.shape), _NONE)
-        counts = ease * wrightomega(belief.values / ease + np.log(expected / ease))
+        ratio = np.maximum(np.broadcast_to(belief.ratio, expected.shape), _NONE)
+        counts = ratio * wrightomega(belief.values / ratio + np.log(expected / ratio))
         means.append(counts.reshape(shape))
-        noise.append((table.sigma * np.sqrt(counts / (counts + ease)) + _NONE).reshape(shape))
+        noise.append((table.sigma * np.sqrt(counts / (counts + ratio)) + _NONE).reshape(shape))
     return means, noise
 
 

@@ -233,7 +233,7 @@ class GeneratorPlayer(DataPlayer[State]):
         rows = float(max(problem.rows, 1))
         scale = 1.0 / rows
         return [
-            _evidence(replace(b, values=b.expected, ease=np.full(b.expected.size, scale)), rows)
+            _evidence(replace(b, values=b.expected, ratio=np.full(b.expected.size, scale)), rows)
             for b in found
         ]
 
@@ -244,8 +244,8 @@ def _evidence(belief: Belief, rows: float) -> Any:
 
     values, expected = belief.values / rows, belief.expected / rows
     least = _CLOSE * np.maximum(np.maximum(values, expected), _SMALL)
-    ease = np.maximum(np.asarray(belief.ease) / rows, least)
-    return Evidence(Which(belief.clique, belief.labels), values, expected, ease)
+    ratio = np.maximum(np.asarray(belief.ratio) / rows, least)
+    return Evidence(Which(belief.clique, belief.labels), values, expected, ratio)
 
 
 def listed(heads: list[Table], each: int, rng: np.random.Generator) -> tuple[Codes, ...]:

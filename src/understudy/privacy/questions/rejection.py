@@ -1,4 +1,4 @@
-"""BernoulliRejection whose probability depends on private counts: rejection sampling, paid for.
+"""Coins whose probability depends on private counts: rejection sampling, paid for.
 
 A coin of a query with score s (in rows; a neighbour moves it by 1) comes up with probability
 
