@@ -7,9 +7,9 @@ every further table then says something about dependence only. The model is
 
 m_j its own table: the distribution closest to independence in relative entropy, measurements weighed
 by their ratio of noise to prior variance, e = σ²/κ, where κ·b is the variance a cell of expectation b
-is believed to have around it. κ is found per table from the measurement itself (empirical Bayes: ‖y − b‖² beyond what noise would
-do, per row), and per cell where one stands out by itself. Tables are seen a second time with rare
-values merged, so that a shift of much mass is not resisted by many small cells.
+is believed to have around it. κ is found per table from the measurement itself (empirical Bayes:
+‖y − b‖² beyond what noise would do, per row), and per cell where one stands out by itself. Tables are
+seen a second time with rare values merged, so that a shift of much mass is not resisted by many small cells.
 
 Solved block by block: the factor of a block is taken out of the current table, the margins are put in
 place, m + e·ln(m/b) = y + ν is solved (`_kernels.solve`), and the factor put back. First on a junction

@@ -228,7 +228,8 @@ def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
         )
         return
     if isinstance(answer, CriticGradient):
-        require(np.isfinite(answer.gradient).all(), "answered with a gradient that is not finite")
+        finite = bool(np.isfinite(answer.gradient).all())
+        require(finite, "answered with a gradient that is not finite")
         return
     if isinstance(answer, Chosen):
         require(bool(answer.checkpoints), "answered with a choice of nothing")

@@ -390,8 +390,8 @@ def _believed(
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """(counts, their standard deviations) of every table, shrunk to what independence expects.
 
-    A cell with noisy count y, expected count b and ratio e (see `understudy.models.fitting`) is believed
-    to hold the m with m + e·ln(m/b) = y, that is m = e·ω(y/e + ln(b/e)), ω Wright's function, with
+    A cell with noisy count y, expected count b and ratio e (`understudy.models.fitting`) is believed to
+    hold the m with m + e·ln(m/b) = y, that is m = e·ω(y/e + ln(b/e)), ω Wright's function, with
     the standard deviation σ·√(m/(m + e)) that is left. Critics of noisy means would make the generator
     learn the noise of tables that have more cells than rows.
     """
