@@ -128,20 +128,12 @@ def played(codes, noise=1, change=lambda survey: survey, epsilon=1):
     rho = planning.rho_for(Budget.of(epsilon, Fraction(1, MANY**2)))
     plan = Plan(MaxEnt().charges(design, rho))
     query, _ = MaxEnt().players(design, plan)
-    query, answers = change(query), []
-
-    class Watched:
-        rounds = query.rounds
-
-        def play(self, *args):
-            answers.extend(found := query.play(*args))
-            return found
-
     account = StrictCharges(plan, design.relation)
     gate = Gate(Codes(codes, SHAPE), account, design.relation, SeededNoise(noise), MANY)
     rng = np.random.default_rng(0)
-    model = play(design.problem(MANY), Watched(), Particles(50_000), gate, rng)
-    return model, answers, [purpose for purpose, _ in account.charged]
+    played = play(design.problem(MANY), change(query), Particles(50_000), gate, rng)
+    answers = [answer for answers in played.answers for answer in answers]
+    return played.model, answers, [purpose for purpose, _ in account.charged]
 
 
 def variation(model, codes, clique=PARITY):

@@ -13,7 +13,7 @@ from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Laplace
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
     VARIATION_GRID,
     TotalVariations,
@@ -229,5 +229,5 @@ def test_certificates_of_very_many_rows_do_not_wrap(relation, counts, size, firs
     assert worst == -(-l1 * max(apart_by) // size)
     variations = gate.ask("tv", TotalVariations(((0,),), tables, size))
     assert variations.tolist() == [-(-VARIATION_GRID * sum(apart_by) // size)]
-    cells = Products((0,), (np.eye(3, dtype=np.int64),))
+    cells = ProductQueries((0,), (np.eye(3, dtype=np.int64),))
     assert gate.ask("worst", WorstQueryError((cells,), tables, size)) == worst

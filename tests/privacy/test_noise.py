@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from understudy.errors import UnderstudyError
-from understudy.privacy.noise import OpenDPNoise, SeededNoise, picks
+from understudy.privacy.noise import OpenDPNoise, SeededNoise
 
 SOURCES = [
     pytest.param(OpenDPNoise, id="opendp"),
@@ -298,7 +298,7 @@ def test_all_candidates_may_be_asked_for_but_no_more(make):
 
 def drawn_in_pairs(make, scores, scale, times):
     """Consecutive picks of one call, two by two."""
-    drawn = picks(make(), np.array(scores, dtype=np.int64), scale, 2 * times)
+    drawn = make().picks(np.array(scores, dtype=np.int64), scale, 2 * times)
     assert len(drawn) == 2 * times
     assert all(type(i) is int for i in drawn)
     return Counter(zip(drawn[::2], drawn[1::2], strict=True))
@@ -319,7 +319,7 @@ def test_many_picks_are_independent_and_each_follows_the_law_of_one(make):
 def test_many_picks_of_nothing_are_refused(make):
     none = np.zeros(0, dtype=np.int64)
     with pytest.raises(REFUSED):
-        picks(make(), none, 1.0, 3)
+        make().picks(none, 1.0, 3)
 
 
 @pytest.mark.parametrize("draws", [0, -2])

@@ -100,8 +100,8 @@ def test_two_do_not_go_on_from_one_checkpoint(schema, tmp_path, ledger, monkeypa
             make(schema, tmp_path)
     refused = []
 
-    def meanwhile(stage, done, total):
-        if stage == "playing" and not refused:
+    def meanwhile(progress):
+        if progress.stage == "playing" and not refused:
             with pytest.raises(InputError, match="in use") as error:
                 make(schema, tmp_path)
             refused.append(error)

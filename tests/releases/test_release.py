@@ -12,6 +12,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
 from understudy.privacy.relation import Relation
+from understudy.progress import Progress
 from understudy.schema import Schema
 
 from .conftest import people
@@ -212,14 +213,10 @@ def test_what_is_wrong_inside_rows_says_nothing(schema):
             "visits": pa.array([99, -1, None, 2] * 50),
         }
     )
-    said: list[tuple[str, int, int]] = []
-    plain: list[tuple[str, int, int]] = []
-    made = us.release(
-        odd, schema, epsilon=1, method="independent", progress=lambda *a: said.append(a)
-    )
-    us.release(
-        people(200), schema, epsilon=1, method="independent", progress=lambda *a: plain.append(a)
-    )
+    said: list[Progress] = []
+    plain: list[Progress] = []
+    made = us.release(odd, schema, epsilon=1, method="independent", progress=said.append)
+    us.release(people(200), schema, epsilon=1, method="independent", progress=plain.append)
     assert said == plain
     assert schema.illegal(made.rows) == []
 
@@ -254,6 +251,12 @@ def test_bad_input_is_refused_before_anything_is_read(change, match, schema):
 
         columns = ("age", "sex", "smoker", "visits")
         native = "arrow"
+
+        def describe(self):
+            return "a table"
+
+        def frame(self, rows):
+            return rows
 
         def bind(self, schema):
             raise AssertionError("the rows were read")

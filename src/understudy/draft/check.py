@@ -97,7 +97,7 @@ def _row_findings(
 ) -> list[Finding]:
     masks = column.misfits(array, null_values)
     first = column.labels()[0]
-    mended = "OTHER" if getattr(column, "other", None) is not None else repr(first)
+    mended = "OTHER" if isinstance(column, Category) and column.other is not None else repr(first)
     domain = (
         ("a value that is not declared", f"add it to values, or it counts as {mended}")
         if isinstance(column, Category)

@@ -34,10 +34,10 @@ def _omega(z: float) -> float:
 
 
 @njit(cache=True)
-def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
-    """Fill m with the solution of m + ease·ln(m/base) = y + ν, Σm = total; return ν.
+def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
+    """Fill m with the solution of m + ratio·ln(m/base) = y + ν, Σm = total; return ν.
 
-    Cell by cell m = ease·ω(ln(base/ease) + (y + ν)/ease); Newton's method on ν, whose sum is convex
+    Cell by cell m = ratio·ω(ln(base/ratio) + (y + ν)/ratio); Newton's method on ν, whose sum is convex
     and increasing, never beyond the ν at which one cell alone would have the total. Cells without
     base stay empty; others that rounding would empty get e^−60 of their base, for an empty cell is
     never filled again.
@@ -45,7 +45,7 @@ def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
     most = np.inf
     for i in range(y.size):
         if log_base[i] != -np.inf:
-            most = min(most, total + ease[i] * (math.log(total) - log_base[i]) - y[i])
+            most = min(most, total + ratio[i] * (math.log(total) - log_base[i]) - y[i])
     if most == np.inf:
         m[:] = 0.0
         return 0.0
@@ -57,7 +57,7 @@ def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
             if log_base[i] == -np.inf:
                 m[i] = 0.0
                 continue
-            e = ease[i]
+            e = ratio[i]
             value = e * _omega(log_base[i] - math.log(e) + (y[i] + shift) / e)
             m[i] = value
             reached += value

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
 
-__all__ = ["Products", "Rule"]
+__all__ = ["ProductQueries", "Rule"]
 
 Clique = tuple[int, ...]
 
@@ -40,7 +40,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
+class ProductQueries:
     """All queries that take one literal of every column of `clique`, joined by `rule`.
 
     `literals[a]` is a 0/1 integer matrix (literals, values) for column clique[a]; it is copied, and

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
-from understudy.game import Progress, silent
+from understudy.progress import Progress, Watch, silent
 from understudy.queries import Family, counts
 from understudy.queries.evaluate import cells
 from understudy.releases import Release
@@ -141,7 +141,7 @@ def compare(
     *,
     targets: Sequence[str] | None = None,
     key: int = 0,
-    progress: Progress = silent,
+    progress: Watch = silent,
 ) -> Comparison:
     """Compare a release with the table that it stands in for. NOT PRIVATE; see the module.
 
@@ -154,9 +154,9 @@ def compare(
     """
     schema = release.schema
     chosen = _targets(schema, targets)
-    source: Source = real if hasattr(real, "bind") else read(real)
+    source: Source = real if isinstance(real, Source) else read(real)
     source.bind(schema)  # checks the header
-    progress("reading", 0, 1)
+    progress(Progress("reading", 0, 1))
     truth = rows_that_count(source, schema)
     if not truth[0].size:
         raise InputError("the real table has no rows; there is nothing to compare")
@@ -167,7 +167,7 @@ def compare(
     steps = 5 + len(chosen)
 
     def step(done: int) -> None:
-        progress("comparing", done, steps)
+        progress(Progress("comparing", done, steps))
 
     step(0)
     workload = tuple(

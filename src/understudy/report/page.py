@@ -567,7 +567,7 @@ def _method(release: Release) -> Html:
     ]  # fmt: skip
     remarks = [
         (str(key).replace("_", " "), _value(value))
-        for key, value in release.remarks.items()
+        for key, value in release.diagnostics.items()
         if not isinstance(value, Mapping)  # curves, which are drawn
     ]
     return _section(

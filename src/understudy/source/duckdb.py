@@ -43,7 +43,7 @@ class DuckDBSource:
         self.paths = files.paths
         self.typed = files.typed
         self._files = files
-        self._nulls = tuple(nulls)
+        self.null_values = tuple(nulls)
         self._memory_limit = memory_limit
 
     def describe(self) -> str:
@@ -66,7 +66,7 @@ class DuckDBSource:
         if schema.unit is not None:
             rows = self._files.footprint() // (2 * len(self.columns)) + 1
             turns = -(-rows * ROW_BYTES // (self._memory_limit // 2))
-        return StreamedCounts(self, with_nulls(schema, self._nulls), turns)
+        return StreamedCounts(self, with_nulls(schema, self.null_values), turns)
 
     def length(self) -> int:
         """About how many rows there are, for shares of them alone."""

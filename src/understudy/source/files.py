@@ -165,7 +165,7 @@ class FileSource:
         self.paths = files.paths
         self.typed = files.typed
         self._files = files
-        self._nulls = tuple(nulls)
+        self.null_values = tuple(nulls)
 
     def describe(self) -> str:
         """The files, their format and their number of columns."""
@@ -185,7 +185,7 @@ class FileSource:
     def bind(self, schema: "Schema") -> EncodedCounts:
         """Check the header and encode the rows once."""
         check_header(self.columns, schema, self.describe())
-        return EncodedCounts.encode(self, with_nulls(schema, self._nulls))
+        return EncodedCounts.encode(self, with_nulls(schema, self.null_values))
 
     def frame(self, table: "pa.Table") -> Any:
         """Rows as an Arrow table."""

@@ -117,7 +117,7 @@ class StrictCharges:
         return drawn
 
 
-class StillNoise:
+class StillNoise(Noise):
     """No noise at all. `asked` holds (kind, exact values, scale) of every request. NOT PRIVATE."""
 
     private = False
@@ -145,7 +145,7 @@ class StillNoise:
         return tuple(int(i) for i in np.argsort(-np.ravel(scores), kind="stable")[:k])
 
 
-class RecordingNoise:
+class RecordingNoise(Noise):
     """Passes on another noise and writes down all that was `released`."""
 
     def __init__(self, noise: Noise) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from understudy.models import Decomposable, Empirical, Measured, simplex
 from understudy.models.residual import cell_variance, closure, reconstruct
-from understudy.players.base import Answer, Clique, Problem
+from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
 
 __all__ = ["Reconstruction", "maximal"]
 
@@ -51,12 +51,15 @@ def maximal(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reconstruction:
+class Reconstruction(DataPlayer[State]):
     """`enumerate_up_to` possible rows the universe is fitted itself; otherwise `points` are drawn."""
 
     sweeps: int = 15
     points: int = 200_000
     enumerate_up_to: int = 200_000
+
+    accepts = frozenset({Kind.TABLE})
+    shows = Decomposable
 
     def start(self, problem: Problem) -> State:
         """Uniform."""
