@@ -18,7 +18,7 @@ SRC = Path(understudy.__file__).parent
 
 # A room imports only from itself and from rooms before it.
 ORDER = (
-    "_version", "errors", "quoting", "figures", "markup", "units", "progress", "privacy",
+    "_version", "_types", "errors", "quoting", "figures", "markup", "units", "progress", "privacy",
     "schema", "wording", "demo",
     "queries", "source", "oracles",
     "nets", "models", "players", "game", "learn", "releases", "audit", "report", "web", "cli",
@@ -242,6 +242,7 @@ def test_the_order_is_the_documented_one():
         "__pycache__",
         "__init__",
         "_version",
+        "_types",
         "__main__",
         "demo",
         "py.typed",
