@@ -18,8 +18,8 @@ SRC = Path(understudy.__file__).parent
 
 # A room imports only from itself and from rooms before it.
 ORDER = (
-    "_version", "errors", "files", "quoting", "figures", "markup", "units", "progress", "privacy",
-    "columns", "constraints", "schema", "wording", "demo",
+    "_version", "_types", "errors", "files", "quoting", "figures", "markup", "units", "progress",
+    "privacy", "columns", "constraints", "schema", "wording", "demo",
     "queries", "source", "draft", "oracles",
     "nets", "models", "players", "game", "learn", "releases", "audit", "report", "web", "cli",
     "__main__", "testing",
@@ -246,6 +246,7 @@ def test_the_order_is_the_documented_one():
         "__pycache__",
         "__init__",
         "_version",
+        "_types",
         "__main__",
         "demo",
         "py.typed",

@@ -9,7 +9,8 @@ m_j its own table: the distribution closest to independence in relative entropy,
 by their ratio of noise to prior variance, e = σ²/κ, where κ·b is the variance a cell of expectation b
 is believed to have around it. κ is found per table from the measurement itself (empirical Bayes:
 ‖y − b‖² beyond what noise would do, per row), and per cell where one stands out by itself. Tables are
-seen a second time with rare values merged, so that a shift of much mass is not resisted by many small cells.
+seen a second time with rare values merged, so that a shift of much mass is not resisted by many small
+cells.
 
 Solved block by block: the factor of a block is taken out of the current table, the margins are put in
 place, m + e·ln(m/b) = y + ν is solved (`_kernels.solve`), and the factor put back. First on a junction
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique, Table
 from understudy.models import _kernels as kernels
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import FREQUENT, one_ways, per_cell
@@ -36,8 +38,6 @@ from understudy.models.weighted import Weighted
 
 __all__ = ["Belief", "Effort", "Fitted", "Mend", "beliefs", "fit", "independent"]
 
-Clique = tuple[int, ...]
-Table = NDArray[np.float64]
 Mend = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 Prior = Callable[[Clique], Table]
 """A table of counts that is expected before anything is measured, beyond independence."""

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique, Table
 from understudy.models import _kernels as kernels
 
 __all__ = ["JunctionTree", "grow"]
 
-Clique = tuple[int, ...]
-Table = NDArray[np.float64]
 Refine = Callable[[int, Table], Table]
 """refine(block, its current table) → factors of the same shape."""
 

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
 from understudy.models import _kernels as kernels
 from understudy.models.merging import commonest
 
 __all__ = ["Weighted"]
 
-Clique = tuple[int, ...]
-Codes = NDArray[np.unsignedinteger[Any]]
-Table = NDArray[np.float64]
 
 _MAX_CELLS = 10**8
 # Cells of all tables that rows are held against.

@@ -12,6 +12,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique, Table
 from understudy.models import Measured
 from understudy.privacy.questions import Cell
 from understudy.privacy.random_features import RandomFeatures
@@ -21,9 +22,6 @@ __all__ = [
     "Answer", "Chosen", "CriticGradient", "Kind", "LinearCritic", "Measured", "MeasuredCell",
     "MeasuredDegrees", "MeasuredMoments", "MeasuredTriangles", "PaidOff", "PickedQuery", "kind_of",
 ]  # fmt: skip
-
-Clique = tuple[int, ...]
-Table = NDArray[np.float64]
 
 
 class Kind(StrEnum):

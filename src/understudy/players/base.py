@@ -17,6 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique, Table
 from understudy.players.answers import (
     Answer,
     Chosen,
@@ -42,8 +43,6 @@ __all__ = [
     "Mend", "Model", "PaidOff", "PickedQuery", "Problem", "QueryPlayer", "View",
 ]  # fmt: skip
 
-Clique = tuple[int, ...]
-Table = NDArray[np.float64]
 Mend = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 S = TypeVar("S")
 

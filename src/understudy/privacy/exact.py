@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import InputError
 from understudy.privacy.buckets import DataSupport, RecordSupport
 from understudy.privacy.coarsened import Coarsened
@@ -29,7 +30,6 @@ from understudy.units import Unit
 
 __all__ = ["ExactCounts", "ExactRows", "Examples", "HeldValues", "Learned", "Tables"]
 
-Clique = tuple[int, ...]
 Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
 Reals = NDArray[np.float64]

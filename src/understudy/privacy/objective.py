@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Laplace, Perturbation
 from understudy.privacy.noise import Noise
@@ -54,7 +55,6 @@ __all__ = [
     "perturbed",
 ]
 
-Clique = tuple[int, ...]
 Reals = NDArray[np.float64]
 _STEPS, _HALVINGS = 200, 60
 # Of ε, what hides the distance from the exact minimum; the rest is halved between noise and curvature.

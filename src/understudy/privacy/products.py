@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import PrivacyError
 
 __all__ = ["ProductQueries", "Rule"]
-
-Clique = tuple[int, ...]
 
 
 class Rule(StrEnum):

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import SampledGaussian
 from understudy.privacy.relation import Relation
@@ -37,7 +38,6 @@ GRID = 2**12
 """Features are multiples of 1/4096."""
 KINDS = ("fourier", "relu", "softplus")
 
-Clique = tuple[int, ...]
 Reals = NDArray[np.float64]
 # Entries of the features that are held at once.
 _BLOCK = 4_000_000

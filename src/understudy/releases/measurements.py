@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from understudy._types import Clique
 from understudy.players.base import Answer, Measured, MeasuredCell, PickedQuery
 
 __all__ = ["Measurement", "measurements"]
 
 MOST_COUNTS = 10_000
 """Larger tables of one column are named, and their counts left out."""
-
-Clique = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import InputError
 from understudy.progress import Progress, Watch, silent
 from understudy.queries import Family, counts
@@ -52,7 +53,6 @@ _TABULATED = 5_000_000
 _BANDS = ((0.0, 0.01), (0.01, 0.1), (0.1, 1.0))
 
 Codes = list[NDArray[np.unsignedinteger]]
-Clique = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import BudgetExhausted, PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.cost import Event, Plan, Zcdp
@@ -44,7 +45,6 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 Rows = Sequence[tuple[int, ...]]
-Clique = tuple[int, ...]
 
 
 def table_of(rows: Rows, shape: Sequence[int], clique: Clique) -> Integers:

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Codes
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method
 from understudy.nets import require_nets
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DPGAN"]
 
-Codes = NDArray[np.unsignedinteger[Any]]
 
 _LOSSES = ("non-saturating", "wasserstein")
 _NUMBERS = ("bins", "real")

@@ -14,8 +14,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Codes
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method
 from understudy.nets import require_nets
@@ -29,7 +29,6 @@ from understudy.privacy.questions import WorstMarginals
 
 __all__ = ["GEM"]
 
-Codes = NDArray[np.unsignedinteger[Any]]
 
 # Shares of ρ; see docs/methods/gem.md.
 _PAIRS, _SELECT, _AGAIN = 0.45, 0.05, 0.40

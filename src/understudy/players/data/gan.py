@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Table
 from understudy.errors import WorkError
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import independent
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GanPlayer", "Grouping", "Task", "least_squares"]
 
-Table = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 
 _LEAST, _MOST, _PER_ROW = 20_000, 200_000, 4

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Codes, Table
 from understudy.models import Measured, Weighted
 from understudy.models._kernels import balance
 from understudy.models.fitting import Belief, beliefs, independent
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GeneratorPlayer", "ProductMixture", "listed"]
 
-Table = NDArray[np.float64]
-Codes = NDArray[np.unsignedinteger[Any]]
 
 _LEAST, _MOST, _PER_ROW = 20_000, 400_000, 8
 """Records of the final model: so many for a row, within bounds."""

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Table
 from understudy.models import Decomposable, Empirical, Measured, simplex
 from understudy.models.residual import cell_variance, closure, reconstruct
 from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
 
 __all__ = ["Reconstruction", "maximal"]
 
-Table = NDArray[np.float64]
 Codes = Sequence[NDArray[np.integer]]
 Target = tuple[Clique, Table, float]
 State = tuple[tuple[Measured, ...], Decomposable | Empirical]

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Table
 from understudy.models.denoise import deconvolve
 from understudy.models.fitting import Fitted
 from understudy.models.merging import Labels, merge, pair_labels
@@ -30,7 +30,6 @@ from understudy.privacy.questions import Marginals, ThresholdedErrors
 
 __all__ = ["Slot", "Survey", "Tier"]
 
-Table = NDArray[np.float64]
 
 # Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
 _WHOLE = 12.0

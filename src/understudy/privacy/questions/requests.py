@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique, Table
 from understudy.errors import PrivacyError
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Facts
@@ -22,10 +23,8 @@ __all__ = [
     "require_tables", "shape_of", "whole",
 ]  # fmt: skip
 
-Clique = tuple[int, ...]
 Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
-Table = NDArray[np.float64]
 
 GRID = 16
 """Where a public real number is compared with counts it is rounded to 1/16 of a row first, so that
