@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from understudy.schema import Schema
 
-__all__ = ["FileSource", "Files", "find", "lenient_scan"]
+__all__ = ["FileSource", "Files", "OfFiles", "find", "lenient_scan"]
 
 Format: TypeAlias = Literal["csv", "parquet"]
 
@@ -155,8 +155,8 @@ def _parquet_columns(path: Path) -> tuple[str, ...]:
     return columns
 
 
-class FileSource:
-    """Files that are read once and held in memory as codes."""
+class OfFiles:
+    """What every source of files knows."""
 
     native: Native = "arrow"
 
@@ -170,6 +170,14 @@ class FileSource:
     def describe(self) -> str:
         """The files, their format and their number of columns."""
         return self._files.describe()
+
+    def frame(self, table: "pa.Table") -> Any:
+        """Rows as an Arrow table."""
+        return to_frame(table, self.native)
+
+
+class FileSource(OfFiles):
+    """Files that are read once and held in memory as codes."""
 
     def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
         """Arrow's readers; for text, the lenient reader after them."""
@@ -186,10 +194,6 @@ class FileSource:
         """Check the header and encode the rows once."""
         check_header(self.columns, schema, self.describe())
         return EncodedCounts.encode(self, with_nulls(schema, self.null_values))
-
-    def frame(self, table: "pa.Table") -> Any:
-        """Rows as an Arrow table."""
-        return to_frame(table, self.native)
 
 
 def lenient_scan(files: Files, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
