@@ -2,13 +2,56 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Generator
+from typing import Any
+
 import pytest
 
+from tests import fixed_noise, thorough
 from tests.tools import both
 
 both.install()
+fixed_noise.install()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="all examples and repetitions")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test file is read: numbers of examples stand in decorators.
+
+    Networks here are tiny, and XLA takes longer to make their programs fast than these run.
+    """
+    thorough.ask(config.getoption("--thorough"))
+    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that fork come first: a process must not fork once JAX has started its threads."""
     items.sort(key=lambda item: item.get_closest_marker("forks") is None)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Noise is fixed by the name of the test, unless the real noise is what it is about."""
+    real = item.get_closest_marker("real_noise") is not None
+    before = fixed_noise.begin(None if real else item.nodeid)
+    try:
+        return (yield)
+    finally:
+        fixed_noise.resume(before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, Any, Any]:
+    """What several tests share does not depend on which of them comes first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    param = getattr(request, "param", "")
+    before = fixed_noise.begin(f"{fixturedef.baseid} {fixturedef.argname} {param}")
+    try:
+        return (yield)
+    finally:
+        fixed_noise.resume(before)
