@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-from tests import fixed_noise, thorough
+from tests import fixed_noise, quick, thorough
 from tests.tools import both
 
 both.install()
@@ -17,6 +18,8 @@ fixed_noise.install()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="all examples and repetitions")
+    parser.addoption("--quick", action="store_true", help="first cases, and no long tests")
+    parser.addoption("--write-long", action="store_true", help="write tests/long.txt anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,7 +28,15 @@ def pytest_configure(config: pytest.Config) -> None:
     Networks here are tiny, and XLA takes longer to make their programs fast than these run.
     """
     thorough.ask(config.getoption("--thorough"))
+    if config.getoption("--quick"):
+        config.pluginmanager.register(quick.Quick())
+    if config.getoption("--write-long"):
+        config.pluginmanager.register(quick.Stopwatch())
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    # A suite in the background of a shell is started with Ctrl-C ignored, and would hand that on to the
+    # processes that tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,8 +60,7 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, Any, 
     """What several tests share does not depend on which of them comes first."""
     if fixturedef.scope == "function":
         return (yield)
-    param = getattr(request, "param", "")
-    before = fixed_noise.begin(f"{fixturedef.baseid} {fixturedef.argname} {param}")
+    before = fixed_noise.begin(f"{fixturedef.baseid} {fixturedef.argname} {request.param_index}")
     try:
         return (yield)
     finally:

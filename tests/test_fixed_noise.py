@@ -40,7 +40,7 @@ def test_one_name_one_noise(request):
 
 
 def test_what_is_shared_is_fixed_by_its_own_name(request, shared):
-    assert shared == again("tests/test_fixed_noise.py shared ")
+    assert shared == again("tests/test_fixed_noise.py shared 0")
     assert drawn() == again(request.node.nodeid)
 
 

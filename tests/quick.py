@@ -1,0 +1,66 @@
+"""`--quick`: the first case of every test that is no long one. What a person runs at every save.
+
+Long are the tests whose first case took more than `LIMIT` seconds of CPU, with the processes it waited
+for; `long.txt` names them, and `--write-long` writes it anew (with -n 0, over the whole suite).
+"""
+
+import resource
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LIMIT = 0.25
+LIST = Path(__file__).with_name("long.txt")
+
+
+def function_of(item: pytest.Item) -> str:
+    """The name without the case."""
+    return item.nodeid.partition("[")[0]
+
+
+def choose(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """(first cases of tests that are not long, all others)."""
+    seen = set(LIST.read_text("utf-8").split())
+    kept, left = [], []
+    for item in items:
+        name = function_of(item)
+        (left if name in seen else kept).append(item)
+        seen.add(name)
+    return kept, left
+
+
+class Quick:
+    """Leaves out what is long."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        items[:], left = choose(items)
+        config.hook.pytest_deselected(items=left)
+
+
+class Stopwatch:
+    """Writes the list."""
+
+    def __init__(self) -> None:
+        self.took: dict[str, float] = {}
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        begun = _cpu()
+        try:
+            return (yield)
+        finally:
+            self.took.setdefault(function_of(item), _cpu() - begun)
+
+    def pytest_sessionfinish(self) -> None:
+        long = sorted(name for name, seconds in self.took.items() if seconds > LIMIT)
+        LIST.write_text("".join(f"{name}\n" for name in long), "utf-8")
+
+
+def _cpu() -> float:
+    own, children = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
