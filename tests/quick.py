@@ -1,11 +1,12 @@
 """`--quick`: the first case of every test that is no long one. What a person runs at every save.
 
 Long are the tests whose first case took more than `LIMIT` seconds of CPU, with the processes it waited
-for; `long.txt` names them, and `--write-long` writes it anew (with -n 0, over the whole suite).
+for; `long.txt` names them, or whole files that need not be read then. `--write-long` writes it anew
+(with -n 0, over the whole suite, -m "not slow").
 """
 
 import resource
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 LIMIT = 0.25
 LIST = Path(__file__).with_name("long.txt")
+ROOT = Path(__file__).parents[1]
 
 
 def function_of(item: pytest.Item) -> str:
@@ -33,6 +35,12 @@ def choose(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Ite
 
 class Quick:
     """Leaves out what is long."""
+
+    def __init__(self) -> None:
+        self.files = {ROOT / name for name in LIST.read_text("utf-8").split() if "::" not in name}
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        return True if collection_path in self.files else None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
@@ -57,8 +65,14 @@ class Stopwatch:
             self.took.setdefault(function_of(item), _cpu() - begun)
 
     def pytest_sessionfinish(self) -> None:
-        long = sorted(name for name, seconds in self.took.items() if seconds > LIMIT)
-        LIST.write_text("".join(f"{name}\n" for name in long), "utf-8")
+        LIST.write_text("".join(f"{name}\n" for name in listed(self.took)), "utf-8")
+
+
+def listed(took: Mapping[str, float]) -> list[str]:
+    """Names of long tests, and of the files that hold no other."""
+    brief = {name.partition("::")[0] for name, seconds in took.items() if seconds <= LIMIT}
+    long = (name for name, seconds in took.items() if seconds > LIMIT)
+    return sorted({name if (file := name.partition("::")[0]) in brief else file for name in long})
 
 
 def _cpu() -> float:

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.thorough import examples
 
 from understudy.errors import InputError
 from understudy.game.methods import DPGAN, GEM, METHODS, MST, MWEM, Independent, QueryGAN
@@ -24,9 +25,12 @@ OURS = {name: make() for name, make in METHODS.items()} | {
 }
 
 
+SHAPES = ((2, 3), (3,), (2, 3, 2))
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_our_methods_conform(name):
-    assert check_method(OURS[name]) >= 10
+    assert check_method(OURS[name], shapes=SHAPES[: examples(1, 3)]) >= 8
 
 
 def test_checks_are_yielded_one_by_one_with_names():
