@@ -187,7 +187,7 @@ def test_a_release_keeps_its_forecast_and_still_verifies(tmp_path):
 def test_a_release_of_noise_says_so(rows_public):
     _, schema = generated(*TABLES["few rows"])
     table = pa.table({column.name: [0] * 10 for column in schema.columns})
-    for _ in range(4):
+    for _ in range(examples(1, 4)):
         made = us.release(table, schema, epsilon="0.01", rows_public=rows_public, rows=10)
         assert made.forecast is not None
         assert made.forecast.noise

@@ -113,7 +113,7 @@ def kills(path, tmp_path, schema, times, composition="basic", epsilon=6):
 
 
 def test_releases_killed_at_random_moments(path, tmp_path, schema):
-    times = examples(8, 25)
+    times = examples(5, 25)
     ends = kills(path, tmp_path, schema, times)
     assert ends.get(-signal.SIGKILL, 0) > times // 5, ends
     assert 1 not in ends, ends
