@@ -21,6 +21,8 @@ Messages name the column or option, the value it had and the remedy. They never 
 was computed from private rows.
 """
 
+import re
+
 __all__ = [
     "BudgetExhausted",
     "BundleError",
@@ -39,14 +41,22 @@ __all__ = [
     "WorkError",
     "WorkloadError",
     "cut",
+    "readable",
 ]
+
+_ENDLESS = re.compile(r"\S{301,}")
 
 
 class UnderstudyError(Exception):
     """The root of the tree; catch this to catch everything understudy raises on purpose."""
 
     def __init__(self, *parts: object) -> None:
-        super().__init__(*(cut(part) if isinstance(part, str) else part for part in parts))
+        super().__init__(*(readable(part) if isinstance(part, str) else part for part in parts))
+
+
+def readable(text: str) -> str:
+    """A message that somebody can read, whatever it echoes: no endless word, a page at most."""
+    return cut(_ENDLESS.sub(lambda word: cut(word[0], 120), text))
 
 
 def cut(text: str, most: int = 4_000) -> str:

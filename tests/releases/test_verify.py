@@ -61,7 +61,8 @@ def test_an_untouched_release_passes(saved):
     assert found.passed, [c for c in found.checks if not c.passed]
     names = [check.name for check in found.checks]
     assert names == [
-        "manifest", "files", "ledger chain", "charges", "privacy", "certificate", "rows",
+        "manifest", "files", "ledger chain", "charges", "privacy", "certificate", "rows", "plan",
+        "measurements", "drawn",
     ]  # fmt: skip
     found.require()
 

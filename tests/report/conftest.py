@@ -7,6 +7,7 @@ import pytest
 
 import understudy as us
 from understudy.privacy.noise import SeededNoise
+from understudy.releases.static_html import require_static
 from understudy.schema import Schema
 
 from ..releases.conftest import TOML, people
@@ -19,6 +20,7 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
+        require_static(text.encode())
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self._open: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import colorsys
 import re
 import shutil
+import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -29,7 +30,7 @@ def test_the_private_table_is_not_needed(tmp_path, schema):
     made.save(tmp_path / "r.release")
     data.unlink()
     path = report.write(tmp_path / "r.release")
-    assert path == tmp_path / "r.release" / "report.html"
+    assert path == tmp_path / "r.release.html"
     page = Page(path.read_text())
     assert "r.release" in page.text
     assert us.verify(tmp_path / "r.release").passed
@@ -274,9 +275,9 @@ def test_an_audit_is_shown(made):
 def test_writing_leaves_nothing_else_and_replaces_an_older_one(made, tmp_path):
     folder = made.save(tmp_path / "r.release")
     first = report.write(folder).read_text()
-    (folder / "report.html").write_text("old")
+    (tmp_path / "r.release.html").write_text("old")
     assert report.write(folder).read_text() == first
-    assert sorted(item.name for item in tmp_path.iterdir()) == ["r.release"]
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["r.release", "r.release.html"]
     assert us.verify(folder).passed
     elsewhere = report.write(folder, out=tmp_path / "page.html")
     assert elsewhere.read_text() == first
@@ -292,7 +293,37 @@ def test_a_damaged_or_newer_release_is_told_as_such(made, tmp_path):
     (folder / "model.npz").unlink()
     with pytest.raises(BundleError, match=r"model\.npz"):
         report.write(folder)
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_a_release_is_saved_with_its_report_and_stays_valid_where_it_is_made_again(made, tmp_path):
+    folder = report.save(made, tmp_path / "r.release")
+    inside = (folder / "report.html").read_bytes()
+    assert "r.release" in Page(inside.decode()).text
+    assert us.verify(folder).passed
+    digest = us.verify(folder).digest
+    assert digest in report.write(folder).read_text()
+    with pytest.raises(InputError, match="lies in a release"):
+        report.write(folder, out=folder / "report.html")
+    assert (folder / "report.html").read_bytes() == inside
+    assert us.verify(folder).digest == digest
+
+
+def test_a_page_that_cannot_be_made_loses_no_rows(made, tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(sys.modules["understudy.report.write"], "render", fails)
+    folder = report.save(made, tmp_path / "r.release")
+    assert us.verify(folder).passed
     assert not (folder / "report.html").exists()
+
+
+def test_a_page_with_a_script_is_not_saved(made, tmp_path):
+    page = report.render(made).replace("<main>", "<main><script>alert(1)</script>")
+    with pytest.raises(BundleError, match="script"):
+        made.save(tmp_path / "r.release", report=page)
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_audit_that_is_none_is_refused(tmp_path):

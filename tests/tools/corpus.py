@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 Change = Callable[[dict[str, Any]], Any]
-FILES = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
+FILES = ("model.json", "model.npz", "report.html", "schema.toml", "synthetic.parquet")
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,9 @@ def pretty(value: Any) -> bytes:
 def linked(good: Path, bad: Path) -> None:
     """A folder with the same files; release.json is the folder's own."""
     bad.mkdir(parents=True)
-    for name in FILES:
-        os.link(good / name, bad / name)
+    for item in good.iterdir():
+        if item.name != "release.json":
+            os.link(item, bad / item.name)
     (bad / "release.json").write_bytes((good / "release.json").read_bytes())
 
 
@@ -162,7 +163,7 @@ def _symlink(path: Path) -> None:
 
 
 def _files() -> Iterator[Bad]:
-    for name in (*FILES, "release.json", "report.html"):
+    for name in (*FILES, "release.json"):
         yield Bad(f"{name} is a folder", _replaced(name, Path.mkdir))
         yield Bad(f"{name} is a link", _replaced(name, _symlink))
         yield Bad(f"{name} is a pipe", _replaced(name, lambda p: os.mkfifo(p)), costly=True)
@@ -170,7 +171,12 @@ def _files() -> Iterator[Bad]:
         yield Bad(f"{name} is missing", beside(lambda bad, name=name: (bad / name).unlink()))
         yield Bad(f"{name} is empty", _replaced(name, lambda p: p.write_bytes(b"")))
         yield Bad(f"{name} is sparse and huge", _replaced(name, _huge), costly=True)
-    yield Bad("report.html is sparse and huge", _replaced("report.html", _huge), costly=True)
+    for name in FILES:
+
+        def unlisted(m: dict[str, Any], name: str = name) -> None:
+            del m["files"][name]
+
+        yield Bad(f"{name} is not listed", forged(unlisted))
     for name in ("notes.txt", ".hidden", "model.pkl", "RELEASE.JSON", "report.html.exe"):
         yield Bad(
             f"there is {name}", beside(lambda bad, name=name: (bad / name).write_text("hello"))
@@ -492,6 +498,49 @@ def _model() -> Iterator[Bad]:
     yield Bad("model.npz: one array", with_file("model.npz", lambda _: npy(ten)))
 
 
+def _report() -> Iterator[Bad]:
+    def put(text: str) -> Callable[[bytes], bytes]:
+        return lambda data: data.replace(b"<main>", b"<main>" + text.encode())
+
+    for text in (
+        "<script>alert(1)</script>",
+        '<p onclick="alert(1)">x</p>',
+        "<svg onload=alert(1)></svg>",
+        '<a href="javascript:alert(1)">x</a>',
+        '<a href="https://example.org/">x</a>',
+        '<img src="https://example.org/x.png">',
+        '<iframe src="https://example.org/"></iframe>',
+        '<object data="x"></object>',
+        '<embed src="x">',
+        '<form action="https://example.org/"></form>',
+        '<meta http-equiv="refresh" content="0;url=https://example.org/">',
+        '<base href="https://example.org/">',
+        '<link rel="stylesheet" href="https://example.org/x.css">',
+        '<style>@import "https://example.org/x.css";</style>',
+        "<style>p{background:url(https://example.org/x.png)}</style>",
+        '<p style="background:url(x.png)">x</p>',
+        "<!-- x -->",
+    ):
+        yield Bad(f"report.html: {text[:40]}", with_file("report.html", put(text)))
+    for name, change in {
+        "no head": lambda data: data[100:],
+        "another policy": lambda data: data.replace(b"default-src 'none'", b"default-src *"),
+        "a null character": lambda data: data + b"\0",
+        "not UTF-8": lambda data: data + b"\xff",
+        "a BOM": lambda data: b"\xef\xbb\xbf" + data,
+        "nothing": lambda data: b"",
+        "a tag that is left open": lambda data: data + b"<p",
+    }.items():
+        yield Bad(f"report.html: {name}", with_file("report.html", change))
+    for name, change in {
+        "too many bytes": lambda data: data + b" " * 2**21,
+        "many tags, and a script": lambda data: data + b"<p>" * 600_000 + b"<script>",
+        "a million brackets": lambda data: data + b"<" * 10**6,
+        "a long style": lambda data: data + b"<style>" + b"a" * 10**6 + b"(</style>",
+    }.items():
+        yield Bad(f"report.html: {name}", with_file("report.html", change), costly=True)
+
+
 def npy(array: Any, **header: Any) -> bytes:
     """An array as .npy, with a header that may lie."""
     out = io.BytesIO()
@@ -573,7 +622,7 @@ def _many(count: int) -> bytes:
 
 # -- every field in turn -------------------------------------------------------------------------
 
-OPTIONAL = {"forecast", "remarks", "measurements", "time", "writer", "counts"}
+OPTIONAL = {"report.html", "forecast", "remarks", "measurements", "time", "writer", "counts"}
 HASHES = {"digest", "hash", "prev"}
 FREE = {"remarks", "method"}  # objects of any fields; what the ledger repeats must be equal
 WRONG: dict[type, tuple[Any, ...]] = {
@@ -633,8 +682,8 @@ def _fields(manifest: dict[str, Any]) -> Iterator[Bad]:
 def corpus(good: Path) -> list[Bad]:
     """All bad bundles that can be made of a good one; the order is always the same."""
     manifest = json.loads((good / "release.json").read_bytes())
-    hand = [*_files(), *_bytes(), *_numbers(), *_ledger(), *_schema(), *_model(), *_rows()]
-    found = [*hand, *_fields(manifest)]
+    found = [*_files(), *_bytes(), *_numbers(), *_ledger(), *_schema(), *_model(), *_rows()]
+    found += [*_report(), *_fields(manifest)]
     assert len({bad.name for bad in found}) == len(found)
     return found
 

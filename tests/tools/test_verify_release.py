@@ -18,7 +18,7 @@ import pytest
 import understudy
 from tests.tools import both
 from tools import verify_release as stranger
-from understudy import demo
+from understudy import demo, report
 
 FEW = """
 [understudy]
@@ -92,7 +92,15 @@ RELEASES: dict[str, dict[str, Any]] = {
     },
     "querygan, random features, public, replace": {
         "method": "querygan",
-        "parameters": {"features": "fourier", "units": 4, "steps": 5, "records": 500, "width": 8},
+        "parameters": {
+            "features": "fourier",
+            "units": 4,
+            "rounds": 2,
+            "steps": 5,
+            "batch": 50,
+            "records": 500,
+            "width": 8,
+        },
         "workload": "marginals:1",
         "rows_public": 2000,
         "neighbours": "replace",
@@ -188,7 +196,7 @@ def rehash(entries: list[dict[str, Any]]) -> None:
 def refused(folder: Path, *numbers: int) -> None:
     """Both verifiers refuse, the stranger for the reasons given, at least."""
     problems = stranger.verify(folder)
-    found = {int(number[1]) for p in problems if (number := re.match(r"check (\d)", p))}
+    found = {int(number[1]) for p in problems if (number := re.match(r"check (\d+)", p))}
     assert problems
     assert found >= set(numbers), problems
     with contextlib.suppress(understudy.errors.BundleError):  # not even the manifest of a release
@@ -210,11 +218,22 @@ def test_a_flipped_byte(plain: Path, tmp_path: Path, name: str):
 
 def test_a_file_too_many(plain: Path, tmp_path: Path):
     target = copy(plain, tmp_path)
-    (target / "report.html").write_text("<p>welcome")
-    assert stranger.verify(target) == []
-    assert understudy.verify(target).passed
     (target / "notes.txt").write_text("not welcome")
     refused(target, 3)
+
+
+def test_a_report_is_listed_or_refused(plain: Path, tmp_path: Path):
+    release = understudy.Release.load(plain)
+    folder = report.save(release, tmp_path / "r.release")
+    assert stranger.verify(folder) == []
+    page = (folder / "report.html").read_bytes()
+    (folder / "report.html").write_bytes(page + b"\n")
+    refused(folder, 3)
+    (folder / "report.html").unlink()
+    refused(folder, 3)
+    unlisted = copy(plain, tmp_path)
+    (unlisted / "report.html").write_bytes(page)
+    refused(unlisted, 3)
 
 
 def test_another_byte_form(plain: Path, tmp_path: Path):

@@ -20,6 +20,7 @@ import pytest
 from pyarrow import csv
 
 import understudy as us
+from tests.web.hostile import kinds
 from understudy.releases.bundle import FILES, MANIFEST
 from understudy.schema import Category, Integer, Schema
 from understudy.web import job
@@ -32,6 +33,7 @@ with warnings.catch_warnings():  # it would rather have a client that is not pac
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
+ROOT = Path(__file__).parents[2]
 TOKEN = "the-token-of-this-test"
 SCHEMA = Schema(
     (
@@ -152,6 +154,12 @@ def bundle(tmp_path_factory):
     return out
 
 
+@pytest.fixture(scope="session")
+def hostile(bundle):
+    """Imports that once froze a page or filled its memory, each with what is said of it."""
+    return kinds(bundle)
+
+
 def put_bundle(page, bundle, name="small"):
     target = page.folder / "releases" / name
     target.mkdir(exist_ok=True)
@@ -219,7 +227,11 @@ class Server:
     def start(self, port=0):
         command = [sys.executable, *self.python, "serve", str(self.folder), "--port", str(port)]
         self.process = subprocess.Popen(
-            [*command, *self.options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*command, *self.options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
         )
         line = self.process.stdout.readline()
         found = re.search(r"(https?://\S+?:(\d+))(\S*)", line)

@@ -1,20 +1,21 @@
 """What every request passes: hosts, sessions, roles, forms, headers, errors without values."""
 
+import base64
+import json
 import re
 
 import pytest
-from fastapi.routing import APIRoute
 
+from tests.web import live
 from tests.web.conftest import TOKEN, Page, TestClient, app_here, put_bundle, put_table
 from understudy.web.people import Role
 
 
 def routes(page, method):
-    found = []
-    for route in page.client.app.routes:
-        if isinstance(route, APIRoute) and method in route.methods:
-            found.append(re.sub(r"\{at\}", "0", re.sub(r"\{[a-z]+\}", "people", route.path)))
-    return found
+    paths = [path for own, path in live.routes(page.client.app) if own == method]
+    assert len(paths) > 10
+    paths = [path for path in paths if path != "/static"]
+    return [re.sub(r"\{at\}", "0", re.sub(r"\{[a-z]+\}", "people", path)) for path in paths]
 
 
 OPEN = {"/healthz", "/login", "/enter"}
@@ -48,8 +49,71 @@ def test_the_token_leaves_the_address_and_the_cookie_is_locked_away(page):
     assert "samesite=strict" in cookie
     assert TOKEN not in cookie
     page.post("/logout")
-    page.client.cookies.clear()
     assert page.client.get("/tables", follow_redirects=False).status_code == 303
+
+
+def login_cookie(page):
+    return page.client.cookies.get(page.site.people.cookie_name)
+
+
+def with_cookie(page, cookie):
+    """What somebody gets who has nothing but this cookie."""
+    other = TestClient(page.client.app, cookies={page.site.people.cookie_name: cookie})
+    return other.get("/tables", follow_redirects=False).status_code
+
+
+def test_a_cookie_is_signed_and_cannot_be_changed(tmp_path):
+    app = app_here(tmp_path / "desk")
+    app.state.site.people.add("ben", "a long enough word", Role.ANALYST)
+    with TestClient(app) as client:
+        page = Page(client, tmp_path / "desk")
+        page.log_in("ben", "a long enough word")
+        cookie = login_cookie(page)
+        assert with_cookie(page, cookie) == 403  # an analyst
+        body, _, signature = cookie.partition(".")
+        kept = json.loads(base64.b64decode(body))
+        kept["login"]["role"] = "custodian"
+        forged = base64.b64encode(json.dumps(kept).encode()).decode()
+        unsigned = base64.b64encode(b'{"login": {"name": "token"}}').decode()
+        for wrong in (
+            f"{forged}.{signature}",
+            cookie + "x",
+            cookie[:-2],
+            body,
+            unsigned,
+            "null",
+            ".",
+        ):
+            assert with_cookie(page, wrong) == 303, wrong
+
+
+def test_a_copied_cookie_is_refused_after_logging_out(custodian):
+    page = custodian
+    copied = login_cookie(page)
+    assert with_cookie(page, copied) == 200
+    assert page.post("/logout").status_code == 200
+    assert page.client.get("/tables", follow_redirects=False).status_code == 303
+    assert with_cookie(page, copied) == 303
+
+
+def test_logging_in_begins_a_new_session(page):
+    before = page.csrf()
+    planted = login_cookie(page)
+    page.enter()
+    assert page.csrf("/releases") != before
+    assert with_cookie(page, planted) == 303
+
+
+def test_forms_belong_to_a_session(tmp_path):
+    app = app_here(tmp_path / "desk")
+    with TestClient(app) as one, TestClient(app) as two:
+        first, second = Page(one, None).enter(), Page(two, None).enter()
+        token = first.csrf("/releases")
+        for wrong in (second.csrf("/releases"), "", "-", token[:-1]):
+            assert one.post("/logout", data={"csrf": wrong}).status_code == 403
+        assert one.post("/logout", data={"csrf": token}).status_code == 200
+        two.cookies.clear()
+        assert two.post("/login", data={"token": TOKEN, "csrf": ""}).status_code == 403
 
 
 def test_nothing_is_changed_without_our_own_form(custodian):

@@ -1,87 +1,21 @@
 """Releases from strangers: each is refused in a line, in a process of its own, and the page goes on."""
 
 import asyncio
-import hashlib
 import inspect
-import json
 import time
 import zipfile
-from fractions import Fraction
-from io import BytesIO
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from tests.web.conftest import zipped
+from tests.web.conftest import put_bundle
+from tests.web.hostile import burns, forged, greedy, packed
 from understudy.errors import BundleError
-from understudy.releases.bundle import MANIFEST, digest, manifest_bytes
+from understudy.releases import Release
 from understudy.web import imports
 from understudy.web import workers as room
 from understudy.web.guard import TooLarge
 from understudy.web.imports import check_file
 from understudy.web.workers import Limits, Workers
-
-
-def forged(bundle, change=None, **files):
-    """A zip whose manifest states the hashes of the files in it; `files` by their last names."""
-    manifest = json.loads((bundle / MANIFEST).read_bytes())
-    members = []
-    for name, facts in manifest["files"].items():
-        data = files.get(name.rpartition(".")[2], (bundle / name).read_bytes())
-        facts.update(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
-        members.append((f"x.release/{name}", data))
-    if change is not None:
-        change(manifest)
-    manifest["digest"] = digest(manifest)
-    return packed(*members, (f"x.release/{MANIFEST}", manifest_bytes(manifest)))
-
-
-def packed(*members, compression=zipfile.ZIP_DEFLATED):
-    out = BytesIO()
-    with zipfile.ZipFile(out, "w", compression) as archive:
-        for name, data in members:
-            archive.writestr(name, data)
-    return out.getvalue()
-
-
-def endless_array():
-    """A model whose one array says that it has 10^15 entries."""
-    head = BytesIO()
-    shape = {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
-    np.lib.format.write_array_header_1_0(head, shape)
-    return packed(("weights.npy", head.getvalue()), compression=zipfile.ZIP_STORED)
-
-
-def endless_rows(times=40, of=10**7):
-    """Parquet in which 4·10^8 equal rows take a few hundred kilobytes."""
-    out, rows = BytesIO(), pa.table({"city": pa.array(np.zeros(of, np.int64))})
-    with pq.ParquetWriter(out, rows.schema, compression="zstd") as writer:
-        for _ in range(times):
-            writer.write_table(rows)
-    return out.getvalue()
-
-
-@pytest.fixture(scope="session")
-def hostile(bundle):
-    """Imports that once froze a page or filled its memory, each with what is said of it."""
-
-    def huge(manifest):
-        manifest["promise"]["epsilon"] = "1e300000000"
-
-    deep = b'{"a":' * 200_000 + b"1" + b"}" * 200_000
-    model = (bundle / "model.npz").read_bytes()
-    return {
-        "rows": (forged(bundle, parquet=endless_rows()), ""),
-        "number": (forged(bundle, huge), "an exact decimal"),
-        "depth": (zipped(bundle, release=deep), "x.zip"),
-        "bomb": (packed(("x/model.npz", bytes(60_000_000))), "unpacks to more than"),
-        "array": (forged(bundle, npz=endless_array()), ""),
-        "members": (packed(*((f"{n}.txt", b"") for n in range(10_000))), "10,000 files"),
-        "text": (forged(bundle, npz=model + b"x" * 10**6), ""),
-    }
-
 
 LIMIT = 50_000_000
 
@@ -153,15 +87,6 @@ def test_a_zip_that_unpacks_to_more_than_is_taken(tmp_path):
     assert list((tmp_path / "bundle").iterdir()) == []
 
 
-def burns(path, most, shown):
-    """Holds the lock of its interpreter for minutes, so that nothing in the process can stop it."""
-    return Fraction("1e300000000")
-
-
-def greedy(path, most, shown):
-    np.ones(10**9)
-
-
 def test_a_reader_has_limits_of_memory_and_time(tmp_path, monkeypatch):
     async def both():
         workers = Workers(1, Limits(2 * 10**9, 2))
@@ -178,3 +103,22 @@ def test_a_reader_has_limits_of_memory_and_time(tmp_path, monkeypatch):
             workers.close()
 
     assert asyncio.run(both()) < 60
+
+
+def test_a_strangers_schema_names_no_file_of_this_machine(custodian, bundle, tmp_path, monkeypatch):
+    """A mask may be a file in a schema that a custodian wrote; in a release it is written out."""
+    from understudy.schema import geography
+
+    opened = []
+    monkeypatch.setattr(geography, "read_mask", opened.append)
+    (tmp_path / "own.csv").write_text("latitude,longitude\n1,1\n2,2\n")
+    place = f'\n[[geography]]\nlatitude = "age"\nlongitude = "age"\nmask = "{tmp_path}/own.csv"\n'
+    written = (bundle / "schema.toml").read_bytes() + place.encode()
+    response = custodian.upload("small.zip", forged(bundle, toml=written), to="/import")
+    assert response.status_code == 422
+    assert not list((custodian.folder / "releases").iterdir())
+    (put_bundle(custodian, bundle) / "schema.toml").write_bytes(written)  # past every check
+    with pytest.raises(BundleError, match="names a file"):
+        Release.load(custodian.folder / "releases" / "small")
+    assert custodian.client.get("/releases/small").status_code == 422
+    assert not opened

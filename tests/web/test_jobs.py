@@ -1,15 +1,19 @@
 """Jobs in processes of their own: finish, cancel, die, go on, wait, and what each has cost."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import understudy as us
 from tests.web.conftest import SCHEMA, SLOW, Page, TestClient, app_here, put_table, small_table
+from understudy.errors import InputError
 from understudy.privacy.ledger import Ledger, Reservation
 from understudy.web import job as runner
 from understudy.web import jobs
@@ -203,16 +207,101 @@ def test_somebody_else_takes_the_last_of_a_budget_in_between(custodian, monkeypa
 
 
 @pytest.mark.slow
-def test_two_people_start_the_last_of_a_budget_at_once(desk):
-    table = put_table(desk, epsilon="1")
-    both = [start(desk, table, name=name) for name in ("one", "two")]
-    ends = sorted(until(desk, identity, "finished", "failed") for identity in both)
-    assert ends == ["failed", "finished"]
-    assert left(desk, table) == 0
-    lost = next(i for i in both if desk.site.jobs.look(i).state == "failed")
-    text = desk.client.get(f"/jobs/{lost}").text
+def test_two_people_start_the_last_of_a_budget_at_once(tmp_path):
+    """Two sessions, two forms in the same moment, two processes: one release, in the ledger too."""
+    app = app_here(tmp_path / "desk", launch)
+    people = [Page(TestClient(app), tmp_path / "desk").enter() for _ in range(2)]
+    page, table = people[0], put_table(people[0], epsilon="1")
+    ready = threading.Barrier(2)
+
+    def begin(person, name):
+        token = person.csrf("/releases")
+        ready.wait(60)
+        form = {"csrf": token, **FAST, "name": name}
+        return person.client.post(f"/tables/{table.id}/releases", data=form)
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(begin, people, ("one", "two")))
+    both = [str(answer.url).rpartition("/")[2] for answer in answers]
+    assert {answer.status_code for answer in answers} == {200}
+    ends = [until(page, identity, "finished", "failed") for identity in both]
+    assert sorted(ends) == ["failed", "finished"]
+    assert left(page, table) == 0
+    lost, won = both[ends.index("failed")], both[ends.index("finished")]
+    text = page.client.get(f"/jobs/{lost}").text
     assert "is left" in text
     assert "Nothing was charged." in text
+    assert not (page.folder / "releases" / lost).exists()
+    with page.site.workspace.ledger() as ledger:
+        (made,) = ledger.books(table.id).releases.values()
+        assert len(made.charges) == made.planned
+        ledger.verify(table.id)
+    assert us.verify(page.folder / "releases" / won).passed
+
+
+def test_a_cancelled_job_stays_cancelled(custodian, monkeypatch):
+    """Whoever presses Go on too late spends nothing, and neither does a second cancel."""
+    from understudy.privacy.gate import Gate
+
+    def stopped(self, *args, **kwargs):
+        raise KeyboardInterrupt
+
+    table = put_table(custodian)
+    with monkeypatch.context() as patch:
+        patch.setattr(Gate, "ask", stopped)
+        identity = start(custodian, table)
+    assert custodian.site.jobs.look(identity).state == "cancelled"
+    assert custodian.post(f"/jobs/{identity}/resume").status_code == 422
+    assert custodian.post(f"/jobs/{identity}/cancel").status_code == 200
+    assert custodian.site.jobs.look(identity).state == "cancelled"
+    assert left(custodian, table) == 3
+
+
+def test_going_on_twice_at_once_runs_one_process(custodian, monkeypatch):
+    """Two servers look at a killed job in the same moment, and both see that it could go on."""
+    table = put_table(custodian)
+    identity = start(custodian, table)
+    site = custodian.site.jobs
+    job, before = site.look(identity), left(custodian, table)
+    monkeypatch.setattr(jobs.Jobs, "resumable", lambda *_: True)
+    with pytest.raises(InputError, match="has ended meanwhile"):  # the other's ran to its end
+        site.resume(job)
+    lock = os.open(job.folder / "lock", os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (job.folder / "state.json").write_text('{"state": "running"}')
+        with pytest.raises(InputError, match="runs already"):  # the other's is at work
+            site.resume(job)
+    finally:
+        os.close(lock)
+    assert (job.folder / "state.json").read_text() == '{"state": "running"}'
+    assert left(custodian, table) == before == 2
+
+
+@pytest.mark.slow
+def test_a_job_whose_server_died_while_starting_it_can_be_cancelled(slow_desk):
+    page, _ = slow_desk(before=900)
+    table = put_table(page)
+
+    class Died(BaseException):
+        pass
+
+    def dies(folder, lock):
+        launch(folder, lock)
+        raise Died
+
+    site = page.site.jobs
+    kept, site._launch = site._launch, dies
+    choices = {"epsilon": "1", "delta": "1e-9", "workload": "marginals:2", "method": "gaussian"}
+    facts = {"table": table.id, "table_name": table.name, "rows": None, "choices": choices}
+    with pytest.raises(Died):
+        site.start("release", "one", facts, {"schema.toml": SCHEMA.dumps()})
+    site._launch = kept
+    (identity,) = page.site.workspace.identities("jobs")
+    reserved(page, identity)
+    page.post(f"/jobs/{identity}/cancel")
+    until(page, identity, "cancelled")
+    assert left(page, table) == 3
 
 
 def test_jobs_beyond_the_places_wait(tmp_path):

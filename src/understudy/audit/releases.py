@@ -11,8 +11,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +24,6 @@ from understudy.audit.runs import Progress, Runs, collect, fingerprint
 from understudy.errors import InputError
 from understudy.game.methods import METHODS
 from understudy.players.base import Clique, Model
-from understudy.privacy import accounting
 from understudy.privacy.cost import Laplace
 from understudy.privacy.relation import Relation
 from understudy.queries import count
@@ -157,22 +154,12 @@ def releasing_like(made: Release) -> Releasing:
     return Releasing(made.schema, {**choices, "certificate_share": share})
 
 
-def _certificate_share(made: Release, choices: Mapping[str, Any]) -> Decimal:
-    """The share of the certificate whose plan is the one in the ledger.
-
-    The plan says what the certificate cost, and the calibrated total hardly moves with its share, so
-    shares are proportional to costs; rounding finds the number that a person wrote.
-    """
-    share = Decimal("0.02")
-    for _ in range(6):
-        plan = prepare(made.schema, **choices, certificate_share=share).plan
-        if plan == made.plan:
-            return share
-        ratio = accounting.rho(made.plan[WORST].event) / accounting.rho(plan[WORST].event)
-        wished = Decimal(f"{float(Fraction(share) * ratio):.3g}")
-        if wished == share or not 0 < wished <= Decimal("0.5"):
-            break
-        share = wished
+def _certificate_share(made: Release, choices: Mapping[str, Any]) -> str:
+    """The share of the certificate, as it was reserved; the plan that it makes must be the ledger's."""
+    body = made.entries[0].body
+    share = str(body["facts"].get("certificate_share", "0.02")) if body is not None else "0.02"
+    if prepare(made.schema, **choices, certificate_share=share).plan == made.plan:
+        return share
     raise InputError(
         "the plan in the release's ledger is not one that this understudy makes of its method, "
         "budget, workload and schema: it comes from another version, and an audit of today's code "

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
-from understudy.cli.release import make
+from understudy.cli.release import about_report, make
 from understudy.cli.sample import require_output, write_whole
 from understudy.errors import InputError
 
@@ -211,7 +211,7 @@ def _show(made: Release, edges: str, out: Path, kinds: tuple[str, ...]) -> None:
             ("promise", f"{made.promise}; one row is one edge"),
             ("certificate", str(made.certificate)),
             ("clustering", _clustering(made)),
-            ("report", f"{out / 'report.html'}, for people"),
+            about_report(out),
         ],
     )
     console.print()

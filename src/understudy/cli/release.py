@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from understudy.schema import Schema
     from understudy.source import Source
 
-__all__ = ["make", "release"]
+__all__ = ["about_report", "make", "release"]
 
 _ACCOUNT = "Account"
 _OUTPUT = "Output"
@@ -186,6 +186,7 @@ def make(
     """
     from understudy.releases import release as work
     from understudy.releases.outline import assumed_rows
+    from understudy.report import save
     from understudy.source import read
 
     with ExitStack() as stack:
@@ -218,9 +219,7 @@ def make(
                 **choices,
             )
             stages("saving", 0, 1)
-            made.save(out)
-            stages("reporting", 0, 1)
-            _report(made, out)
+            save(made, out)
         except BaseException as error:
             if choices.get("checkpoint") is not None:
                 error.add_note(f"The same command goes on from {choices['checkpoint']}.")
@@ -299,14 +298,12 @@ def _require_space(prepared: Prepared, out: Path, rows: int | None) -> None:
         )
 
 
-def _report(made: Release, out: Path) -> None:
-    """The page beside the rows. It can be made again, so a release never fails for it."""
-    from understudy.report import write
-
-    try:
-        write(out, release=made)
-    except WorkError as error:
-        shell.note(f"{error}. The release is whole; `understudy report {out}` makes the page.")
+def about_report(out: Path) -> tuple[str, str]:
+    """Where the report of a release lies, as a line of facts."""
+    page = out / "report.html"
+    if page.is_file():
+        return "report", f"{page}, for people"
+    return "report", f"none, it could not be made; `understudy report {out}` says why"
 
 
 def _aftermath(error: BaseException, account: Any, dataset: str | None, out: Path) -> str:
@@ -385,7 +382,7 @@ def _show(
             *errors_in_words(made.forecast, made.schema)[:1],
             *([] if made.proofs is None else [("oracle", made.proofs)]),
             *account,
-            ("report", f"{out / 'report.html'}, for people"),
+            about_report(out),
             ("digest", read_manifest(out)["digest"]),
         ],
     )

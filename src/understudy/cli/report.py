@@ -1,4 +1,4 @@
-"""`understudy report`: the page about a release, made again."""
+"""`understudy report`: the page about a release, made again beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", help="Where to write; report.html in the folder by default."
+            "--out", metavar="FILE", help="Where to write; DIR.html beside the release by default."
         ),
     ] = None,
     audit: Annotated[
@@ -36,6 +36,8 @@ def report(
     It says what is promised, how wrong a number can be and what not to use the rows for, with a
     chart of every column, the errors of pairs, the ledger, and how to verify and to cite. It is
     made of the release alone, opens offline and prints on A4. Costs nothing, reads no private row.
+    A release that was made by `understudy release` holds its report already, covered by its digest;
+    that one is never changed.
 
     \b
     [bold]Example[/bold]

@@ -16,6 +16,9 @@ from understudy.cli import shell, words
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
+    import uvicorn
+    from fastapi import FastAPI
+
     from understudy.web.people import People
     from understudy.web.settings import Settings
 
@@ -56,6 +59,12 @@ def serve(
     tls_key: Annotated[
         Path | None,
         typer.Option("--tls-key", metavar="FILE", rich_help_panel=_WHERE, help="Its private key."),
+    ] = None,
+    behind_proxy: Annotated[
+        list[str] | None,
+        typer.Option("--behind-proxy", metavar="ADDRESS", rich_help_panel=_WHERE,
+                     help="A proxy on this address speaks TLS to the world and hands requests on; "
+                     "may be given more than once. The page takes requests from it alone."),
     ] = None,
     add_user: Annotated[
         str | None,
@@ -98,9 +107,14 @@ def serve(
       understudy serve clinic --add-user ana --role custodian
       understudy serve clinic --add-user ben --role analyst
       understudy serve clinic --host 0.0.0.0 --port 443 --tls-cert c.pem --tls-key k.pem
+
+    \b
+    [bold]Behind a proxy[/bold] on this machine that speaks TLS, with named users
+      understudy serve clinic --behind-proxy 127.0.0.1
     """
     _require_installed()
     from understudy.web.people import People
+    from understudy.web.proxy import networks
     from understudy.web.settings import Settings
     from understudy.web.workspace import Workspace
 
@@ -108,22 +122,26 @@ def serve(
     if add_user is not None or remove_user is not None:
         _change(People(Workspace(folder).folder), add_user, remove_user, role)
         return
-    local = host in _LOOPBACK
+    proxies = tuple(behind_proxy or ())
+    networks(proxies)
+    local = host in _LOOPBACK and not proxies
     tls = _tls(tls_cert, tls_key)
     users = People(Workspace(folder).folder).users()
-    if not local and (tls is None or not users):
-        lacking = [] if tls is not None else ["--tls-cert and --tls-key"]
+    if not local and ((tls is None and not proxies) or not users):
+        lacking = [] if tls is not None or proxies else ["--tls-cert and --tls-key"]
         lacking += [] if users else ["a user, named with --add-user"]
+        remedy = "--behind-proxy" if proxies else "--host"
         raise InputError(
-            f"host = {host} can be reached from other machines, which needs "
-            f"{' and '.join(lacking)}; or leave --host out to serve this machine alone"
+            f"{'behind-proxy' if proxies else f'host = {host}'} can be reached from other machines, "
+            f"which needs {' and '.join(lacking)}; or leave {remedy} out to serve this machine alone"
         )
     more: dict[str, Any] = {} if jobs is None else {"jobs": jobs}
     settings = Settings(
         folder,
         token=secrets.token_urlsafe(24) if local else None,
         hosts=_LOOPBACK if local else None,
-        tls=tls is not None,
+        tls=tls is not None or bool(proxies),
+        proxies=proxies,
         max_upload=most,
         **more,
     )
@@ -132,7 +150,9 @@ def serve(
 
 def _require_installed() -> None:
     try:
+        import argon2  # noqa: F401
         import fastapi  # noqa: F401
+        import itsdangerous  # noqa: F401
         import jinja2  # noqa: F401
         import python_multipart  # noqa: F401
         import uvicorn  # noqa: F401
@@ -214,16 +234,7 @@ def _run(settings: Settings, host: str, port: int, tls: tuple[Path, Path] | None
     listening = _listen(host, port)
     try:
         app = create_app(settings)
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=3,
-            timeout_keep_alive=75,
-            ssl_certfile=None if tls is None else tls[0],
-            ssl_keyfile=None if tls is None else tls[1],
-        )
+        config = _config(app, tls)
         _say(settings, host, listening.getsockname()[1], tls is not None)
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
@@ -235,6 +246,27 @@ def _run(settings: Settings, host: str, port: int, tls: tuple[Path, Path] | None
         shell.note(f"stopped; {number} on without the page. Start it again to see how they end.")
     else:
         shell.note("stopped; everything is kept.")
+
+
+def _config(app: FastAPI, tls: tuple[Path, Path] | None) -> uvicorn.Config:
+    """How the server listens and how long it waits."""
+    import uvicorn
+
+    from understudy.web.patience import PatientProtocol
+
+    return uvicorn.Config(
+        app,
+        http=PatientProtocol,
+        ws="none",
+        proxy_headers=False,  # uvicorn would believe whoever connects from this machine
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        timeout_keep_alive=75,
+        ssl_certfile=None if tls is None else tls[0],
+        ssl_keyfile=None if tls is None else tls[1],
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -268,6 +300,8 @@ def _say(settings: Settings, host: str, port: int, tls: bool) -> None:
                 "named users" if settings.token is None
                 else "whoever has this address, on this machine",
             ),
+            *([("proxy", f"requests from {', '.join(settings.proxies)} alone")]
+              if settings.proxies else []),
             ("uploads", f"up to {words.byte_size(settings.max_upload)}"),
             ("stop", "Ctrl-C; jobs that run go on"),
         ],

@@ -29,7 +29,7 @@ from understudy.errors import (
     RelationError,
     UnconfirmedError,
     UnderstudyError,
-    cut,
+    readable,
 )
 from understudy.quoting import debugging, unforeseen
 
@@ -87,7 +87,7 @@ def note(text: str | Text) -> None:
 
 def complain(text: str, *more: str) -> None:
     """An error on stderr, with remarks below it."""
-    _paragraph(Text.assemble(("error: ", "bold red"), cut(text)))
+    _paragraph(Text.assemble(("error: ", "bold red"), readable(text)))
     for line in more:
         _paragraph(Text(line), indent=7)
 

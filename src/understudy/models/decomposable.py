@@ -28,6 +28,8 @@ Codes = NDArray[np.unsignedinteger[Any]]
 # Intermediate tables of a marginal that no clique holds; 2^27 cells are a gigabyte.
 _MAX_CELLS = 2**27
 _GOLDEN = (math.sqrt(5) - 1) / 2
+_ONE = 1e-9
+"""How far shares may be from one together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +43,13 @@ class Decomposable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_separators", _separators(self.shape, self.cliques))
-        tables = tuple(np.asarray(table, dtype=np.float64) for table in self.tables)
+        tables = tuple(np.ascontiguousarray(table, dtype=np.float64) for table in self.tables)
         for clique, table in zip(self.cliques, tables, strict=True):
             if table.shape != tuple(self.shape[i] for i in clique):
                 raise InputError(f"model table {clique} has shape {table.shape}")
             if not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
                 raise InputError(f"model table {clique} is not a distribution")
-        object.__setattr__(self, "tables", tuple(table / table.sum() for table in tables))
+        object.__setattr__(self, "tables", tuple(map(_shares, tables)))
 
     @classmethod
     def independent(cls, tables: Sequence[Table]) -> Decomposable:
@@ -186,6 +188,12 @@ def _separators(shape: tuple[int, ...], cliques: tuple[Clique, ...]) -> tuple[Cl
     if seen != set(range(len(shape))):
         raise InputError("a model must cover every column")
     return tuple(separators)
+
+
+def _shares(table: Table) -> Table:
+    """The table over its sum. Shares stay as they are, so that what is read is what was written."""
+    total = table.sum()
+    return table if abs(total - 1) < _ONE else table / total
 
 
 def project(own: Clique, table: Table, clique: Clique) -> Table:

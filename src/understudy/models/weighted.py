@@ -23,6 +23,8 @@ _MAX_CELLS = 10**8
 # Cells of all tables that rows are held against.
 _SWAP_CELLS = 24_000_000
 _SWAPS_PER_ROW = 20
+# Proposals that are held in memory.
+_SWAPS_AT_ONCE = 2**20
 # Table entries that swapping may look at; beyond it wide workloads would take minutes.
 _SWAP_WORK = 600_000_000
 
@@ -163,13 +165,17 @@ class Weighted:
                 cell += records[:, columns[c, k]].astype(np.int64) * strides[c, k]
             expected = np.bincount(cell, self.weights, stride)
             expected *= rows / expected.sum()
-            scale[own] = (1 + expected) ** -0.5
+            scale[own] = 1 / np.sqrt(1 + expected)  # rounded alike on every machine, unlike powers
             excess[own] = -expected
             np.add.at(excess[own], cell[chosen], np.float32(1))
         tries = int(min(_SWAPS_PER_ROW * rows, _SWAP_WORK / (len(cliques) * width)))
-        proposals = rng.permutation(self._systematic(tries, rng))
-        places = rng.integers(rows, size=tries)
-        kernels.swap(chosen, records, columns, strides, offsets, excess, scale, places, proposals)
+        for start in range(0, tries, _SWAPS_AT_ONCE):
+            many = min(_SWAPS_AT_ONCE, tries - start)
+            proposals = rng.permutation(self._systematic(many, rng))
+            places = rng.integers(rows, size=many)
+            kernels.swap(
+                chosen, records, columns, strides, offsets, excess, scale, places, proposals
+            )
 
     def _compressed(self, cliques: list[Clique]) -> tuple[NDArray[np.int64], list[int]]:
         """Codes with the rarest values of large columns merged until the tables of all cliques fit."""

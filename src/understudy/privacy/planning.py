@@ -15,7 +15,7 @@ from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Event, Plan, SampledGaussian, SampledGroups
 
-__all__ = ["calibrate", "laplace_epsilon", "nominal", "rho_for"]
+__all__ = ["calibrate", "calibrated", "laplace_epsilon", "nominal", "rho_for"]
 
 
 def nominal(event: Event) -> Fraction:
@@ -75,7 +75,14 @@ def rho_for(budget: Budget) -> Fraction:
 
 
 def calibrate(build: Callable[[Fraction], Plan], budget: Budget, group: int = 1) -> Plan:
-    """The plan that uses the budget best: `build(ρ)` for the largest ρ that stays within (ε, δ).
+    """The plan that uses the budget best; see `calibrated`."""
+    return calibrated(build, budget, group)[1]
+
+
+def calibrated(
+    build: Callable[[Fraction], Plan], budget: Budget, group: int = 1
+) -> tuple[Fraction, Plan]:
+    """(ρ, build(ρ)) for the largest ρ, a float, whose plan stays within (ε, δ).
 
     `build` must return plans whose cost for one row grows with ρ and is at most ρ in zCDP, or
     nominally ρ where rows are sampled (see `nominal`). ε grows about as √ρ, so a few trials come
@@ -105,4 +112,4 @@ def calibrate(build: Callable[[Fraction], Plan], budget: Budget, group: int = 1)
             guess = math.sqrt(low * high) if low > 0 else high / 16
     if found is None:
         raise InputError(f"epsilon = {target:g} is too small to plan with")
-    return found
+    return Fraction(low), found

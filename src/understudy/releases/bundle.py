@@ -6,7 +6,8 @@
     model.json         what the arrays of the model are
     model.npz          the arrays
 
-`report.html` and a custodian's `signature.dsse.json` may lie beside them, unlisted.
+`report.html`, a page for people, may be among them and is listed then. A custodian's
+`signature.dsse.json` may lie beside them, unlisted.
 
 No pickle. The folder is written beside its final name and renamed into place, so it is there whole
 or not at all. `release.json` has one canonical byte form, and ends with the digest of its own content.
@@ -45,6 +46,8 @@ from understudy.queries import Workload
 from understudy.releases import form
 from understudy.releases.certificate import Certificate
 from understudy.releases.measurements import Measurement
+from understudy.releases.static_html import NAME as REPORT
+from understudy.releases.static_html import require_static
 from understudy.schema import Schema
 
 if TYPE_CHECKING:
@@ -87,13 +90,16 @@ def require_absent(path: Path) -> None:
         raise InputError(f"out = {path}: the folder {path.parent} cannot be written to")
 
 
-def save(release: Release, path: Path) -> Path:
+def save(release: Release, path: Path, *, report: str | None = None) -> Path:
     """Write a bundle; it appears under `path` whole or not at all, its digest published before."""
     require_absent(path)
+    page = {} if report is None else {REPORT: report.encode("utf-8")}
+    for data in page.values():
+        require_static(data)
     staging = path.parent / f".{path.name}.partial-{secrets.token_hex(4)}"
     try:
         staging.mkdir()
-        contents = _contents(release)
+        contents = {**_contents(release), **page}
         manifest = _manifest(release, contents)
         contents[MANIFEST] = manifest_bytes(manifest)
         for name, data in contents.items():
@@ -223,18 +229,22 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def load(path: Path) -> Release:
-    """Read a bundle; raises `BundleError` on one that is damaged or of another version."""
+def load(path: Path, manifest: Mapping[str, Any] | None = None) -> Release:
+    """Read a bundle; raises `BundleError` on one that is damaged or of another version.
+
+    `manifest` is what `read_manifest` gave, where somebody read it already.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from understudy.releases.release import Release
 
-    manifest = read_manifest(path)
+    manifest = read_manifest(path) if manifest is None else manifest
     for name in FILES:
         form.require_file(path / name)
     try:
-        schema = Schema.load(path / "schema.toml")
+        text = (path / "schema.toml").read_text(encoding="utf-8")
+        schema = Schema.loads(text)  # a stranger's may not name files of this machine
         promise = manifest["promise"]
         entries = tuple(Entry.from_json(line) for line in manifest["ledger"]["entries"])
         workload = Workload.from_json(manifest["workload"], schema, max_cells=2**62)

@@ -22,7 +22,7 @@ import numpy as np
 
 from understudy.errors import InputError
 from understudy.privacy import planning
-from understudy.privacy.budget import Budget
+from understudy.privacy.budget import Budget, round_down
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Plan, Zcdp
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.gate import Gate
@@ -34,7 +34,7 @@ from understudy.source.base import check_header
 from understudy.source.values import Holders
 from understudy.units import group
 
-__all__ = ["QUANTILES", "REST", "Look", "found", "look", "outer_plan", "purpose"]
+__all__ = ["QUANTILES", "REST", "Look", "found", "look", "outer_plan", "outer_rho", "purpose"]
 
 REST = "everything else"
 QUANTILES = "quantiles"
@@ -50,15 +50,20 @@ def purpose(column: str) -> str:
     return f"values of {column}"
 
 
-def outer_plan(schema: Schema, budget: Budget, relation: Relation) -> Plan:
+def outer_rho(schema: Schema, budget: Budget) -> Fraction:
+    """ρ of a whole release with open columns: what (ε, δ) allows, less the δ of discoveries."""
+    total = planning.rho_for(Budget(budget.epsilon, budget.delta * (1 - _shown(schema))))
+    if total <= 0:
+        raise InputError(f"epsilon = {float(budget.epsilon):g} is too small to plan with")
+    # Rounding of the conversion; a float, because it is written down.
+    return Fraction(round_down(total * (1 - Fraction(1, 10**9))))
+
+
+def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relation) -> Plan:
     """The charges of the open columns, and the allowance that is left; ρ of one row, as ever."""
     listed = [column for column in schema.opened if isinstance(column, OpenCategory)]
     cut = [column for column in schema.opened if isinstance(column, OpenBins)]
-    shown = budget.delta * _DELTA if listed else Fraction(0)
-    total = planning.rho_for(Budget(budget.epsilon, budget.delta - shown))
-    if total <= 0:
-        raise InputError(f"epsilon = {float(budget.epsilon):g} is too small to plan with")
-    total *= 1 - Fraction(1, 10**9)  # rounding of the conversion
+    shown = delta * _shown(schema)
     share = min(_SHARE, _MOST / len(schema.opened))
     rows, sides = group(schema.unit), relation.changed_cells
     charges = [
@@ -76,6 +81,12 @@ def outer_plan(schema: Schema, budget: Budget, relation: Relation) -> Plan:
         charges.append(Charge(QUANTILES, Gaussian.within(rho, changes=changes)))
     left = total * (1 - share * len(schema.opened)) / rows**2
     return Plan((*charges, Charge(REST, Zcdp(left))))  # type: ignore[arg-type]
+
+
+def _shown(schema: Schema) -> Fraction:
+    """Of δ, what discoveries get."""
+    listed = any(isinstance(column, OpenCategory) for column in schema.opened)
+    return _DELTA if listed else Fraction(0)
 
 
 @dataclass(frozen=True, eq=False)

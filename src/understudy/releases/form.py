@@ -40,7 +40,7 @@ LARGEST = {
     "model.json": 16 * MIB,
     "model.npz": 4096 * MIB,
     "synthetic.parquet": 4096 * MIB,
-    "report.html": 256 * MIB,
+    "report.html": 2 * MIB,
 }
 """The most bytes of each file."""
 
@@ -227,6 +227,7 @@ def _any_object(value: Any, where: str) -> None:
 # -- the manifest --------------------------------------------------------------------------------
 
 _HASH = _matching("[0-9a-f]{64}", "a sha256 in lower-case hex")
+_FILE = _object_of({"sha256": _HASH, "bytes": _whole(0)})
 _NAME = _text(LONGEST_NAME, 1)
 _TEXT = _text(LONGEST_TEXT)
 _COUNT = _whole(1, 2**53)
@@ -332,7 +333,7 @@ _FACTS = _object_of(
         "rows_public": _ROWS_PUBLIC,
         "understudy": _NAME,
     },
-    {"declared": _TEXT, "request": _NAME},
+    {"declared": _TEXT, "request": _NAME, "rho": _POSITIVE, "certificate_share": _EXACT},
 )
 _BODIES: dict[str, Form] = {
     "reserve": _object_of(
@@ -414,8 +415,9 @@ _MANIFEST = _object_of(
         "files": _object_of(
             dict.fromkeys(
                 ("model.json", "model.npz", "schema.toml", "synthetic.parquet"),
-                _object_of({"sha256": _HASH, "bytes": _whole(0)}),
-            )
+                _FILE,
+            ),
+            {"report.html": _FILE},
         ),
         "digest": _HASH,
     },

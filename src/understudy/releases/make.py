@@ -30,8 +30,8 @@ from understudy.game.methods import method as named_method
 from understudy.game.methods.base import largest_marginal, require_classes
 from understudy.players.base import Model
 from understudy.privacy import accounting, planning
-from understudy.privacy.budget import Budget, Exact, exact, split
-from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
+from understudy.privacy.budget import Budget, Exact, decimal, exact
+from understudy.privacy.cost import Gaussian, Plan, Zcdp
 from understudy.privacy.exact import ExactRows
 from understudy.privacy.gate import Gate
 from understudy.privacy.journal import Journal
@@ -44,9 +44,10 @@ from understudy.queries import Workload, WorkloadLike, resolve
 from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
 from understudy.releases import targets
+from understudy.releases.blueprint import Blueprint, design_of
 from understudy.releases.measurements import Heard
 from understudy.releases.notebook import plan_card, progress_here
-from understudy.releases.release import Release
+from understudy.releases.release import Release, drawn_rows
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.source import Source, read
@@ -68,6 +69,10 @@ class Prepared:
     design: Design
     plan: Plan
     beta: float
+    rho: Fraction
+    """What the plan was made of: `blueprint` and ρ."""
+    share: Fraction
+    """Of ρ, what the certificate gets."""
     declared: Schema | None = None
     """The schema with open columns, where `schema` is only the largest that may come of it."""
     inner: Plan | None = None
@@ -87,18 +92,25 @@ class Prepared:
         """The same release for the schema that was found, planned within the allowance."""
         assert self.again is not None
         draft, rest = self.again(schema), self.plan[private_facts.REST].event
-        inner = draft.build(accounting.rho(rest))
+        inner = draft.blueprint.plan(accounting.rho(rest))
         if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):
             raise InputError(
-                f"method = {draft.method.name} counts its cost by samples of rows, which an "
+                f"method = {draft.blueprint.method.name} counts its cost by samples of rows, which an "
                 f"allowance that is filled later cannot: declare the values and bounds of every "
                 f"column in the schema, or use another method"
             )
-        confirm = getattr(draft.method, "confirm", None)
+        own = draft.blueprint
+        confirm = getattr(own.method, "confirm", None)
         if confirm is not None:
-            confirm(draft.design, inner)
-        return replace(self, schema=schema, workload=draft.workload, method=draft.method,
-                       design=draft.design, inner=inner)  # fmt: skip
+            confirm(own.design, inner)
+        return replace(
+            self,
+            schema=schema,
+            workload=draft.workload,
+            method=own.method,
+            design=own.design,
+            inner=inner,
+        )
 
     def cost(self) -> accounting.Spent:
         """What the plan costs; at most the budget."""
@@ -123,10 +135,8 @@ class _Draft:
 
     schema: Schema
     workload: Workload
-    method: Method
-    design: Design
     beta: float
-    build: Callable[[Fraction], Plan]
+    blueprint: Blueprint
 
 
 def prepare(
@@ -170,13 +180,15 @@ def prepare(
     if target_error is not None:
         given = _solve(draft, target_error, target_of, rows, delta)
     budget = Budget.of(given, delta)
-    plan = planning.calibrate(draft.build, budget, group(schema.unit))
-    confirm = getattr(draft.method, "confirm", None)  # what can be judged once the noise is known
+    own = draft.blueprint
+    rho, plan = planning.calibrated(own.plan, budget, group(schema.unit))
+    confirm = getattr(own.method, "confirm", None)  # what can be judged once the noise is known
     if confirm is not None:
-        confirm(draft.design, plan)
+        confirm(own.design, plan)
     return Prepared(
-        schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta, rows=rows
-    )
+        schema, draft.workload, own.method, budget, own.design, plan, draft.beta, rho, own.share,
+        rows=rows,
+    )  # fmt: skip
 
 
 def _staged(
@@ -189,10 +201,11 @@ def _staged(
             f"{schema.opened[0].name!r} is to be found privately; give epsilon"
         )
     draft = again(schema.provisional())
-    plan = private_facts.outer_plan(schema, budget, draft.design.relation)
+    own, rho = draft.blueprint, private_facts.outer_rho(schema, budget)
+    plan = private_facts.outer_plan(schema, rho, budget.delta, own.design.relation)
     staged = Prepared(
-        draft.schema, draft.workload, draft.method, budget, draft.design, plan, draft.beta,
-        declared=schema, again=again,
+        draft.schema, draft.workload, own.method, budget, own.design, plan, draft.beta, rho,
+        own.share, declared=schema, again=again,
     )  # fmt: skip
     return replace(staged, inner=staged.refined(draft.schema).inner)
 
@@ -227,14 +240,15 @@ def epsilon_for(
 def _solve(
     draft: _Draft, target: float, of: str, rows: int | None, delta: Exact
 ) -> str:  # fmt: skip
-    foresee = getattr(draft.method, "errors", None)
-    if foresee is None or draft.design.families:
+    own = draft.blueprint
+    foresee = getattr(own.method, "errors", None)
+    if foresee is None or own.design.families:
         raise InputError(
-            f"target_error = {target}: method {draft.method.name} does not forecast the error of "
+            f"target_error = {target}: method {own.method.name} does not forecast the error of "
             f"this workload; give epsilon, or use method = maxent with marginals"
         )
     if rows is None:
-        rows = draft.design.rows
+        rows = own.design.rows
     if rows is None:
         raise InputError(
             f"target_error = {target} needs to know about how many rows there are: give rows "
@@ -242,9 +256,9 @@ def _solve(
         )
 
     def errors(plan: Plan) -> Errors:
-        return foresee(draft.design, plan, rows)
+        return foresee(own.design, plan, rows)
 
-    return targets.solve(draft.build, errors, delta, target, of, group(draft.schema.unit))
+    return targets.solve(own.plan, errors, delta, target, of, group(draft.schema.unit))
 
 
 def _draft(
@@ -279,39 +293,10 @@ def _draft(
         resolve(resolved, schema)  # total variations are taken over whole tables
     if method == "auto" and not resolved.plain:
         chosen = named_method("fem", **(parameters or {}))
-    families = () if resolved.plain else resolved.families
-    design = Design(
-        schema.shape, resolved.cliques, resolved.weights, relation, rows_public, families,
-        tuple(column.name for column in schema.modelled),
-        tuple(column.kind for column in schema.modelled),
-        tuple(column.nullable for column in schema.modelled),
-        schema.settled if schema.rules or schema.geography else None,
-    )  # fmt: skip
+    design = design_of(schema, resolved, relation, rows_public)
     require_classes(chosen, design)
     chosen.check(design)
-
-    def build(rho: Fraction) -> Plan:
-        shares: dict[str, Exact] = {"certificate": share}
-        if variations:
-            shares["variation"] = 2 * share
-        if rows_public is None:
-            shares["rows"] = "0.01"
-        shares["game"] = 1 - sum((exact(s) for s in shares.values()), Fraction(0))
-        part = split(rho, shares)
-        charges: list[Charge] = []
-        if rows_public is None:
-            charges.append(Charge(certificates.ROWS, Gaussian.within(part["rows"])))
-        charges += chosen.charges(design, part["game"])
-        charges.append(certificates.worst_charge(part["certificate"]))
-        if variations:
-            charges.append(
-                certificates.variation_charge(
-                    part["variation"], relation, len(resolved), rows_public is not None
-                )
-            )
-        return Plan(tuple(charges))
-
-    return _Draft(schema, resolved, chosen, design, beta, build)
+    return _Draft(schema, resolved, beta, Blueprint(chosen, design, share, variations))
 
 
 def release(
@@ -413,8 +398,9 @@ def release(
         if journal is not None:
             stack.callback(journal.let_go)
         facts = _facts(prepared)
+        given = {name: fact for name, fact in facts.items() if name != "rho"}  # which follows
         if journal is not None and journal.header is not None:
-            journal.require_same(facts)
+            journal.require_same(given)
         elif account is not None and dataset is not None:
             # Refuse what cannot be paid before the table is read; reserving checks again.
             account.require_room(dataset, prepared.budget, prepared.plan, schema.unit)
@@ -460,7 +446,7 @@ def release(
             )
             if journal is not None:
                 try:
-                    journal.begin(reservation.id, key, facts)
+                    journal.begin(reservation.id, key, given)
                 except WorkError:
                     with reservation:  # settles: nothing was drawn
                         raise
@@ -516,8 +502,7 @@ def _draw(
     if getattr(prepared.method, "whole", False):
         size = int(getattr(model, "size", size))
     progress("sampling", 0, 1)
-    codes = schema.settled(model.sample(size, rng))
-    synthetic = schema.decode(codes, rng)
+    codes, synthetic = drawn_rows(schema, model, size, key)
     progress("sampling", 1, 1)
     progress("certifying", 0, 1)
     certificate = certificates.certify(
@@ -627,6 +612,8 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
         "workload": prepared.workload.to_json(prepared.schema),
         "method": prepared.method.describe(),
         "rows_public": prepared.design.rows,
+        "rho": float(prepared.rho),
+        "certificate_share": decimal(prepared.share),
         "understudy": __version__,
     }
     if prepared.declared is not None:

@@ -17,7 +17,7 @@ from understudy.privacy.gate import Gate
 
 __all__ = ["Heard", "Measurement"]
 
-_MOST_COUNTS = 10_000
+MOST_COUNTS = 10_000
 """Larger tables of one column are named, and their counts left out."""
 
 Clique = tuple[int, ...]
@@ -99,7 +99,7 @@ def _measurement(answer: Answer) -> Measurement | None:
     match answer:
         case Measured(clique, values, sigma, labels):
             counts = None
-            if len(clique) == 1 and labels is None and values.size <= _MOST_COUNTS:
+            if len(clique) == 1 and labels is None and values.size <= MOST_COUNTS:
                 counts = tuple(values.tolist())
             return Measurement(
                 clique, "table", float(sigma), merged=labels is not None, counts=counts

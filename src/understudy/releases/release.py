@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.errors import InputError, WorkError
 from understudy.game.forecast import Errors
@@ -29,7 +30,7 @@ from understudy.units import Unit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Release", "promise_words"]
+__all__ = ["Release", "drawn_rows", "promise_words"]
 
 _CHUNK = 1_000_000
 
@@ -41,6 +42,18 @@ def promise_words(
     words = relation.describe(rows_public=rows_public, unit=unit)
     who = "row" if unit is None else unit.column
     return f"{budget}-differential privacy per {who} ({words})"
+
+
+def drawn_rows(
+    schema: Schema, model: Model, rows: int, key: int
+) -> tuple[list[NDArray[Any]], pa.Table]:
+    """(codes, rows): what a model gives for a key. The rows of a release are those of its own key.
+
+    A generator of their own, so that whoever has model and key has the rows; docs/bundle.md says how.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(key, spawn_key=(0,)))
+    codes = schema.settled(model.sample(rows, rng))
+    return codes, schema.decode(codes, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,15 +177,18 @@ class Release:
         """The share of rows that satisfy a predicate, with a certified interval where there is one."""
         return answer(self.schema, self.workload, self.rows, self.certificate, predicate)
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, report: str | None = None) -> Path:
         """Write the bundle folder. The folder must not exist yet; it appears whole or not at all.
+
+        `report` is a page for people that goes with it, covered by its digest; `understudy.report`
+        makes one, and `report.save` writes both.
 
         A release that was charged to a ledger notes the bundle's digest there before the folder
         appears, so that `verify --ledger` refuses every other bundle that claims to be of it.
         """
         from understudy.releases.bundle import save
 
-        return save(self, Path(path))
+        return save(self, Path(path), report=report)
 
     def publish(self, digest: str) -> None:
         """Note the digest of a bundle of this release in the ledger that it was charged to, if any."""

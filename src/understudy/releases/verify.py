@@ -15,12 +15,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from understudy.errors import (
     BundleError,
-    ChainBroken,
     InputError,
     PrivacyError,
     UnderstudyError,
@@ -28,9 +28,9 @@ from understudy.errors import (
 )
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
-from understudy.privacy.chain import Entry, canonical, check_chain
-from understudy.privacy.cost import Discovery, Gaussian, Laplace, Plan, Zcdp, event_from_json
-from understudy.privacy.ledger import Ledger, planned
+from understudy.privacy.chain import canonical, check_chain
+from understudy.privacy.cost import Discovery, Gaussian, Laplace, Plan, Zcdp
+from understudy.privacy.ledger import Ledger
 from understudy.privacy.questions import variation_step
 from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Place, place
@@ -46,14 +46,19 @@ from understudy.releases.bundle import (
 )
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
 from understudy.releases.form import require_file
-from understudy.releases.release import promise_words
-from understudy.units import Unit, group
+from understudy.releases.paid import require_paid
+from understudy.releases.record import Record
+from understudy.releases.release import Release, drawn_rows, promise_words
+from understudy.releases.replan import require_plan
+from understudy.releases.static_html import NAME as REPORT
+from understudy.releases.static_html import require_static
+from understudy.units import group
 
 __all__ = ["Check", "Verification", "verify"]
 
 _LONGEST_DETAIL = 2000
-# Released numbers below these never occur: noise this far out has a probability below 1e-27.
-_LAPLACE_REACH, _GAUSSIAN_REACH = 64, 12
+# Released numbers below these never occur: noise this far out has a probability below 1e-10.
+_LAPLACE_REACH, _GAUSSIAN_REACH = 24, 8
 _CLOSE = 1e-9
 
 
@@ -85,8 +90,7 @@ class Verification:
             raise VerificationError("the release is refused: " + "; ".join(failed))
 
 
-class _Refused(Exception):
-    """A check found something."""
+_Refused = VerificationError  # a check found something
 
 
 def verify(
@@ -117,8 +121,6 @@ def verify(
     def check(name: str, look: Callable[[], str]) -> bool:
         try:
             checks.append(Check(name, True, look()))
-        except _Refused as refusal:
-            checks.append(Check(name, False, str(refusal)[:_LONGEST_DETAIL]))
         except UnderstudyError as error:
             checks.append(Check(name, False, str(error)[:_LONGEST_DETAIL]))
         except Exception as error:  # noqa: BLE001 - whatever cannot be checked is refused
@@ -126,15 +128,21 @@ def verify(
             checks.append(Check(name, False, told[:_LONGEST_DETAIL]))
         return checks[-1].passed
 
+    record, held = Record(manifest), _Held(folder, manifest)
     check("manifest", lambda: _manifest(folder, manifest, expected_digest))
     files = check("files", lambda: _files(folder, manifest))
-    chain = check("ledger chain", lambda: _chain(manifest))
+    chain = check("ledger chain", lambda: _chain(record))
     if chain:
-        check("charges", lambda: _charges(manifest))
-        check("privacy", lambda: _privacy(manifest))
-        check("certificate", lambda: _certificate(manifest))
-    if files:
-        check("rows", lambda: _rows(folder, manifest))
+        check("charges", lambda: _charges(record))
+        check("privacy", lambda: _privacy(record))
+        check("certificate", lambda: _certificate(record))
+    rows = files and check("rows", lambda: _rows(record, held))
+    if rows and chain:
+        made = held.release
+        if check("plan", lambda: require_plan(record, made.schema, made.workload)):
+            check("measurements", lambda: require_paid(record, made))
+    if all(each.passed for each in checks):  # it takes longest, and says nothing of what is refused
+        check("drawn", lambda: _drawn(held.release))
     signed = None
     if keys or os.path.lexists(folder / SIGNATURE):
         sound = check("signature", lambda: _signature(folder, manifest, keys))
@@ -142,7 +150,7 @@ def verify(
     if ledger is not None:
         check(
             "custodian's ledger",
-            lambda: _custodian(manifest, place(ledger), dataset, expect_head, signed),
+            lambda: _custodian(record, place(ledger), dataset, expect_head, signed),
         )
     return Verification(tuple(checks), manifest.get("digest"))
 
@@ -161,11 +169,11 @@ def _manifest(folder: Path, manifest: Mapping[str, Any], expected: str | None) -
 
 def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
     stated = manifest["files"]
-    if set(stated) != set(FILES):
+    if set(stated) - {REPORT} != set(FILES):
         raise _Refused(f"it must list {', '.join(FILES)}; it lists {', '.join(sorted(stated))}")
     with os.scandir(folder) as items:  # of a million files the first is enough
         for item in items:
-            if item.name not in {MANIFEST, SIGNATURE, "report.html", *FILES}:
+            if item.name not in {MANIFEST, SIGNATURE, *stated}:
                 raise _Refused(f"a file that it does not list: {item.name}")
             require_file(Path(item.path))
     for name, facts in stated.items():
@@ -176,19 +184,14 @@ def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
             found = hashlib.file_digest(opened, "sha256").hexdigest()
         if file.stat().st_size != facts["bytes"] or found != facts["sha256"]:
             raise _Refused(f"{name} was changed")
+    if REPORT in stated:
+        require_static((folder / REPORT).read_bytes())
     return f"{len(stated)} files match their hashes"
 
 
-def _entries(manifest: Mapping[str, Any]) -> list[Entry]:
-    return [Entry.from_json(line) for line in manifest["ledger"]["entries"]]
-
-
-def _chain(manifest: Mapping[str, Any]) -> str:
-    entries = _entries(manifest)
-    if not entries:
-        raise ChainBroken("the ledger is empty")
-    check_chain(entries, whole=False)
-    return f"{len(entries)} entries hold together"
+def _chain(record: Record) -> str:
+    check_chain(record.entries, whole=False)
+    return f"{len(record.entries)} entries hold together"
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -196,30 +199,9 @@ def _same(one: Any, other: Any) -> bool:
     return canonical(one) == canonical(other)
 
 
-def _own(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Entry]]:
-    """The reserve entry's body and this release's later entries."""
-    reservation = manifest["ledger"]["reservation"]
-    entries = _entries(manifest)
-    own = [e for e in entries if e.body is not None]
-    if any(e.body["reservation"] != reservation for e in own if e.body is not None):
-        raise _Refused("the ledger shows what another release did")
-    if not own or own[0].kind != "reserve" or own[0].body is None or own[0] != entries[0]:
-        raise _Refused("the ledger does not begin with the release's reservation")
-    if own[-1] != entries[-1]:
-        raise _Refused("the ledger goes on after the release's last entry")
-    if [e.kind for e in own].count("reserve") != 1:
-        raise _Refused("the ledger reserves the release more than once")
-    return own[0].body, own[1:]
-
-
-def _plan(manifest: Mapping[str, Any]) -> Plan:
-    """Every charge, an allowance as it was filled."""
-    return planned(_entries(manifest), manifest["ledger"]["reservation"])[1]
-
-
-def _charges(manifest: Mapping[str, Any]) -> str:
-    _, later = _own(manifest)
-    plan = _plan(manifest)
+def _charges(record: Record) -> str:
+    later, plan = record.own[1:], record.plan
+    drawings = {each.seq: each.event for each in record.drawn}
     if not later or later[-1].kind != "settle" or later[-1].body is None:
         raise _Refused("the release was not settled")
     if later[-1].body["outcome"] != "finished":
@@ -240,7 +222,7 @@ def _charges(manifest: Mapping[str, Any]) -> str:
             raise _Refused(f"entry {entry.seq} of kind {entry.kind!r} stands among the charges")
         purpose = entry.body["purpose"]
         slot = plan[purpose]
-        event = event_from_json(entry.body["event"])
+        event = drawings[entry.seq]
         if not isinstance(slot.event, Zcdp) and not _same(event.to_json(), slot.event.to_json()):
             raise _Refused(f"entry {entry.seq}: the charge for {purpose!r} is not the planned one")
         drawn[purpose] = drawn.get(purpose, 0) + 1
@@ -261,12 +243,12 @@ def _charges(manifest: Mapping[str, Any]) -> str:
     return f"{sum(drawn.values())} draws, each as planned"
 
 
-def _privacy(manifest: Mapping[str, Any]) -> str:
+def _privacy(record: Record) -> str:
+    manifest = record.manifest
     promise = manifest["promise"]
     if not isinstance(promise["epsilon"], str) or not isinstance(promise["delta"], str):
         raise _Refused("ε and δ must be exact decimals written as text")
-    budget = Budget.from_json(promise)
-    reserve, _ = _own(manifest)
+    budget, reserve = record.budget, record.reserve
     if Budget.from_json(reserve["budget"]) != budget:
         raise _Refused("the stated ε and δ are not those reserved in the ledger")
     if reserve["relation"] != promise["relation"]:
@@ -275,10 +257,9 @@ def _privacy(manifest: Mapping[str, Any]) -> str:
         raise _Refused("made with seeded test noise: NOT PRIVATE")
     if not _same(reserve["facts"]["rows_public"], promise["rows_public"]):
         raise _Refused("the stated public number of rows is not that of the ledger")
-    relation = Relation(promise["relation"])
+    relation, unit = record.relation, record.unit
     if relation is Relation.REPLACE and promise["rows_public"] is None:
         raise PrivacyError("neighbours = replace needs a public number of rows")
-    unit = Unit.from_json(reserve.get("unit"))
     stated = "row" if unit is None else unit.to_json()
     words = promise_words(budget, relation, promise["rows_public"], unit)
     if not _same(promise["unit"], stated) or promise["words"] != words:
@@ -286,12 +267,12 @@ def _privacy(manifest: Mapping[str, Any]) -> str:
     for name in ("method", "workload"):
         if not _same(reserve["facts"][name], manifest[name]):
             raise _Refused(f"the stated {name} is not the one in the ledger")
-    for charge in _plan(manifest):
+    for charge in record.plan:
         if getattr(charge.event, "sides", 2) < relation.changed_cells:
             raise _Refused(f"{charge.purpose!r} counts one side of a replacement")
         if isinstance(charge.event, Discovery) and charge.event.values < group(unit):
             raise _Refused(f"{charge.purpose!r} counts fewer values than a unit may hold")
-    spent = accounting.epsilon(Plan.from_json(list(reserve["plan"])), budget.delta, group(unit))
+    spent = accounting.epsilon(record.reserved, budget.delta, group(unit))
     if spent.epsilon > budget.epsilon:
         raise _Refused(
             f"the plan costs ε = {spent.epsilon:.6g} at δ = {float(budget.delta):g}, "
@@ -303,8 +284,8 @@ def _privacy(manifest: Mapping[str, Any]) -> str:
     )
 
 
-def _certificate(manifest: Mapping[str, Any]) -> str:
-    plan = _plan(manifest)
+def _certificate(record: Record) -> str:
+    manifest, plan = record.manifest, record.plan
     stated = Certificate.from_json(
         {name: value for name, value in manifest["certificate"].items() if name != "words"}
     )
@@ -318,9 +299,7 @@ def _certificate(manifest: Mapping[str, Any]) -> str:
         raise _Refused("the number of rows was not charged as discrete Gaussian noise")
     if VARIATION in plan:
         event, marginals = plan[VARIATION].event, len(manifest["workload"])
-        step = variation_step(
-            Relation(manifest["promise"]["relation"]), rows_public=stated.rows_public is not None
-        )
+        step = variation_step(record.relation, rows_public=stated.rows_public is not None)
         if not isinstance(event, Gaussian) or event.step < step or event.changes < marginals:
             raise _Refused(
                 f"{marginals} total variations move by {step} each; they were charged as {event}"
@@ -367,31 +346,36 @@ def _require_possible(plan: Plan, stated: Certificate) -> None:
         raise _Refused("a released number is lower than its noise could have made it")
 
 
-def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
-    reserve, _ = _own(manifest)
-    facts = reserve["facts"]
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """A folder whose files match their hashes, read once."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @cached_property
+    def release(self) -> Release:
+        return load(self.folder, self.manifest)
+
+
+def _rows(record: Record, held: _Held) -> str:
+    manifest, facts = record.manifest, record.facts
     stated = facts["schema"]
     if "declared" in facts:  # with open columns; the ledger says later what came of them
         if hashlib.sha256(facts["declared"].encode()).hexdigest() != stated:
             raise _Refused("the declared schema is not the one in the ledger")
-        (stated,) = (
-            e.body["facts"]["schema"]
-            for e in _entries(manifest)
-            if e.kind == "refine" and e.body is not None
-        )
-    if _schema_digest(folder) != stated:
+        if record.refinement is None:
+            raise _Refused("columns were left open, and never found")
+        stated = record.refinement["facts"]["schema"]
+    if _schema_digest(held.folder) != stated:
         raise _Refused("schema.toml is not the schema in the ledger")
-    release = load(folder)
-    if release.schema.unit != Unit.from_json(reserve.get("unit")):
+    release = held.release
+    if release.schema.unit != record.unit:
         raise _Refused("the unit of schema.toml is not the one in the ledger")
     if release.rows.num_rows != manifest["rows"]:
         raise _Refused(
             f"synthetic.parquet has {release.rows.num_rows} rows, not {manifest['rows']}"
         )
-    names = {column.name for column in release.schema.modelled}
-    for made in manifest.get("measurements", ()):
-        if not names.issuperset(made["columns"]):
-            raise _Refused(f"it measured {', '.join(made['columns'])}, which the schema lacks")
     problems = release.schema.illegal(release.rows)
     if problems:
         raise _Refused("rows are not legal under the schema: " + "; ".join(problems[:3]))
@@ -403,6 +387,22 @@ def _rows(folder: Path, manifest: Mapping[str, Any]) -> str:
         stated = f"{release.certificate.cells} {release.certificate.of}"
         raise _Refused(f"the workload has {cells} {of}, not {stated}")
     return f"{release.rows.num_rows:,} rows × {release.rows.num_columns} columns, all legal"
+
+
+def _drawn(release: Release) -> str:
+    """The rows are what the model gives for the key: all of them, value by value."""
+    again = drawn_rows(
+        release.schema, release.model, release.rows.num_rows, int(release.facts["key"])
+    )[1]
+    for name, stated, made in zip(
+        again.column_names, release.rows.columns, again.columns, strict=True
+    ):
+        # Parquet keeps the values of a dictionary, and some types as wider ones.
+        if not stated.equals(made.cast(stated.type)):
+            raise _Refused(
+                f"the rows are not those that the model gives for the key: column {name!r} differs"
+            )
+    return f"{again.num_rows:,} rows drawn again from model and key, all alike"
 
 
 def _signature(
@@ -426,7 +426,7 @@ def _schema_digest(folder: Path) -> str:
 
 
 def _custodian(
-    manifest: Mapping[str, Any],
+    record: Record,
     path: Place,
     dataset: str | None,
     head: str | None,
@@ -434,7 +434,7 @@ def _custodian(
 ) -> str:
     if isinstance(path, Path) and not path.is_file():
         raise InputError(f"ledger {path} does not exist")
-    own = _entries(manifest)
+    manifest, own = record.manifest, record.entries
     with Ledger(path) as ledger:
         for name in [dataset] if dataset is not None else ledger.datasets():
             books = ledger.books(name)

@@ -3,12 +3,13 @@
     from understudy import Release, report
 
     report.render(Release.load("patients.release"))   # the page, as text
-    report.write("patients.release")                  # patients.release/report.html
+    report.write("patients.release")                  # patients.release.html
+    report.save(release, "patients.release")          # a release with its report in it
 
 The page is one file without scripts or network, made of released quantities alone.
 """
 
 from understudy.report.page import render
-from understudy.report.write import NAME, write
+from understudy.report.write import NAME, save, write
 
-__all__ = ["NAME", "render", "write"]
+__all__ = ["NAME", "render", "save", "write"]

@@ -15,6 +15,7 @@ from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Charge, Plan, event_from_json
 from understudy.releases import Release
 from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows
+from understudy.releases.static_html import HEAD
 from understudy.report import charts, words
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
 from understudy.report.style import sheet
@@ -32,9 +33,6 @@ _MOST_PAIRS = 200
 _MOST_ENTRIES = 60
 """A longer ledger is shown by purpose."""
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""No network, no script: what is in the file is all there is."""
-
 
 def render(
     release: Release,
@@ -47,7 +45,8 @@ def render(
     """The whole page.
 
     name     what the release is called, such as the name of its folder
-    digest   that of its manifest, for verifying and citing; known once it is saved
+    digest   that of its manifest, for verifying and citing; known once it is saved, so the report
+             that is saved with the release, and is covered by its digest, does not state it
     created  when it was saved, an ISO time
     audit    what `understudy audit` found (its audit.json)
 
@@ -83,16 +82,8 @@ def render(
 
 def document(title: str, body: Html) -> str:
     """A page of its own, with the style in it and nothing to load."""
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", title),
-        tag("style", Html(sheet())),
-    )
-    return f"<!DOCTYPE html>\n{tag('html', head, tag('body', body), lang='en')}\n"
+    head = join(tag("title", title), tag("style", Html(sheet())))
+    return f"{HEAD}{head}</head>{tag('body', body)}</html>\n"
 
 
 def _bars(count: int) -> int:
@@ -661,9 +652,10 @@ def _verify(release: Release, name: str | None, digest: str | None, created: str
         tag("p", "Anyone can check, offline, that ε follows from the ledger, the bound from its "
             "measurement, and that no byte was changed:"),
         tag("pre", tag("code", command)),
-        tag("p", "This page is not covered by the digest; it can be made again from the release. To "
-            "be sure that it is the custodian's release, compare the digest with the one that the "
-            "custodian published."),
+        tag("p", "In the release this page is covered by the digest too; a copy from elsewhere can be "
+            "made again from the release. To be sure that it is the custodian's release, compare the "
+            "digest, which verify prints, with the one that the custodian published, or ask for a "
+            "signature."),
         tag("h3", "Cite as"),
         tag("pre", tag("code", cite)),
     )  # fmt: skip

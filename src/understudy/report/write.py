@@ -1,4 +1,4 @@
-"""The report on disk: `report.html` in the folder of the release, which its digest does not cover."""
+"""The report on disk: saved in the release and covered by its digest, or made again elsewhere."""
 
 from __future__ import annotations
 
@@ -6,47 +6,59 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError, WorkError
 from understudy.releases import Release
 from understudy.releases.bundle import read_manifest
+from understudy.releases.form import LARGEST
+from understudy.releases.static_html import NAME
 from understudy.report.page import render
 
-__all__ = ["NAME", "read_audit", "write"]
+__all__ = ["NAME", "read_audit", "save", "write"]
 
-NAME = "report.html"
+
+def save(release: Release, folder: str | Path) -> Path:
+    """Save a release with its report.
+
+    The rows are paid for and the page can be made again: where it cannot be made, the release is
+    saved without one.
+    """
+    folder = Path(folder)
+    try:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        page = render(release, name=folder.resolve().name, created=now)
+        if len(page.encode()) > LARGEST[NAME]:
+            page = None
+    except Exception:  # noqa: BLE001 - whatever it is, `understudy report` will say it
+        page = None
+    return release.save(folder, report=page)
 
 
 def write(
-    folder: str | Path,
-    *,
-    out: str | Path | None = None,
-    audit: Mapping[str, Any] | None = None,
-    release: Release | None = None,
+    folder: str | Path, *, out: str | Path | None = None, audit: Mapping[str, Any] | None = None
 ) -> Path:
-    """Write the report of the release in `folder`, whole or not at all; an older one is replaced.
+    """Make the report of the release in `folder` again, whole or not at all; an older one is replaced.
 
-    out      where to, instead of report.html in the folder itself
-    audit    what an audit found, see `read_audit`
-    release  the release in that folder, if it is at hand; otherwise it is read
+    out    where to; by default beside the folder, under its name with .html at the end. Never into
+           a release, whose digest covers the report that is in it
+    audit  what an audit found, see `read_audit`
     """
     folder = Path(folder)
-    path = folder / NAME if out is None else Path(out)
+    home = folder.resolve()
+    path = home.parent / f"{home.name}.html" if out is None else Path(out)
     _require_place(path)
     manifest = read_manifest(folder)
-    made = Release.load(folder) if release is None else release
     page = render(
-        made,
-        name=folder.resolve().name,
+        Release.load(folder),
+        name=home.name,
         digest=str(manifest["digest"]),
         created=str(manifest["created"]),
         audit=audit,
     )
-    # Beside the folder, not in it: a release with an unknown file is refused.
-    beside = folder.resolve().parent if out is None else path.resolve().parent
-    staging = beside / f".{NAME}.partial-{secrets.token_hex(4)}"
+    staging = path.parent / f".{path.name}.partial-{secrets.token_hex(4)}"
     try:
         staging.write_text(page, encoding="utf-8")
         os.replace(staging, path)
@@ -60,13 +72,12 @@ def write(
 
 
 def _require_place(path: Path) -> None:
-    """A page, and in a release no other than its report: nothing else is ever replaced."""
+    """A page, and not in a release: nothing else is ever replaced."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"out = {path} must end in .html")
-    if (path.resolve().parent / "release.json").is_file() and path.name != NAME:
+    if (path.resolve().parent / "release.json").is_file():
         raise InputError(
-            f"out = {path} lies in a release, which may hold no other page than {NAME}: choose "
-            f"another folder"
+            f"out = {path} lies in a release, whose digest covers its files: choose another folder"
         )
 
 

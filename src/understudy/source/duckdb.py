@@ -1,8 +1,8 @@
 """Files larger than memory: DuckDB streams them, one scan for each call.
 
 A scan hands over batches of rows, which are encoded and added up at once; memory holds one batch,
-DuckDB's own buffers and the tables that are counted. DuckDB writes nothing to disk, fetches no
-extension and guesses no type.
+DuckDB's own buffers and the tables that are counted. DuckDB opens these files and nothing else, writes
+nothing to disk, fetches no extension and guesses no type.
 """
 
 import glob
@@ -125,6 +125,9 @@ class DuckDBSource:
             },
         )
         connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET allowed_paths = ?", [[str(path) for path in self.paths]])
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
         return connection
 
 

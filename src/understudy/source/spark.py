@@ -18,6 +18,7 @@ from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique, cells
 from understudy.schema.columns.temporal import Datetime
 from understudy.schema.forms import BLANKS, Form, Pieces
+from understudy.source.addresses import permitted
 from understudy.source.base import with_nulls
 from understudy.source.expressions import encoded, packed
 from understudy.source.pushed import Counted, Held, PushedSource, columns_of, held, quietly
@@ -87,7 +88,7 @@ def spark_table(
             f"Spark at {master!r}: which table? Give table='database.table', or path= of a folder "
             "of Parquet files"
         )
-    running = session(master)
+    running = session(permitted(master))
     named = None if table is None else table if isinstance(table, str) else _joined(table)
     what = f"table {named!r}" if named is not None else f"Parquet {str(path)!r}"
     try:

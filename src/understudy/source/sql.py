@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from understudy.errors import InputError, SourceError
 from understudy.schema.forms import ANY_DECIMAL, BLANKS, Form, Pieces
+from understudy.source.addresses import permitted
 from understudy.source.base import with_nulls
 from understudy.source.expressions import Clique, encoded, packed
 from understudy.source.pushed import Counted, Held, PushedSource, columns_of, held, quietly
@@ -58,8 +59,9 @@ def connect(url: str, table: str | Sequence[str] | None, nulls: Sequence[str] = 
     if table is None:
         raise InputError(f"{where}: which table? Give table='schema.table' (--table)")
     path = _path(table)
+    address = permitted(url)
     try:
-        backend = ibis.connect(url)
+        backend = ibis.connect(address)
     except Exception as error:  # noqa: BLE001  (drivers have errors of their own)
         raise SourceError(f"{where}: {_refusal(error, url)}") from None
     _close_with(backend)

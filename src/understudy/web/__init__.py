@@ -1,10 +1,14 @@
 """The page for a team: a thin shell on the library, served from this machine.
 
     workspace   the folder that holds tables, jobs, releases and the ledger
-    people      who may come in: a token, named users with hashed passwords, signed cookies
+    people      who may log in: a token, named users with hashed passwords; sessions and their end
+    throttle    wrong passwords, counted before they are looked at
     guard       what every request passes: the host, the session, the role, headers, errors in words
     uploads     files that stream to disk and stop at a limit
-    workers     processes for what takes long or may crash on a bad file: drafts and plans
+    imports     releases from elsewhere, unpacked and checked
+    workers     processes for what takes long or may crash on a bad file: drafts, imports, plans
+    confined    a call in a process of its own, with limits
+    turns       whose file is read next
     jobs        releases and audits as processes of their own, that outlive the server
     job         what such a process runs
     editor      a column of a schema as a form, and back

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.sessions import SessionMiddleware
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from understudy._version import __version__
 from understudy.errors import BudgetExhausted, BundleError, UnconfirmedError, UnderstudyError
-from understudy.web.guard import Guard, Refused, TooLarge, status_of
+from understudy.web.guard import Guard, Refused, TooLarge, own_form, status_of
 from understudy.web.jobs import Jobs, Launch
 from understudy.web.pages import accounts, audits, door, planning, releases, tables
 from understudy.web.pages import jobs as job_pages
-from understudy.web.people import People
+from understudy.web.people import HOURS, People
+from understudy.web.proxy import BehindProxy
 from understudy.web.settings import Settings
 from understudy.web.site import Site, site_of
+from understudy.web.turns import Busy
 from understudy.web.workers import Workers
 from understudy.web.workspace import Missing, Workspace, without_paths
 
@@ -31,6 +34,7 @@ _HEADLINES: tuple[tuple[type[BaseException], str], ...] = (
     (Refused, "This may not be done"),
     (BudgetExhausted, "The budget does not allow this"),
     (UnconfirmedError, "Some facts are not confirmed yet"),
+    (Busy, "The page is busy"),
     (BundleError, "This release cannot be opened"),
 )
 
@@ -60,6 +64,7 @@ def create_app(
         docs_url=None,  # FastAPI's own pages load scripts from elsewhere
         redoc_url=None,
         lifespan=life,
+        dependencies=[Depends(own_form)],
     )
     app.state.site = site
     for room in (door, tables, planning, job_pages, releases, accounts, audits):
@@ -69,6 +74,16 @@ def create_app(
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
     app.add_exception_handler(RequestValidationError, _malformed)  # type: ignore[arg-type]
     app.add_middleware(Guard, settings=settings, people=people, page=site.error)
+    app.add_middleware(
+        SessionMiddleware,
+        secret_key=people.key,
+        session_cookie=people.cookie_name,
+        max_age=HOURS * 3600,
+        same_site="strict",
+        https_only=settings.tls,
+    )
+    if settings.proxies:
+        app.add_middleware(BehindProxy, proxies=settings.proxies)
     return app
 
 
@@ -85,6 +100,7 @@ def _http(request: Request, error: HTTPException) -> Response:
     words = {
         404: ("There is nothing here", "Check the address, or go back to where you came from."),
         405: ("This address does not take that", "Use the buttons of the page."),
+        413: ("This is too large", "Send less at once; for files the limit is --max-upload."),
     }
     headline, text = words.get(error.status_code, ("This does not work", "Go back and try again."))
     return site_of(request).error(request, error.status_code, headline, text)

@@ -1,18 +1,21 @@
 """What every request passes on its way in, and every response on its way out.
 
-In: the host's name is one of ours; a session, or the door; the role; for whatever changes something,
-the token that our own forms carry, before anything of the body is used. Out: headers that let a browser
-load nothing but our own files and keep nothing. An error that nobody foresaw becomes a page that names
-its kind and no more: its message could hold a private value.
+In: the host's name is one of ours; a session, or the login; the role; a limit on what is sent; for
+whatever changes something, the token that our own forms carry. Out: headers that let a browser load
+nothing but our own files and keep nothing. An error that nobody foresaw becomes a page that names its
+kind and no more: its message could hold a private value.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hmac
 import logging
+import secrets
 import traceback
 from collections.abc import Callable
-from urllib.parse import parse_qs
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,18 +30,32 @@ from understudy.errors import (
 from understudy.quoting import debugging, unforeseen
 from understudy.web.people import People, Session
 from understudy.web.settings import Settings
+from understudy.web.turns import Busy
 from understudy.web.workspace import Missing
 
-__all__ = ["Guard", "Refused", "TooLarge", "session_of", "status_of", "wants_page"]
+__all__ = [
+    "Guard",
+    "Refused",
+    "TooLarge",
+    "form_is_ours",
+    "form_token",
+    "own_form",
+    "session_of",
+    "status_of",
+    "wants_page",
+]
 
 log = logging.getLogger("understudy.web")
 
 _FORM = "application/x-www-form-urlencoded"
 _MOST_FORM = 4_000_000
-_MOST_FIELDS = 1_000
 _OPEN = ("/login", "/enter", "/static/", "/healthz")
 _UPLOADS = ("/tables", "/import")
 _SAFE = ("GET", "HEAD", "OPTIONS")
+FOREIGN = (
+    "this form has expired: it does not come from a page that was shown to you since you logged in, so "
+    "nothing was done. Go back, load the page again and send it once more"
+)
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -65,7 +82,38 @@ class TooLarge(InputError):
 
 def session_of(request: Request) -> Session:
     """Who asks; only behind the guard."""
-    return request.scope["session"]
+    return request.scope["user"]
+
+
+def form_token(request: Request) -> str:
+    """What a form must carry back: a random text of this session, which no other site can read."""
+    return request.session.setdefault("form", secrets.token_urlsafe(24))
+
+
+def form_is_ours(request: Request, token: str) -> bool:
+    """Whether a form comes from a page that was shown in the same session."""
+    kept = request.session.get("form", "")
+    return bool(kept) and hmac.compare_digest(kept.encode(), token.encode())
+
+
+async def own_form(request: Request) -> None:
+    """Let only our own forms change something; those with a file are looked at as they stream.
+
+    Raises:
+        Refused: The token is missing, or of another session.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    token = request.headers.get("x-csrf-token", "")
+    if request.method in _SAFE or (kind == "multipart/form-data" and _uploads(request)):
+        return
+    if not token and kind == _FORM:
+        token = str((await request.form()).get("csrf", ""))
+    if not form_is_ours(request, token):
+        raise Refused(FOREIGN)
+
+
+def _uploads(request: Request) -> bool:
+    return request.scope["path"] in _UPLOADS
 
 
 def status_of(error: BaseException) -> int:
@@ -81,6 +129,8 @@ def status_of(error: BaseException) -> int:
             return 409
         case InputError():
             return 422
+        case Busy():
+            return 503
         case _:
             return 507
 
@@ -107,9 +157,8 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         request = Request(scope, receive)
-        session = self._people.session(request.cookies.get(self._people.cookie_name))
-        scope["session"] = session
-        scope["form_token"] = self._people.form_token(session)
+        session = self._people.session(scope["session"].get("login"))
+        scope["user"] = session
         started = False
 
         async def out(message: Message) -> None:
@@ -125,12 +174,14 @@ class Guard:
 
         try:
             refusal = self._refusal(request, session)
-            if refusal is None and request.method not in _SAFE:
-                receive, refusal = await self._checked(request, session, receive)
             if refusal is not None:
                 await refusal(scope, receive, out)
             else:
-                await self._app(scope, receive, out)
+                most = _MOST_FORM + self._settings.max_upload * _uploads(request)
+                await self._app(scope, _at_most(receive, most), out)
+        except asyncio.CancelledError:  # the server stops, and does not wait for this
+            if not started:
+                await self._stopping(request)(scope, receive, out)
         except Exception as error:  # noqa: BLE001 - nothing of it may reach a response or a log
             route = getattr(scope.get("route"), "path", "?")
             log.error("%s on %s %s", type(error).__name__, scope["method"], route)
@@ -138,6 +189,11 @@ class Guard:
                 traceback.print_exception(error)
             if not started:
                 await self._unforeseen(request, error)(scope, receive, out)
+
+    def _stopping(self, request: Request) -> Response:
+        return self._page(
+            request, 503, "The page is being stopped", "Send this again when it is back."
+        )
 
     def _unforeseen(self, request: Request, error: Exception) -> Response:
         return self._page(
@@ -157,6 +213,10 @@ class Guard:
                 "This is not the address of the page",
                 "Open the address that `understudy serve` printed.",
             )
+        origin = request.headers.get("origin")
+        named = "" if origin in (None, "null") else _hostname(origin.partition("://")[2])
+        if named and request.method not in _SAFE and named != _hostname(request.headers["host"]):
+            return self._page(request, 403, "This may not be done", FOREIGN)
         path = request.scope["path"]
         if path.startswith(_OPEN):
             return None
@@ -172,52 +232,9 @@ class Guard:
                 request,
                 403,
                 "This is for custodians",
-                "You came in as an analyst: releases are open to you, tables are not.",
+                "You are an analyst: releases are open to you, tables are not.",
             )
         return None
-
-    async def _checked(
-        self, request: Request, session: Session | None, receive: Receive
-    ) -> tuple[Receive, Response | None]:
-        """A request that changes something comes from our own page. Uploads look for themselves."""
-        origin = request.headers.get("origin")
-        if origin not in (None, "null") and _hostname(origin.partition("://")[2]) != _hostname(
-            request.headers.get("host", "")
-        ):
-            return receive, self._foreign(request)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        given = request.headers.get("x-csrf-token")
-        if given is not None and self._people.form_is_ours(session, given):
-            return _at_most(receive, self._most(request)), None
-        if kind == "multipart/form-data" and request.scope["path"] in _UPLOADS:
-            return receive, None
-        if kind != _FORM:
-            return receive, self._foreign(request)
-        body = await _body(receive)
-        if body is None:
-            return receive, self._page(
-                request, 413, "This is too much", f"A form holds at most {_MOST_FORM:,} bytes."
-            )
-        try:
-            fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
-        except ValueError:
-            fields = {}
-        if not self._people.form_is_ours(session, (fields.get("csrf") or [""])[0]):
-            return receive, self._foreign(request)
-        return _replayed(body), None
-
-    def _most(self, request: Request) -> int:
-        upload = request.scope["path"] in _UPLOADS
-        return self._settings.max_upload + _MOST_FORM if upload else _MOST_FORM
-
-    def _foreign(self, request: Request) -> Response:
-        return self._page(
-            request,
-            403,
-            "This form has expired",
-            "It does not come from a page that was shown to you since you came in, so nothing was "
-            "done. Go back, load the page again and send it once more.",
-        )
 
 
 def _hostname(host: str) -> str:
@@ -233,33 +250,6 @@ def wants_page(request: Request) -> bool:
     return "application/json" not in request.headers.get("accept", "")
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """A form, if it is small enough."""
-    body = b""
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return body
-        body += message.get("body", b"")
-        if len(body) > _MOST_FORM:
-            return None
-        if not message.get("more_body"):
-            return body
-
-
-def _replayed(body: bytes) -> Receive:
-    sent = False
-
-    async def receive() -> Message:
-        nonlocal sent
-        if sent:
-            return {"type": "http.disconnect"}
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive
-
-
 def _at_most(receive: Receive, most: int) -> Receive:
     """The same, until more arrives than is taken."""
     seen = 0
@@ -269,7 +259,7 @@ def _at_most(receive: Receive, most: int) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > most:
-            raise TooLarge(f"more than {most:,} bytes were sent")
+            raise HTTPException(413)
         return message
 
     return counted

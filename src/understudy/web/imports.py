@@ -7,12 +7,13 @@ name: no path in a zip is ever used as one.
 
 from __future__ import annotations
 
+import errno
 import stat
 import zipfile
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from understudy.errors import BundleError, UnderstudyError, cut
+from understudy.errors import BundleError, UnderstudyError, WorkError, cut
 from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE
 from understudy.releases.verify import Verification, verify
 from understudy.report import NAME as REPORT
@@ -27,6 +28,7 @@ TARGET = "bundle"
 """The folder beside the zip that it is unpacked into."""
 _MOST_MEMBERS = 20
 _LONGEST_DETAIL = 500
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_file(path: str, most: int, shown: str) -> Verification:
@@ -71,8 +73,15 @@ def _unpack(path: Path, target: Path, most: int, shown: str) -> None:
                             raise TooLarge(f"{shown} unpacks to more than it says")
     except UnderstudyError:
         raise
+    except OSError as error:
+        if error.errno in _FULL:
+            raise WorkError(
+                f"{shown} cannot be unpacked ({error.strerror}); free some space on the disk of the "
+                "page and send it again"
+            ) from None
+        raise BundleError(f"{shown} is not a whole zip file; download or zip it again") from None
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError,
-            RuntimeError, OSError, ValueError):  # fmt: skip
+            RuntimeError, ValueError):  # fmt: skip
         raise BundleError(f"{shown} is not a whole zip file; download or zip it again") from None
 
 
@@ -94,9 +103,9 @@ def _members(archive: zipfile.ZipFile, most: int, shown: str) -> dict[str, zipfi
                 f"{shown} holds {cut(item.filename, 80)!r}, which is no part of a release: it leaves "
                 "the folder; zip the folder of one release"
             )
-        if item.is_dir() or place.name == REPORT:
-            continue  # the report is made anew from what was released
-        if place.name not in (*PARTS, SIGNATURE) or place.name in found:
+        if item.is_dir():
+            continue
+        if place.name not in (*PARTS, SIGNATURE, REPORT) or place.name in found:
             raise BundleError(
                 f"{shown} holds {cut(item.filename, 80)!r}, which is no part of a release; zip the "
                 f"folder of one release, with {', '.join(PARTS)} in it"

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 from understudy.errors import UnderstudyError
+from understudy.source.addresses import VARIABLE as DATABASES
 from understudy.web.jobs import Jobs, watched
 from understudy.web.workspace import Workspace, read_json, without_paths, write_json
 
@@ -77,6 +78,7 @@ def main(arguments: list[str]) -> int:
     folder, lock = Path(arguments[0]), int(arguments[1])
     os.set_inheritable(lock, False)
     os.umask(0o077)
+    os.environ[DATABASES] = ""  # a job reads files of its workspace alone
     _step_back()
     warnings.simplefilter("ignore")  # what libraries warn of may depend on private rows
 
@@ -86,6 +88,7 @@ def main(arguments: list[str]) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    write_json(folder / "pid.json", os.getpid())  # the server may have been killed before it did
     return run(folder)
 
 
@@ -172,7 +175,7 @@ class _Slot:
 def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
     from understudy.releases import Prepared, release
     from understudy.releases.outline import assumed_rows
-    from understudy.report import write
+    from understudy.report import save
     from understudy.schema import Schema
     from understudy.source import read
 
@@ -197,10 +200,7 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
             **facts["choices"],
         )
         teller("saving", 0, 1)
-        made.save(out)
-        teller("reporting", 0, 1)
-        with contextlib.suppress(UnderstudyError):  # the release is whole without it
-            write(out, release=made)
+        save(made, out)
 
 
 def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:

@@ -37,7 +37,6 @@ STAGES = {
     "sampling": "making synthetic rows",
     "certifying": "certifying the worst error",
     "saving": "writing the release",
-    "reporting": "writing the report",
 }
 """What a release does, in order."""
 
@@ -160,10 +159,14 @@ class Jobs:
         return self.look(identity)
 
     def _run(self, folder: Path) -> None:
-        write_json(folder / "state.json", {"state": "starting", "at": time.time()})
+        """Under the lock nobody else runs it, so a job that has ended is never begun again."""
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            before = read_json(folder / "state.json") or {}
+            if before.get("state") in ("finished", "cancelled"):
+                raise InputError("the job has ended meanwhile; load the page again")
+            write_json(folder / "state.json", {"state": "starting", "at": time.time()})
             pid = self._launch(folder, lock)
             write_json(folder / "pid.json", pid)
         except BlockingIOError:

@@ -1,42 +1,48 @@
-"""Who may come in, and as what.
+"""Who may log in, and as what.
 
 On this machine alone (loopback) a token, printed at the start, makes whoever has it a custodian. Named
-users have a password, of which the workspace keeps a scrypt hash with its own salt, and a role:
+users have a password, of which the workspace keeps an Argon2id hash, and a role:
 
     custodian   everything
     analyst     releases, and nothing that leads to a private row
 
-A session is a cookie that the server signs and does not store, so that it outlives a restart:
-`name.role.expires.nonce.HMAC-SHA256`, with a key that lies in the workspace. A form carries a second
-HMAC of the same session, which a page on another site cannot know.
+What a login is travels in Starlette's signed session cookie, so that it outlives a restart. The server
+keeps which logins have ended: by logging out, by another password, or with their user.
 """
 
 from __future__ import annotations
 
-import base64
+import fcntl
+import functools
 import hashlib
 import hmac
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
 
 from understudy.errors import InputError
 from understudy.web.workspace import now, read_json, write_json
 
-__all__ = ["People", "Role", "Session", "Throttle"]
+__all__ = ["HOURS", "LONGEST", "People", "Role", "Session"]
 
-_N, _R, _P = 2**15, 8, 1
-_MEMORY = 128 * _N * _R * 2
-_SALT = 16
-_LEAST = 10
+HOURS = 12
+"""How long a login lasts."""
+_SHORTEST, LONGEST = 10, 1024
+"""Characters of a password."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@+-]{0,63}")
-_HOURS = 12
 _OWNER = "token"
-"""The name of whoever came with the printed token; no user can have it."""
+"""The name of whoever has the printed token; no user can have it."""
+_HASHER = PasswordHasher()
+"""Argon2id with the parameters of RFC 9106 for less memory: 64 MiB, 3 passes."""
 
 
 class Role(StrEnum):
@@ -48,12 +54,13 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody who came in."""
+    """Somebody who has logged in; `stamp` is of the password that let them in."""
 
     name: str
     role: Role
+    stamp: str
     expires: int
-    nonce: str
+    id: str
 
     @property
     def custodian(self) -> bool:
@@ -66,37 +73,20 @@ class Session:
         return "" if self.name == _OWNER else self.name
 
 
-class Throttle:
-    """Slows down guessing: after `most` wrong tries, nothing is tried for `seconds`."""
-
-    def __init__(self, most: int = 8, seconds: float = 60.0) -> None:
-        self._most, self._seconds = most, seconds
-        self._wrong: dict[str, list[float]] = {}
-
-    def wait(self, who: str) -> int:
-        """Seconds until `who` may try again; 0 for now."""
-        since = time.monotonic() - self._seconds
-        recent = [at for at in self._wrong.get(who, []) if at > since]
-        if recent:
-            self._wrong[who] = recent
-        else:
-            self._wrong.pop(who, None)
-        if len(recent) < self._most:
-            return 0
-        return max(1, round(recent[0] - since))
-
-    def failed(self, who: str) -> None:
-        """Count a wrong try."""
-        self._wrong.setdefault(who, []).append(time.monotonic())
-
-
 class People:
     """The users of a workspace, its key, and this run's token."""
 
     def __init__(self, folder: Path, token: str | None = None) -> None:
         self._users_file = folder / "users.json"
+        self._ended = folder / "ended"
+        self._ended.mkdir(mode=0o700, exist_ok=True)
         self.token = token
-        self._key = _key(folder / "secret")
+        self.key = _key(folder / "secret")
+
+    @property
+    def cookie_name(self) -> str:
+        """Of this workspace alone: other pages on this machine have other cookies."""
+        return "understudy-" + hashlib.sha256(self.key.encode()).hexdigest()[:8]
 
     # -- users -----------------------------------------------------------------------------------
 
@@ -114,102 +104,104 @@ class People:
             raise InputError(
                 f"user {name!r}: a name is 1 to 64 letters, digits, or _ @ + -, and not {_OWNER!r}"
             )
-        if len(password) < _LEAST:
-            raise InputError(f"the password of {name} must have at least {_LEAST} characters")
-        salt = secrets.token_bytes(_SALT)
-        users = self._users()
-        users[name] = {
-            "role": str(role),
-            "scrypt": f"{_N}:{_R}:{_P}:{salt.hex()}:{_scrypt(password, salt).hex()}",
-            "since": now(),
-            "stamp": secrets.token_hex(4),
-        }
-        self._keep(users)
+        if not _SHORTEST <= len(password) <= LONGEST:
+            raise InputError(
+                f"the password of {name} has at least {_SHORTEST} and at most {LONGEST} characters"
+            )
+        with self._changing() as users:
+            users[name] = {
+                "role": str(role),
+                "password": _HASHER.hash(password),
+                "since": now(),
+                "stamp": secrets.token_hex(4),
+            }
 
     def remove(self, name: str) -> None:
         """Forget a user; sessions end at once."""
-        users = self._users()
-        if name not in users:
-            known = ", ".join(users) or "none"
-            raise InputError(f"there is no user {name!r}; there are: {known}")
-        del users[name]
-        self._keep(users)
+        with self._changing() as users:
+            if name not in users:
+                known = ", ".join(users) or "none"
+                raise InputError(f"there is no user {name!r}; there are: {known}")
+            del users[name]
 
-    def _keep(self, users: Mapping[str, Mapping[str, str]]) -> None:
-        write_json(self._users_file, users)
-        self._users_file.chmod(0o600)
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, dict[str, str]]]:
+        """The users, to be changed by one at a time: page and command line may both be at it."""
+        with self._users_file.with_name(".users.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            users = self._users()
+            yield users
+            write_json(self._users_file, users)
+            self._users_file.chmod(0o600)
 
-    # -- coming in -------------------------------------------------------------------------------
+    # -- logging in and out ----------------------------------------------------------------------
 
     def by_token(self, token: str) -> Session | None:
         """Whoever has the printed token is a custodian."""
         if self.token is None or not hmac.compare_digest(token.encode(), self.token.encode()):
             return None
-        return self._session(_OWNER, Role.CUSTODIAN, "")
+        return _session(_OWNER, Role.CUSTODIAN, "")
 
     def by_password(self, name: str, password: str) -> Session | None:
         """A named user; an unknown name takes as long as a wrong password."""
         facts = self._users().get(name)
-        if facts is None:
-            _scrypt(password, b"nobody, and as slow")
+        matches = _matches(facts or {"password": _decoy()}, password)
+        if facts is None or not matches:
             return None
-        n, r, p, salt, kept = facts["scrypt"].split(":")
-        found = _scrypt(password, bytes.fromhex(salt), int(n), int(r), int(p))
-        if not hmac.compare_digest(found, bytes.fromhex(kept)):
+        if "password" not in facts or _HASHER.check_needs_rehash(facts["password"]):
+            with self._changing() as users:
+                if users.get(name) == facts:
+                    kept = {key: facts[key] for key in ("role", "since", "stamp")}
+                    users[name] = {**kept, "password": _HASHER.hash(password)}
+        return _session(name, Role(facts["role"]), facts["stamp"])
+
+    def session(self, kept: Any) -> Session | None:
+        """Who a signed cookie speaks for: not expired, not ended, still a user with that role."""
+        try:
+            session = Session(**{**kept, "role": Role(kept["role"])})
+        except (TypeError, KeyError, ValueError):  # of another version
             return None
-        return self._session(name, Role(facts["role"]), facts["stamp"])
-
-    def _session(self, name: str, role: Role, stamp: str) -> Session:
-        nonce = secrets.token_hex(8) + stamp
-        return Session(name, role, int(time.time()) + _HOURS * 3600, nonce)
-
-    # -- cookies and forms -----------------------------------------------------------------------
-
-    @property
-    def cookie_name(self) -> str:
-        """Of this workspace alone: other pages on this machine have other cookies."""
-        return "understudy-" + hashlib.sha256(self._key).hexdigest()[:8]
-
-    def cookie(self, session: Session) -> str:
-        """The session, signed."""
-        body = f"{session.name}.{session.role}.{session.expires}.{session.nonce}"
-        return f"{body}.{self._sign('cookie', body)}"
-
-    def session(self, cookie: str | None) -> Session | None:
-        """Who a cookie speaks for: signed here, not expired, and still a user with that role."""
-        if not cookie or cookie.count(".") != 4:
+        if session.expires < time.time() or (self._ended / session.id).exists():
             return None
-        body, _, signature = cookie.rpartition(".")
-        if not hmac.compare_digest(self._sign("cookie", body).encode(), signature.encode()):
-            return None
-        name, role, expires, nonce = body.split(".")
-        if int(expires) < time.time():
-            return None
-        if name == _OWNER:
+        if session.name == _OWNER:
             known = self.token is not None
         else:
-            facts = self._users().get(name, {})
-            known = facts.get("role") == role and nonce.endswith(facts.get("stamp", "-"))
-        return Session(name, Role(role), int(expires), nonce) if known else None
+            facts = self._users().get(session.name, {})
+            known = (facts.get("role"), facts.get("stamp")) == (session.role, session.stamp)
+        return session if known else None
 
-    def form_token(self, session: Session | None) -> str:
-        """What a form must carry back."""
-        return self._sign("form", "" if session is None else f"{session.name}.{session.nonce}")
-
-    def form_is_ours(self, session: Session | None, token: str) -> bool:
-        """Whether a form comes from a page that was shown to the same login."""
-        return hmac.compare_digest(self.form_token(session).encode(), token.encode())
-
-    def _sign(self, purpose: str, text: str) -> str:
-        digest = hmac.digest(self._key, f"{purpose}:{text}".encode(), "sha256")
-        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    def end(self, session: Session) -> None:
+        """Log out: copies of the cookie are void too, after a restart as well."""
+        (self._ended / session.id).touch(mode=0o600)
+        for old in self._ended.iterdir():  # those whose cookies have expired
+            if old.stat().st_mtime < time.time() - HOURS * 3600:
+                old.unlink(missing_ok=True)
 
 
-def _scrypt(password: str, salt: bytes, n: int = _N, r: int = _R, p: int = _P) -> bytes:
-    return hashlib.scrypt(password.encode(), salt=salt, n=n, r=r, p=p, maxmem=_MEMORY)
+def _session(name: str, role: Role, stamp: str) -> Session:
+    return Session(name, role, stamp, int(time.time()) + HOURS * 3600, secrets.token_hex(16))
 
 
-def _key(path: Path) -> bytes:
+@functools.cache
+def _decoy() -> str:
+    """A hash that no password has."""
+    return _HASHER.hash(secrets.token_hex(32))
+
+
+def _matches(facts: dict[str, str], password: str) -> bool:
+    if "scrypt" in facts:  # from before Argon2; replaced at this login
+        n, r, p, salt, digest = facts["scrypt"].split(":")
+        found = hashlib.scrypt(
+            password.encode(), salt=bytes.fromhex(salt), n=int(n), r=int(r), p=int(p), maxmem=2**27
+        )
+        return hmac.compare_digest(found, bytes.fromhex(digest))
+    try:
+        return _HASHER.verify(facts["password"], password)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def _key(path: Path) -> str:
     """The workspace's key; made once, for this user's eyes alone."""
     if not path.exists():
         part = path.with_name(f".secret.{secrets.token_hex(4)}")
@@ -222,7 +214,7 @@ def _key(path: Path) -> bytes:
         finally:
             part.unlink()
     try:
-        return bytes.fromhex(path.read_text(encoding="ascii"))
+        return bytes.fromhex(path.read_text(encoding="ascii")).hex()
     except (ValueError, OSError):
         raise InputError(
             f"{path} cannot be read as the page's key; remove it, and everybody logs in anew"

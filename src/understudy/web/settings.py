@@ -21,11 +21,14 @@ class Settings:
 
     folder: Path
     token: str | None = None
-    """Makes its holder a custodian; None where only named users may come in."""
+    """Makes its holder a custodian; None where only named users may log in."""
     hosts: tuple[str, ...] | None = LOOPBACK
     """Names that this server answers to; None for any. On loopback it keeps other sites' names,
     pointed at this machine, from reaching it."""
     tls: bool = False
+    """Whether browsers speak TLS, to this server or to a proxy before it."""
+    proxies: tuple[str, ...] = ()
+    """Addresses of a proxy, which alone is listened to; see `understudy.web.proxy`."""
     max_upload: int = 1_000_000_000
     """Bytes of one uploaded file."""
     jobs: int = field(default_factory=_jobs)

@@ -17,11 +17,12 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from understudy._version import __version__
 from understudy.privacy.ledger import Books, Dataset, Ledger
-from understudy.web.guard import wants_page
+from understudy.web.guard import form_token, wants_page
 from understudy.web.jobs import Jobs
-from understudy.web.people import People, Throttle
+from understudy.web.people import People
 from understudy.web.settings import Settings
 from understudy.web.shelf import Shelf
+from understudy.web.throttle import Throttle
 from understudy.web.workers import Workers
 from understudy.web.workspace import Workspace
 from understudy.wording import byte_size, duration, number, percent
@@ -112,8 +113,8 @@ class Site:
     def asked(self, request: Request) -> dict[str, Any]:
         """What every page says of who asks, and where."""
         return {
-            "session": request.scope.get("session"),
-            "csrf": request.scope.get("form_token", ""),
+            "session": request.scope["user"],
+            "csrf": form_token(request),
             "path": request.scope["path"],
             "here": "",
         }

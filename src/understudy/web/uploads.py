@@ -7,6 +7,7 @@ a byte of its file is read; a declared length beyond the limit is refused before
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 
 from understudy.errors import InputError, WorkError
-from understudy.web.guard import Refused, TooLarge, session_of
+from understudy.web.guard import FOREIGN, Refused, TooLarge, form_is_ours
 from understudy.web.site import site_of
 from understudy.wording import byte_size
 
@@ -48,14 +49,21 @@ async def received(request: Request, name_for: Callable[[str], str]) -> AsyncIte
         TooLarge: More than the page takes.
         Refused: The form is not one of ours.
         InputError: Not such a form, or no file in it.
+        WorkError: The disk is full, now or while the file is used.
     """
-    site, session = site_of(request), session_of(request)
+    site = site_of(request)
 
     def ours(token: str) -> bool:
-        return site.people.form_is_ours(session, token)
+        return form_is_ours(request, token)
 
-    with site.workspace.incoming() as folder:
-        yield await _read(request, folder, site.settings.max_upload, ours, name_for)
+    try:
+        with site.workspace.incoming() as folder:
+            yield await _read(request, folder, site.settings.max_upload, ours, name_for)
+    except OSError as error:
+        raise WorkError(
+            f"the file could not be kept ({error.strerror}), and nothing of it was; free some space "
+            f"on the disk of the page and send it again"
+        ) from None
 
 
 async def _read(
@@ -92,19 +100,16 @@ async def _read(
         async for chunk in request.stream():
             parser.write(chunk)
         parser.finalize()
+        parts.require_whole()
     except MultipartParseError:
         raise InputError("the form arrived damaged; send it again") from None
     except ClientDisconnect:
         raise InputError("the upload was broken off; nothing was kept") from None
-    except OSError as error:
-        raise WorkError(
-            f"the file could not be kept ({error.strerror}); free some space on the disk of the "
-            f"page and send it again"
-        ) from None
     finally:
-        parts.close()
+        with contextlib.suppress(OSError):  # of a file that is not kept
+            parts.close()
     if not parts.token_seen:
-        raise Refused("this form was not made by this page; load it again and send it once more")
+        raise Refused(FOREIGN)
     if parts.path is None:
         raise InputError("no file was chosen; choose one and send it again")
     return Received(parts.fields, parts.filename, parts.path, parts.size)
@@ -147,10 +152,15 @@ class _Parts:
         }
 
     def close(self) -> None:
-        """Close the file, whatever happened."""
+        """Close the file; OSError where the last of it does not fit the disk."""
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            file.close()
+
+    def require_whole(self) -> None:
+        """Refuse a form that ends in the middle of its file."""
+        if self._file is not None:
+            raise InputError("the form arrived damaged; send it again")
 
     def _begin(self) -> None:
         self._headers, self._field, self._text = {}, None, b""
@@ -178,9 +188,7 @@ class _Parts:
             self._field = name
             return
         if not self.token_seen:
-            raise Refused(
-                "this form was not made by this page; load it again and send it once more"
-            )
+            raise Refused(FOREIGN)
         filename = options[b"filename"].decode("utf-8", "replace")
         filename = filename.replace("\\", "/").rpartition("/")[2][:200]
         if not filename:

@@ -8,48 +8,28 @@ seconds and leave the page to others meanwhile; they are pure functions of publi
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import multiprocessing
 import os
-import resource
-import signal
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from understudy.errors import BundleError, InputError, SourceError, UnderstudyError
 from understudy.quoting import unquoted
 from understudy.releases.verify import Verification
+from understudy.web.confined import Limits, Stopped, follow_server, run_confined
 from understudy.web.imports import check_file
-from understudy.wording import byte_size
+from understudy.web.turns import Turns
 
 __all__ = ["Limits", "Workers", "draft_file", "plan_release"]
 
 _KEPT = 512
-_KINDER = 5
 _SPAWN = multiprocessing.get_context("spawn")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What reading one file may take: bytes beyond those of the libraries, and seconds."""
-
-    memory: int
-    seconds: int
-
-    @property
-    def words(self) -> str:
-        """For people."""
-        return f"{byte_size(self.memory)} of memory and {self.seconds} seconds"
-
-
 TABLE = Limits(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2, 600)
 """To draft a schema."""
 RELEASE = Limits(2 * 10**9, 60)
@@ -62,34 +42,38 @@ class Workers:
     def __init__(self, processes: int = 2, release: Limits = RELEASE) -> None:
         self._processes = processes
         self._release = release
-        self._turns = asyncio.Semaphore(processes)
+        self._turns = Turns(processes)
         self._pool: ProcessPoolExecutor | None = None
         self._plans: OrderedDict[str, Any] = OrderedDict()
 
-    async def draft(self, path: Path, shown: str) -> dict[str, Any]:
-        """`{"schema", "columns"}` of an uploaded file that is called `shown` in messages.
+    async def draft(self, path: Path, shown: str, who: str = "") -> dict[str, Any]:
+        """`{"schema", "columns"}` of a file that `who` sent and that messages call `shown`.
 
         Raises:
             InputError: It cannot be read; the message holds no value of a row.
+            Busy: Too many files of `who` are waiting.
         """
         try:
-            return await self._alone(TABLE, draft_file, str(path), shown)
-        except (BrokenProcessPool, TimeoutError):
+            async with self._turns.turn(who):
+                return await self._alone(TABLE, draft_file, str(path), shown)
+        except Stopped:
             raise SourceError(
                 f"{shown} cannot be read: it brought its reader down, or took more than "
                 f"{TABLE.words}, so it is damaged or made to do so. Write the table anew, as CSV in "
                 "UTF-8 or as Parquet"
             ) from None
 
-    async def check(self, path: Path, most: int, shown: str) -> Verification:
-        """Unpack an uploaded release beside it, to at most `most` bytes, and check what it states.
+    async def check(self, path: Path, most: int, shown: str, who: str = "") -> Verification:
+        """Unpack a release that `who` sent beside it, to at most `most` bytes, and check it.
 
         Raises:
             BundleError: It is no release, or takes more than checking one may take.
+            Busy: Too many files of `who` are waiting.
         """
         try:
-            return await self._alone(self._release, check_file, str(path), most, shown)
-        except (BrokenProcessPool, TimeoutError):
+            async with self._turns.turn(who):
+                return await self._alone(self._release, check_file, str(path), most, shown)
+        except Stopped:
             raise BundleError(
                 f"{shown} is refused: it brought its reader down, or took more than "
                 f"{self._release.words}, so it is damaged or made to do so. Get the release anew from "
@@ -114,7 +98,7 @@ class Workers:
 
     async def _run(self, work: Callable[..., Any], *arguments: Any) -> Any:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self._processes, _SPAWN, initializer=_quiet)
+            self._pool = ProcessPoolExecutor(self._processes, _SPAWN, initializer=follow_server)
         pool = self._pool
         try:
             return await asyncio.wrap_future(pool.submit(work, *arguments))
@@ -125,59 +109,13 @@ class Workers:
             raise
 
     async def _alone(self, limits: Limits, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Work in a process that ends with it: TimeoutError or BrokenProcessPool beyond its limits."""
-        async with self._turns:
-            pool = ProcessPoolExecutor(1, _SPAWN, initializer=_confined, initargs=(limits, work))
-            process = None
-            try:
-                process = await asyncio.wrap_future(pool.submit(os.getpid))
-                async with asyncio.timeout(limits.seconds):
-                    return await asyncio.wrap_future(pool.submit(work, *arguments))
-            except BaseException:  # also when the server stops: what hangs would hold it
-                for child in multiprocessing.active_children():
-                    if child.pid == process:
-                        child.kill()
-                raise
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        return await run_confined(limits, work, *arguments)
 
     def close(self) -> None:
         """End the processes."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
-
-
-def _quiet() -> None:
-    """Ctrl-C is for the server; and a worker whose server is gone goes too."""
-    import warnings
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    warnings.simplefilter("ignore")  # what libraries warn of may depend on private rows
-    server = multiprocessing.parent_process()
-
-    def follow() -> None:
-        if server is not None:
-            server.join()
-        os._exit(0)
-
-    threading.Thread(target=follow, daemon=True).start()
-
-
-def _confined(limits: Limits, work: Callable[..., Any]) -> None:
-    """Limits that the kernel keeps, whatever a reader does; what `work` imports is loaded by now."""
-    _quiet()
-    os.nice(_KINDER)  # pages go first
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    processor = limits.seconds * (os.cpu_count() or 1)
-    resource.setrlimit(resource.RLIMIT_CPU, (processor, processor))
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    except OSError:  # not Linux: there, libraries count too
-        pages = 0
-    most = pages * resource.getpagesize() + limits.memory
-    with contextlib.suppress(ValueError, OSError):  # a system without this limit
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def draft_file(path: str, shown: str) -> dict[str, Any]:

@@ -223,14 +223,18 @@ class DPGAN:
 
     def players(self, design: Design, plan: Plan) -> tuple[CriticSteps, GanPlayer]:
         """The critic's steps against the generator."""
+        query = self.critic(plan)
+        return query, self._player(design, query.steps)
+
+    def critic(self, plan: Plan) -> CriticSteps:
+        """The query player that the plan is for."""
         event, columns = plan[CriticSteps.STEP].event, plan[CriticSteps.COLUMNS].event
         assert isinstance(event, SampledGroups)
         assert isinstance(columns, Gaussian)
-        query = CriticSteps(
+        return CriticSteps(
             plan[CriticSteps.STEP].times, columns.sigma, event.multipliers, event.rate,
             self.adapt > 0, self._held_out, self.pick > 0,
         )  # fmt: skip
-        return query, self._player(design, query.steps)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Steps dominate: factors, an exact product in float64, noise, and the two networks."""

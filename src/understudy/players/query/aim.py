@@ -31,15 +31,18 @@ from understudy.models.residual import closure
 from understudy.players.base import Answer, Clique, Measured, Problem, View
 from understudy.players.data.adaptive import Adaptive, Move
 from understudy.players.query.fixed import measure
-from understudy.privacy.cost import Gaussian, Selection
+from understudy.privacy import accounting
+from understudy.privacy.cost import Event, Gaussian, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import LARGEST_WEIGHT, Marginals, WorstMarginals
+from understudy.privacy.relation import Relation
 
 __all__ = ["AdaptiveRounds", "candidates"]
 
 SELECTION = Fraction(1, 10)
 """Of a round, what the choice of the marginal costs."""
 
+_CLOSE = 1e-6
 _LARGEST_PENALTY = 2.0**50 / LARGEST_WEIGHT
 
 
@@ -101,6 +104,38 @@ class AdaptiveRounds:
             if move.moved <= move.noise:
                 share *= 4
         return (left if left < 2 * share else share), left
+
+    def unlike(self, events: Sequence[Event], relation: Relation) -> str | None:
+        """Why no game charges these events, in order, against its allowance; None if one may.
+
+        What a round costs is known but for whether it was quadrupled, and what it selects from but
+        for which candidates fit the size limit: single columns always do.
+        """
+        if len(events) % 2 or not events:
+            return "a round is a selection and a measurement"
+        single = max(weight for clique, weight in self.candidates.items() if len(clique) == 1)
+        moves = {
+            WorstMarginals.sensitivity(relation, weight)
+            for weight in set(self.candidates.values())
+            if weight >= single
+        }
+        moved = (1, relation.marginal_l2_squared())
+        left, known = float(self.allowance), [float(self.share)]
+        for pick, table in zip(events[::2], events[1::2], strict=True):
+            if not isinstance(pick, Selection) or pick.k != 1 or pick.sensitivity not in moves:
+                return f"no round selects by {pick}"
+            if not isinstance(table, Gaussian) or (table.step, table.changes) != moved:
+                return f"no round measures by {table}"
+            cost = float(accounting.rho(pick) + accounting.rho(table))
+            if not math.isclose(float(accounting.rho(pick) / SELECTION), cost, rel_tol=_CLOSE):
+                return f"{pick} and {table} are not a round's shares"
+            wanted = [left if left < 2 * share * (1 - _CLOSE) else share for share in known]
+            if not any(math.isclose(cost, each, rel_tol=_CLOSE) for each in wanted):
+                return f"a round of ρ = {cost:.6g} where {left:.6g} is left"
+            left, known = left - cost, [cost, 4 * cost]
+        if left > _CLOSE * float(self.allowance):
+            return f"ρ = {left:.6g} was never used"
+        return None
 
     def _round(
         self, problem: Problem, gate: Gate, view: Adaptive, share: Fraction, limit: float

@@ -37,6 +37,10 @@ class Opened(Column, ABC):
     def provisional(self) -> Modelled:
         """The largest column that may come of it; what is planned for this holds for any."""
 
+    @abstractmethod
+    def admits(self, closed: Modelled) -> bool:
+        """Whether that column may have come of it."""
+
 
 @dataclass(frozen=True)
 class OpenCategory(Opened):
@@ -83,6 +87,10 @@ class OpenCategory(Opened):
         if not kept:  # nothing that many hold: one value for all
             return Category(self.name, (self.other,), **common)
         return Category(self.name, tuple(kept), self.other, **common)
+
+    def admits(self, closed: Modelled) -> bool:
+        """Texts that could have been found."""
+        return isinstance(closed, Category) and closed == self.found(list(map(str, closed.values)))
 
 
 @dataclass(frozen=True)
@@ -181,3 +189,11 @@ class OpenBins(Opened):
         cuts = sorted({int(i) + 1 for i in np.where(nearer, left, right)})
         inner = [edges[i] for i in cuts if 0 < i < len(edges) - 1]
         return self._made(edges=(edges[0], *inner, edges[-1]))
+
+    def admits(self, closed: Modelled) -> bool:
+        """Cut at edges that quantiles may have been put at."""
+        if not isinstance(closed, Binned) or closed.edges is None:
+            return False
+        fitting = {*(self.fine().edges or ()), *(self.provisional().edges or ())}
+        few = len(closed.edges) <= self.quantiles + 1
+        return few and fitting.issuperset(closed.edges) and closed == self._made(edges=closed.edges)

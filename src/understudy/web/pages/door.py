@@ -1,16 +1,18 @@
-"""Coming in and going out."""
+"""Logging in and out."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from understudy.web.guard import session_of
-from understudy.web.people import Session
-from understudy.web.site import Site, site_of
+from understudy.web.guard import form_token, session_of
+from understudy.web.people import LONGEST, Session
+from understudy.web.site import site_of
+from understudy.web.throttle import TooManyTries
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -28,22 +30,22 @@ async def healthz() -> Response:
 
 @router.get("/")
 async def home(request: Request) -> Response:
-    """Where everybody begins."""
+    """The first page of a role."""
     return RedirectResponse("/tables" if session_of(request).custodian else "/releases", 303)
 
 
 @router.get("/enter")
 async def enter(request: Request, token: str = "") -> Response:
     """The address that is printed at the start."""
-    return await _by_token(request, token)
+    return _by_token(request, token)
 
 
 @router.get("/login")
 async def login(request: Request) -> Response:
     """Ask who it is."""
-    if request.scope["session"] is not None:
+    if request.scope["user"] is not None:
         return RedirectResponse("/", 303)
-    return _door(request, "", 200)
+    return _login(request, "", 200)
 
 
 @router.post("/login")
@@ -53,37 +55,44 @@ async def log_in(
     name: Annotated[str, Form()] = "",
     password: Annotated[str, Form()] = "",
 ) -> Response:
-    """Let somebody in by token or by password."""
+    """By token or by password."""
     if token or not (name or password):
-        return await _by_token(request, token.strip())
+        return _by_token(request, token.strip())
     site = site_of(request)
-    who = f"{_address(request)} {name[:64]}"
-    if wait := site.throttle.wait(who):
-        return _door(request, f"Too many wrong tries; wait {wait} seconds.", 429)
-    found = await asyncio.to_thread(site.people.by_password, name, password[:1024])
-    if found is None:
-        site.throttle.failed(who)
-        return _door(request, "That name and password do not go together.", 401)
-    return _welcome(site, found)
+    try:
+        tried = site.throttle.begin(name[:64], _address(request))
+    except TooManyTries as error:
+        return _too_many(request, error)
+    session = await asyncio.to_thread(site.people.by_password, name, password[: LONGEST + 1])
+    if session is None:
+        return _login(request, "That name and password do not go together.", 401)
+    site.throttle.forgive(tried)
+    return _welcome(request, session)
 
 
-async def _by_token(request: Request, token: str) -> Response:
+def _by_token(request: Request, token: str) -> Response:
     site = site_of(request)
-    who = _address(request)
-    found = site.people.by_token(token)  # too long to be guessed, so nobody is kept waiting
-    if found is not None:
-        return _welcome(site, found)
-    if wait := site.throttle.wait(who):
-        return _door(request, f"Too many wrong tries; wait {wait} seconds.", 429)
-    site.throttle.failed(who)
-    return _door(request, _WRONG_TOKEN, 401)
+    session = site.people.by_token(token)  # too long to be guessed, so nobody is kept waiting
+    if session is not None:
+        return _welcome(request, session)
+    try:
+        site.throttle.begin(":token", _address(request))
+    except TooManyTries as error:
+        return _too_many(request, error)
+    return _login(request, _WRONG_TOKEN, 401)
+
+
+def _too_many(request: Request, error: TooManyTries) -> Response:
+    response = _login(request, f"Too many wrong tries; wait {error.wait} seconds.", 429)
+    response.headers["retry-after"] = str(error.wait)
+    return response
 
 
 def _address(request: Request) -> str:
     return request.client.host if request.client else "?"
 
 
-def _door(request: Request, problem: str, status: int) -> Response:
+def _login(request: Request, problem: str, status: int) -> Response:
     site = site_of(request)
     return site.page(
         request, "login.html", status, problem=problem, users=bool(site.people.users()),
@@ -91,28 +100,17 @@ def _door(request: Request, problem: str, status: int) -> Response:
     )  # fmt: skip
 
 
-def _welcome(site: Site, session: Session) -> Response:
-    response = RedirectResponse("/", 303)
-    response.set_cookie(
-        site.people.cookie_name,
-        site.people.cookie(session),
-        expires=session.expires - _now(),
-        httponly=True,
-        samesite="strict",
-        secure=site.settings.tls,
-    )
-    return response
-
-
-def _now() -> int:
-    import time
-
-    return int(time.time())
+def _welcome(request: Request, session: Session) -> Response:
+    """A session that nothing of the one before is taken into."""
+    request.session.clear()
+    request.session["login"] = asdict(session)
+    form_token(request)
+    return RedirectResponse("/", 303)
 
 
 @router.post("/logout")
 async def log_out(request: Request) -> Response:
-    """End the session in this browser."""
-    response = RedirectResponse("/login", 303)
-    response.delete_cookie(site_of(request).people.cookie_name)
-    return response
+    """End the session, here and on the server."""
+    site_of(request).people.end(session_of(request))
+    request.session.clear()
+    return RedirectResponse("/login", 303)

@@ -25,7 +25,7 @@ from understudy.releases.bundle import SIGNATURE, read_manifest
 from understudy.releases.outline import example
 from understudy.report import NAME as REPORT
 from understudy.report.words import promise
-from understudy.web.guard import status_of, wants_page
+from understudy.web.guard import session_of, status_of, wants_page
 from understudy.web.imports import PARTS, TARGET
 from understudy.web.pages.audits import audits_of
 from understudy.web.pages.tables import whole
@@ -281,7 +281,8 @@ async def import_bundle(request: Request) -> Response:
     site = site_of(request)
     async with received(request, _zip_name) as file:
         shown = file.filename
-        found = await site.workers.check(file.path, site.settings.max_upload, shown)
+        most, who = site.settings.max_upload, session_of(request).name
+        found = await site.workers.check(file.path, most, shown, who)
         if not found.passed:
             checks = [(each.name, each.passed, each.detail) for each in found.checks]
             return site.page(

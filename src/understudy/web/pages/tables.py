@@ -20,7 +20,7 @@ from understudy.source.base import check_header
 from understudy.source.files import find
 from understudy.units import Unit
 from understudy.web import editor
-from understudy.web.guard import status_of
+from understudy.web.guard import session_of, status_of
 from understudy.web.site import Site, account_of, site_of
 from understudy.web.uploads import received
 from understudy.web.workspace import Missing, Table, suffix_of, without_paths
@@ -88,7 +88,7 @@ async def add_table(request: Request) -> Response:
     async with received(request, _rows_name) as file:
         if file.size == 0:
             raise InputError(f"{file.filename} is empty; choose the file that holds the table")
-        made = await site.workers.draft(file.path, file.filename)
+        made = await site.workers.draft(file.path, file.filename, session_of(request).name)
         given = " ".join(file.fields.get("name", "").split())[:_LONGEST_NAME]
         name = given or _stem(file.filename)
         table = site.workspace.add_table(name, file.path, made["schema"], made["columns"])

@@ -1,0 +1,277 @@
+"""Whether what a release says it measured is what its charges paid for.
+
+Query players are the source: what a player's draws give is known from its plan but for the tables that
+it chooses on the way, and of those their number, their noise and where they may come from are known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from understudy.errors import VerificationError
+from understudy.game.methods import DPGAN, FEM, FrankWolfe, Method
+from understudy.players.base import Clique, QueryPlayer
+from understudy.players.query import (
+    AdaptiveRounds,
+    CellPicker,
+    ExponentialMechanism,
+    FixedMarginals,
+    InTurn,
+    MarginalLevels,
+    NoisyVertex,
+    QueryWeights,
+    Recycling,
+    SpanningTree,
+    Survey,
+    Together,
+)
+from understudy.players.query.critic import CriticSteps
+from understudy.players.query.graph import DegreesAndBlocks
+from understudy.players.query.selected import WorstAgain
+from understudy.privacy.cost import Gaussian, Selection
+from understudy.releases.blueprint import design_of
+from understudy.releases.measurements import MOST_COUNTS, Measurement
+from understudy.releases.record import Record
+from understudy.releases.release import Release
+from understudy.releases.replan import CLOSE, method_of
+
+__all__ = ["require_paid"]
+
+
+def require_paid(record: Record, release: Release) -> str:
+    """Raise `VerificationError` unless number, shape and noise of what was measured fit the charges."""
+    if "measurements" not in record.manifest:
+        raise VerificationError("it does not say what was measured")
+    method = method_of(record.manifest["method"])
+    design = design_of(release.schema, release.workload, record.relation, release.rows_public)
+    player = _player(method, design, record)
+    heard = _Heard(release.measurements, release.schema.shape, frozenset(design.cliques))
+    _match(player, heard, record)
+    heard.require_none_left()
+    tables = sum(made.times for made in release.measurements if made.kind == "table")
+    return f"{tables} tables and {heard.asked} cells or queries, as they were paid for"
+
+
+def _player(method: Method, design: Any, record: Record) -> QueryPlayer:
+    if isinstance(method, DPGAN):  # whose other player needs a library to be made
+        return method.critic(record.plan)
+    if isinstance(method, FEM | FrankWolfe):  # whose own tabulates every query; they are as many
+        purpose = NoisyVertex.SELECT if isinstance(method, FrankWolfe) else CellPicker.PICK
+        return CellPicker(record.plan[purpose].times)
+    return method.players(design, record.plan)[0]
+
+
+@dataclass(slots=True)
+class _Left:
+    """A measurement, and how many of its `times` nobody has paid for yet."""
+
+    made: Measurement
+    times: int
+
+
+class _Heard:
+    """What is said to have been measured; players take from it what they paid for."""
+
+    def __init__(
+        self,
+        measurements: Iterable[Measurement],
+        shape: tuple[int, ...],
+        workload: frozenset[Clique],
+    ) -> None:
+        self.shape, self.workload, self.asked = shape, workload, 0
+        self._tables: dict[Clique, list[_Left]] = defaultdict(list)
+        self._others: dict[str, list[_Left]] = defaultdict(list)
+        for made in measurements:
+            where = tuple(sorted(made.clique))
+            if len(set(where)) != len(where):
+                raise VerificationError("a measurement names a column twice")
+            left = _Left(made, made.times)
+            if made.kind == "table":
+                self._require_counts(made)
+                self._tables[where].append(left)
+            elif made.counts is not None or made.merged or where not in workload:
+                raise VerificationError(f"it has {made.kind} of columns {where}, which it cannot")
+            else:
+                self._others[made.kind].append(left)
+
+    def _require_counts(self, made: Measurement) -> None:
+        size = math.prod(self.shape[i] for i in made.clique)
+        whole = len(made.clique) == 1 and not made.merged and size <= MOST_COUNTS
+        if (made.counts is not None) != whole or len(made.counts or ()) != size * whole:
+            raise VerificationError(
+                f"the table of column {made.clique[0]} has {len(made.counts or ())} counts; it has "
+                f"{size} values"
+            )
+
+    def take(self, clique: Clique, sigma: float, *, merged: bool = False) -> None:
+        """One table of these columns with this noise; merged only where that may be."""
+        for left in self._tables[tuple(sorted(clique))]:
+            fits = left.times > 0 and (merged or not left.made.merged)
+            if fits and _is(left.made.sigma, sigma):
+                _require_parts(left.made, 1)
+                left.times -= 1
+                return
+        raise VerificationError(f"no table of columns {clique} with σ = {sigma:.6g} is there")
+
+    def take_any(
+        self, number: int, sigma: float, fits: Callable[[Clique], bool], *, split: bool = False
+    ) -> list[Clique]:
+        """So many tables with this noise, of columns that fit; which.
+
+        With `split` a table may have been measured m times at once, with σ/√m, and counts as m.
+        """
+        found: list[Clique] = []
+        for where, lefts in self._tables.items():
+            for left in lefts if fits(where) else ():
+                times = _times(left.made.sigma, sigma) if split else 1
+                if not left.times or not times or not _is(left.made.sigma, sigma / times**0.5):
+                    continue
+                taken = min(left.times, (number - len(found)) // times)
+                if taken:
+                    _require_parts(left.made, times)
+                left.times -= taken
+                found += [where] * (taken * times)
+        if len(found) != number:
+            raise VerificationError(
+                f"{number} tables with σ = {sigma:.6g} were paid for; {len(found)} are there"
+            )
+        return found
+
+    def ask(self, kind: str, least: int, most: int, sigma: float | None = None) -> None:
+        """Cells or queries, from `least` to `most` of them."""
+        lefts = self._others.pop(kind, [])
+        number = sum(left.times for left in lefts)
+        for left in lefts:
+            if (sigma is None) != (left.made.sigma is None) or not _is(left.made.sigma, sigma):
+                raise VerificationError(f"{kind} with σ = {left.made.sigma} were not paid for")
+        if not least <= number <= most:
+            raise VerificationError(f"{least} {kind} were paid for; {number} are there")
+        self.asked += number
+
+    def require_none_left(self) -> None:
+        """Nobody measures what nobody pays for."""
+        tables = [left for lefts in self._tables.values() for left in lefts if left.times]
+        others = [left for lefts in self._others.values() for left in lefts]
+        for left in (*tables, *others):
+            raise VerificationError(
+                f"a measurement of columns {left.made.clique} with σ = {left.made.sigma} was not "
+                f"paid for"
+            )
+
+
+def _is(sigma: float | None, wanted: float | None) -> bool:
+    if sigma is None or wanted is None:
+        return sigma is wanted
+    return math.isclose(sigma, wanted, rel_tol=CLOSE)
+
+
+def _times(sigma: float | None, whole: float) -> int:
+    """m of σ/√m, 0 where there is none."""
+    return round((whole / sigma) ** 2) if sigma and sigma > whole * 1e-4 else 0
+
+
+def _require_parts(made: Measurement, times: int) -> None:
+    """Counts are integers, or means of so many."""
+    for count in made.counts or ():
+        total = count * times
+        if abs(total - round(total)) > 1e-6 + 1e-13 * abs(total):  # what a mean in float64 loses
+            raise VerificationError(f"a count of column {made.clique[0]} is no mean of {times}")
+
+
+def _match(player: QueryPlayer, heard: _Heard, record: Record) -> None:
+    """Take what this player's draws gave."""
+    everywhere = [(i,) for i in range(len(heard.shape))]
+    match player:
+        case FixedMarginals():
+            for clique in player.cliques:
+                heard.take(clique, player.sigma)
+        case MarginalLevels():
+            for level in player.levels:
+                for clique in level.cliques:
+                    heard.take(clique, level.sigma)
+        case CriticSteps():
+            for clique in everywhere:
+                heard.take(clique, player.sigma)
+        case SpanningTree():
+            for clique in everywhere:
+                heard.take(clique, player.sigma_one)
+            if player.rounds > 1:
+                pairs = heard.take_any(
+                    len(everywhere) - 1, player.sigma_pair, lambda clique: len(clique) == 2
+                )
+                _require_tree(pairs)
+        case Survey():
+            _match_survey(player, heard)
+        case WorstAgain():
+            _match_survey(player.first, heard)
+            pairs = set(player.first.pairs)
+            number = player.picks * player.again if player.candidates else 0
+            heard.take_any(
+                number, player.sigma, lambda clique: clique in pairs or clique in heard.workload
+            )
+        case AdaptiveRounds():
+            for clique in everywhere:
+                heard.take(clique, player.sigma_one)
+            for drawn in record.drawn:
+                if drawn.purpose == player.ADAPTIVE and isinstance(drawn.event, Gaussian):
+                    heard.take_any(1, drawn.event.sigma, lambda clique: clique in player.candidates)
+        case DegreesAndBlocks():
+            if player.pair_sigma is not None:
+                heard.take((2, 3), player.pair_sigma)
+            heard.take((0, 1), player.class_sigma, merged=True)
+        case ExponentialMechanism():
+            kind = "queries" if player.sigma is None else "cells"
+            heard.ask(kind, player.rounds, player.rounds, player.sigma)
+        case CellPicker():
+            heard.ask("queries", player.rounds, player.rounds)
+        case Recycling() | QueryWeights():
+            _match_weights(player, heard, record)
+        case InTurn():
+            _match(player.first, heard, record)
+            _match(player.then, heard, record)
+        case Together():
+            for each in player.players:
+                _match(each, heard, record)
+        case _:  # critics, moments and payoffs: no table comes of them
+            pass
+
+
+def _match_survey(player: Survey, heard: _Heard) -> None:
+    for tier in player.tiers:
+        for i in tier.columns:
+            heard.take((i,), tier.sigma)
+    for pair in player.pairs:
+        heard.take(pair, player.sigma_pairs, merged=True)
+    if player.pairs and player.again:
+        higher = {slot.clique for slot in player.higher}
+        known = {*player.pairs, *higher, *((i,) for i in range(len(heard.shape)))}
+        total = player.quanta * player.again
+        heard.take_any(total, player.sigma_again, known.__contains__, split=True)
+
+
+def _match_weights(player: Recycling | QueryWeights, heard: _Heard, record: Record) -> None:
+    """Every draw is a query; a coin may have kept one more."""
+    drawn = tossed = 0
+    for charge in record.plan:
+        if isinstance(charge.event, Selection):
+            drawn += charge.event.k * charge.purpose.startswith("queries of round")
+            tossed += charge.event.k * charge.purpose.startswith("coins of round")
+    heard.ask("queries", drawn, drawn + tossed)
+
+
+def _require_tree(pairs: list[Clique]) -> None:
+    component: dict[int, int] = {}
+
+    def root(i: int) -> int:
+        while component.get(i, i) != i:
+            i = component[i]
+        return i
+
+    for a, b in pairs:
+        if root(a) == root(b):
+            raise VerificationError("the pairs that were measured are no tree")
+        component[root(a)] = root(b)

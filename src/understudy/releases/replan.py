@@ -1,0 +1,206 @@
+"""The plan of a release again, from what its bundle states, and whether it is the one in the ledger.
+
+Everything that a plan follows from is public and in the bundle: schema, workload, method with its
+parameters, neighbours, unit, the declared number of rows, ρ and the certificate's share. So whoever has
+the bundle can plan as `release` did (`blueprint`), and a charge that is missing, relabelled, drawn less
+often or paid for with too small a sensitivity shows. ρ itself need not be believed: that the plan costs
+at most (ε, δ) is another check.
+
+Purposes, kinds, integers and `times` are compared exactly, ρ and scales to a relative 1e-9, because
+machines differ in the last digit of a logarithm. Of an allowance it is known beforehand only which
+events may be charged against it. Nothing is trained, and no optional library is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+from understudy._version import __version__
+from understudy.errors import VerificationError
+from understudy.game.methods import AIM, DPGAN, METHODS, Design, Method
+from understudy.game.methods.graph import GraphMethod
+from understudy.privacy import accounting
+from understudy.privacy.budget import exact_text
+from understudy.privacy.chain import canonical
+from understudy.privacy.cost import Charge, Event, Plan, SampledGroups, Zcdp
+from understudy.queries import Workload
+from understudy.releases import facts as private_facts
+from understudy.releases.blueprint import Blueprint, design_of
+from understudy.releases.certificate import VARIATION
+from understudy.releases.record import Record
+from understudy.schema import Schema
+
+__all__ = ["CLOSE", "method_of", "require_plan"]
+
+CLOSE = 1e-9
+"""How far ρ and scales may be apart, relatively."""
+_JOINT_CLOSE = 1e-6
+
+# What a stranger may ask planning to do, beyond what the format itself limits.
+_LARGEST_PARAMETER = 10**9
+_MOST_GROUPS = 10_000
+_MOST_PAIRS, _MOST_PARTS = 2**22, 2**20
+
+
+def require_plan(record: Record, schema: Schema, workload: Workload) -> str:
+    """Raise `VerificationError` unless the plan is the one that the stated facts make."""
+    facts = record.facts
+    if "rho" not in facts or "certificate_share" not in facts:
+        raise VerificationError(
+            f"its plan cannot be made again: understudy {facts['understudy']}, an older version, made "
+            f"the release and did not write down what the plan followed from; verify it with that "
+            f"version"
+        )
+    share = exact_text(facts["certificate_share"])
+    if not 0 < share <= Fraction(1, 2):
+        raise VerificationError(f"certificate_share = {facts['certificate_share']} is out of range")
+    method = method_of(record.manifest["method"])
+    design = design_of(schema, workload, record.relation, record.manifest["promise"]["rows_public"])
+    _require_bearable(method, design, record)
+    own = Blueprint(method, design, share, VARIATION in record.plan)
+    try:
+        rho = Fraction(facts["rho"])
+        if "declared" in facts:
+            rho = _require_found(record, schema, rho)
+            _require_same(own.plan(rho), Plan.from_json(_filled(record)["plan"]), method)
+        else:
+            if record.refinement is not None:
+                raise VerificationError("an allowance was filled where no column was open")
+            _require_same(own.plan(rho), record.reserved, method)
+        for charge in record.plan:
+            if isinstance(charge.event, Zcdp):
+                _require_allowed(charge.purpose, method, design, record)
+    except VerificationError as error:
+        if facts["understudy"] == __version__:
+            raise
+        raise VerificationError(
+            f"{error} (understudy {facts['understudy']} planned it and this is {__version__}, which "
+            f"may plan otherwise: verify it with that version)"
+        ) from None
+    number = len(record.plan.charges)
+    return f"made again: {number} purposes, their events and how often are those of {method.name}"
+
+
+def method_of(described: Mapping[str, Any]) -> Method:
+    """The method that describes itself so; public rows that it started from are not needed to plan."""
+    parameters = {name: value for name, value in described.items() if name != "name"}
+    warm = parameters.pop("public", None)
+    name = described["name"]
+    if name == "graph":
+        sizes = tuple(parameters.pop("sizes", ()))
+        made: Method = GraphMethod(sizes, **parameters)
+    elif name in METHODS:
+        for option, value in parameters.items():
+            if type(value) is int and abs(value) > _LARGEST_PARAMETER:
+                raise VerificationError(f"method = {name}: {option} = {value} is out of range")
+        made = METHODS[name](**parameters)
+    else:
+        raise VerificationError(f"method = {str(name)[:80]!r} is not known; its plan is not either")
+    again = made.describe()
+    if warm is not None and name in ("dpgan", "gem"):
+        again = {**again, "public": warm}
+    if canonical(again) != canonical(described):
+        raise VerificationError(f"method = {name} does not describe itself as it is stated")
+    return made
+
+
+def _require_bearable(method: Method, design: Design, record: Record) -> None:
+    """Refuse parameters with which planning would take long or much memory, before it does."""
+    asked = record.manifest["method"]
+    if asked.get("groups", 1) > _MOST_GROUPS:
+        raise VerificationError(f"method = {method.name}: groups = {asked['groups']} are too many")
+    by_round = method.name in ("dualquery", "dqrs") or asked.get("oracle") == "weights"
+    if by_round and (asked["rounds"] or 0) > len(record.plan.charges) + 1:
+        raise VerificationError(
+            f"method = {method.name} draws in {asked['rounds']} rounds; the plan has fewer"
+        )
+    order = {"hdmm": 64, "aim": 64, "querygan": max(2, asked.get("degree", 2))}.get(method.name, 2)
+    parts, most = 0, _MOST_PAIRS if order == 2 else _MOST_PARTS
+    for clique in design.cliques:
+        parts += sum(math.comb(len(clique), k) for k in range(1, min(order, len(clique)) + 1))
+        if parts > most:
+            raise VerificationError(
+                f"method = {method.name}: the workload's marginals have more than {most:,} "
+                f"parts, too many to plan for"
+            )
+
+
+def _filled(record: Record) -> Mapping[str, Any]:
+    if record.refinement is None or record.refinement["purpose"] != private_facts.REST:
+        raise VerificationError(f"{private_facts.REST!r} was not filled")
+    return record.refinement
+
+
+def _require_found(record: Record, schema: Schema, rho: Fraction) -> Fraction:
+    """Check the outer plan, and the schema that came of it; the ρ that was left."""
+    declared = Schema.loads(record.facts["declared"])
+    found = {column.name: schema.column(column.name) for column in declared.opened}
+    for column in declared.opened:
+        if not column.admits(found[column.name]):
+            raise VerificationError(f"column {column.name!r} was found as another than declared")
+    if not declared.opened or declared.closed(found).digest() != schema.digest():
+        raise VerificationError("schema.toml does not follow from the declared schema")
+    outer = private_facts.outer_plan(declared, rho, record.budget.delta, record.relation)
+    _require_same(outer, record.reserved, None)
+    return accounting.rho(record.reserved[private_facts.REST].event)
+
+
+def _require_same(made: Plan, stated: Plan, method: Method | None) -> None:
+    ours = [charge.purpose for charge in made]
+    theirs = [charge.purpose for charge in stated]
+    if ours != theirs:
+        missing = [p for p in ours if p not in theirs] or [p for p in theirs if p not in ours]
+        words = f": {', '.join(missing[:3])}" if missing else ", in another order"
+        raise VerificationError(f"the plan has other purposes than the method plans{words}")
+    for mine, yours in zip(made, stated, strict=True):
+        if mine.times != yours.times or not _alike(mine.event, yours.event, method):
+            raise VerificationError(
+                f"{mine.purpose!r} is stated as {_words(yours)}; the method plans {_words(mine)}"
+            )
+
+
+def _words(charge: Charge) -> str:
+    return f"{charge.times} × {str(charge.event)[:300]}"
+
+
+def _alike(one: Event, other: Event, method: Method | None) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, SampledGroups) and isinstance(other, SampledGroups):
+        # Groups that public rows were asked for have multipliers of their own.
+        assert isinstance(method, DPGAN)
+        if method.groups > 1:
+            return _alike_jointly(one, other, method.groups)
+    mine, yours = asdict(one), asdict(other)
+    return all(_equal(value, yours[name]) for name, value in mine.items())
+
+
+def _alike_jointly(one: SampledGroups, other: SampledGroups, groups: int) -> bool:
+    """The same, up to how groups share one joint multiplier."""
+    parts, stated = one.multipliers, other.multipliers
+    if len(parts) != len(stated) or not _equal(parts[groups:], stated[groups:]):
+        return False
+    same = (one.coordinates, one.rate, one.sides) == (other.coordinates, other.rate, other.sides)
+    return same and math.isclose(one.multiplier, other.multiplier, rel_tol=_JOINT_CLOSE)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, float):
+        return math.isclose(one, other, rel_tol=CLOSE)
+    return type(one) is type(other) and one == other
+
+
+def _require_allowed(purpose: str, method: Method, design: Design, record: Record) -> None:
+    """What was charged against an allowance is what the method charges there."""
+    if not isinstance(method, AIM):
+        raise VerificationError(f"{purpose!r} is an allowance, and {method.name} has none")
+    events = [drawn.event for drawn in record.drawn if drawn.purpose == purpose]
+    query, _ = method.players(design, record.plan)
+    if (problem := query.unlike(events, design.relation)) is not None:
+        raise VerificationError(f"{purpose!r}: {problem}")

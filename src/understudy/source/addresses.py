@@ -1,0 +1,95 @@
+"""Which databases may be opened, where addresses may come from others than the operator.
+
+At a custodian's own prompt `read` opens what it is told to. A service that hands on addresses of others
+would be a way into the network that it stands in (server-side request forgery), and to its files:
+libpq's options name some (`service`, `passfile`, `sslkey`, a folder as `host`), DuckDB opens and
+attaches any path. So an operator may list in UNDERSTUDY_DATABASES what may be opened, and nothing for
+nothing: hosts, `host:port`, networks such as 10.1.0.0/16, with commas between. Then
+
+* only `postgresql://user:password@host:port/database` is taken, with `sslmode` and no other option;
+* the host is on the list, and is looked up once: the connection goes to the address that was checked,
+  whatever the name stands for a moment later;
+* an address that is not public (private, loopback, link-local) must be on the list, or its network.
+
+The processes that read for `understudy serve` set it to nothing: the page takes files alone.
+"""
+
+import ipaddress
+import os
+import socket
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit, urlunsplit
+
+from understudy.errors import InputError
+
+__all__ = ["VARIABLE", "permitted"]
+
+VARIABLE = "UNDERSTUDY_DATABASES"
+_SCHEMES = ("postgres", "postgresql")
+_PORT = 5432
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def permitted(address: str) -> str:
+    """The address to connect to, the host looked up where a list is kept; as it is where none is.
+
+    Raises:
+        InputError: It is not on the operator's list, or says more than where a database is.
+    """
+    listed = os.environ.get(VARIABLE)
+    if listed is None:
+        return address
+    allowed = {entry.strip().lower() for entry in listed.split(",") if entry.strip()}
+    try:
+        parts = urlsplit(address)
+        host, port = (parts.hostname or "").lower(), parts.port or _PORT
+        options = parse_qs(parts.query, keep_blank_values=True)
+    except ValueError:
+        raise _refused("it cannot be read") from None
+    if parts.scheme not in _SCHEMES:
+        raise _refused("only postgresql:// is opened here, and no files")
+    database = unquote(parts.path).removeprefix("/")
+    if parts.fragment or set(options) - {"sslmode"} or not database.replace("_", "a").isalnum():
+        raise _refused(
+            "it must be postgresql://user@host:port/database, with no options but sslmode"
+        )
+    if not {host, f"{host}:{port}"} & allowed and not _listed(host, allowed):
+        raise _refused("its host is not on the list")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise _refused("its host is not known") from None
+    addresses = [str(each[4][0]) for each in found]
+    for each in addresses:
+        if not _public(ipaddress.ip_address(each)) and not _listed(each, allowed):
+            raise _refused("its host stands for an address that is not public and not on the list")
+    query = urlencode(
+        {**{key: value[-1] for key, value in options.items()}, "hostaddr": addresses[0]}
+    )
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
+
+
+def _listed(host: str, allowed: set[str]) -> bool:
+    """Whether a host is an address that is listed, by itself or by its network."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    for entry in allowed:
+        try:
+            if address in ipaddress.ip_network(entry):
+                return True
+        except ValueError:  # a name
+            continue
+    return False
+
+
+def _public(address: Address) -> bool:
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_global
+
+
+def _refused(why: str) -> InputError:
+    return InputError(
+        f"this database may not be opened here: {why}; the operator lists what may in {VARIABLE}"
+    )

@@ -1,0 +1,120 @@
+"""A release forged consistently is refused by both verifiers, with a reason that names the lie."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import understudy as us
+from tests.releases.conftest import TOML, people
+from tests.tools import bounded
+from tests.tools.forge import FORGERIES, Forgery, borrowed
+from understudy.schema import Schema
+
+SMALL: dict[str, dict[str, Any]] = {
+    "independent": {"variations": True},
+    "independent, replace": {"neighbours": "replace", "rows_public": 2000, "variations": True},
+    "gaussian": {},
+    "mwem": {"parameters": {"rounds": 3}},
+    "aim": {"parameters": {"iterations": 100}},
+    "mst": {},
+    "dualquery": {"parameters": {"rounds": 4, "samples": 20}},
+    "hdmm": {},
+}
+"""Releases that take little time to make."""
+
+LARGE: dict[str, dict[str, Any]] = {
+    "gaussian, replace": {"neighbours": "replace", "rows_public": 2000},
+    "maxent": {"parameters": {"records": 2000}},
+    "fem": {"parameters": {"rounds": 4, "samples": 20, "blocks": 4}},
+    "sepfem": {"parameters": {"rounds": 3, "samples": 20, "blocks": 4}},
+    "dqrs": {"parameters": {"rounds": 3, "samples": 20}},
+    "frankwolfe": {"parameters": {"rounds": 3}},
+    "gem": {"parameters": {"rounds": 2, "steps": 3, "width": 8, "latent": 4}},
+    "querygan": {"parameters": {"rounds": 2, "steps": 3, "batch": 20, "width": 4, "records": 500}},
+    "dpgan": {"parameters": {"steps": 3, "width": 8, "critic_width": 8, "fakes": 64, "latent": 4}},
+}
+
+
+def made(folder: Path, wanted: dict[str, dict[str, Any]]) -> dict[str, Path]:
+    """Releases by name, of the same rows, so large that no bound is 1."""
+    schema, rows = Schema.loads(TOML), people(2000)
+    for name, options in wanted.items():
+        how = {"epsilon": 2, "workload": "marginals:2", "key": 7, **options}
+        us.release(rows, schema, method=name.split(",")[0], **how).save(folder / name)
+    return {name: folder / name for name in wanted}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return made(tmp_path_factory.mktemp("small"), SMALL)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return made(tmp_path_factory.mktemp("large"), LARGE)
+
+
+def complaints(forgery: Forgery, bad: Path) -> Iterator[str]:
+    """By whom it was accepted, or refused for another reason."""
+    for verifier in (bounded.ours, bounded.theirs):
+        reasons = verifier(bad)
+        if not reasons:
+            yield f"accepted by {verifier.__name__}"
+        elif not any(re.search(forgery.reason, reason, re.IGNORECASE) for reason in reasons):
+            yield f"refused by {verifier.__name__} for another reason: {reasons}"
+
+
+def test_sealed_again_without_a_lie_it_is_accepted(small: dict[str, Path], tmp_path: Path):
+    """The forger's hashes, bounds and words are right, so no forgery is refused for a slip of his."""
+    for name, folder in small.items():
+        assert Forgery("nothing", lambda _: True, "").make(folder, tmp_path / name)
+        assert bounded.ours(tmp_path / name) == bounded.theirs(tmp_path / name) == [], name
+
+
+NAMES = [forgery.name for forgery in (*FORGERIES, *borrowed(Path()))]
+QUICK = [name for name in NAMES if name != "one coordinate"]  # which only a sum over a sample has
+
+
+@pytest.mark.parametrize("which", map(NAMES.index, QUICK), ids=QUICK)
+def test_a_forgery_is_refused_by_both(small: dict[str, Path], tmp_path: Path, which: int):
+    """Of the first method that the lie can be told of, beginning at another one for each."""
+    turn = which % len(small)
+    folders = [*small.values()][turn:] + [*small.values()][:turn]
+    for good, other in zip(folders, folders[1:] + folders[:1], strict=True):
+        forgery = (*FORGERIES, *borrowed(other))[which]
+        if forgery.make(good, tmp_path / "bad"):
+            assert [*complaints(forgery, tmp_path / "bad")] == [], good.name
+            return
+    pytest.fail("no release here can be forged in this way")
+
+
+def all_complaints(good: Path, other: Path, folder: Path) -> Iterator[str]:
+    for i, forgery in enumerate((*FORGERIES, *borrowed(other))):
+        if forgery.make(good, folder / str(i)):
+            for complaint in complaints(forgery, folder / str(i)):
+                yield f"{forgery.name}: {complaint}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_every_forgery_is_refused(small: dict[str, Path], tmp_path: Path, name: str):
+    names = [*SMALL]
+    other = small[names[names.index(name) - 1]]
+    assert [*all_complaints(small[name], other, tmp_path)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_every_forgery_of_a_larger_game_is_refused(
+    small: dict[str, Path], large: dict[str, Path], tmp_path: Path, name: str
+):
+    good = large[name]
+    assert Forgery("nothing", lambda _: True, "").make(good, tmp_path / "sealed")
+    assert bounded.ours(tmp_path / "sealed") == bounded.theirs(tmp_path / "sealed") == []
+    other = small["gaussian" if name == "maxent" else "dualquery"]
+    assert [*all_complaints(good, other, tmp_path)] == []
