@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.thorough import examples
 
 import understudy.source
 from understudy.errors import InputError, SourceError, WorkError
@@ -107,7 +106,7 @@ def test_no_bytes_below_the_header_ever_raise(tmp_path_factory, rows):
         assert table.sum() == total >= 1
 
 
-ROWS = examples(100_000, 400_000)
+ROWS = 400_000  # with fewer, an engine meets the bad row before it hands over any
 
 
 @ENGINES
