@@ -1,7 +1,7 @@
 """`--quick`: the first case of every test that is no long one. What a person runs at every save.
 
 Long are the tests whose first case took more than `LIMIT` seconds of CPU, with the processes it waited
-for; `long.txt` names them, or whole files that need not be read then. `--write-long` writes it anew
+for; `long.txt` names them, and whole files that need not be read then. `--write-long` writes it anew
 (with -n 0, over the whole suite, -m "not slow").
 """
 
@@ -15,6 +15,22 @@ import pytest
 LIMIT = 0.25
 LIST = Path(__file__).with_name("long.txt")
 ROOT = Path(__file__).parents[1]
+# Whatever starts JAX or a server, and the second verifier, whose first test pays for all.
+LEFT_OUT = (
+    "tests/cli/test_cli_bench.py",
+    "tests/cli/test_cli_team_ledger.py",
+    "tests/game/test_dpgan.py",
+    "tests/game/test_gem.py",
+    "tests/game/test_querygan.py",
+    "tests/models/test_measured_graphical.py",
+    "tests/nets",
+    "tests/players/test_aim.py",
+    "tests/privacy/test_ledger_postgres.py",
+    "tests/report/test_compare.py",
+    "tests/source/test_engines.py",
+    "tests/test_compiled.py",
+    "tests/tools",
+)
 
 
 def function_of(item: pytest.Item) -> str:
@@ -37,7 +53,8 @@ class Quick:
     """Leaves out what is long."""
 
     def __init__(self) -> None:
-        self.files = {ROOT / name for name in LIST.read_text("utf-8").split() if "::" not in name}
+        names = [*LEFT_OUT, *LIST.read_text("utf-8").split()]
+        self.files = {ROOT / name for name in names if "::" not in name}
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         return True if collection_path in self.files else None
