@@ -26,9 +26,10 @@ OURS = {name: make() for name, make in METHODS.items()} | {
 
 
 SHAPES = ((2, 3), (3,), (2, 3, 2))
+DEAR = {"dpgan", "dqrs", "sepfem"}  # others of their kind stay
 
 
-@pytest.mark.parametrize("name", [slow(name) if name == "dpgan" else name for name in OURS])
+@pytest.mark.parametrize("name", [slow(name) if name in DEAR else name for name in OURS])
 def test_our_methods_conform(name):
     assert check_method(OURS[name], shapes=SHAPES[: examples(1, 3)]) >= 8
 
