@@ -462,8 +462,8 @@ def _lattice(l1: int) -> Callable[[Draft], bool]:
     """Another lattice, at the same cost and with the same bound."""
 
     def change(draft: Draft) -> bool:
+        factor = l1 / draft.events("certificate")[0]["l1"]
         for event in draft.events("certificate"):
-            factor = l1 / event["l1"]
             event.update(l1=l1, scale=event["scale"] * factor)
         draft.certificate["worst"] = round(draft.certificate["worst"] * factor)
         return True
