@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.thorough import slow
 
 import understudy as us
 from understudy import demo
@@ -69,7 +70,7 @@ class Replay:
         return not self._left
 
 
-@pytest.mark.parametrize("rows_public", [2_000, None], ids=["public n", "private n"])
+@pytest.mark.parametrize("rows_public", [slow(2_000), None], ids=["public n", "private n"])
 def test_the_same_released_numbers_give_the_same_rows_for_any_table(rows_public):
     """The whole release, certificate and all; from noise on, no private row has a say."""
     schema = Schema(tuple(c for c in demo.schema().columns if c.name in COLUMNS))

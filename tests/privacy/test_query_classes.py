@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from privacy_fakes import LoggedCharges, LoggedNoise
+from tests.thorough import some
 
 from understudy.errors import PrivacyError
 from understudy.privacy import accounting
@@ -152,10 +153,14 @@ def pick_law(rows, event, relation, public, classes, signed):
     return enumerate_transcripts(run)
 
 
-@pytest.mark.parametrize("signed", [True, False])
-@pytest.mark.parametrize(("relation", "public"), CASES)
-@pytest.mark.parametrize("which", [slice(0, 1), slice(1, 2), slice(2, 5)])
-def test_a_pick_costs_what_is_charged(which, relation, public, signed):
+PICKS = itertools.product(
+    [True, False], (case.values for case in CASES), [slice(0, 1), slice(1, 2), slice(2, 5)]
+)
+
+
+@pytest.mark.parametrize(("signed", "case", "which"), some(PICKS, 4))
+def test_a_pick_costs_what_is_charged(which, case, signed):
+    relation, public = case
     event = Selection(0.8 * SCORE_SENSITIVITY, sensitivity=SCORE_SENSITIVITY)
 
     less = Selection(event.scale / 2, sensitivity=SCORE_SENSITIVITY)

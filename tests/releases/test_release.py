@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import understudy as us
+from tests.thorough import some
 from understudy.errors import BudgetExhausted, InputError, RelationError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
@@ -35,8 +38,10 @@ def test_rows_have_the_declared_types_nulls_and_order(made, table, schema):
     assert made.rows["sex"].null_count == 0
 
 
-@pytest.mark.parametrize("method", ["independent", "mwem"])
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize(
+    ("method", "neighbours"),
+    some(product(["independent", "mwem"], ["add-remove", "replace"]), 3),
+)
 def test_error_falls_with_epsilon(method, neighbours, table, schema):
     """A release that is all noise at ε = 0.01 and close at ε = 100."""
 

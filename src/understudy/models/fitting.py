@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
-from understudy.models import _kernels as kernels
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import FREQUENT, one_ways, per_cell
 from understudy.models.measured import Measured
@@ -108,6 +107,8 @@ class _Block:
 
     def refine(self, current: Table, rows: float) -> Table:
         """Factors that take the current table (flat, summing to `rows`) to the solution."""
+        from understudy.models import _kernels as kernels
+
         base = current * np.exp(-self.theta)
         if self.margins is not None:
             first, second = self.margins
@@ -189,6 +190,8 @@ def fit(
             homes[home].append((number, block.clique))
 
     def refine(number: int, table: Table) -> Table:
+        from understudy.models import _kernels as kernels
+
         block = blocks[number]
         if block.labels is None:
             return block.refine(rows * table.reshape(-1), rows).reshape(table.shape)
@@ -352,6 +355,8 @@ def _reweigh(
     rows: float,
     sweeps: int,
 ) -> Table:
+    from understudy.models import _kernels as kernels
+
     weights = np.full(codes[0].size, rows / codes[0].size)
     packed: dict[int, NDArray[Any]] = {}
     for number, block in enumerate(blocks):

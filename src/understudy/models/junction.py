@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
-from understudy.models import _kernels as kernels
 
 __all__ = ["JunctionTree", "grow"]
 
@@ -163,6 +162,8 @@ class JunctionTree:
 
     def sample(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.unsignedinteger[Any]]]:
         """Records of low discrepancy, neighbours alike: see `understudy.models._kernels.draw`."""
+        from understudy.models import _kernels as kernels
+
         codes: list[NDArray[np.int64]] = [np.zeros(0, np.int64)] * len(self.shape)
         order = np.arange(rows)
         seen: set[int] = set()

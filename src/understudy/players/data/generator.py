@@ -17,7 +17,6 @@ import numpy as np
 
 from understudy._types import Codes, Table
 from understudy.models import Measured, Weighted
-from understudy.models._kernels import balance
 from understudy.models.fitting import Belief, beliefs, independent
 from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
 from understudy.progress import Progress, silent
@@ -221,6 +220,8 @@ class GeneratorPlayer(DataPlayer[State]):
                 return flat
             table = (1 - _MIX) * rows * known.marginal(clique) + _MIX * flat
             if len(clique) == 2:
+                from understudy.models._kernels import balance
+
                 balance(table, flat.sum(axis=1), flat.sum(axis=0), 20)
             return table
 
