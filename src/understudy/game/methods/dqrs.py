@@ -66,11 +66,11 @@ class DQRS(Method):
         return Forecast(
             {},
             f"nothing is measured; {kept} records answer {player.rounds} rounds of up to {samples} "
-            f"queries, {len(player.tosses)} of them partly recycled",
+            f"queries, {len(player.recycled)} of them partly recycled",
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * occupied,
             1.0
             + 3e-4 * drawn
-            + 2e-4 * len(player.tosses) * samples
+            + 2e-4 * len(player.recycled) * samples
             + 1e-8 * rows * len(design.cliques)
             + player.rounds * self.records * seconds_of_search(self.oracle, self.seconds),
         )
