@@ -14,7 +14,7 @@ from test_gradients import Given
 
 from understudy.errors import CountingError, PrivacyError
 from understudy.privacy import exact as exact_module
-from understudy.privacy import maps, objective, questions
+from understudy.privacy import objective, questions, random_features
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import (
     Discovery,
@@ -79,7 +79,10 @@ REQUESTS = {
         descent.LinearGradient(Logistic(), WEIGHTS),
     ),
     "Marginals": (Gaussian(2.0, changes=2), questions.Marginals(CLIQUES)),
-    "Moments": (maps.event_for(FEATURES, RELATION, Fraction(1)), questions.Moments(FEATURES)),
+    "Moments": (
+        random_features.event_for(FEATURES, RELATION, Fraction(1)),
+        questions.Moments(FEATURES),
+    ),
     "NetworkGradient": (
         SampledGroups((2.0,), 3),
         questions.NetworkGradient(NETWORK, Groups((0.5,))),
