@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
-from understudy.privacy import noise
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
 
-_METHODS = ("laplace", "gaussian", "top_k", "picks", "below", "rounded")
+_METHODS = ("laplace", "gaussian", "top_k", "picks", "below", "to_be_rounded")
 _REAL: dict[str, Callable[..., Any]] = {name: getattr(OpenDPNoise, name) for name in _METHODS}
 _real_bits = secrets.randbits
 _seeded: SeededNoise | None = None
@@ -49,8 +48,6 @@ def _either(name: str) -> Callable[..., Any]:
     def draw(self: OpenDPNoise, *arguments: Any, **named: Any) -> Any:
         if _seeded is None:
             return _REAL[name](self, *arguments, **named)
-        if name == "picks":
-            return noise.picks(_seeded, *arguments, **named)
         return getattr(_seeded, name)(*arguments, **named)
 
     draw.__name__, draw.__doc__ = name, _REAL[name].__doc__
