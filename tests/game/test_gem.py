@@ -175,12 +175,10 @@ def test_divergence_keeps_the_last_good_state_and_asks_nothing_more():
 
 def test_progress_tells_rounds_and_the_loss_on_released_tables():
     told = []
-    game(0.01, lambda *step: told.append(step))
-    trained = [step for step in told if step[0].startswith("training")]
-    assert {stage.split(",")[0] for stage, _, _ in trained} == {
-        "training on round 2", "training on round 3",
-    }  # fmt: skip
-    assert all("loss" in stage and done <= total for stage, done, total in trained)
+    game(0.01, told.append)
+    trained = [step for step in told if step.stage.startswith("training")]
+    assert {step.stage for step in trained} == {"training on round 2", "training on round 3"}
+    assert all("loss" in step.note and step.done <= step.total for step in trained)
 
 
 # --- public rows --------------------------------------------------------------------------------

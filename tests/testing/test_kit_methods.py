@@ -93,6 +93,8 @@ class Peeks(Good):
         inner: FixedMarginals
         rounds: int = 1
 
+        gives, needs = FixedMarginals.gives, FixedMarginals.needs
+
         def play(self, problem, gate, view, round):
             (exact,) = gate.ask.__self__._rows.marginals([(0,)])
             first, *rest = self.inner.play(problem, gate, view, round)
