@@ -48,6 +48,7 @@ from understudy.releases.blueprint import Blueprint, design_of
 from understudy.releases.measurements import Heard
 from understudy.releases.notebook import plan_card, progress_here
 from understudy.releases.release import Release, drawn_rows
+from understudy.releases.room import require_room
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.source import Source, read
@@ -398,6 +399,7 @@ def release(
         if journal is not None:
             stack.callback(journal.let_go)
         facts = _facts(prepared)
+        require_room(prepared.schema, _reserved(prepared, facts), prepared.game_plan, beta, key)
         given = {name: fact for name, fact in facts.items() if name != "rho"}  # which follows
         if journal is not None and journal.header is not None:
             journal.require_same(given)
@@ -619,6 +621,20 @@ def _facts(prepared: Prepared) -> dict[str, Any]:
     if prepared.declared is not None:
         facts["declared"] = prepared.declared.dumps(comments=False)
     return facts
+
+
+def _reserved(prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the ledger will say of the reservation, but for who made it and when."""
+    unit = prepared.schema.unit
+    return {
+        "reservation": "-",
+        "budget": prepared.budget.to_json(),
+        "relation": str(prepared.design.relation),
+        "noise": "opendp",
+        "plan": prepared.plan.to_json(),
+        "facts": dict(facts),
+        **({} if unit is None else {"unit": unit.to_json()}),
+    }
 
 
 def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> Ledger:
