@@ -18,6 +18,7 @@ from .conftest import people
         ("key must be", {"key": -1}),
         ("key must be", {"key": 10**400}),
         ("beta = 1e-20", {"beta": 1e-20}),
+        ("too small", {"epsilon": "1e-40"}),
         ("200,002 draws", {"method": "mwem", "parameters": {"rounds": 100_000}}),
         ("100,003 draws", {"method": "dpgan", "parameters": {"steps": 100_000}}),
     ],
