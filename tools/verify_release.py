@@ -2172,6 +2172,8 @@ def check_certificate(b: Bundle) -> Iterator[str]:
         yield f"worst = {stated['worst']} is lower than noise could have made it"
     if public is None and stated["rows_measured"] < -8 * b.event("number of rows")["sigma"]:
         yield f"rows_measured = {stated['rows_measured']} is lower than noise could have made it"
+    if b.manifest["rows_estimate"] != max(1, stated["rows_measured"] if public is None else public):
+        yield f"rows_estimate = {b.manifest['rows_estimate']} is not the number of rows"
     bound = min(1.0, (max(stated["worst"], 0) + t) / (draw["l1"] * n))
     if not math.isclose(stated["bound"], bound, rel_tol=CLOSE):
         yield f"the bound is {bound}, stated is {stated['bound']}"

@@ -309,9 +309,12 @@ def test_a_release_is_saved_with_its_report_and_stays_valid_where_it_is_made_aga
     assert us.verify(folder).digest == digest
 
 
-def test_a_page_that_cannot_be_made_loses_no_rows(made, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", [None, "<script>1</script>"])
+def test_a_page_that_cannot_be_made_loses_no_rows(made, tmp_path, monkeypatch, page):
     def fails(*_, **__):
-        raise ZeroDivisionError
+        if page is None:
+            raise ZeroDivisionError
+        return page  # which no release may hold
 
     monkeypatch.setattr(sys.modules["understudy.report.write"], "render", fails)
     folder = report.save(made, tmp_path / "r.release")

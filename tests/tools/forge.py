@@ -538,6 +538,12 @@ def _anything(draft: Draft) -> bool:
     return True
 
 
+def _half_as_many(draft: Draft) -> bool:
+    """What shares are shown as, in rows."""
+    draft.manifest["rows_estimate"] //= 2
+    return True
+
+
 # -- model, rows, measurements --------------------------------------------------------------------
 
 
@@ -703,6 +709,7 @@ FORGERIES = (
     Forgery("a worst error far below 0", _far_below, r"worst|certificate|noise"),
     Forgery("a bound of a worst error below 0", _negative, r"bound|certificate", _below_nothing),
     Forgery("a confidence that the bound does not have", _anything, r"bound|beta|β", _surer),
+    Forgery("half as many rows", _half_as_many, r"rows_estimate"),
     Forgery("two rows are exchanged", _exchanged, MODEL),
     Forgery("a few rows are planted", _planted, MODEL),
     Forgery("one value is another", _one_value, MODEL),

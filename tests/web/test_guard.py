@@ -8,7 +8,7 @@ import pytest
 
 from tests.web import live
 from tests.web.conftest import TOKEN, Page, TestClient, app_here, put_bundle, put_table
-from understudy.web.people import Role
+from understudy.web.people import LONGEST, Role
 
 
 def routes(page, method):
@@ -248,3 +248,19 @@ def test_cookies_are_for_tls_alone_where_there_is_tls(tmp_path):
         assert "secure" in response.headers["set-cookie"].lower()
         assert "max-age" in response.headers["strict-transport-security"]
         assert client.get("/tables").status_code == 200
+
+
+@pytest.mark.parametrize("who", ["page", "analyst"])
+def test_who_may_only_log_in_or_out_sends_no_more_than_that(who, request):
+    """A form of a million empty fields takes the parser, and with it the page, seconds."""
+    page = request.getfixturevalue(who)
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    for path in ("/login", "/logout") if who == "analyst" else ("/login",):
+        assert page.client.post(path, content=b"&" * 20_001, headers=kind).status_code == 413
+    assert page.client.post("/login", content=b"&" * 19_000, headers=kind).status_code == 403
+
+
+def test_the_longest_password_is_taken(page):
+    password = "\N{SNOWMAN}" * LONGEST
+    page.site.people.add("ann", password, Role.ANALYST)
+    assert page.log_in("ann", password).status_code == 200

@@ -86,6 +86,21 @@ def test_headers_that_never_end_are_cut_off_and_others_are_answered(served):
         assert None not in ends
 
 
+def test_connections_that_are_kept_open_make_room(served):
+    """Each has had its answer and asks for nothing more: files are few, and others want one."""
+    address, _ = served
+    with ExitStack() as stack:
+        kept = []
+        for _ in range(2 * IMPATIENT.most):
+            connection = stack.enter_context(socket.create_connection(address, 60))
+            connection.sendall(asks("/healthz"))
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+            kept.append(connection)
+        for connection in kept[: IMPATIENT.most]:
+            everything(connection)  # until it is hung up on, long before 75 seconds
+        assert answer(address, asks("/healthz"))[0] == 200
+
+
 def test_a_whole_request_in_pieces_is_answered(served):
     """Slow, and within the time."""
     address, _ = served

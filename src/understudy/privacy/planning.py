@@ -96,8 +96,11 @@ def calibrated(
     for _ in range(24):
         if guess <= 0:
             break
-        plan = build(Fraction(guess))
-        spent = accounting.epsilon(plan, budget.delta, group).epsilon
+        try:
+            plan = build(Fraction(guess))
+            spent = accounting.epsilon(plan, budget.delta, group).epsilon
+        except OverflowError:  # the trials leave floating point
+            raise InputError(f"epsilon = {target:g} is too small to plan with") from None
         if spent <= budget.epsilon:
             low, found = guess, plan
             if spent >= 0.9995 * target:

@@ -26,11 +26,13 @@ __all__ = [
     "LARGEST",
     "most_cells",
     "require_arrays",
+    "require_choices",
     "require_description",
     "require_file",
     "require_manifest",
     "require_rows",
     "strict_json",
+    "values",
 ]
 
 MIB = 2**20
@@ -78,9 +80,14 @@ def require_file(path: Path) -> None:
         )
 
 
+def values(data: bytes) -> int:
+    """At least as many values as a JSON text has."""
+    return sum(map(data.count, (b",", b"[", b"{")))
+
+
 def strict_json(data: bytes, name: str) -> Any:
     """What JSON says, if it says one thing: no key twice, no NaN, no BOM, within the limits."""
-    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
+    if values(data) > MOST_VALUES:
         raise BundleError(f"{name} has more than {MOST_VALUES:,} values")
     try:
         value = json.loads(
@@ -372,6 +379,18 @@ def _entry(value: Any, where: str) -> None:
     (_by_kind(_SHOWN) if shown else _WITHHELD)(value, where)
 
 
+_KEY = _matching("-?[0-9]{1,400}", "an integer, as text")
+
+
+def require_choices(reserved: Any, plan: Any, beta: float, key: int | None) -> None:
+    """What is known of a manifest before anything is drawn: the reservation's body, every charge."""
+    _BODIES["reserve"](reserved, "reserve")
+    _PLAN(plan, "plan")
+    _BETA(beta, "beta")
+    if key is not None and not 0 <= key < 10**400:
+        raise BundleError("key must be a whole number, at least 0, of at most 400 digits")
+
+
 _MANIFEST = _object_of(
     {
         "format": _one_of("understudy release"),
@@ -392,7 +411,7 @@ _MANIFEST = _object_of(
         "workload": _workload,
         "rows": _whole(0),
         "rows_estimate": _whole(0),
-        "key": _matching("-?[0-9]{1,400}", "an integer, as text"),
+        "key": _KEY,
         "certificate": _object_of(
             {
                 "bound": _SHARE,

@@ -42,6 +42,7 @@ from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
 from understudy.releases.plan import Prepared, prepare
 from understudy.releases.release import Release, drawn_rows
+from understudy.releases.room import require_room
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.source import read
@@ -206,6 +207,13 @@ def reserve(
         if journal is not None:
             stack.callback(journal.let_go)
         facts = _facts(prepared)
+        require_room(
+            prepared.schema,
+            _reserved(prepared, facts),
+            prepared.game_plan,
+            prepared.beta,
+            options.key,
+        )
         given = {name: fact for name, fact in facts.items() if name != "rho"}  # which follows
         header = None if journal is None else journal.header
         if journal is not None and header is not None:
@@ -308,6 +316,20 @@ def _facts(prepared: Prepared) -> Mapping[str, Any]:
     if prepared.declared is not None:
         facts["declared"] = prepared.declared.dumps(comments=False)
     return facts
+
+
+def _reserved(prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the ledger will say of the reservation, but for who made it and when."""
+    unit = prepared.schema.unit
+    return {
+        "reservation": "-",
+        "budget": prepared.budget.to_json(),
+        "relation": str(prepared.design.relation),
+        "noise": "opendp",
+        "plan": prepared.plan.to_json(),
+        "facts": dict(facts),
+        **({} if unit is None else {"unit": unit.to_json()}),
+    }
 
 
 def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> Ledger:

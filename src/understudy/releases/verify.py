@@ -321,6 +321,9 @@ def _certificate(record: Record) -> str:
             raise _Refused("there must be one total variation for each marginal of the workload")
     if stated.rows_public != manifest["promise"]["rows_public"] or stated.rows != manifest["rows"]:
         raise _Refused("the certificate speaks of another table")
+    known = stated.rows_measured if stated.rows_public is None else stated.rows_public
+    if manifest["rows_estimate"] != max(1, known or 0):
+        raise _Refused(f"rows_estimate = {manifest['rows_estimate']} is not the number of rows")
     again = stated.bounded(plan, population=stated.population is not None)
     if not _close(again, stated) or manifest["certificate"]["words"] != str(stated):
         raise _Refused(f"recomputed from its measurement, the bound is {again.bound}")

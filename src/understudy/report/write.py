@@ -13,7 +13,7 @@ from understudy.errors import InputError, WorkError
 from understudy.releases import Release
 from understudy.releases.bundle import read_manifest
 from understudy.releases.form import LARGEST
-from understudy.releases.static_html import NAME
+from understudy.releases.static_html import NAME, require_static
 from understudy.report.page import render
 
 __all__ = ["NAME", "read_audit", "save", "write"]
@@ -29,6 +29,7 @@ def save(release: Release, folder: str | Path) -> Path:
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         page = render(release, name=folder.resolve().name, created=now)
+        require_static(page.encode())
         if len(page.encode()) > LARGEST[NAME]:
             page = None
     except Exception:  # noqa: BLE001 - whatever it is, `understudy report` will say it

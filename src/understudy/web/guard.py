@@ -49,6 +49,8 @@ log = logging.getLogger("understudy.web")
 
 _FORM = "application/x-www-form-urlencoded"
 _MOST_FORM = 4_000_000
+_MOST_LOGIN = 20_000
+"""Bytes of a form of those who may only log in or out: reading many fields takes the page's time."""
 _OPEN = ("/login", "/enter", "/static/", "/healthz")
 _UPLOADS = ("/tables", "/import")
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -177,7 +179,10 @@ class Guard:
             if refusal is not None:
                 await refusal(scope, receive, out)
             else:
-                most = _MOST_FORM + self._settings.max_upload * _uploads(request)
+                if session is None or not session.custodian:
+                    most = _MOST_LOGIN
+                else:
+                    most = _MOST_FORM + self._settings.max_upload * _uploads(request)
                 await self._app(scope, _at_most(receive, most), out)
         except asyncio.CancelledError:  # the server stops, and does not wait for this
             if not started:

@@ -9,8 +9,9 @@ and nothing has been asked, so the time is limited, as Apache's RequestReadTimeo
               seconds in which the rest is read and thrown away, so that the client sees the answer
     answer    like a body: `body` seconds to take what was sent, and one more for every `rate` bytes
 
-Time in which the server itself does not read counts for nobody. Beyond `most` connections the one that
-has waited longest with a request that is not whole is cut off, so that there is a place for others.
+Time in which the server itself does not read counts for nobody. Beyond `most` connections one is cut
+off, so that there is a place for others: one that is kept open between requests, or else with a request
+that is not whole; of these the one that has waited longest.
 """
 
 from __future__ import annotations
@@ -52,14 +53,19 @@ class PatientProtocol(H11Protocol):
         super().connection_made(transport)
         self._watch()
         waiting = [each for each in self.connections if isinstance(each, PatientProtocol)]
-        waiting = [each for each in waiting if each._deadline is not None]
+        waiting = [each for each in waiting if each._idle or each._deadline is not None]
         if len(self.connections) > self.patience.most and waiting:
             min(waiting, key=lambda each: each._rank).transport.abort()
 
     @property
-    def _rank(self) -> tuple[bool, float]:
-        """Those without headers go before those with a part of a body."""
-        return self._phase is not h11.IDLE, self._since
+    def _idle(self) -> bool:
+        """Between requests, where uvicorn's own limit holds."""
+        return self.timeout_keep_alive_task is not None
+
+    @property
+    def _rank(self) -> tuple[bool, bool, float]:
+        """Those that ask for nothing go first, and those without headers before those with them."""
+        return not self._idle, self._phase is not h11.IDLE, self._since
 
     def data_received(self, data: bytes) -> None:
         """A piece of a request."""
@@ -109,8 +115,7 @@ class PatientProtocol(H11Protocol):
         state = self.conn.their_state
         if state is h11.SEND_BODY:
             return "refused" if self.cycle.response_complete else h11.SEND_BODY
-        idle = self.timeout_keep_alive_task is not None  # uvicorn's own limit, between requests
-        return h11.IDLE if state is h11.IDLE and not idle else None
+        return h11.IDLE if state is h11.IDLE and not self._idle else None
 
     def _patience(self) -> float:
         if self._phase is h11.IDLE:
