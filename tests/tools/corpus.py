@@ -726,6 +726,7 @@ def nudged(value: Any, rng: random.Random) -> Any:
         return rng.choice([value + 1, value - 1, -value, 0, 1, value * 2, value // 2, float(value)])
     if isinstance(value, float):
         near = [math.nextafter(value, 2 * value + 1), value * (1 + 1e-12), value * (1 + 1e-6)]
+        near += [math.nextafter(value, -2 * value - 1), value * (1 - 1e-12), value * (1 - 1e-6)]
         far = [-value, 0.0, value * 2, value / 2]
         return rng.choice([*near, *far, int(value)])
     if isinstance(value, str):
