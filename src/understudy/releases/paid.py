@@ -166,7 +166,9 @@ class _Heard:
 
 def _times(sigma: float | None, whole: float) -> int:
     """m of σ/√m, 0 where there is none."""
-    many = round((whole / sigma) ** 2) if sigma and sigma > whole * 1e-4 else 0
+    if sigma is None or sigma <= whole * 1e-4:
+        return 0
+    many = round((whole / sigma) ** 2)
     return many if many and math.isclose(sigma, whole / many**0.5, rel_tol=CLOSE) else 0
 
 
