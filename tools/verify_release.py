@@ -138,8 +138,8 @@ def verify(folder: str | Path) -> list[str]:
         return [f"check 1: release.json cannot be read ({error!r})"[:LONGEST]]
     problems: list[str] = []
     for number, check in enumerate(CHECKS, 1):
-        if check is check_drawn and problems:  # all the others are quick
-            break
+        if problems and check in (check_privacy, check_drawn):  # the others are quick
+            continue
         try:
             problems += (f"check {number}: {problem}"[:LONGEST] for problem in check(bundle))
         except Exception as error:  # noqa: BLE001 - nor does one hold that cannot be checked
@@ -3018,7 +3018,7 @@ PAGE_BEGINS = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">\
 <meta name="color-scheme" content="light dark">"""
 PAGE_TAGS, PAGE_ATTRIBUTES = (
-    re.findall(r"\S+", words)
+    frozenset(re.findall(r"\S+", words))
     for words in (
         """a body caption circle code dd desc details div dl dt figcaption figure footer h1 h2 h3
         head header html li line main p path pre rect section span strong style summary svg table
@@ -3027,8 +3027,9 @@ PAGE_TAGS, PAGE_ATTRIBUTES = (
         style tabindex text-anchor transform viewBox width x x1 x2 y y1 y2""",
     )
 )
-PAGE_FUNCTIONS = ["min", "minmax", "nth-child", "repeat", "rotate", "translate", "var"]
-PAGE_RULES = ["@media", "@page"]
+PAGE_CALLS = re.compile(r"(?<![\w-])[\w-]+(?=\()|@[\w-]*|[&\\]")
+PAGE_STYLES = frozenset({"min", "minmax", "nth-child", "repeat", "rotate", "translate", "var",
+                         "@media", "@page"})  # fmt: skip
 
 
 def report_problems(data: bytes) -> Iterator[str]:
@@ -3037,6 +3038,7 @@ def report_problems(data: bytes) -> Iterator[str]:
     if not page.startswith(PAGE_BEGINS) or "\0" in page:
         raise ValueError("report.html does not begin as a report, or holds a null character")
     raw, at = "", len(PAGE_BEGINS)  # raw: an element that holds text alone
+    seen: set[str] = set()
     while (start := page.find("<", at)) >= 0:
         end = page.find(">", start)
         tag = page[start + 1 : end]
@@ -3045,7 +3047,9 @@ def report_problems(data: bytes) -> Iterator[str]:
             return
         if raw == "style":
             yield from loads(page[at:start])
-        yield from tag_problems(tag)
+        if tag not in seen:
+            yield from tag_problems(tag)
+            seen.add(tag)
         raw, at = (tag if tag in ("style", "title") else ""), end + 1
     if raw:
         yield f"report.html: <{raw}> is left open"
@@ -3073,8 +3077,7 @@ def tag_problems(tag: str) -> Iterator[str]:
 
 def loads(style: str) -> Iterator[str]:
     """What a style sheet or an attribute would load, or hides."""
-    used = re.findall(r"(?<![\w-])[\w-]+(?=\()|@[\w-]*|[&\\]", style)
-    for word in set(used) - {*PAGE_FUNCTIONS, *PAGE_RULES}:
+    for word in set(PAGE_CALLS.findall(style)) - PAGE_STYLES:
         yield f"report.html: {word!r:.60} in a style or an attribute"
 
 
