@@ -138,8 +138,8 @@ def verify(folder: str | Path) -> list[str]:
         return [f"check 1: release.json cannot be read ({error!r})"[:LONGEST]]
     problems: list[str] = []
     for number, check in enumerate(CHECKS, 1):
-        if check is check_drawn and problems:  # all the others are quick
-            break
+        if problems and check in (check_privacy, check_drawn):  # the others are quick
+            continue
         try:
             problems += (f"check {number}: {problem}"[:LONGEST] for problem in check(bundle))
         except Exception as error:  # noqa: BLE001 - nor does one hold that cannot be checked
@@ -562,7 +562,7 @@ def check_charges(b: Bundle) -> Iterator[str]:
         if type(times) is not int or times < 1:
             yield f"{purpose!r} is planned {times!r} times"
         if event["kind"] == "zcdp":
-            if not events or sum(map(drawn_rho, events)) > rho(event) * (1 + CLOSE):
+            if not events or sum(map(exact_rho, events)) > Fraction(_positive(event["rho"])):
                 yield f"{purpose!r} does not keep to its allowance"
         elif any(canonical(drawn_) != canonical(event) for drawn_ in events):
             yield f"{purpose!r} was charged with another event than planned"
@@ -597,10 +597,11 @@ def check_facts(b: Bundle) -> Iterator[str]:
     asked = [(m.get("kind", "marginals"), *sorted(m["columns"])) for m in b.manifest["workload"]]
     if len(set(asked)) < len(asked) or any(len(set(m)) < len(m) for m in asked):
         yield "the workload has a marginal, or a column of one, twice"
-    names = {column["name"]: column for column in modelled(b)}
-    for made in b.manifest.get("measurements", []):
-        if not names.keys() >= set(made["columns"]):
-            yield f"{made['columns']} was measured, and is not in the schema"
+    at = {column["name"]: i for i, column in enumerate(modelled(b))}
+    for made in (*b.manifest["workload"], *b.manifest.get("measurements", [])):
+        order = [at.get(name, -1) for name in made["columns"]]
+        if -1 in order or order != sorted(set(order)):
+            yield f"{made['columns']} are not columns of the schema, in its order"
     forecast = b.manifest.get("forecast")
     if forecast and not (
         len(forecast["total_variations"]) == len(forecast["worst_cells"]) == len(asked)
@@ -753,6 +754,16 @@ def drawn_rho(event: dict[str, Any]) -> float:
         return rho(event)
     eta = 2.0**-38 * _whole(event["coordinates"])
     return (math.sqrt(rho(event)) + math.sqrt(eta)) ** 2 + eta
+
+
+def exact_rho(event: dict[str, Any]) -> Fraction:
+    """The same without rounding, where it is a fraction: an allowance is kept to the last digit."""
+    match event["kind"]:
+        case "gaussian":
+            return event["changes"] * (event["step"] / Fraction(event["sigma"])) ** 2 / 2
+        case "selection":
+            return event["k"] * (event["sensitivity"] / Fraction(event["scale"])) ** 2 / 2
+    return Fraction(drawn_rho(event))
 
 
 def _joint(event: dict[str, Any]) -> float:
@@ -1954,9 +1965,11 @@ class Pool:
 
     def draws(self, made: dict[str, Any]) -> int:
         """How many draws a measurement is the mean of; 0 if it is none of these."""
-        ratio = (self.event["sigma"] / made["sigma"]) ** 2 if made["sigma"] else 0.0
-        many = round(min(ratio, 1e6)) if self.averaged else 1
-        return many if math.isclose(ratio, many, rel_tol=1e-8) else 0
+        sigma, drawn = made["sigma"] or 0.0, self.event["sigma"]
+        if not self.averaged:
+            return int(sigma == drawn)
+        many = round((drawn / sigma) ** 2) if sigma > 1e-4 * drawn else 0
+        return many if many and alike(sigma, drawn / math.sqrt(many)) else 0
 
     def lacking(self) -> bool:
         if self.number is None:
@@ -1981,7 +1994,7 @@ def check_measured(b: Bundle) -> Iterator[str]:
                 continue
         elif clique not in design.cliques:
             yield f"{where}: {made['columns']} is no marginal of the workload"
-        elif kind == "cells" and not alike(made["sigma"] or 0.0, _sigma_of(events)):
+        elif kind == "cells" and made["sigma"] != _sigma_of(events):
             yield f"{where}: sigma = {made['sigma']} is not that of its draw"
         elif kind == "queries" and made["sigma"] is not None:
             yield f"{where}: a query that was selected has sigma = {made['sigma']}"
@@ -2112,12 +2125,13 @@ def adaptive_problems(b: Bundle, d: Design) -> Iterator[str]:
             moved = table["step"], table["changes"]
             yield f"a round was charged with step = {moved[0]}, changes = {moved[1]}"
         spent = rho(pick) + rho(table)
-        may = [left if left < 2 * share * (1 + CLOSE) else share for share in each]
+        may = [left for share in each if left < 2 * share * (1 + CLOSE)]
+        may += [share for share in each if left > 2 * share * (1 - CLOSE)]
         if not alike(rho(table), 9 * rho(pick)) or not any(alike(spent, share) for share in may):
             yield f"the charges of a round cost ρ = {spent:.6g}, it may be {may}"
             return
         left, each = left - spent, [spent, 4 * spent]
-    if len(charges) % 2 or abs(left) > 1e-6 * total:
+    if len(charges) % 2 or left > CLOSE * total:
         yield "the charges of 'adaptive rounds' do not use the allowance, or a round is not whole"
 
 
@@ -3006,7 +3020,7 @@ PAGE_BEGINS = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">\
 <meta name="color-scheme" content="light dark">"""
 PAGE_TAGS, PAGE_ATTRIBUTES = (
-    re.findall(r"\S+", words)
+    frozenset(re.findall(r"\S+", words))
     for words in (
         """a body caption circle code dd desc details div dl dt figcaption figure footer h1 h2 h3
         head header html li line main p path pre rect section span strong style summary svg table
@@ -3015,8 +3029,9 @@ PAGE_TAGS, PAGE_ATTRIBUTES = (
         style tabindex text-anchor transform viewBox width x x1 x2 y y1 y2""",
     )
 )
-PAGE_FUNCTIONS = ["min", "minmax", "nth-child", "repeat", "rotate", "translate", "var"]
-PAGE_RULES = ["@media", "@page"]
+PAGE_CALLS = re.compile(r"(?<![\w-])[\w-]+(?=\()|@[\w-]*|[&\\]")
+PAGE_STYLES = frozenset({"min", "minmax", "nth-child", "repeat", "rotate", "translate", "var",
+                         "@media", "@page"})  # fmt: skip
 
 
 def report_problems(data: bytes) -> Iterator[str]:
@@ -3025,6 +3040,7 @@ def report_problems(data: bytes) -> Iterator[str]:
     if not page.startswith(PAGE_BEGINS) or "\0" in page:
         raise ValueError("report.html does not begin as a report, or holds a null character")
     raw, at = "", len(PAGE_BEGINS)  # raw: an element that holds text alone
+    seen: set[str] = set()
     while (start := page.find("<", at)) >= 0:
         end = page.find(">", start)
         tag = page[start + 1 : end]
@@ -3033,7 +3049,9 @@ def report_problems(data: bytes) -> Iterator[str]:
             return
         if raw == "style":
             yield from loads(page[at:start])
-        yield from tag_problems(tag)
+        if tag not in seen:
+            yield from tag_problems(tag)
+            seen.add(tag)
         raw, at = (tag if tag in ("style", "title") else ""), end + 1
     if raw:
         yield f"report.html: <{raw}> is left open"
@@ -3061,8 +3079,7 @@ def tag_problems(tag: str) -> Iterator[str]:
 
 def loads(style: str) -> Iterator[str]:
     """What a style sheet or an attribute would load, or hides."""
-    used = re.findall(r"(?<![\w-])[\w-]+(?=\()|@[\w-]*|[&\\]", style)
-    for word in set(used) - {*PAGE_FUNCTIONS, *PAGE_RULES}:
+    for word in set(PAGE_CALLS.findall(style)) - PAGE_STYLES:
         yield f"report.html: {word!r:.60} in a style or an attribute"
 
 

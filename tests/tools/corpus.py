@@ -535,6 +535,9 @@ def _report() -> Iterator[Bad]:
     for name, change in {
         "too many bytes": lambda data: data + b" " * 2**21,
         "many tags, and a script": lambda data: data + b"<p>" * 600_000 + b"<script>",
+        "many different tags, and a script": lambda data: (
+            data + b"".join(b'<p id="%x">' % i for i in range(150_000)) + b"<script>"
+        ),
         "a million brackets": lambda data: data + b"<" * 10**6,
         "a long style": lambda data: data + b"<style>" + b"a" * 10**6 + b"(</style>",
     }.items():
@@ -726,6 +729,7 @@ def nudged(value: Any, rng: random.Random) -> Any:
         return rng.choice([value + 1, value - 1, -value, 0, 1, value * 2, value // 2, float(value)])
     if isinstance(value, float):
         near = [math.nextafter(value, 2 * value + 1), value * (1 + 1e-12), value * (1 + 1e-6)]
+        near += [math.nextafter(value, -2 * value - 1), value * (1 - 1e-12), value * (1 - 1e-6)]
         far = [-value, 0.0, value * 2, value / 2]
         return rng.choice([*near, *far, int(value)])
     if isinstance(value, str):

@@ -662,6 +662,29 @@ def _measured_sharply(draft: Draft) -> bool:
     return bool(_measured(draft))
 
 
+def _measured_nearly(draft: Draft) -> bool:
+    """With noise that is off in its last digit."""
+    for each in _measured(draft):
+        each["sigma"] = math.nextafter(each["sigma"], 0)
+    return bool(_measured(draft))
+
+
+def _columns_turned(draft: Draft) -> bool:
+    """A table names its columns in another order than the schema."""
+    larger = [m for m in draft.manifest["measurements"] if len(m["columns"]) > 1]
+    for each in larger:
+        each["columns"].reverse()
+    return bool(larger)
+
+
+def _workload_turned(draft: Draft) -> bool:
+    """And so do the marginals of the workload."""
+    for marginal in draft.manifest["workload"]:
+        marginal["columns"].reverse()
+    draft.reserve["facts"]["workload"] = copy.deepcopy(draft.manifest["workload"])
+    return any(len(marginal["columns"]) > 1 for marginal in draft.manifest["workload"])
+
+
 def _measured_often(draft: Draft) -> bool:
     for each in _measured(draft):
         each["times"] += 1
@@ -720,6 +743,9 @@ FORGERIES = (
     Forgery("no table was measured", _nothing_measured, r"measure|table"),
     Forgery("a measured table too many", _measured_twice, r"measure|table"),
     Forgery("tables of less noise", _measured_sharply, r"measure|table|sigma|noise"),
+    Forgery("tables of noise that is off by a digit", _measured_nearly, r"measure|table|sigma|noise"),
+    Forgery("tables of columns in another order", _columns_turned, r"columns|order"),
+    Forgery("a workload of columns in another order", _workload_turned, r"columns|order"),
     Forgery("tables measured more often", _measured_often, r"measure|table|times"),
 )  # fmt: skip
 

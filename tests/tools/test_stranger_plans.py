@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,10 @@ from tests.tools.test_verify_release import FEW
 from tools import verify_release as stranger
 from understudy import demo
 from understudy.game.methods import METHODS
+from understudy.players.data.adaptive import Move
+from understudy.players.query import AdaptiveRounds
+from understudy.privacy.cost import Gaussian, Selection
+from understudy.releases import Prepared, prepare
 
 SCHEMA = us.Schema.loads(FEW)
 RELATIONS: dict[str, dict[str, Any]] = {
@@ -187,6 +192,35 @@ def test_rounds_of_aim(relation: str):
         lambda charges: charges.append({"kind": "zcdp", "rho": 1e-9}),
     ):
         assert problems(change)
+
+
+def test_two_rounds_worth_is_left_to_the_last_digit():
+    """T − 0.9·d is whole: rounding alone says whether aim plays the last two rounds as one."""
+    columns = (f'[[column]]\nname = "{i}"\ntype = "boolean"\n' for i in range(10))
+    schema = us.Schema.loads("\n".join(["[understudy]\nversion = 1", *columns]))
+    played = set()
+    for tenths in range(10, 40):
+        ask = {"epsilon": f"{tenths / 10}", "workload": "marginals:2", "rows_public": 400}
+        prepared = prepare(schema, method="aim", parameters={"rounds": 12}, **ask)
+        query = prepared.method.players(prepared.design, prepared.plan)[0]
+        assert isinstance(query, AdaptiveRounds)
+        moves, events = [], []
+        while cost := query.next_share(moves)[0]:
+            heaviest = 16 * max(query.candidates.values())
+            events.append(Selection.within(cost / 10, sensitivity=heaviest))
+            events.append(Gaussian.within(cost * 9 / 10, changes=1))
+            moves.append(Move((0,), 1.0, 2, 1e9))  # so far that the next round costs the same
+        played.add(len(moves))
+        assert query.unlike(events, prepared.design.relation) is None, tenths
+        charges = [{"purpose": "adaptive rounds", "event": event.to_json()} for event in events]
+        bundle = SimpleNamespace(
+            manifest={"method": prepared.method.describe()},
+            own=[{"kind": "charge", "body": body} for body in charges],
+            event=lambda purpose, plan=prepared.plan: plan[purpose].event.to_json(),
+        )
+        design = stranger.design_of(cast(Any, Facts(prepared)))
+        assert list(stranger.adaptive_problems(cast(Any, bundle), design)) == [], tenths
+    assert played == {2, 3}
 
 
 # --- folders ----------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from understudy.web import job
 from understudy.web.app import create_app
 from understudy.web.people import Role
 from understudy.web.settings import Settings
+from understudy.web.confined import heard, tell
 from understudy.web.workers import Workers
 
 with warnings.catch_warnings():  # it would rather have a client that is not packaged everywhere
@@ -73,7 +74,7 @@ class Here(Workers):
         return await asyncio.to_thread(work, *arguments)
 
     async def _alone(self, limits, work, *arguments):
-        return await self._run(work, *arguments)
+        return heard(await self._run(tell, work, *arguments))
 
 
 def app_here(folder, starter=None, **more):

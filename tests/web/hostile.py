@@ -96,3 +96,14 @@ def facts():
 
 def refuses():
     raise BundleError("this is no release")
+
+
+def answers(sent):
+    """Take over the pipe, as somebody in the reader's process could."""
+    import gc
+    from multiprocessing.connection import Connection
+
+    for each in gc.get_objects():
+        if isinstance(each, Connection) and each.writable:
+            each.send_bytes(sent)
+    os._exit(0)

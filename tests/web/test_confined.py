@@ -39,8 +39,15 @@ def test_one_that_dies_or_takes_too_long_is_told_apart_from_an_answer():
         call(Limits(GIGABYTE, 60), os._exit, 3)
     with pytest.raises(Stopped):
         call(Limits(GIGABYTE, 1), hostile.burns, "", 1, "")
-    with pytest.raises(MemoryError):
+    with pytest.raises(Stopped):
         call(Limits(GIGABYTE, 60), hostile.greedy, "", 1, "")
+
+
+def test_an_answer_is_never_more_than_data():
+    """Somebody who has taken the reader over may send a pickle, or gigabytes."""
+    for sent in (b"\x80\x04N.", b"not JSON", b'{"error": "SystemExit", "message": "1"}'):
+        with pytest.raises(Stopped):
+            call(Limits(GIGABYTE, 60), hostile.answers, sent)
 
 
 def test_the_kernel_ends_it_where_nobody_else_does():

@@ -92,7 +92,7 @@ def test_a_reader_has_limits_of_memory_and_time(tmp_path, monkeypatch):
         workers = Workers(1, Limits(2 * 10**9, 2))
         try:
             monkeypatch.setattr(room, "check_file", greedy)
-            with pytest.raises(MemoryError):
+            with pytest.raises(BundleError, match="2 GB of memory"):
                 await workers.check(tmp_path / "x.zip", 1, "x.zip")
             monkeypatch.setattr(room, "check_file", burns)
             begun = time.perf_counter()

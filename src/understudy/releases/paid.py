@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from understudy.errors import VerificationError
@@ -86,9 +87,9 @@ class _Heard:
         self._tables: dict[Clique, list[_Left]] = defaultdict(list)
         self._others: dict[str, list[_Left]] = defaultdict(list)
         for made in measurements:
-            where = tuple(sorted(made.clique))
-            if len(set(where)) != len(where):
-                raise VerificationError("a measurement names a column twice")
+            where = made.clique
+            if any(i >= j for i, j in pairwise(where)):
+                raise VerificationError(f"a measurement's columns {where} are not in order")
             left = _Left(made, made.times)
             if made.kind == "table":
                 self._require_counts(made)
@@ -109,9 +110,9 @@ class _Heard:
 
     def take(self, clique: Clique, sigma: float, *, merged: bool = False) -> None:
         """One table of these columns with this noise; merged only where that may be."""
-        for left in self._tables[tuple(sorted(clique))]:
+        for left in self._tables[clique]:
             fits = left.times > 0 and (merged or not left.made.merged)
-            if fits and _is(left.made.sigma, sigma):
+            if fits and left.made.sigma == sigma:
                 _require_parts(left.made, 1)
                 left.times -= 1
                 return
@@ -127,8 +128,8 @@ class _Heard:
         found: list[Clique] = []
         for where, lefts in self._tables.items():
             for left in lefts if fits(where) else ():
-                times = _times(left.made.sigma, sigma) if split else 1
-                if not left.times or not times or not _is(left.made.sigma, sigma / times**0.5):
+                times = _times(left.made.sigma, sigma) if split else int(left.made.sigma == sigma)
+                if not left.times or not times:
                     continue
                 taken = min(left.times, (number - len(found)) // times)
                 if taken:
@@ -146,7 +147,7 @@ class _Heard:
         lefts = self._others.pop(kind, [])
         number = sum(left.times for left in lefts)
         for left in lefts:
-            if (sigma is None) != (left.made.sigma is None) or not _is(left.made.sigma, sigma):
+            if left.made.sigma != sigma:
                 raise VerificationError(f"{kind} with σ = {left.made.sigma} were not paid for")
         if not least <= number <= most:
             raise VerificationError(f"{least} {kind} were paid for; {number} are there")
@@ -163,15 +164,12 @@ class _Heard:
             )
 
 
-def _is(sigma: float | None, wanted: float | None) -> bool:
-    if sigma is None or wanted is None:
-        return sigma is wanted
-    return math.isclose(sigma, wanted, rel_tol=CLOSE)
-
-
 def _times(sigma: float | None, whole: float) -> int:
     """m of σ/√m, 0 where there is none."""
-    return round((whole / sigma) ** 2) if sigma and sigma > whole * 1e-4 else 0
+    if sigma is None or sigma <= whole * 1e-4:
+        return 0
+    many = round((whole / sigma) ** 2)
+    return many if many and math.isclose(sigma, whole / many**0.5, rel_tol=CLOSE) else 0
 
 
 def _require_parts(made: Measurement, times: int) -> None:

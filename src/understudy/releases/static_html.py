@@ -62,6 +62,7 @@ def require_static(data: bytes) -> None:
     if "\0" in page:
         raise BundleError(f"{NAME} holds a null character")
     at, opened = len(HEAD), ""
+    known: set[str] = set()
     while (start := page.find("<", at)) >= 0:
         tag = _TAG.match(page, start)
         if tag is None:
@@ -70,7 +71,9 @@ def require_static(data: bytes) -> None:
             _require_plain(page[at:start], "a style sheet")
         if opened and tag[0] != f"</{opened}>":
             raise BundleError(f"{NAME} holds {tag[0][:40]!r} inside of <{opened}>")
-        _require_known(tag)
+        if tag[0] not in known:
+            _require_known(tag)
+            known.add(tag[0])
         opened = tag[2] if tag[2] in _OF_TEXT and not tag[1] else ""
         at = tag.end()
     if opened:

@@ -375,6 +375,9 @@ def _rows(record: Record, held: _Held) -> str:
     if _schema_digest(held.folder) != stated:
         raise _Refused("schema.toml is not the schema in the ledger")
     release = held.release
+    ordered = [family["columns"] for family in release.workload.to_json(release.schema)]
+    if ordered != [family["columns"] for family in manifest["workload"]]:
+        raise _Refused("columns of a marginal of the workload are not in the order of the schema")
     if release.schema.unit != record.unit:
         raise _Refused("the unit of schema.toml is not the one in the ledger")
     if release.rows.num_rows != manifest["rows"]:

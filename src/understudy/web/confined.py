@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import multiprocessing
 import os
 import resource
@@ -17,23 +18,26 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from understudy.errors import UnderstudyError
 from understudy.source.addresses import VARIABLE as DATABASES
 from understudy.wording import byte_size
 
-__all__ = ["Limits", "Stopped", "follow_server", "run_confined"]
+__all__ = ["Limits", "Stopped", "follow_server", "heard", "run_confined", "tell"]
 
 _FORK = multiprocessing.get_context("forkserver")
 _FORK.set_forkserver_preload(["understudy.web.workers", "pyarrow.parquet", "pandas"])
 """Loaded once; pyarrow asks for pandas where it is installed."""
 _KINDER = 5
 _THREADS = 4
+_LONGEST = 1 << 26
+"""Bytes of an answer: the schema of a table of very many columns."""
 _SLACK = 5
 """Seconds after its time that the alarm rings, where nobody is left to end the process."""
 
@@ -56,10 +60,13 @@ class Stopped(Exception):
 
 
 async def run_confined(limits: Limits, work: Callable[..., Any], *arguments: Any) -> Any:
-    """`work(*arguments)` under limits; its process is gone afterwards, whatever happened.
+    """`work(*arguments)` under limits, as JSON; its process is gone afterwards, whatever happened.
+
+    JSON, because a file that has taken its reader over may answer anything, and must not be obeyed.
 
     Raises:
-        Stopped: It died or took too long. What `work` raises is raised here.
+        Stopped: It died, took too long, or failed as nobody foresaw. The `UnderstudyError` that `work`
+            raises is raised here.
     """
     here, there = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_answer, args=(there, limits, work, arguments), daemon=True)
@@ -67,30 +74,59 @@ async def run_confined(limits: Limits, work: Callable[..., Any], *arguments: Any
     try:
         await asyncio.shield(starting)
         there.close()
-        await asyncio.to_thread(here.recv)  # it has loaded what it needs: its time begins
+        await asyncio.to_thread(here.recv_bytes, 1)  # it has loaded what it needs: its time begins
         async with asyncio.timeout(limits.seconds):
-            failed, answer = await asyncio.to_thread(here.recv)
-    except (EOFError, TimeoutError):
+            told = await asyncio.to_thread(here.recv_bytes, _LONGEST)
+    except (EOFError, OSError, TimeoutError):
         raise Stopped from None
     finally:
         if process.pid is not None:  # otherwise the server stops just now; it ends what is begun
             process.kill()
             await asyncio.to_thread(process.join)  # gigabytes take a moment to give back
-    if failed:
-        raise answer
-    return answer
+    return heard(told)
+
+
+def heard(told: bytes) -> Any:
+    """What was told: the answer, or the error that is raised; `Stopped` for anything else."""
+    try:
+        body = json.loads(told)
+    except (ValueError, RecursionError):
+        raise Stopped from None
+    match body:
+        case {"answer": answer}:
+            return answer
+        case {"error": str(name), "message": str(message)} if name in (known := _errors()):
+            raise known[name](message)
+        case _:
+            raise Stopped
+
+
+def tell(work: Callable[..., Any], *arguments: Any) -> bytes:
+    """Do it, and put into JSON what comes of it."""
+    try:
+        answer = work(*arguments)
+        told = {"answer": asdict(answer) if is_dataclass(answer) else answer}  # type: ignore[arg-type]
+    except UnderstudyError as error:
+        told = {"error": type(error).__name__, "message": str(error)}
+    except Exception as error:  # noqa: BLE001 - its message may hold a row
+        told = {"error": type(error).__name__, "message": ""}
+    return json.dumps(told).encode()
+
+
+def _errors(root: type[UnderstudyError] = UnderstudyError) -> dict[str, type[UnderstudyError]]:
+    """Every kind of error that is meant for people, by name."""
+    found = {root.__name__: root}
+    for each in root.__subclasses__():
+        found |= _errors(each)
+    return found
 
 
 def _answer(
     there: Connection, limits: Limits, work: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> None:
     _confine(limits)
-    there.send(None)
-    try:
-        answer = (False, work(*arguments))
-    except Exception as error:  # noqa: BLE001 - raised again by whoever asked
-        answer = (True, error)
-    there.send(answer)
+    there.send_bytes(b"")
+    there.send_bytes(tell(work, *arguments))
 
 
 def _confine(limits: Limits) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 from understudy.errors import BundleError, InputError, SourceError, UnderstudyError
 from understudy.quoting import unquoted
-from understudy.releases.verify import Verification
+from understudy.releases.verify import Check, Verification
 from understudy.web.confined import Limits, Stopped, follow_server, run_confined
 from understudy.web.imports import check_file
 from understudy.web.turns import Turns
@@ -72,7 +72,8 @@ class Workers:
         """
         try:
             async with self._turns.turn(who):
-                return await self._alone(self._release, check_file, str(path), most, shown)
+                found = await self._alone(self._release, check_file, str(path), most, shown)
+            return Verification(tuple(Check(**each) for each in found["checks"]), found["digest"])
         except Stopped:
             raise BundleError(
                 f"{shown} is refused: it brought its reader down, or took more than "

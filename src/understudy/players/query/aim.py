@@ -42,7 +42,7 @@ __all__ = ["AdaptiveRounds", "candidates"]
 SELECTION = Fraction(1, 10)
 """Of a round, what the choice of the marginal costs."""
 
-_CLOSE = 1e-6
+_CLOSE = 1e-9
 _LARGEST_PENALTY = 2.0**50 / LARGEST_WEIGHT
 
 
@@ -112,7 +112,8 @@ class AdaptiveRounds:
         """Why no game charges these events, in order, against its allowance; None if one may.
 
         What a round costs is known but for whether it was quadrupled, and what it selects from but
-        for which candidates fit the size limit: single columns always do.
+        for which candidates fit the size limit: single columns always do. Where two rounds' worth is
+        left, to the last digit, the next may be one of them or both.
         """
         if len(events) % 2 or not events:
             return "a round is a selection and a measurement"
@@ -129,10 +130,12 @@ class AdaptiveRounds:
                 return f"no round selects by {pick}"
             if not isinstance(table, Gaussian) or (table.step, table.changes) != moved:
                 return f"no round measures by {table}"
-            cost = float(accounting.rho(pick) + accounting.rho(table))
-            if not math.isclose(float(accounting.rho(pick) / SELECTION), cost, rel_tol=_CLOSE):
+            chosen, measured = float(accounting.rho(pick)), float(accounting.rho(table))
+            cost, parts = chosen + measured, float((1 - SELECTION) / SELECTION)
+            if not math.isclose(measured, parts * chosen, rel_tol=_CLOSE):
                 return f"{pick} and {table} are not a round's shares"
-            wanted = [left if left < 2 * share * (1 - _CLOSE) else share for share in known]
+            wanted = [left for share in known if left < 2 * share * (1 + _CLOSE)]
+            wanted += [share for share in known if left > 2 * share * (1 - _CLOSE)]
             if not any(math.isclose(cost, each, rel_tol=_CLOSE) for each in wanted):
                 return f"a round of ρ = {cost:.6g} where {left:.6g} is left"
             left, known = left - cost, [cost, 4 * cost]
