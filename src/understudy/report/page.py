@@ -22,9 +22,8 @@ from understudy.privacy.cost import Charge, Plan, event_from_json
 from understudy.releases import Release
 from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows
 from understudy.releases.static_html import HEAD
-from understudy.report import charts, words
+from understudy.report import charts, style, words
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
-from understudy.report.style import COLOURS, CURVES, HEAT, TEXT_ON
 from understudy.report.training import Panel, panels
 from understudy.units import group
 from understudy.wording import number, percent
@@ -301,19 +300,10 @@ _TEMPLATES.filters |= {
 }
 _TEMPLATES.globals |= {
     "accounting": ACCOUNTING,
-    "axes_of": charts.Axes,
-    "colours": COLOURS,
-    "described": charts.described,
+    "geometry": charts,
     "head": Markup(HEAD),
-    "heat": HEAT,
-    "log_axis": charts.log_axis,
-    "looks": CURVES,
     "most_pairs": _MOST_PAIRS,
-    "scale": charts.scale,
-    "step_of": charts.step_of,
-    "text_on": TEXT_ON,
+    "style": style,
     "version": __version__,
-    "within": charts.WITHIN,
     "words": words,
-    "worst_pair": charts.worst_pair,
 }
