@@ -49,7 +49,7 @@ ONLY = {
     "pyspark": ("source.spark", "releases.sample_to"),
     "psycopg": ("privacy.postgres", "source"),
     "ortools": ("oracles.exact",),
-    "sklearn": ("learn",),
+    "sklearn": ("learn", "audit", "report.classify"),
     "tomlkit": ("schema.edit",),
     "jinja2": ("markup",),
 }
