@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 DEMO   ?= demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo java test test-all lint bench docs clean browser
+.PHONY: help demo java quick test test-all lint bench site docs clean browser
 
 help:
 	@echo "make demo      install, release a synthetic copy of a sample table, verify it"
-	@echo "make test      install, lint, run the tests (under ten minutes on two cores)"
-	@echo "make test-all  the slow tests too, and the type checker"
+	@echo "make quick     at every save: ruff and the quick tests of every room (under a minute on two cores)"
+	@echo "make test      install, lint, run the tests (under five minutes on two cores)"
+	@echo "make test-all  the slow tests and all examples too, and the type checker"
 	@echo "make lint      ruff and pyright"
 	@echo "make bench     benchmarks; see docs/benchmarks.md"
 	@echo "make docs      build the documentation into site/, without a warning"
@@ -37,6 +38,10 @@ demo: $(VENV)/.base
 	@rm -rf $(DEMO)
 	@$(BIN)/understudy demo $(DEMO)
 
+quick: $(VENV)/.dev
+	$(BIN)/ruff check src tests bench tools
+	$(BIN)/python -m pytest -n auto -p no:schemathesis --quick -m "not slow"
+
 test: $(VENV)/.dev browser
 	$(BIN)/ruff check src tests bench tools
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -58,7 +63,7 @@ java:
 	  echo "There is no Java: the tests of Spark are skipped. On Debian: apt-get install default-jre-headless"
 
 test-all: lint java browser
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --thorough
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench tools
@@ -68,8 +73,10 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
-docs: $(VENV)/.dev
+site: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs: site
 	$(BIN)/python -m pytest tests/docs -m "not slow"
 	@echo "The pages are in site/index.html; make test-all runs their code."
 

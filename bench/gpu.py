@@ -85,8 +85,8 @@ def main() -> None:
             expected = np.multiply.outer(expected, columns[i])
         expected = rows * expected
         beyond = float(((noisy - expected) ** 2).sum()) - sigma**2 * exact.size
-        ease = np.full(exact.shape, sigma**2 / max(beyond / rows, sigma / 5))
-        evidence.append(Evidence(Which(clique), noisy / rows, expected / rows, ease / rows))
+        ratio = np.full(exact.shape, sigma**2 / max(beyond / rows, sigma / 5))
+        evidence.append(Evidence(Which(clique), noisy / rows, expected / rows, ratio / rows))
     prepared = time.perf_counter()
     net = Generator(shape, width=given.width, blocks=given.blocks)
     mixture = start(net, given.batch, 0, columns)

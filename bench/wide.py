@@ -24,16 +24,16 @@ forecast = prepared.forecast(rows)
 planned = time.process_time() - before
 stages, last = {}, [time.process_time(), "checking"]
 
-def progress(stage, done, total):
+def progress(now_at):
     now = time.process_time()
     stages[last[1]] = stages.get(last[1], 0.0) + now - last[0]
-    last[:] = [now, stage]
+    last[:] = [now, now_at.stage]
 
 made = us.release(
     bench.table, bench.schema, epsilon=epsilon, rows_public=rows, delta=min(1e-9, 1 / rows**2),
     progress=progress,
 )
-progress("", 0, 1)
+progress(us.progress.Progress("", 0, 1))
 usage = resource.getrusage(resource.RUSAGE_SELF)
 worst, variation = bench.errors(made.rows, made.workload.cliques)
 print(json.dumps({

@@ -2,12 +2,61 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable, Generator
+from typing import Any
+
 import pytest
 from hypothesis import settings
 
+from tests import fixed_noise, quick, thorough
 from tests.tools import both
+from tools import verify_release as stranger
 
 both.install()
+fixed_noise.install()
+
+
+def _remember(function: Callable[..., float]) -> Callable[..., float]:
+    known: dict[str, float] = {}
+
+    def remembered(*arguments: Any) -> float:
+        key = repr(arguments)
+        if key not in known:
+            known[key] = function(*arguments)
+        return known[key]
+
+    return remembered
+
+
+# What a plan costs is a pure function of it, and five sixths of the second verifier's time; both
+# verifiers look at a release again and again.
+stranger.profile_epsilon = _remember(stranger.profile_epsilon)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="all examples and repetitions")
+    parser.addoption("--quick", action="store_true", help="first cases, and no long tests")
+    parser.addoption("--write-long", action="store_true", help="write tests/long.txt anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test file is read: numbers of examples stand in decorators.
+
+    Networks here are tiny, and XLA takes longer to make their programs fast than these run.
+    """
+    thorough.ask(config.getoption("--thorough"))
+    if config.getoption("--quick"):
+        config.pluginmanager.register(quick.Quick())
+    if config.getoption("--write-long"):
+        config.pluginmanager.register(quick.Stopwatch())
+    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    # A suite in the background of a shell is started with Ctrl-C ignored, and would hand that on to the
+    # processes that tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 # The first example pays for imports and busy machines; what property tests judge is never the time.
 settings.register_profile("no deadline", deadline=None)
@@ -17,3 +66,26 @@ settings.load_profile("no deadline")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that fork come first: a process must not fork once JAX has started its threads."""
     items.sort(key=lambda item: item.get_closest_marker("forks") is None)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Noise is fixed by the name of the test, unless the real noise is what it is about."""
+    real = item.get_closest_marker("real_noise") is not None
+    before = fixed_noise.begin(None if real else item.nodeid)
+    try:
+        return (yield)
+    finally:
+        fixed_noise.resume(before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, Any, Any]:
+    """What several tests share does not depend on which of them comes first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    before = fixed_noise.begin(f"{fixturedef.baseid} {fixturedef.argname} {request.param_index}")
+    try:
+        return (yield)
+    finally:
+        fixed_noise.resume(before)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.thorough import slow
 from understudy.game.methods import METHODS
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
@@ -74,7 +75,12 @@ with us.Ledger("ledger.db") as ledger:
 """
 
 
-@pytest.mark.parametrize("method", ["auto", *METHODS])
+ALWAYS = {"auto", "independent", "mst", "gem"}  # one of every kind
+
+
+@pytest.mark.parametrize(
+    "method", [name if name in ALWAYS else slow(name) for name in ("auto", *METHODS)]
+)
 def test_methods_without_the_extras(method, tmp_path):
     done = fresh(RELEASE.replace("METHOD", method), tmp_path)
     assert done.returncode == 0, done.stderr

@@ -23,6 +23,7 @@ from bench.published.keeping import keep
 from bench.published.tables import Bench, generated
 from understudy._version import __version__
 from understudy.errors import InputError, UnderstudyError
+from understudy.progress import Progress
 from understudy.releases import prepare, release
 
 __all__ = [
@@ -212,12 +213,12 @@ class _Clock:
         self.stage, self.rounds = "checking", 0
         self.stages: dict[str, float] = {}
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
+    def __call__(self, progress: Progress) -> None:
         now = time.process_time()
         self.stages[self.stage] = self.stages.get(self.stage, 0.0) + now - self.last
-        self.last, self.stage = now, stage
-        if stage == "playing":
-            self.rounds = total
+        self.last, self.stage = now, progress.stage
+        if progress.stage == "playing":
+            self.rounds = progress.total
 
 
 def warm_up(method: str) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from tests.audit.mechanisms import MECHANISMS, Draw
 from tests.audit.tables import SCHEMA, Histogram, Leaking, lonely, planted
+from tests.thorough import examples, slow
 from understudy.audit import judge
 from understudy.audit.releases import Releasing, audit_release, judged
 
@@ -52,7 +53,9 @@ def test_a_right_pipeline_never_is():
     """Coins are the same in all repetitions, the noise is not."""
     rng = np.random.default_rng(13)
     claim = judge.Claim(1.0, 0.0, SURE)
-    assert not any(repeated(Histogram(1.0, rng), 4, 12, claim).refuted for _ in range(200))
+    assert not any(
+        repeated(Histogram(1.0, rng), 4, 12, claim).refuted for _ in range(examples(40, 200))
+    )
 
 
 @pytest.mark.parametrize(("leak", "canaries"), [("row", 4), ("certificate", 1)])
@@ -63,7 +66,7 @@ def test_a_pipeline_that_leaks_is_caught(leak: str, canaries: int):
     assert found.refuted, found.words
 
 
-@pytest.mark.parametrize("leak", ["row", "certificate"])
+@pytest.mark.parametrize("leak", ["row", slow("certificate")])
 def test_a_release_that_leaks_is_caught(leak: str, tmp_path):
     """A real release with one row learnt by heart, or an exact error beside its certificate."""
     choices = {

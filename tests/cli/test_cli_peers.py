@@ -26,6 +26,7 @@ from bench.published.peers import (
 )
 from bench.published.wide import wide
 from cli_cases import run as command
+from tests.thorough import some
 
 from understudy.errors import InputError
 
@@ -261,7 +262,7 @@ def stand_ins(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", some(RIVALS, 3))
 def test_rivals_get_codes_domain_and_budget(name, work, stand_ins):
     one = run(Task(work, RIVALS[name], "0.5", 0), PYTHON, 60)
     assert "failed" not in one, one

@@ -8,6 +8,7 @@ from bench.published.tables import generated
 from cli_cases import run
 
 from understudy.cli.progress import Stages
+from understudy.progress import Progress
 
 
 def _bench(folder, *more):
@@ -108,8 +109,8 @@ def test_points_put_runs_together(tmp_path):
 def test_how_training_goes_begins_no_new_stage(capsys):
     stages = Stages()
     for round, worst in enumerate((0.5, 0.4, 0.3)):
-        stages(f"training, worst error about {worst}", 10 * round, 30)
-    stages("playing, loss 0.2", 1, 3)
+        stages(Progress("training", 10 * round, 30, f"worst error about {worst}"))
+    stages(Progress("playing", 1, 3, "loss 0.2"))
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "training, worst error about 0.5: round 1 of 30",

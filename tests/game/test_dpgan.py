@@ -14,7 +14,7 @@ from understudy.errors import BudgetExhausted, InputError
 from understudy.game.methods import DPGAN, Design
 from understudy.game.methods import method as named_method
 from understudy.nets.coding import Coding
-from understudy.players.critics import CriticGradient
+from understudy.players.answers import CriticGradient
 from understudy.players.data.gan import Task, least_squares
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
@@ -135,9 +135,9 @@ def test_training_never_passes_the_plan():
     assert sum(purpose == CriticSteps.STEP for purpose, _ in charges.charged) == 6
     with pytest.raises(BudgetExhausted):
         query.play(problem, gate, data.view(problem, state), 1)
-    remarks = data.remarks(state)["training"]
-    assert remarks["step"] == [1, 2, 3, 4, 5, 6]
-    assert all(math.isfinite(x) for x in remarks["critic_loss_on_made_up_rows"])
+    kept = data.diagnostics(state)["training"]
+    assert kept["step"] == [1, 2, 3, 4, 5, 6]
+    assert all(math.isfinite(x) for x in kept["critic_loss_on_made_up_rows"])
 
 
 def test_groups_cost_what_they_cost_together():

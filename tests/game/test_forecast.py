@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.thorough import examples
 
 import understudy as us
 from understudy.game import forecast
@@ -56,7 +57,7 @@ CASES += [("few rows", "marginals:3"), ("large columns", "marginals:3:5@0")]
 def test_within_a_factor_of_two_of_what_is_seen(name, workload):
     table, schema = generated(*TABLES[name])
     rows, codes = table.num_rows, schema.encode(table)
-    for epsilon in EPSILONS:
+    for epsilon in EPSILONS[:: examples(2, 1)]:
         choices = {"epsilon": epsilon, "workload": workload, "rows_public": rows}
         before = us.prepare(schema, **choices).forecast(rows).errors
         assert before is not None
@@ -186,7 +187,7 @@ def test_a_release_keeps_its_forecast_and_still_verifies(tmp_path):
 def test_a_release_of_noise_says_so(rows_public):
     _, schema = generated(*TABLES["few rows"])
     table = pa.table({column.name: [0] * 10 for column in schema.columns})
-    for _ in range(4):
+    for _ in range(examples(1, 4)):
         made = us.release(table, schema, epsilon="0.01", rows_public=rows_public, rows=10)
         assert made.forecast is not None
         assert made.forecast.noise

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.game import play
+from understudy.game import play, silent
 from understudy.game.methods import GEM
 from understudy.models.fitting import Belief
 from understudy.players.base import Measured, Problem
-from understudy.players.data.generator import GeneratorPlayer, Products, _evidence, listed
+from understudy.players.data.generator import GeneratorPlayer, ProductMixture, _evidence, listed
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
@@ -68,7 +68,7 @@ def test_the_network_learns_what_was_released():
 def test_marginals_of_a_mixture_are_exact_and_records_follow_it():
     rng = np.random.default_rng(0)
     heads = tuple(rng.dirichlet(np.ones(size), 6) for size in SHAPE)
-    view = Products(heads)
+    view = ProductMixture(heads)
     table = np.einsum("zi,zj,zk->ijk", *heads) / 6
     np.testing.assert_allclose(view.marginal((0, 1, 2)), table, atol=1e-12)
     np.testing.assert_allclose(view.marginal((0, 2)), table.sum(axis=1), atol=1e-12)
@@ -115,9 +115,9 @@ def test_steps_are_fewer_where_pairs_have_many_cells():
 def test_no_spike_is_held_so_closely_that_it_outweighs_the_rest():
     shares = np.array([0.5, 0.01, 0.0])
     belief = Belief((0, 1), None, 1e4 * shares, np.full(3, 5.0), np.full(3, 1e-3))
-    ease = _evidence(belief, 1e4).ease
-    np.testing.assert_allclose(ease, 1e-3 * np.maximum(shares, 5e-4))
-    loose = _evidence(replace(belief, ease=np.full(3, 1e5)), 1e4).ease
+    ratio = _evidence(belief, 1e4).ratio
+    np.testing.assert_allclose(ratio, 1e-3 * np.maximum(shares, 5e-4))
+    loose = _evidence(replace(belief, ratio=np.full(3, 1e5)), 1e4).ratio
     np.testing.assert_array_equal(loose, 10.0)
 
 
@@ -156,8 +156,8 @@ def game(rate, progress=None):
     table = tuple(zip(*(c.tolist() for c in rows_of(200, 3)), strict=True))
     gate = Gate(TinyCounts(SHAPE, table), charges, design.relation, SeededNoise(0), 200)
     query, data = made.players(design, plan)
-    told = progress if progress is not None else (lambda *_: None)
-    model = play(design.problem(200), query, data, gate, np.random.default_rng(0), told)
+    told = progress if progress is not None else silent
+    model = play(design.problem(200), query, data, gate, np.random.default_rng(0), told).model
     return model, [purpose for purpose, _ in charges.charged]
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.thorough import slow
 
 import understudy as us
 from understudy import demo
@@ -69,7 +70,7 @@ class Replay:
         return not self._left
 
 
-@pytest.mark.parametrize("rows_public", [2_000, None], ids=["public n", "private n"])
+@pytest.mark.parametrize("rows_public", [slow(2_000), None], ids=["public n", "private n"])
 def test_the_same_released_numbers_give_the_same_rows_for_any_table(rows_public):
     """The whole release, certificate and all; from noise on, no private row has a say."""
     schema = Schema(tuple(c for c in demo.schema().columns if c.name in COLUMNS))
@@ -128,20 +129,12 @@ def played(codes, noise=1, change=lambda survey: survey, epsilon=1):
     rho = planning.rho_for(Budget.of(epsilon, Fraction(1, MANY**2)))
     plan = Plan(MaxEnt().charges(design, rho))
     query, _ = MaxEnt().players(design, plan)
-    query, answers = change(query), []
-
-    class Watched:
-        rounds = query.rounds
-
-        def play(self, *args):
-            answers.extend(found := query.play(*args))
-            return found
-
     account = StrictCharges(plan, design.relation)
     gate = Gate(Codes(codes, SHAPE), account, design.relation, SeededNoise(noise), MANY)
     rng = np.random.default_rng(0)
-    model = play(design.problem(MANY), Watched(), Particles(50_000), gate, rng)
-    return model, answers, [purpose for purpose, _ in account.charged]
+    played = play(design.problem(MANY), change(query), Particles(50_000), gate, rng)
+    answers = [answer for answers in played.answers for answer in answers]
+    return played.model, answers, [purpose for purpose, _ in account.charged]
 
 
 def variation(model, codes, clique=PARITY):

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.errors import InputError
+from understudy.errors import InputError, WorkError
 from understudy.game import play
 from understudy.game.methods import (
     AIM,
@@ -20,23 +20,30 @@ from understudy.game.methods import (
     MaxEnt,
     method,
 )
-from understudy.players.base import Problem
+from understudy.players.base import DataPlayer, Kind, Measured, Problem
 from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Plan, Selection
 from understudy.privacy.relation import Relation
+from understudy.progress import Progress
 from understudy.testing import tiny_design
+
+TABLE = Measured((0,), np.array([3, 2]), 1.0)
 
 
 class Query:
+    gives, needs = frozenset({Kind.TABLE}), ()
+
     def __init__(self, rounds, log):
         self.rounds, self._log = rounds, log
 
     def play(self, problem, gate, view, round):
         self._log.append(("play", gate, view, round))
-        return (("answer", round),)
+        return (TABLE,)
 
 
-class Data:
+class Data(DataPlayer):
+    accepts, shows = frozenset({Kind.TABLE}), str
+
     def __init__(self, log):
         self._log = log
 
@@ -61,21 +68,42 @@ PROBLEM = Problem((2,), ((0,),), (1.0,), 5)
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_players_take_turns(rounds):
     log, told = [], []
-    model = play(
+    played = play(
         PROBLEM,
         Query(rounds, log),
         Data(log),
         "gate",
         np.random.default_rng(0),
-        lambda *step: told.append(step),
+        told.append,
     )
-    assert model == f"model {rounds}"
+    assert played.model == f"model {rounds}"
+    assert played.answers == ((TABLE,),) * rounds
+    assert played.diagnostics == {}
     assert log == [
         entry
         for t in range(rounds)
-        for entry in (("play", "gate", f"view {t}", t), ("respond", t, (("answer", t),)))
+        for entry in (("play", "gate", f"view {t}", t), ("respond", t, (TABLE,)))
     ]
-    assert told == [("playing", t, rounds) for t in range(rounds + 1)]
+    assert told == [Progress("playing", t, rounds) for t in range(rounds + 1)]
+
+
+def test_an_answer_that_was_not_declared_is_an_error():
+    query = Query(1, [])
+    query.gives = frozenset()
+    with pytest.raises(WorkError, match="Query gives noisy marginals, which it does not declare"):
+        play(PROBLEM, query, Data([]), "gate", np.random.default_rng(0))
+
+
+def test_nothing_more_is_asked_once_the_data_player_can_learn_no_more():
+    log = []
+
+    class Tired(Data):
+        def over(self, state):
+            return state == 2
+
+    played = play(PROBLEM, Query(5, log), Tired(log), "gate", np.random.default_rng(0))
+    assert len(played.answers) == 2
+    assert [entry[3] for entry in log if entry[0] == "play"] == [0, 1]
 
 
 def test_methods_by_name():

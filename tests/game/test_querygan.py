@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 
 import jax
@@ -26,17 +26,17 @@ from understudy.players.base import (
     PaidOff,
     Problem,
 )
-from understudy.players.data import NetLeader
-from understudy.players.data.netleader import Judged, _arranged, _units
+from understudy.players.data import FTPLGenerator
+from understudy.players.data.ftpl_generator import Judged, _arranged, _units
 from understudy.players.query import CellPicker, LogisticCritics, Payoffs
 from understudy.players.query.logistic import grouped
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.maps import Maps
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Cell, WorstError
+from understudy.privacy.random_features import RandomFeatures
 from understudy.privacy.relation import Relation
 from understudy.releases.certificate import WORST, Certificate
 from understudy.schema import Category, Schema
@@ -155,7 +155,7 @@ def test_the_kernel_s_features_are_released_with_its_own_sensitivity(relation):
 @pytest.mark.parametrize("kind", ["fourier", "relu", "softplus"])
 def test_units_of_the_generator_are_the_features_that_were_measured(kind):
     shape = (2, 3, 2)
-    maps = Maps(shape, ((0, 1), (1, 2), (0, 1, 2)), kind, 5)
+    maps = RandomFeatures(shape, ((0, 1), (1, 2), (0, 1, 2)), kind, 5)
     every = np.array(list(np.ndindex(shape)))
     found = np.asarray(
         _units(MeasuredMoments(maps, np.zeros(0), 1.0)).features(
@@ -213,7 +213,7 @@ def test_every_oracle_keeps_the_contract(oracle):
     assert check_method(replace(TINY, oracle=oracle), shapes=((2, 3),)) >= 8
 
 
-class Watched(NetLeader):
+class Watched(FTPLGenerator):
     """Keeps the last state, for a look at the parameters."""
 
     seen = []  # noqa: RUF012 - one list for all is what is wanted
@@ -234,9 +234,11 @@ def test_other_rows_behind_the_same_answers_change_no_bit_of_the_generator(capsy
         exact = Gate(TinyCounts(design.shape, rows), charges, design.relation, SeededNoise(1), 4)
         gate, trespasses = Front.around(exact, tape)
         query, data = TINY.players(design, plan)
-        watched = Watched(**{k: getattr(data, k) for k in NetLeader.__dataclass_fields__})
+        watched = Watched(
+            **{k.name: getattr(data, k.name) for k in fields(FTPLGenerator) if k.init}
+        )
         rng = np.random.default_rng(0)
-        play(design.problem(4), query, watched, gate, rng, lambda *step: told.append(step))
+        play(design.problem(4), query, watched, gate, rng, told.append)
         states.append(Watched.seen[-1])
         assert trespasses == []
         # The oracle's two looks are all that meets the rows.
@@ -258,7 +260,7 @@ PROBLEM = Problem((2, 3), ((0, 1),), (1.0,), 100)
 
 def leader(**settings):
     given = {"rounds": 3, "batch": 32, "width": 8, "records": 90, "keep": 1.0, **settings}
-    return NetLeader(**given)
+    return FTPLGenerator(**given)
 
 
 @pytest.mark.slow
@@ -321,7 +323,7 @@ def test_divergence_keeps_the_last_good_round_and_asks_nothing_more(oracle):
     gate = Gate(rows, charges, design.relation, SeededNoise(1), 4)
     query, data = made.players(design, plan)
     with pytest.warns(RuntimeWarning, match="diverged in round .* nothing more is asked"):
-        model = play(design.problem(4), query, data, gate, np.random.default_rng(0))
+        model = play(design.problem(4), query, data, gate, np.random.default_rng(0)).model
     asked = [purpose for purpose, _ in charges.charged]
     assert model.size >= 60
     assert model.paid is None
@@ -355,7 +357,7 @@ def test_no_query_is_off_by_more_than_the_payoff_of_the_best_ones():
     counts = TinyCounts(design.shape, rows)
     gate = Gate(counts, StrictCharges(plan, design.relation), design.relation, StillNoise(), 5)
     query, data = PICKING.players(design, plan)
-    model = play(design.problem(5), query, data, gate, np.random.default_rng(0))
+    model = play(design.problem(5), query, data, gate, np.random.default_rng(0)).model
     exact = Empirical.of(design.shape, np.array(rows))
     worst = max(np.abs(exact.marginal(c) - model.marginal(c)).max() for c in design.cliques)
     assert model.paid.rounds == 3
@@ -389,14 +391,17 @@ def test_alpha_is_what_the_specification_says():
 @pytest.mark.slow
 def test_progress_tells_rounds_and_errors_on_released_numbers():
     told = []
-    player = leader(rounds=20, records=40).watched(lambda *step: told.append(step))
-    state, rng = player.start(PROBLEM), np.random.default_rng(0)
+    player, problem = leader(rounds=20, records=40), replace(PROBLEM, watch=told.append)
+    state, rng = player.start(problem), np.random.default_rng(0)
     one = [Measured((i,), np.array(v), 2.0) for i, v in enumerate(([50, 50], [20, 50, 30]))]
-    state = player.respond(PROBLEM, state, tuple(one), rng)
+    state = player.respond(problem, state, tuple(one), rng)
     pair = Measured((0, 1), np.array([[20, 30, 0], [0, 20, 30]]), 2.0)
-    player.respond(PROBLEM, state, (pair,), rng)
-    assert [step[1:] for step in told] == [(9, 20), (19, 20)]
-    assert all(re.match(r"training, worst error about 0\.\d+", step[0]) for step in told)
+    player.respond(problem, state, (pair,), rng)
+    assert [(step.stage, step.done, step.total) for step in told] == [
+        ("training", 9, 20),
+        ("training", 19, 20),
+    ]
+    assert all(re.match(r"worst error about 0\.\d+", step.note) for step in told)
 
 
 # --- the certificate ----------------------------------------------------------------------------

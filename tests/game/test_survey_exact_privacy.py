@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tests.thorough import slow, some
 
 from understudy.game import play
 from understudy.game.methods import MaxEnt
@@ -165,7 +166,7 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
-@pytest.mark.parametrize("given", GIVEN[1, 2])
+@pytest.mark.parametrize("given", some(GIVEN[1, 2], 2))
 def test_a_look_and_what_it_leads_to_keep_their_charges_output_by_output(given, relation):
     """On one column of one value and one of two, where every output can be written down."""
     loop = Loop((1, 2), relation, GIVEN[1, 2][given])
@@ -178,7 +179,7 @@ def test_a_look_and_what_it_leads_to_keep_their_charges_output_by_output(given, 
 
 
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
-@pytest.mark.parametrize(("given", "quanta"), [("even", 3), ("skewed", 1)])
+@pytest.mark.parametrize(("given", "quanta"), [slow(("even", 3)), ("skewed", 1)])
 def test_a_look_and_what_it_leads_to_keep_their_charges(given, quanta, relation):
     """Rényi divergences of look and measurement together, exactly, on all neighbours."""
     loop = Loop(SHAPE, relation, GIVEN[SHAPE][given], quanta)

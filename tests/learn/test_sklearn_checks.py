@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from understudy.learn import (
@@ -35,15 +36,28 @@ def expected(estimator):
     return forbidden
 
 
+# Not strict: two noises may come close by chance.
+CHOICES = {"expected_failed_checks": expected, "xfail_strict": False}
+
+
 @parametrize_with_checks(
     [
         PrivateLasso(target_bounds=(-4, 4), **(PRIVATE | {"steps": 60})),
         PrivateLogisticRegression(classes="in y", **PRIVATE),
+    ],
+    **CHOICES,
+)
+def test_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
         NonPrivateLasso(target_bounds=(-4, 4), **BOX),
         NonPrivateLogisticRegression(classes="in y", **BOX),
     ],
-    expected_failed_checks=expected,
-    xfail_strict=False,  # two noises may come close by chance
+    **CHOICES,
 )
-def test_checks(estimator, check):
+def test_checks_of_twins(estimator, check):
     check(estimator)

@@ -6,6 +6,7 @@ from itertools import chain, combinations, permutations
 
 import numpy as np
 import pytest
+from tests.thorough import examples
 
 from understudy.errors import InputError, WorkError
 from understudy.models import Decomposable, decomposable
@@ -236,7 +237,7 @@ def test_tables_that_no_clique_holds_stay_close_as_well():
 @pytest.mark.parametrize("name", ["single clique", "chain", "triangles"])
 def test_sampling_is_unbiased_over_keys(name):
     shape, cliques = STRUCTURES[name]
-    model, rows, keys = consistent(shape, cliques), 5, 4_000
+    model, rows, keys = consistent(shape, cliques), 5, examples(1_000, 4_000)
     joint, total = brute_joint(model), np.zeros(shape)
     for key in range(keys):
         total += tabulate(model.sample(rows, np.random.default_rng(key)), shape, range(len(shape)))

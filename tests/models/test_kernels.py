@@ -27,7 +27,7 @@ def test_omega_is_wrights(points):
 
 
 def wild(key, off=0.0):
-    """(y, base, ease, total): tables as noise makes them, over ten orders of magnitude.
+    """(y, base, ratio, total): tables as noise makes them, over ten orders of magnitude.
 
     y sums to the total, and is moved by a multiple of it in every cell.
     """
@@ -35,37 +35,37 @@ def wild(key, off=0.0):
     cells, total = int(rng.integers(1, 200)), 10 ** rng.uniform(0, 7)
     base = np.maximum(total * rng.dirichlet(np.full(cells, 10 ** rng.uniform(-1.5, 1))), 1e-12)
     spread = cells if key % 2 else 1
-    ease = np.broadcast_to(10 ** rng.uniform(-6, 6, spread), cells).copy()
+    ratio = np.broadcast_to(10 ** rng.uniform(-6, 6, spread), cells).copy()
     y = base + 10 ** rng.uniform(-2, 4) * rng.normal(size=cells)
     y += (total - y.sum()) / cells + off * total
     if key % 5 == 0 and cells > 1:
         base[0] = 0.0
-    return y, base, ease, total
+    return y, base, ratio, total
 
 
-def solved(y, base, ease, total):
+def solved(y, base, ratio, total):
     m = np.full(y.size, np.nan)
     with np.errstate(divide="ignore"):
         log_base = np.log(base)
-    return m, kernels.solve(y, log_base, ease, total, m)
+    return m, kernels.solve(y, log_base, ratio, total, m)
 
 
 @pytest.mark.parametrize("off", [0.0, -1.0, -1e6, 1e3])
 @pytest.mark.parametrize("key", range(60))
 def test_solve_finds_the_root_that_has_the_sum(key, off):
     """m + e·ln(m/b) = y + ν on every cell, Σm = n, whatever the scales."""
-    y, base, ease, total = wild(key, off)
-    m, shift = solved(y, base, ease, total)
+    y, base, ratio, total = wild(key, off)
+    m, shift = solved(y, base, ratio, total)
     assert m.sum() == pytest.approx(total, rel=1e-6)
     assert (m >= 0).all()
     assert (m[base == 0] == 0).all()
     # Cells that the equation all but empties may be kept from vanishing.
-    seen = (y + shift) / ease > -60
+    seen = (y + shift) / ratio > -60
     assert (m[~seen] <= np.exp(-59) * base[~seen]).all()
     seen &= base > 0
-    m, y, base, ease = m[seen], y[seen], base[seen], ease[seen]
-    left = m + ease * np.log(m / base)
-    scale = np.abs(y) + abs(shift) + total + ease * np.abs(np.log(m / base))
+    m, y, base, ratio = m[seen], y[seen], base[seen], ratio[seen]
+    left = m + ratio * np.log(m / base)
+    scale = np.abs(y) + abs(shift) + total + ratio * np.abs(np.log(m / base))
     assert (np.abs(left - y - shift) <= 1e-6 * scale).all()
 
 
@@ -75,17 +75,17 @@ def test_solve_against_two_nested_bisections(key):
     cells, total = int(rng.integers(2, 6)), 10 ** rng.uniform(1, 3)
     base = total * rng.dirichlet(np.ones(cells)) + 1e-3
     y = base + rng.normal(scale=total / 5, size=cells)
-    ease = 10 ** rng.uniform(-1, 3, cells)
+    ratio = 10 ** rng.uniform(-1, 3, cells)
 
     def cell(i, shift):
         return math.exp(
             brentq(
-                lambda u: math.exp(u) + ease[i] * (u - math.log(base[i])) - y[i] - shift, -1e5, 20
+                lambda u: math.exp(u) + ratio[i] * (u - math.log(base[i])) - y[i] - shift, -1e5, 20
             )
         )
 
     shift = brentq(lambda v: sum(cell(i, v) for i in range(cells)) - total, -1e4, 1e4, xtol=1e-10)
-    m, found = solved(y, base, ease, total)
+    m, found = solved(y, base, ratio, total)
     np.testing.assert_allclose(m, [cell(i, shift) for i in range(cells)], rtol=1e-5, atol=1e-9)
     assert found == pytest.approx(shift, rel=1e-4, abs=1e-3)
 

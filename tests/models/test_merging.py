@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from understudy.models.merging import adjacent, frequent, merge, pair_labels
-from understudy.privacy.merged import Merged
+from understudy.privacy.coarsened import Coarsened
 
 
 def require_onto(labels, size):
@@ -119,7 +119,7 @@ def test_merge_sums_over_values(shape, key):
     assert merged.flags.c_contiguous
     counts = rng.integers(50, size=shape)
     ours = merge(counts.astype(float), labels)
-    np.testing.assert_array_equal(ours, Merged(tuple(range(len(shape))), labels).table(counts))
+    np.testing.assert_array_equal(ours, Coarsened(tuple(range(len(shape))), labels).table(counts))
 
 
 def test_labels_that_only_rename_are_followed():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thorough import slow
 
 from understudy.errors import WorkError
 from understudy.nets.clipping import (
@@ -97,7 +98,7 @@ class Placed(Rows):
         return [(a, d * last[:, None]) for a, d in super().factors(rows)]
 
 
-@pytest.mark.parametrize(("width", "slots"), [(128, 256), (256, 256), (33, 7)])
+@pytest.mark.parametrize(("width", "slots"), [slow((128, 256)), slow((256, 256)), (33, 7)])
 def test_factors_of_a_row_do_not_depend_on_its_company(width, slots):
     """Bit by bit, wherever it stands in a chunk: what the privacy of sums asks of a network."""
     shape = (7, 2, 30, 5)

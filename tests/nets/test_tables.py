@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.thorough import slow
 
 from understudy.nets.generator import Generator
 from understudy.nets.tables import Layout, Table
@@ -45,7 +46,7 @@ def brute(heads, table):
     return merged
 
 
-@pytest.mark.parametrize("entries", [10**6, 50, 1])
+@pytest.mark.parametrize("entries", [slow(10**6), 50, slow(1)])
 def test_tables_are_exact_whole_or_merged_in_any_slices(heads, entries):
     layout = Layout(SHAPE, TABLES, entries)
     found = layout.restore(jax.jit(layout.marginals)(heads))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, objective, split
+from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, objective
 from understudy.oracles.exact import Exact
 from understudy.oracles.split import Split, into
 
@@ -14,7 +14,7 @@ SHAPE = (3, 3, 3)
 EVERY = np.array(list(itertools.product(*(range(size) for size in SHAPE))))
 
 
-class Thorough:
+class Thorough(Oracle):
     """The annealed oracle as one that only solves."""
 
     def solve(self, history, noise, *, warm=None, rng):
@@ -56,7 +56,7 @@ def test_one_pair_of_searches_answers_for_every_weight(oracle, name):
     history = past(rng)
     noise = Recorded(Law.EXPONENTIAL, 1.0, 12)
     warm = EVERY[rng.integers(0, len(EVERY), 12)]
-    pair = split(oracle, history, query, noise, warm=warm, rng=rng)
+    pair = oracle.split(history, query, noise, warm=warm, rng=rng)
     assert (query.evaluate(pair.held) == 1).all()
     for weight in (0.0, 0.3, 1.0, 3.0, 100.0):
         joint = history.plus(query, weight)
@@ -103,7 +103,6 @@ def test_records_are_moved_into_a_conjunction():
 def test_a_query_without_terms_is_refused():
     history, rng = past(np.random.default_rng(0)), np.random.default_rng(0)
     with pytest.raises(InputError, match="always holds"):
-        split(
-            Annealed(), history, History.empty(SHAPE), LazyNoise(Law.GUMBEL, 1.0, 2),
-            warm=EVERY[:2], rng=rng,
-        )  # fmt: skip
+        Annealed().split(
+            history, History.empty(SHAPE), LazyNoise(Law.GUMBEL, 1.0, 2), warm=EVERY[:2], rng=rng
+        )

@@ -259,7 +259,7 @@ def test_events_cover_the_largest_weight_and_add_up(relation):
     selections = charged_selections(design, plan, query)
     weights = max(query.candidates.values())
     assert query.candidates[(0, 1)] == weights > query.candidates[(0,)]
-    assert {event.sensitivity for event in selections} == {16 * relation.changed_cells * weights}
+    assert {event.sensitivity for event in selections} == {16 * relation.multiplicity * weights}
     one, adaptive = plan
     assert isinstance(adaptive.event, Zcdp)
     assert float(accounting.total_rho(plan)) == pytest.approx(4.0)
@@ -289,7 +289,7 @@ def played(method, rows, shape, rho, noise, cliques=((0, 1, 2),)):
     account = StrictCharges(plan, design.relation)
     gate = Gate(TinyCounts(shape, rows), account, design.relation, noise, len(rows))
     query, data = method.players(design, plan)
-    model = play(design.problem(len(rows)), query, data, gate, np.random.default_rng(0))
+    model = play(design.problem(len(rows)), query, data, gate, np.random.default_rng(0)).model
     return model, account
 
 
@@ -351,8 +351,8 @@ def test_gaussian_measures_the_workload_and_lone_columns_alike(relation):
     design = Design((2, 3, 4), ((0, 1), (1,), (0, 1)), (1.0,) * 3, relation, 50)
     (charge,) = GaussianMarginals().charges(design, Fraction(1, 2))
     tables = 3  # (0, 1), (1,) and the column that nobody asks for
-    assert charge.event.changes == tables * relation.changed_cells
-    assert charge.event.sigma == pytest.approx(math.sqrt(tables * relation.changed_cells))
+    assert charge.event.changes == tables * relation.multiplicity
+    assert charge.event.sigma == pytest.approx(math.sqrt(tables * relation.multiplicity))
     query, _ = GaussianMarginals().players(design, Plan((charge,)))
     assert query.cliques == ((0, 1), (1,), (2,))
 

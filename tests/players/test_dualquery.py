@@ -11,7 +11,7 @@ from scipy import stats
 import understudy as us
 from understudy.errors import InputError
 from understudy.game.methods import DualQuery
-from understudy.players.base import MeasuredCell, Problem
+from understudy.players.base import DataPlayer, Kind, MeasuredCell, Problem
 from understudy.players.data.response import BestResponse, Responses, uniform_queries
 from understudy.players.query.weights import QueryWeights, squares
 from understudy.privacy import accounting
@@ -67,8 +67,10 @@ def law(query, data, plan, rows, relation=Relation.REPLACE, **twin):
     )
 
 
-class Fixed:
+class Fixed(DataPlayer):
     """A data player whose records were chosen before the game."""
+
+    accepts, shows = frozenset({Kind.PICKED_CELL}), Responses
 
     def __init__(self, records):
         self._records = np.array(records)

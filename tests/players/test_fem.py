@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.thorough import examples, slow
 
 import understudy as us
 from understudy.errors import InputError, WorkError
@@ -51,7 +52,7 @@ class HalfNoise(GivenNoise):
 @pytest.mark.parametrize("relation", list(Relation))
 def test_exact_privacy_of_two_rounds(relation):
     problem, query, data, plan, claimed = small_game(1.0)
-    pairs = list(neighbours(UNIVERSE, 2, relation))[::5]
+    pairs = list(neighbours(UNIVERSE, 2, relation))[:: examples(15, 5)]
 
     def law(rows, noise=GivenNoise):
         return game_law(
@@ -169,7 +170,7 @@ SCHEMA = Schema(
 )
 
 
-@pytest.mark.parametrize("method", ["fem", "sepfem"])
+@pytest.mark.parametrize("method", ["fem", slow("sepfem")])
 def test_error_falls_with_the_budget(method):
     data = table()
     codes = SCHEMA.encode(data)

@@ -114,7 +114,7 @@ def played(method, rows, *, order=3, shape=SHAPE, noise=None, rho=STILL):
         len(rows),
     )
     watching = Watching(data)
-    model = play(design.problem(len(rows)), query, watching, gate, np.random.default_rng(0))
+    model = play(design.problem(len(rows)), query, watching, gate, np.random.default_rng(0)).model
     return design, plan, watching, model
 
 

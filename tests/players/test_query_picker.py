@@ -95,7 +95,7 @@ def test_without_noise_the_game_finds_the_data(method):
         200,
     )
     query, data = method.players(design, plan)
-    model = play(design.problem(200), query, data, gate, rng)
+    model = play(design.problem(200), query, data, gate, rng).model
     truth = np.zeros(SHAPE)
     for row in rows:
         truth[row] += 1 / 200

@@ -199,7 +199,7 @@ def test_rows_come_close_where_there_is_hardly_any_noise(limit, most):
     query, _ = HDMM().players(design, plan)
     data = Reconstruction(points=20_000, enumerate_up_to=limit)
     gate = gate_for(rows, shape, plan, SeededNoise(0))
-    model = play(design.problem(len(rows)), query, data, gate, np.random.default_rng(0))
+    model = play(design.problem(len(rows)), query, data, gate, np.random.default_rng(0)).model
     assert isinstance(model, Empirical) == (limit == 1)
     truth = np.bincount([np.ravel_multi_index(row, shape) for row in rows], minlength=48) / 2_000
     for clique in design.cliques:

@@ -128,7 +128,7 @@ def test_the_whole_game_learns_the_tree():
     )
     model = play(
         design.problem(len(rows)), *MST().players(design, plan), gate, np.random.default_rng(0)
-    )
+    ).model
     truth = np.zeros(shape)
     for row in rows:
         truth[row] += 1 / len(rows)

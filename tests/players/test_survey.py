@@ -15,9 +15,9 @@ from understudy.players.base import Measured
 from understudy.players.data import Particles
 from understudy.players.query import Survey
 from understudy.privacy import accounting
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.merged import Merged
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Marginals, ThresholdedErrors
 from understudy.privacy.relation import Relation
@@ -66,9 +66,7 @@ def test_the_query_player_conforms(shape, relation, rows):
             kept()
 
 
-@pytest.mark.parametrize(
-    "kept", data_player_checks(lambda problem: Particles(1_000), kinds=("tables", "cells")), ids=str
-)
+@pytest.mark.parametrize("kept", data_player_checks(lambda problem: Particles(1_000)), ids=str)
 def test_the_data_player_conforms(kept):
     kept()
 
@@ -137,7 +135,7 @@ def test_quanta_and_slots_are_never_exceeded(shape, order, quanta, relation):
     assert all(1 <= len(tables) <= quanta for tables in again)
     for _, purpose, tables in log:
         event = plan[purpose].event
-        moved = 1 if purpose in (Survey.LOOK, Survey.HIGHER) else relation.changed_cells
+        moved = 1 if purpose in (Survey.LOOK, Survey.HIGHER) else relation.multiplicity
         assert len(tables) * moved <= event.changes
     looks = [len(tables) for name, _, tables in log if name is ThresholdedErrors]
     assert max(looks) <= max(len(query.slots), len(query.higher))
@@ -179,24 +177,15 @@ def test_pairs_that_noise_would_drown_are_merged():
         (tables,) = [tables for _, purpose, tables in log if purpose == Survey.PAIRS]
         return tables
 
-    assert not any(isinstance(table, Merged) for table in pairs(Fraction(100)))
+    assert not any(isinstance(table, Coarsened) for table in pairs(Fraction(100)))
     small = pairs(Fraction(1, 10_000))
-    assert [type(t) for t in small if getattr(t, "clique", t) == (0, 1)] == [Merged]
+    assert [type(t) for t in small if getattr(t, "clique", t) == (0, 1)] == [Coarsened]
     assert small[0].shape < WIDE[:2]
 
 
 def test_repeated_tables_are_averaged_with_the_noise_that_is_left():
-    released = []
-
-    class Watched(Survey):
-        def play(self, problem, gate, view, round):
-            answers = Survey.play(self, problem, gate, view, round)
-            released.append(answers)
-            return answers
-
     method, design, plan = planned((2, 2), rows=500, rho=Fraction(1, 10), quanta=12)
     query, data = method.players(design, plan)
-    watched = Watched(*(getattr(query, name) for name in query.__dataclass_fields__))
     gate = Asked(
         Gate(
             Codes(chained((2, 2), 500), (2, 2)),
@@ -206,7 +195,7 @@ def test_repeated_tables_are_averaged_with_the_noise_that_is_left():
             500,
         )
     )
-    play(design.problem(500), watched, data, gate, np.random.default_rng(0))
+    released = play(design.problem(500), query, data, gate, np.random.default_rng(0)).answers
     sigma = plan[Survey.AGAIN].event.sigma
     asked_for = [tables for _, purpose, tables in gate.log if purpose == Survey.AGAIN]
     for answers, tables in zip(released[2:], asked_for, strict=True):
@@ -293,14 +282,13 @@ def test_fewer_pairs_are_those_that_most_of_the_workload_holds():
     assert plan[Survey.PAIRS].event.changes == 2
 
 
-def test_released_tables_only_reach_the_records():
-    """Answers of other kinds, and none at all, leave the state as it is but for the key."""
+def test_no_answers_leave_the_records_as_they_are_but_for_the_key():
     problem = tiny_design((2, 3)).problem(40)
     data = Particles(1_000)
     state = data.respond(problem, data.start(problem), (), np.random.default_rng(0))
     assert state[0] == ()
     table = Measured((0,), np.array([30, 10]), 1.0)
-    state = data.respond(problem, state, (table, "something else"), np.random.default_rng(0))
+    state = data.respond(problem, state, (table,), np.random.default_rng(0))
     assert state[0] == (table,)
     assert data.view(problem, state).model is None
     assert math.isclose(data.view(problem, state).marginal((0,))[0], 0.75, rel_tol=1e-3)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import (
     Charge,
     Discovery,
@@ -31,15 +32,13 @@ from understudy.privacy.features import Box
 from understudy.privacy.gate import Gate
 from understudy.privacy.gradients import Groups
 from understudy.privacy.losses import Logistic, Softmax, Squared
-from understudy.privacy.maps import Maps
-from understudy.privacy.merged import Merged
 from understudy.privacy.models import Models
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
+    BernoulliRejection,
     BestModels,
     Cell,
     CellCounts,
-    Coins,
     Critic,
     Degrees,
     Marginals,
@@ -60,6 +59,7 @@ from understudy.privacy.questions import (
     WorstQueryError,
 )
 from understudy.privacy.questions.descent import LinearGradient, SteepestVertex, Weights
+from understudy.privacy.random_features import RandomFeatures
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import ChoosingNoise, compare, enumerate_transcripts
@@ -434,7 +434,7 @@ def merged(rng: Random, table: World, clique: Any) -> Any:
         label = [*range(cells), *(rng.randrange(cells) for _ in range(size - cells))]
         rng.shuffle(label)
         labels.append(np.array(label))
-    return Merged(clique, tuple(labels))
+    return Coarsened(clique, tuple(labels))
 
 
 def some_cells(rng: Random, table: World, cliques: Any, *, sided: bool) -> list[Cell]:
@@ -456,14 +456,14 @@ def synthetic(rng: Random, table: World, cliques: Any) -> tuple[list[Any], int]:
     return [table_of(rows, table.shape, clique) for clique in cliques], len(rows)
 
 
-def some_classes(rng: Random, table: World) -> list[Products]:
+def some_classes(rng: Random, table: World) -> list[ProductQueries]:
     found = []
     for clique in some_cliques(rng, table, least=1)[:2]:
         literals = tuple(
             np.array([[rng.randint(0, 1) for _ in range(size)] for _ in range(rng.randint(1, 2))])
             for size in sized(table, clique)
         )
-        found.append(Products(clique, literals, rng.choice(("all", "any", "odd"))))
+        found.append(ProductQueries(clique, literals, rng.choice(("all", "any", "odd"))))
     return found
 
 
@@ -474,7 +474,7 @@ def marginals(rng: Random, table: World) -> Any:
 
 def thresholded(rng: Random, table: World) -> Any:
     tables = [merged(rng, table, clique) for clique in some_cliques(rng, table)]
-    shapes = [each.shape if isinstance(each, Merged) else sized(table, each) for each in tables]
+    shapes = [each.shape if isinstance(each, Coarsened) else sized(table, each) for each in tables]
     beyond = [rng.choice((0.0, 0.0, 0.3, 1.0, 2.5)) for _ in tables]
     question = ThresholdedErrors(tables, [reals(rng, shape) for shape in shapes], beyond)
     return question, Gaussian(1.5, table.sides, len(tables))
@@ -555,7 +555,9 @@ def tossed(rng: Random, table: World) -> Any:
     # Log-odds move by 1/(B(1 − e^−γ)); the two integers share it, and one more is for rounding.
     drawn = 2.0 * ROW * scale * -math.expm1(-gamma) * rng.choice((1.0, 1.0, 0.3, 1.9))
     most = drawn / (2 * scale * -math.expm1(-gamma))
-    question = Coins(cliques, cells, some_records(rng, table), rng.randint(1, 6), scale, gamma)
+    question = BernoulliRejection(
+        cliques, cells, some_records(rng, table), rng.randint(1, 6), scale, gamma
+    )
     return question, Selection(drawn, math.ceil(most * (1 + 1e-9) + 2), len(cells))
 
 
@@ -574,7 +576,7 @@ def critic(rng: Random, table: World) -> Any:
 def moments(kind: str) -> Any:
     def request(rng: Random, table: World) -> Any:
         cliques = tuple(some_cliques(rng, table, least=1))
-        maps = Maps(table.shape, cliques, kind, rng.choice((1, 2, 5)), rng.randrange(99))
+        maps = RandomFeatures(table.shape, cliques, kind, rng.choice((1, 2, 5)), rng.randrange(99))
         features = maps.units * (2 if kind == "fourier" else 1)
         norm = math.sqrt(len(cliques)) * (4096 + math.sqrt(features) / 2)
         most = math.ceil(norm * (1 + 1e-9))
@@ -770,7 +772,7 @@ CASES = {
         PickedQueries, picked_queries(True), ("sensitivity",), small, ranged, 1 - 1e-4
     ),
     # A step of one row is less than the derivative where it is largest, by 1/(2B) or so.
-    "coins": Case(Coins, tossed, ("sensitivity", "k"), reach=0.99),
+    "coins": Case(BernoulliRejection, tossed, ("sensitivity", "k"), reach=0.99),
     # A row's gradient is below 1; it comes near where the critic is sure and wrong.
     "critic": Case(Critic, critic, ("l1", "output_l1"), measure=criticised, reach=0.99),
     # Half a unit a feature is for rounding; a softplus at the end of its range is below its bound.

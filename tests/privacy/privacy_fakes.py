@@ -3,6 +3,7 @@
 import numpy as np
 
 from understudy.privacy.cost import Charge, Plan
+from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import ChoosingNoise
@@ -76,7 +77,7 @@ class LoggedNoise(StillNoise):
         return super().top_k(scores, scale, k)
 
 
-class LeakyNoise:
+class LeakyNoise(Noise):
     """Fails, as a third-party sampler might, with its exact arguments in the message."""
 
     private = True

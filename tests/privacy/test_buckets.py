@@ -12,18 +12,18 @@ from privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 from scipy import stats
 
 from understudy.errors import PrivacyError
-from understudy.privacy.buckets import MOST_ROWS, SCORE_SENSITIVITY, UNIT, Occupied, layout, pick
+from understudy.privacy.buckets import MOST_ROWS, SCORE_SENSITIVITY, UNIT, DataSupport, layout, pick
 from understudy.privacy.cost import Laplace, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
+    BernoulliRejection,
     Cell,
-    Coins,
     PickedCells,
     PickedQueries,
     WorstErrorOfRows,
-    coin_scale,
+    rejection_scale,
 )
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
@@ -159,7 +159,7 @@ def test_exact_privacy_of_the_bucketed_mechanism():
     sizes = [math.prod(SHAPE[i] for i in c) for c in CLIQUES]
 
     def cell_law(rows):
-        occupied = Occupied(sizes, _tables(rows))
+        occupied = DataSupport(sizes, _tables(rows))
         touched = occupied.touched(occupied.numbers(packed(records)))
         found = occupied.candidates(touched, 3)
         scores = np.concatenate([found.scores, -found.scores])
@@ -236,7 +236,7 @@ def test_records_added_one_by_one_touch_the_same_cells():
     rng = np.random.default_rng(4)
     sizes = [math.prod(SHAPE[i] for i in c) for c in CLIQUES]
     for key in range(20):
-        occupied = Occupied(sizes, _tables(list(zip(*random_rows(15, key), strict=True))))
+        occupied = DataSupport(sizes, _tables(list(zip(*random_rows(15, key), strict=True))))
         numbers = occupied.numbers(packed(random_rows(12, key + 50)))
         cuts = sorted(rng.integers(0, 13, 3).tolist())
         grown = None
@@ -302,7 +302,7 @@ def test_worst_error_of_rows_equals_the_dense_one():
         n = 30
         m = len(records[0])
         worst = max(round(abs(m * s)) for s in dense_scores(real, records, n).values())
-        occupied = Occupied(
+        occupied = DataSupport(
             [math.prod(SHAPE[i] for i in c) for c in CLIQUES],
             _tables(list(zip(*real, strict=True))),
         )
@@ -368,10 +368,10 @@ SELECT = Selection(1.0 * UNIT, SCORE_SENSITIVITY)
 @pytest.mark.parametrize("rows", [0, -1, MOST_ROWS + 1, 2**40])
 def test_more_rows_than_rounding_is_proved_for_are_refused_before_the_charge(rows):
     log = []
-    cells, toss = [Cell(0, (0,), 1)], Selection(coin_scale(1.0, 1.0), SCORE_SENSITIVITY)
+    cells, toss = [Cell(0, (0,), 1)], Selection(rejection_scale(1.0, 1.0), SCORE_SENSITIVITY)
     for event, question in (
         (SELECT, PickedCells([(0,)], ONE_RECORD, rows)),
-        (toss, Coins([(0,)], cells, ONE_RECORD, rows, 1.0, 1.0)),
+        (toss, BernoulliRejection([(0,)], cells, ONE_RECORD, rows, 1.0, 1.0)),
     ):
         charges = LoggedCharges(log, pick=event)
         gate = Gate(FakeTables([5, 3]), charges, Relation.ADD_REMOVE, LoggedNoise(log))
@@ -391,7 +391,7 @@ def test_counts_beyond_the_most_rows_are_cut_off(count):
     two = UNIT * kept + round(UNIT * math.log(2))
     four = [two, UNIT * (7 - MOST_ROWS), UNIT * (MOST_ROWS - 7), two - 2 * UNIT * kept]
     assert sorted(noise.values[0].tolist()) == sorted(four)
-    noise, products = LoggedNoise(), Products((0,), (np.eye(3, dtype=np.uint8),))
+    noise, products = LoggedNoise(), ProductQueries((0,), (np.eye(3, dtype=np.uint8),))
     gate = Gate(counts, charges, Relation.ADD_REMOVE, noise)
     gate.ask("pick", PickedQueries((products,), (np.full(3, float(MOST_ROWS)),)))
     over = [UNIT * (min(c, MOST_ROWS) - MOST_ROWS) for c in (7, count, count)]

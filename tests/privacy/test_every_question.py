@@ -14,7 +14,7 @@ from test_gradients import Given
 
 from understudy.errors import CountingError, PrivacyError
 from understudy.privacy import exact as exact_module
-from understudy.privacy import maps, objective, questions
+from understudy.privacy import objective, questions, random_features
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import (
     Discovery,
@@ -31,11 +31,11 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.gradients import Groups
 from understudy.privacy.journal import Journal
 from understudy.privacy.losses import Logistic
-from understudy.privacy.maps import Maps
 from understudy.privacy.models import Models
 from understudy.privacy.noise import SeededNoise
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import descent
+from understudy.privacy.random_features import RandomFeatures
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.distributions import fingerprint
@@ -50,13 +50,13 @@ CELLS = (questions.Cell(0, (1,), 1), questions.Cell(1, (0, 1), -1))
 RECORDS = (np.array([0, 1, 1]), np.array([1, 1, 0]))
 REFERENCES = (np.full(2, 0.5), np.full((2, 2), 0.25))
 SYNTHETIC = (np.array([1, 1]), np.array([[1, 0], [0, 1]]))
-CLASSES = (Products((0, 1), (np.eye(2, dtype=np.int64),) * 2),)
-FEATURES = Maps(SHAPE, CLIQUES, "fourier", units=3, key=1)
-LOOKS = objective.Looks(SHAPE, CLIQUES)
+CLASSES = (ProductQueries((0, 1), (np.eye(2, dtype=np.int64),) * 2),)
+FEATURES = RandomFeatures(SHAPE, CLIQUES, "fourier", units=3, key=1)
+LOOKS = objective.MarginalFeatures(SHAPE, CLIQUES)
 NETWORK = Given([np.ones((2, 2))], [np.full((2, 1), 0.3)])
 WEIGHTS = descent.Weights(np.zeros((1, 2), np.int64), 1.0)
 PICK = Selection(2.0 * UNIT, SCORE_SENSITIVITY, k=2)
-TOSS = Selection(questions.coin_scale(2.0, 0.5), SCORE_SENSITIVITY, k=2)
+TOSS = Selection(questions.rejection_scale(2.0, 0.5), SCORE_SENSITIVITY, k=2)
 HELD = Held([("p", "a"), ("q", "a"), ("q", "b")], None)
 
 REQUESTS = {
@@ -65,7 +65,10 @@ REQUESTS = {
         questions.BestModels(Models((len, lambda rows: 0.0)), 4),
     ),
     "CellCounts": (Gaussian(2.0, changes=2), questions.CellCounts(CLIQUES, CELLS)),
-    "Coins": (TOSS, questions.Coins(CLIQUES, CELLS, RECORDS, 4, 2.0, 0.5)),
+    "BernoulliRejection": (
+        TOSS,
+        questions.BernoulliRejection(CLIQUES, CELLS, RECORDS, 4, 2.0, 0.5),
+    ),
     "Critic": (
         objective.event_for(LOOKS, RELATION, Fraction(1)),
         questions.Critic(CLIQUES, RECORDS, 4.0),
@@ -76,7 +79,10 @@ REQUESTS = {
         descent.LinearGradient(Logistic(), WEIGHTS),
     ),
     "Marginals": (Gaussian(2.0, changes=2), questions.Marginals(CLIQUES)),
-    "Moments": (maps.event_for(FEATURES, RELATION, Fraction(1)), questions.Moments(FEATURES)),
+    "Moments": (
+        random_features.event_for(FEATURES, RELATION, Fraction(1)),
+        questions.Moments(FEATURES),
+    ),
     "NetworkGradient": (
         SampledGroups((2.0,), 3),
         questions.NetworkGradient(NETWORK, Groups((0.5,))),

@@ -72,7 +72,7 @@ def references(value=0.5):
 
 
 def selection(relation, less=0, k=1):
-    return Selection(100.0, sensitivity=GRID * relation.changed_cells - less, k=k)
+    return Selection(100.0, sensitivity=GRID * relation.multiplicity - less, k=k)
 
 
 def covering(relation, rows_public):
@@ -81,7 +81,7 @@ def covering(relation, rows_public):
     fake, size = tables(SYNTHETIC), len(SYNTHETIC)
     return {
         "Marginals": (
-            Gaussian(5.5, changes=len(CLIQUES) * relation.changed_cells),
+            Gaussian(5.5, changes=len(CLIQUES) * relation.multiplicity),
             lambda c: c.ask("slot", Marginals(CLIQUES)),
         ),
         "RowCount": (Gaussian(6.5), lambda c: c.ask("slot", RowCount())),
@@ -200,7 +200,7 @@ def test_a_slot_that_does_not_exist_gives_nothing(method):
 
 def uncovered(relation, rows_public):
     step = variation_step(relation, rows_public=rows_public is not None)
-    tables_moved = len(CLIQUES) * relation.changed_cells
+    tables_moved = len(CLIQUES) * relation.multiplicity
     out = [
         ("Marginals", Gaussian(5.0, changes=tables_moved - 1)),
         ("WorstMarginals", selection(relation, less=1)),
@@ -506,7 +506,7 @@ WEIGHTS = (1, 3, 2)
 
 
 def weighted(relation, less=0, scale=100.0):
-    return Selection(scale, sensitivity=3 * GRID * relation.changed_cells - less)
+    return Selection(scale, sensitivity=3 * GRID * relation.multiplicity - less)
 
 
 def ask_weighted(gate, weights=WEIGHTS, refs=None, penalties=(0.0, 0.5, 1.0)):
@@ -552,7 +552,7 @@ def test_weighted_references_must_fit_the_integers():
 @pytest.mark.parametrize(("relation", "public"), CASES)
 def test_weighted_selections_keep_what_is_charged_and_no_less_noise_does(relation, public):
     """ε0 = 2·max w·Δ/scale; half of it, as for scores that only rise, is not what it costs."""
-    event = weighted(relation, scale=3.0 * GRID * relation.changed_cells)
+    event = weighted(relation, scale=3.0 * GRID * relation.multiplicity)
     refs = (np.array([1.0, 1.0]), np.array([1.5, 1.5]), np.full((2, 2), 0.75))
 
     def ask(gate):
@@ -680,7 +680,7 @@ SELECTIONS = ["WorstMarginals", "WorstCell", "WorstCell signed"]
 def test_selections_keep_what_is_charged_on_every_neighbour(relation, public, method):
     _, ask = covering(relation, public)[method]
     k = 2 if method == "WorstMarginals" else 1
-    event = Selection(20.0, sensitivity=GRID * (relation.changed_cells if k == 2 else 1), k=k)
+    event = Selection(20.0, sensitivity=GRID * (relation.multiplicity if k == 2 else 1), k=k)
     pure, rho = float(accounting.pure(event)), float(accounting.rho(event))
     pairs = PAIRS[relation]
     check(selecting(relation, public, event, ask), pairs, pure=pure, rho=rho)

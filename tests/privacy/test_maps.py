@@ -13,9 +13,9 @@ from understudy.privacy import accounting
 from understudy.privacy.buckets import MOST_ROWS, UNIT
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.maps import GRID, KINDS, Maps, event_for, summed
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Cell, Moments, Payoff
+from understudy.privacy.random_features import GRID, KINDS, RandomFeatures, event_for, summed
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts
 
@@ -26,7 +26,7 @@ EVERY = list(itertools.product(*map(range, SHAPE)))
 
 
 def maps(kind="fourier", **more):
-    return Maps(SHAPE, CLIQUES, kind, **{"units": 5, "key": 3, **more})
+    return RandomFeatures(SHAPE, CLIQUES, kind, **{"units": 5, "key": 3, **more})
 
 
 def of_row(made, row):
@@ -92,7 +92,7 @@ def test_a_rectified_unit_counts_the_rows_of_its_conjunction():
 
 
 def test_waves_have_the_gaussian_kernel():
-    made = Maps(SHAPE, ((0, 1, 2),), "fourier", 6_000)
+    made = RandomFeatures(SHAPE, ((0, 1, 2),), "fourier", 6_000)
     codes = [np.array(column) for column in zip(*EVERY, strict=True)]
     psi = made.features(0, codes)
     differ = sum((code[:, None] != code[None]).astype(float) for code in codes)
@@ -132,7 +132,7 @@ def test_other_features_than_were_planned_are_refused_before_the_charge(change, 
     gate, charges = asked(maps())
     given = {"shape": SHAPE, "cliques": CLIQUES, "kind": "fourier", "units": 5, **change}
     with pytest.raises(PrivacyError, match=message):
-        gate.ask("features", Moments(Maps(**given)))
+        gate.ask("features", Moments(RandomFeatures(**given)))
     assert charges.charged == []
 
 
@@ -153,7 +153,7 @@ def test_another_relation_than_was_planned_is_refused():
 )
 def test_features_that_cannot_be_are_refused(change, message):
     with pytest.raises(PrivacyError, match=message):
-        Maps(**{"shape": SHAPE, "cliques": CLIQUES, **change})
+        RandomFeatures(**{"shape": SHAPE, "cliques": CLIQUES, **change})
 
 
 # --- payoffs ------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neighbour_cases import CASES, Case, CoinNoise, Holding, bound, gate_of, ranged, world
+from tests.thorough import examples
 
 from understudy.errors import PrivacyError
 from understudy.privacy import questions
@@ -48,8 +49,8 @@ KINDS = (
 )
 
 
-def fuzz(case: Case, examples: int) -> None:
-    @settings(max_examples=examples, derandomize=True, deadline=None, database=None)
+def fuzz(case: Case, times: int) -> None:
+    @settings(max_examples=times, derandomize=True, deadline=None, database=None)
     @given(SEEDS)
     def check(seed: int) -> None:
         case.trial(seed, neighbours=1)
@@ -59,7 +60,7 @@ def fuzz(case: Case, examples: int) -> None:
 
 @EVERY_CASE
 def test_no_neighbour_moves_more_than_is_charged(name):
-    fuzz(CASES[name], 240)
+    fuzz(CASES[name], examples(60, 240))
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from understudy.privacy.cost import Charge, Perturbation, Plan, event_from_json
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
 from understudy.privacy.objective import (
-    Looks,
+    MarginalFeatures,
     Precision,
     Sides,
     covers,
@@ -27,7 +27,7 @@ from understudy.privacy.questions import Critic
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts
 
-ONE = Looks((1,), ((0,),))
+ONE = MarginalFeatures((1,), ((0,),))
 COARSE = Precision(lattice=128, grid=1024, gamma=1e-6)
 
 
@@ -116,7 +116,7 @@ def test_the_law_above_is_that_of_the_code():
 
 # --- densities in more dimensions ---------------------------------------------------------------
 
-SMALL = Looks((2, 2), ((0,), (0, 1)))
+SMALL = MarginalFeatures((2, 2), ((0,), (0, 1)))
 FAKE = SMALL.matrix([np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])])
 
 
@@ -179,7 +179,7 @@ def test_the_density_integrates_to_one_and_is_that_of_the_minimisers():
 @pytest.mark.parametrize("seed", range(4))
 def test_the_minimum_is_one(seed):
     rng = np.random.default_rng(seed)
-    looks = Looks((3, 4, 2), ((0, 1), (2,), (1, 2)))
+    looks = MarginalFeatures((3, 4, 2), ((0, 1), (2,), (1, 2)))
     real = looks.matrix([rng.integers(0, s, 500) for s in looks.shape])
     fake = looks.matrix([rng.integers(0, s, 40) for s in looks.shape])
     linear = 10.0 ** rng.integers(0, 6) * rng.standard_normal(looks.size)
@@ -191,7 +191,7 @@ def test_the_minimum_is_one(seed):
 
 
 def test_features_are_the_cells_a_row_lies_in():
-    looks = Looks((3, 4, 2), ((0, 1), (2,), (0, 2)))
+    looks = MarginalFeatures((3, 4, 2), ((0, 1), (2,), (0, 2)))
     dense = looks.matrix([np.array([2, 0]), np.array([1, 3]), np.array([1, 0])]).toarray()
     assert looks.columns == (0, 1, 2)
     assert dense.shape == (2, 12 + 2 + 6)
@@ -199,7 +199,7 @@ def test_features_are_the_cells_a_row_lies_in():
 
 
 def test_what_is_computed_lies_where_the_proof_says():
-    looks = Looks((3, 3), ((0, 1),))
+    looks = MarginalFeatures((3, 3), ((0, 1),))
     event = event_for(looks, Relation.ADD_REMOVE, Fraction(1))
     ridge = objective._ridge(looks, event.jacobian)
     rng = np.random.default_rng(0)
@@ -221,7 +221,7 @@ def test_what_is_computed_lies_where_the_proof_says():
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(1, 3), Fraction(4)], ids=str)
 def test_events_cost_what_was_asked(epsilon, relation):
-    looks = Looks((5, 4, 3), ((0, 1), (1, 2)))
+    looks = MarginalFeatures((5, 4, 3), ((0, 1), (1, 2)))
     event = event_for(looks, relation, epsilon)
     assert covers(event, looks, relation)
     assert event_from_json(event.to_json()) == event
@@ -245,7 +245,7 @@ TABLES = ((0, 1), (1,))
 
 
 def test_a_critic_comes_as_tables_after_its_charge():
-    event = event_for(Looks((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(50))
+    event = event_for(MarginalFeatures((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(50))
     asked, charges = gate(event, noise=OpenDPNoise())
     pair, one = asked.ask("critic", Critic(TABLES, RECORDS, 4))
     assert pair.shape == (2, 3)
@@ -261,7 +261,7 @@ def test_a_critic_comes_as_tables_after_its_charge():
 )
 def test_another_critic_than_was_planned_is_refused_before_the_charge(cliques, relation):
     asked, charges = gate(
-        event_for(Looks((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1)), relation
+        event_for(MarginalFeatures((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1)), relation
     )
     with pytest.raises(PrivacyError, match="does not cover"):
         asked.ask("critic", Critic(cliques, RECORDS, 4))
@@ -278,7 +278,7 @@ def test_another_critic_than_was_planned_is_refused_before_the_charge(cliques, r
     ],
 )
 def test_bad_requests_cost_nothing(change, message):
-    event = event_for(Looks((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1))
+    event = event_for(MarginalFeatures((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1))
     asked, charges = gate(event)
     request = {"cliques": TABLES, "records": RECORDS, "weight": 4.0, **change}
     with pytest.raises(PrivacyError, match=message):
@@ -287,7 +287,7 @@ def test_bad_requests_cost_nothing(change, message):
 
 
 def test_a_minimum_that_is_not_found_releases_nothing_and_is_charged(monkeypatch):
-    event = event_for(Looks((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1))
+    event = event_for(MarginalFeatures((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1))
     asked, charges = gate(event)
     monkeypatch.setattr(objective, "_STEPS", 1)
     with pytest.raises(PrivacyError, match="not found; nothing is released and the charge stands"):

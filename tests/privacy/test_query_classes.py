@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pytest
 from privacy_fakes import LoggedCharges, LoggedNoise
+from tests.thorough import some
 
 from understudy.errors import PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Gaussian, Laplace, Selection
 from understudy.privacy.gate import Gate
-from understudy.privacy.products import Products, Rule
+from understudy.privacy.products import ProductQueries, Rule
 from understudy.privacy.questions import Picked, PickedQueries, WorstError, WorstQueryError
 from understudy.privacy.relation import Relation
 from understudy.testing.exact import (
@@ -36,11 +37,11 @@ EYE = [np.eye(size, dtype=np.int64) for size in SHAPE]
 EITHER = [np.concatenate([eye, 1 - eye]) for eye in EYE]
 STEPS = [np.tril(np.ones((size, size), np.int64)) for size in SHAPE]
 CLASSES = (
-    Products((0, 1), tuple(EITHER), Rule.ALL),
-    Products((0, 1), tuple(EITHER), Rule.ANY),
-    Products((0, 1), tuple(EYE), Rule.ODD),
-    Products((0, 1), tuple(STEPS), Rule.ALL),
-    Products((1,), (STEPS[1],), Rule.ALL),
+    ProductQueries((0, 1), tuple(EITHER), Rule.ALL),
+    ProductQueries((0, 1), tuple(EITHER), Rule.ANY),
+    ProductQueries((0, 1), tuple(EYE), Rule.ODD),
+    ProductQueries((0, 1), tuple(STEPS), Rule.ALL),
+    ProductQueries((1,), (STEPS[1],), Rule.ALL),
 )
 
 
@@ -127,7 +128,7 @@ def test_the_worst_query_error_is_the_worst():
 
 def test_the_worst_query_error_of_cells_is_the_worst_error():
     rows, fake = ((0, 0), (1, 2)), ((0, 1), (0, 1), (1, 1))
-    cells = [Products((0, 1), tuple(EYE)), Products((1,), (EYE[1],))]
+    cells = [ProductQueries((0, 1), tuple(EYE)), ProductQueries((1,), (EYE[1],))]
     cliques = [each.clique for each in cells]
     tables = [table_of(fake, SHAPE, clique) for clique in cliques]
     event = Laplace(9.0, l1=64)
@@ -152,10 +153,14 @@ def pick_law(rows, event, relation, public, classes, signed):
     return enumerate_transcripts(run)
 
 
-@pytest.mark.parametrize("signed", [True, False])
-@pytest.mark.parametrize(("relation", "public"), CASES)
-@pytest.mark.parametrize("which", [slice(0, 1), slice(1, 2), slice(2, 5)])
-def test_a_pick_costs_what_is_charged(which, relation, public, signed):
+PICKS = itertools.product(
+    [True, False], (case.values for case in CASES), [slice(0, 1), slice(1, 2), slice(2, 5)]
+)
+
+
+@pytest.mark.parametrize(("signed", "case", "which"), some(PICKS, 4))
+def test_a_pick_costs_what_is_charged(which, case, signed):
+    relation, public = case
     event = Selection(0.8 * SCORE_SENSITIVITY, sensitivity=SCORE_SENSITIVITY)
 
     less = Selection(event.scale / 2, sensitivity=SCORE_SENSITIVITY)
@@ -223,7 +228,7 @@ def test_charges_once_then_draws_at_the_charged_scale(event, ask):
     assert {entry[1] for entry in log[1:]} == {7.0}
 
 
-class Loud(Products):
+class Loud(ProductQueries):
     def answers(self, table):
         return 100 * super().answers(table)
 
@@ -258,9 +263,9 @@ def test_a_bad_reference_or_event_is_refused_before_the_charge(event, ask):
         [],
         [object()],
         [Loud((0,), (EYE[0],))],
-        [Products((0,), (EYE[1],))],
-        [Products((2,), (EYE[1],))],
-        [Products((0, 1), (EYE[1], EYE[0]))],
+        [ProductQueries((0,), (EYE[1],))],
+        [ProductQueries((2,), (EYE[1],))],
+        [ProductQueries((0, 1), (EYE[1], EYE[0]))],
     ],
 )
 def test_queries_that_do_not_fit_are_refused_before_the_charge(classes):
@@ -304,12 +309,12 @@ def test_synthetic_tables_must_be_counts_of_the_rows(synthetic, size):
 )
 def test_literals_must_be_zero_or_one(clique, literals):
     with pytest.raises(PrivacyError):
-        Products(clique, tuple(np.asarray(matrix) for matrix in literals))
+        ProductQueries(clique, tuple(np.asarray(matrix) for matrix in literals))
 
 
 def test_matrices_are_copied_and_cannot_be_written_to():
     given = np.eye(2, dtype=np.int64)
-    each = Products((0,), (given,))
+    each = ProductQueries((0,), (given,))
     given[0, 0] = 100
     assert each.literals[0].max() == 1
     with pytest.raises(ValueError, match="read-only"):

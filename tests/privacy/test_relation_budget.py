@@ -73,7 +73,7 @@ def test_one_marginal_moves_exactly_as_stated(relation, clique):
     assert (
         largest(relation, lambda a, b: (moved(a, b) ** 2).sum()) == relation.marginal_l2_squared()
     )
-    assert largest(relation, lambda a, b: (moved(a, b) > 0).sum()) == relation.changed_cells
+    assert largest(relation, lambda a, b: (moved(a, b) > 0).sum()) == relation.multiplicity
     assert largest(relation, lambda a, b: moved(a, b).max()) == 1
 
 
@@ -92,7 +92,7 @@ def test_stacked_marginals_move_exactly_as_stated(relation, tables):
 
 
 def test_stated_sensitivities():
-    assert (Relation.ADD_REMOVE.changed_cells, Relation.REPLACE.changed_cells) == (1, 2)
+    assert (Relation.ADD_REMOVE.multiplicity, Relation.REPLACE.multiplicity) == (1, 2)
     for tables in (1, 2, 7):
         assert Relation.ADD_REMOVE.marginal_l1(tables) == tables
         assert Relation.REPLACE.marginal_l1(tables) == 2 * tables

@@ -25,10 +25,10 @@ from understudy.privacy.losses import Logistic
 from understudy.privacy.mechanisms import Grouped, noised
 from understudy.privacy.models import Models
 from understudy.privacy.questions import (
+    BernoulliRejection,
     BestModels,
     Cell,
     CellCounts,
-    Coins,
     Marginals,
     NetworkGradient,
     Payoff,
@@ -38,8 +38,8 @@ from understudy.privacy.questions import (
     WorstError,
     WorstErrorOfRows,
 )
-from understudy.privacy.questions.coins import halves
 from understudy.privacy.questions.descent import LinearGradient, SteepestVertex, Weights
+from understudy.privacy.questions.rejection import half_log_odds
 from understudy.privacy.relation import Relation
 from understudy.testing.exact import compare
 
@@ -97,7 +97,7 @@ def test_models_are_compared_at_a_number_of_rows_that_float64_resolves(rows):
 @pytest.mark.parametrize(("scale", "gamma"), [(1e-300, 0.1), (1.0, 1e-300), (1e-12, 0.1)])
 def test_coins_too_steep_for_float64_are_refused(scale, gamma):
     event = Selection(2.0 * ROW * scale * -math.expm1(-gamma), 2 * ROW)
-    refused(Coins(PAIR, [Cell(0, (0, 0), 1)], CODES, 2**33, scale, gamma), event)
+    refused(BernoulliRejection(PAIR, [Cell(0, (0, 0), 1)], CODES, 2**33, scale, gamma), event)
 
 
 def test_coins_are_drawn_on_a_grid_that_float64_resolves():
@@ -106,11 +106,11 @@ def test_coins_are_drawn_on_a_grid_that_float64_resolves():
     for wider in (1.0, 1.9):
         drawn = wider * 2 * ROW * 50.0 * -math.expm1(-gamma)
         scores = ROW * np.array([*range(1000), *range(rows - 1000, rows)], np.int64)
-        moved = np.abs(np.diff(halves(scores, rows, 50.0, gamma, drawn)))
+        moved = np.abs(np.diff(half_log_odds(scores, rows, 50.0, gamma, drawn)))
         moved[999] = 0.0  # no neighbours: from few rows to many
         assert moved.max() <= ROW * wider * (1 + 1e-9) + 2
     event = Selection(1000 * 2 * ROW * 50.0 * -math.expm1(-gamma), 1001 * ROW)
-    refused(Coins(PAIR, [Cell(0, (0, 0), 1)], CODES, rows, 50.0, gamma), event)
+    refused(BernoulliRejection(PAIR, [Cell(0, (0, 0), 1)], CODES, rows, 50.0, gamma), event)
 
 
 def test_what_is_no_number_stays_inside_the_box():
@@ -161,7 +161,7 @@ def test_a_side_that_lies_is_refused():
     cells = [Cell(0, (0, 0), Liar(1000))]
     refused(Payoff(PAIR, cells, [0.0]), Laplace(1e6, ROW))
     event = Selection(2.0 * ROW * 3.0 * -math.expm1(-0.5), ROW + 3)
-    refused(Coins(PAIR, cells, CODES, 3, 3.0, 0.5), event)
+    refused(BernoulliRejection(PAIR, cells, CODES, 3, 3.0, 0.5), event)
 
 
 def test_an_event_that_lies_cannot_be_written():

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
 import understudy as us
+from tests.thorough import some
 from understudy.errors import BundleError, InputError
 from understudy.game.methods import METHODS
 from understudy.privacy.cost import Plan
@@ -42,8 +44,7 @@ def worst(release, table):
     return found
 
 
-@pytest.mark.parametrize("method", ["fem", "sepfem"])
-@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize(("workload", "method"), some(product(WORKLOADS, ["fem", "sepfem"]), 3))
 def test_the_error_falls_with_epsilon(workload, method, table, schema):
     def mean(epsilon):
         errors = []

@@ -16,6 +16,7 @@ from fractions import Fraction
 import pytest
 
 import understudy as us
+from tests.thorough import examples
 from tests.tools import servers
 from understudy.errors import BudgetExhausted
 from understudy.privacy.budget import Budget
@@ -112,8 +113,9 @@ def kills(path, tmp_path, schema, times, composition="basic", epsilon=6):
 
 
 def test_releases_killed_at_random_moments(path, tmp_path, schema):
-    ends = kills(path, tmp_path, schema, 25)
-    assert ends.get(-signal.SIGKILL, 0) > 5, ends
+    times = examples(5, 25)
+    ends = kills(path, tmp_path, schema, times)
+    assert ends.get(-signal.SIGKILL, 0) > times // 5, ends
     assert 1 not in ends, ends
 
 

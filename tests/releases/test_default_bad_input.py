@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from tests.thorough import examples, slow
 from understudy.errors import InputError
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
@@ -104,11 +105,11 @@ def test_nulls_where_none_are_declared_become_legal_values(kind):
     assert made.rows["weight"].null_count == 0
 
 
-@pytest.mark.parametrize("rows_public", [None, 10])
+@pytest.mark.parametrize("rows_public", [None, slow(10)])
 @pytest.mark.parametrize("epsilon", ["0.01", "0.0003"])
 def test_what_is_all_noise_still_gives_legal_rows(epsilon, rows_public):
     schema = schema_of(*[4] * 10)
-    for _ in range(3):
+    for _ in range(examples(1, 3)):
         made = us.release(
             table_of((4,) * 10, 10), schema, epsilon=epsilon, rows_public=rows_public, rows=25
         )

@@ -60,8 +60,8 @@ def test_everything_is_on_the_ledger_and_both_verifiers_agree(table, tmp_path):
     assert drawn.count(CriticSteps.STEP) == 4
     assert drawn.count(CriticSteps.CHOICE) == 1
     assert SCHEMA.illegal(made.rows) == []
-    assert len(made.remarks["chosen_checkpoints"]) == 1
-    assert made.remarks["training"]["step"] == [1, 2, 3, 4]
+    assert len(made.diagnostics["chosen_checkpoints"]) == 1
+    assert made.diagnostics["training"]["step"] == [1, 2, 3, 4]
     saved = made.save(tmp_path / "r")
     us.verify(saved).require()
     # The second program has looked at it while it was saved; a cheaper event is refused by both.

@@ -32,7 +32,7 @@ def released(table, schema, method, **parameters):
 def test_out_of_time_the_game_goes_on_and_the_release_counts_it(method, table, schema):
     made = released(table, schema, method, oracle="exact", seconds=NO_TIME)
     rounds = SEARCHED[method]
-    assert made.remarks == {"oracle_rounds": rounds, "oracle_rounds_without_proof": rounds}
+    assert made.diagnostics == {"oracle_rounds": rounds, "oracle_rounds_without_proof": rounds}
     assert made.rows.num_rows == 3000
     assert not schema.illegal(made.rows)
     # Privacy is untouched: the same plan, and every draw in it charged once.
@@ -41,21 +41,21 @@ def test_out_of_time_the_game_goes_on_and_the_release_counts_it(method, table, s
     assert [(e.kind, e.body.get("purpose")) for e in made.entries] == [
         (e.kind, e.body.get("purpose")) for e in usual.entries
     ]
-    assert usual.remarks == {}
+    assert usual.diagnostics == {}
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_in_time_every_round_is_proven(method, table, schema):
     made = released(table, schema, method, oracle="exact", seconds=60.0)
-    assert made.remarks == {"oracle_rounds": SEARCHED[method], "oracle_rounds_without_proof": 0}
+    assert made.diagnostics == {"oracle_rounds": SEARCHED[method], "oracle_rounds_without_proof": 0}
 
 
 def test_the_bundle_says_it_and_verifies(table, schema, tmp_path):
     made = released(table, schema, "dualquery", oracle="exact", seconds=NO_TIME)
     made.save(tmp_path / "r")
     manifest = json.loads((tmp_path / "r" / "release.json").read_text())
-    assert manifest["remarks"] == made.remarks
-    assert us.Release.load(tmp_path / "r").remarks == made.remarks
+    assert manifest["remarks"] == made.diagnostics
+    assert us.Release.load(tmp_path / "r").diagnostics == made.diagnostics
     assert us.verify(tmp_path / "r").passed
 
 

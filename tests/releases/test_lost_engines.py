@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 import understudy as us
+from tests.thorough import slow
 from tests.tools import servers
 from understudy import report
 from understudy.errors import CountingError, InputError, LedgerError, SourceError
@@ -49,7 +50,7 @@ def lossy(monkeypatch, failing):
     monkeypatch.setattr(FrameSource, "bind", lambda s, schema: Flaky(bind(s, schema), failing))
 
 
-@pytest.mark.parametrize("failing", [1, 2, 3])
+@pytest.mark.parametrize("failing", [slow(1), 2, slow(3)])
 def test_what_was_charged_is_drawn_once_when_the_engine_is_back(
     schema, tmp_path, ledger, monkeypatch, failing
 ):
@@ -100,8 +101,8 @@ def test_two_do_not_go_on_from_one_checkpoint(schema, tmp_path, ledger, monkeypa
             make(schema, tmp_path)
     refused = []
 
-    def meanwhile(stage, done, total):
-        if stage == "playing" and not refused:
+    def meanwhile(progress):
+        if progress.stage == "playing" and not refused:
             with pytest.raises(InputError, match="in use") as error:
                 make(schema, tmp_path)
             refused.append(error)
@@ -301,7 +302,7 @@ def slow_people():
         yield lambda: read(servers.postgres(), table="slow people")
 
 
-@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("after", [slow(0), 2])
 def test_a_server_that_is_lost_in_the_middle_of_a_pass(
     slow_people, schema, tmp_path, ledger, monkeypatch, after
 ):

@@ -116,9 +116,9 @@ def test_rows_that_stay_where_they_are_are_counted_with_progress(
     cell, stages = Cell(), []
     watch = InCell(cell)
 
-    def progress(stage, done, total):
-        stages.append((stage, done, total))
-        watch(stage, done, total)
+    def progress(now):
+        stages.append((now.stage, now.done, now.total))
+        watch(now)
 
     us.release(
         us.read(tmp_path / "t.csv", engine="duckdb"), schema, epsilon=1, method="independent",

@@ -194,9 +194,9 @@ def test_what_was_found_cannot_be_restated(tmp_path, change):
 def test_a_killed_release_goes_on_with_what_it_found(tmp_path):
     schema, stopped = Schema.loads(HEAD + COLUMNS), []
 
-    def stop(stage, done, total):
-        if stage == "sampling" and not stopped:
-            stopped.append(stage)
+    def stop(progress):
+        if progress.stage == "sampling" and not stopped:
+            stopped.append(progress)
             raise KeyboardInterrupt
 
     again = {**ASK, "checkpoint": tmp_path / "c", "key": 1}

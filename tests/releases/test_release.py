@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import understudy as us
+from tests.thorough import some
 from understudy.errors import BudgetExhausted, InputError, RelationError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
 from understudy.privacy.relation import Relation
+from understudy.progress import Progress
 from understudy.schema import Schema
 
 from .conftest import people
@@ -34,8 +38,10 @@ def test_rows_have_the_declared_types_nulls_and_order(made, table, schema):
     assert made.rows["sex"].null_count == 0
 
 
-@pytest.mark.parametrize("method", ["independent", "mwem"])
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize(
+    ("method", "neighbours"),
+    some(product(["independent", "mwem"], ["add-remove", "replace"]), 3),
+)
 def test_error_falls_with_epsilon(method, neighbours, table, schema):
     """A release that is all noise at ε = 0.01 and close at ε = 100."""
 
@@ -212,14 +218,10 @@ def test_what_is_wrong_inside_rows_says_nothing(schema):
             "visits": pa.array([99, -1, None, 2] * 50),
         }
     )
-    said: list[tuple[str, int, int]] = []
-    plain: list[tuple[str, int, int]] = []
-    made = us.release(
-        odd, schema, epsilon=1, method="independent", progress=lambda *a: said.append(a)
-    )
-    us.release(
-        people(200), schema, epsilon=1, method="independent", progress=lambda *a: plain.append(a)
-    )
+    said: list[Progress] = []
+    plain: list[Progress] = []
+    made = us.release(odd, schema, epsilon=1, method="independent", progress=said.append)
+    us.release(people(200), schema, epsilon=1, method="independent", progress=plain.append)
     assert said == plain
     assert schema.illegal(made.rows) == []
 
@@ -254,6 +256,12 @@ def test_bad_input_is_refused_before_anything_is_read(change, match, schema):
 
         columns = ("age", "sex", "smoker", "visits")
         native = "arrow"
+
+        def describe(self):
+            return "a table"
+
+        def frame(self, rows):
+            return rows
 
         def bind(self, schema):
             raise AssertionError("the rows were read")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 import understudy as us
 from tests.tools import servers
 from understudy.errors import InputError, WorkError
+from understudy.models import Decomposable, Empirical, Weighted
 from understudy.queries.evaluate import counts
 from understudy.releases import sample_to as module
 from understudy.releases.bundle import model_files
@@ -72,6 +74,41 @@ def test_processes_write_what_one_process_writes(made, tmp_path):
     ]  # fmt: skip
     assert [path.name for path in (many / "_understudy").iterdir()] == ["job.json"]
     assert us.read(many).columns == tuple(made.rows.column_names)
+
+
+MODELS = {
+    "decomposable": Decomposable.joint(np.random.default_rng(1).random((3, 2, 4))),
+    "empirical": Empirical.of((3, 2, 4), np.random.default_rng(2).integers(0, 2, (50, 3))),
+    "weighted": Weighted(
+        (3, 2, 4),
+        tuple(np.random.default_rng(3).integers(0, 2, (3, 60)).astype(np.uint8)),
+        np.random.default_rng(4).random(60).astype(np.float32),
+        ((0, 1), (1, 2)),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_same_key_gives_the_same_rows(kind, made, tmp_path, monkeypatch):
+    """`sample`, `stream`, `sample_to` with one partition, and the same from a release on disk."""
+    schema = us.Schema.loads(
+        "[understudy]\nversion = 1\n"
+        + "".join(
+            f'[[column]]\nname = "{name}"\ntype = "integer"\nlower = 0\nupper = {size - 1}\n'
+            for name, size in zip("abc", (3, 2, 4), strict=True)
+        )
+    )
+    release = replace(made, schema=schema, model=MODELS[kind], _frame=None)
+    monkeypatch.setattr(sys.modules["understudy.releases.release"], "CHUNK_ROWS", 90)
+    monkeypatch.setattr(module, "CHUNK_ROWS", 90)
+    monkeypatch.setattr(module, "BATCH_ROWS", 40)
+    for rows in (0, 1, 200):
+        sampled = release.sample(rows, key=1)
+        folder = release.sample_to(tmp_path / f"{rows}", rows, partitions=1, key=1, workers=1)
+        assert read(folder).equals(sampled)
+    assert not release.sample(200, key=2).equals(sampled)
+    split = release.sample_to(tmp_path / "split", 200, partitions=2, key=1, workers=1)
+    assert not read(split).equals(sampled)
 
 
 def test_ids_go_on_from_part_to_part(table, tmp_path):

@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 import understudy as us
+from tests.thorough import examples
 from understudy.errors import BundleError, InputError, UnderstudyError, WorkError
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry
@@ -71,9 +72,9 @@ def test_any_changed_byte_is_refused(folder, name):
     file = folder / name
     data = file.read_bytes()
     rng = random.Random(name)
-    places = {0, len(data) - 1, *(rng.randrange(len(data)) for _ in range(40))}
+    places = {0, len(data) - 1, *(rng.randrange(len(data)) for _ in range(examples(6, 40)))}
     for place in sorted(places):
-        for flip in (0x01, 0x20, 0x80):
+        for flip in (0x20, 0x01, 0x80)[: examples(1, 3)]:
             changed = bytearray(data)
             changed[place] ^= flip
             file.write_bytes(bytes(changed))

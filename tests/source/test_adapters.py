@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_units_of_sources import naive
+from tests.thorough import examples
 from tests.tools import servers
 
 from understudy.errors import SourceError
@@ -226,7 +227,7 @@ def check(bound, table, schema=SCHEMA):
 
 @given(table=tables)
 @settings(
-    max_examples=12,
+    max_examples=examples(3, 12),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -246,7 +247,7 @@ people = st.sampled_from([None, "", "?", "7", " 7 ", "é|", "o'", "b"])
     most=st.integers(1, 3),
 )
 @settings(
-    max_examples=6,
+    max_examples=examples(2, 6),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -106,13 +106,16 @@ def test_no_bytes_below_the_header_ever_raise(tmp_path_factory, rows):
         assert table.sum() == total >= 1
 
 
+ROWS = 400_000  # with fewer, an engine meets the bad row before it hands over any
+
+
 @ENGINES
 def test_a_bad_row_far_down_counts_no_row_twice(engine, tmp_path, monkeypatch):
     monkeypatch.setattr("understudy.source.files._BLOCK_BYTES", 1 << 16)
-    content = b"age,sex\n" + b"3,F\n" * 400_000 + b"4\n" + b"5,M\n" * 10
+    content = b"age,sex\n" + b"3,F\n" * ROWS + b"4\n" + b"5,M\n" * 10
     path = write(tmp_path, content)
     table, total = tally(path, engine)
-    assert (table[3, 0], table[4, 2], table[5, 1], total) == (400_000, 1, 10, 400_011)
+    assert (table[3, 0], table[4, 2], table[5, 1], total) == (ROWS, 1, 10, ROWS + 11)
     good = next(iter(read(path, engine=engine).scans(["age"])))
     assert next(good).num_rows > 0  # the fast reader had handed over rows before it met the bad one
 

@@ -113,14 +113,14 @@ def told(leaks: list[str]) -> str:
 
 
 def test_some_ways_through_some_doors_each(watch):
-    """Every sixth way, each through two of its doors in turn."""
+    """Every twelfth way, each through one of its doors in turn; all of both among the slow tests."""
     assert len(WAYS) >= 500
-    for number, way in enumerate(WAYS[::6]):
+    for number, way in enumerate(WAYS[::12]):
         doors = list(DOORS[way.kind].items())
-        turn = [doors[(number + step) % len(doors)] for step in (0, len(doors) // 2)]
-        watch.through(way, dict(turn))
+        name, door = doors[(5 * number) % len(doors)]
+        watch.through(way, {name: door})
     assert not watch.leaks, told(watch.leaks)
-    assert min(watch.outcomes[True], watch.outcomes[False]) >= 50, watch.outcomes
+    assert min(watch.outcomes[True], watch.outcomes[False]) >= 5, watch.outcomes
 
 
 def enough(kind: str, outcomes: Counter[bool]) -> bool:

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.thorough import examples, slow
 
 from understudy.errors import InputError
 from understudy.game.methods import DPGAN, GEM, METHODS, MST, MWEM, Independent, QueryGAN
@@ -24,9 +25,13 @@ OURS = {name: make() for name, make in METHODS.items()} | {
 }
 
 
-@pytest.mark.parametrize("name", OURS)
+SHAPES = ((2, 3), (3,), (2, 3, 2))
+DEAR = {"dpgan", "dqrs", "sepfem"}  # others of their kind stay
+
+
+@pytest.mark.parametrize("name", [slow(name) if name in DEAR else name for name in OURS])
 def test_our_methods_conform(name):
-    assert check_method(OURS[name]) >= 10
+    assert check_method(OURS[name], shapes=SHAPES[: examples(1, 3)]) >= 8
 
 
 def test_checks_are_yielded_one_by_one_with_names():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from understudy.models import Decomposable, Measured
+from understudy.players.base import DataPlayer, Kind
 from understudy.players.data import MaximumEntropy, MultiplicativeWeights
 from understudy.players.query import ExponentialMechanism, FixedMarginals, SpanningTree
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
@@ -76,6 +77,9 @@ class Wrapped:
     """A good player, with one thing done badly."""
 
     rounds: int = 1
+
+    gives = frozenset({Kind.TABLE})
+    needs = ()
 
     def play(self, problem, gate, view, round):
         (table,) = gate.ask("one-way marginals", Marginals([(0,)]))
@@ -179,8 +183,8 @@ def test_the_wrapped_player_alone_is_fine():
 
 DATA_PLAYERS = {
     "multiplicative weights": (lambda problem: MultiplicativeWeights(2), ("cells", "signs")),
-    "no replays": (lambda problem: MultiplicativeWeights(2, replays=1), ("tables", "cells")),
-    "maximum entropy": (lambda problem: MaximumEntropy(), ("tables", "signs")),
+    "no replays": (lambda problem: MultiplicativeWeights(2, replays=1), None),
+    "maximum entropy": (lambda problem: MaximumEntropy(), None),
 }
 
 
@@ -197,8 +201,10 @@ def test_our_data_players_conform_on_small_shapes(shape):
     check_data_player(lambda problem: MaximumEntropy(), problem=tiny_problem(shape), kinds=kinds)
 
 
-class Independent:
+class Independent(DataPlayer):
     """A good data player: one-way tables, floored and normalised."""
+
+    accepts, shows = frozenset({Kind.TABLE}), Decomposable
 
     def start(self, problem):
         return {i: np.ones(size) / size for i, size in enumerate(problem.shape)}

@@ -257,6 +257,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_away_a_job_that_does_not_and_an_analyst(
     phone, browser, tmp_path, bundle
 ):

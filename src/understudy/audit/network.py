@@ -47,7 +47,7 @@ def train(features: Floats, members: NDArray[np.bool_], *, key: int) -> Network:
     classifier = MLPClassifier(
         (_HIDDEN,),
         activation="tanh",
-        batch_size=batch,
+        batch_size=batch,  # type: ignore[arg-type]  # its stub knows "auto" alone
         learning_rate_init=_RATE,
         alpha=_DECAY * batch,  # it divides the penalty by the size of a batch
         random_state=int(np.random.default_rng(key).integers(1 << 32)),

@@ -22,29 +22,14 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from understudy.cli import shell, words
+from understudy.progress import COUNTING, Progress
 
 __all__ = ["Rows", "Runs", "Stages"]
 
-_STAGES = {
-    "checking": "checking the input and planning",
-    "reading": "reading the table",
-    "playing": "measuring and fitting",
-    "sampling": "making synthetic rows",
-    "certifying": "certifying the worst error",
-    "saving": "writing the release",
-    "reporting": "writing the report",
-    "comparing": "comparing",
-}
 _PATIENCE = 10.0
 """Seconds between two plain lines of one stage."""
 _MANY = 100_000
 """Rows from which on writing may take longer than two seconds."""
-
-
-def _named(stage: str) -> str:
-    """The stage in words, and how it goes."""
-    what, comma, how = stage.partition(",")
-    return _STAGES.get(what, what) + comma + how
 
 
 class _Clock(ProgressColumn):
@@ -71,11 +56,11 @@ class _TimeBar(ProgressColumn):
 
 
 class Stages:
-    """The stages of a release; `stages(stage, done, total)` is understudy's progress callback."""
+    """The stages of a release on a terminal; `stages(progress)` is a `Watch`."""
 
     def __init__(self) -> None:
         self._console = shell.err()
-        self._stage = ""
+        self._now: Progress | None = None
         self._last = 0.0
         self._live: Live | None = None
         if self._console.is_terminal:
@@ -108,47 +93,36 @@ class Stages:
     def expect(self, seconds: float, line: str) -> None:
         """The check is over: what comes, and about how long the whole of it takes."""
         self._tick()
-        self._stage = ""
+        self._now = None
         self._say(line)
         if self._live is not None:
             self._live.reset(self._live.task_ids[0], total=None, about=seconds)
-            self._show(self._stage)
+            self._show("", new=False)
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Called by the work: `done` of `total` steps of `stage`.
-
-        What follows a comma says how the stage goes, and begins no new one.
-        """
-        if stage == "counting":  # a part of whatever asks for counts
-            self._counting(done, total)
+    def __call__(self, progress: Progress) -> None:
+        """Called by the work."""
+        done, total = progress.done, progress.total
+        if progress.stage == COUNTING:
+            doing = "" if self._now is None else self._now.words
+            self._show(f"{doing}: counted {100 * done // total} % of the table", new=False)
             return
-        new = stage.partition(",")[0] != self._stage.partition(",")[0]
+        new = self._now is None or progress.stage != self._now.stage
         if new:
             self._tick()
-        self._stage = stage
-        name = _named(stage)
-        if total > 1:
-            name = f"{name}: round {min(done + 1, total)} of {total}"
-        if self._live is not None:
-            self._show(name)
-        elif new or time.monotonic() - self._last > _PATIENCE:
-            self._say(name)
-
-    def _counting(self, done: int, total: int) -> None:
-        name = f"{_named(self._stage)}: counted {100 * done // total} % of the table"
-        if self._live is not None:
-            self._show(name)
-        elif time.monotonic() - self._last > _PATIENCE:
-            self._say(name)
+        self._now = progress
+        step = f": round {min(done + 1, total)} of {total}" if total > 1 else ""
+        self._show(progress.words + step, new=new)
 
     def _tick(self) -> None:
-        if self._live is not None and self._stage:
-            line = Text.assemble(("✓ ", "green"), _named(self._stage))
-            self._live.console.print(line)
+        if self._live is not None and self._now is not None:
+            self._live.console.print(Text.assemble(("✓ ", "green"), self._now.words))
 
-    def _show(self, name: str) -> None:
+    def _show(self, line: str, *, new: bool) -> None:
+        """On a terminal at once; elsewhere where it is new, or nothing was said for a while."""
         if self._live is not None:
-            self._live.update(self._live.task_ids[0], description=_named(name))
+            self._live.update(self._live.task_ids[0], description=line)
+        elif line and (new or time.monotonic() - self._last > _PATIENCE):
+            self._say(line)
 
     def _say(self, line: str) -> None:
         self._last = time.monotonic()

@@ -17,6 +17,7 @@ from understudy.cli import options, shell, words
 from understudy.cli.plan import errors_in_words, found_in_words
 from understudy.cli.progress import Stages
 from understudy.errors import InputError, UnderstudyError, WorkError
+from understudy.progress import Progress
 
 if TYPE_CHECKING:
     from understudy.releases import Options, Prepared, Release
@@ -184,7 +185,7 @@ def make(
     # Known before it is made, so that what it has cost can be told wherever it is interrupted.
     wanted = replace(wanted, reservation=secrets.token_hex(8))
     with Stages() as stages:
-        stages("checking", 0, 1)
+        stages(Progress("checking", 0, 1))
         try:
             source = read(data, **(where or {}))
             prepared = prepare(schema, warmed(wanted, schema, source).resolved())
@@ -197,7 +198,7 @@ def make(
             )
             with reserve(prepared, source, progress=stages) as reserved:
                 made = reserved.run(stages)
-            stages("saving", 0, 1)
+            stages(Progress("saving", 0, 1))
             save(made, out)
         except BaseException as error:
             if wanted.checkpoint is not None:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from understudy.cli import options, shell
 from understudy.cli.progress import Stages
+from understudy.progress import Progress
 
 __all__ = ["report"]
 
@@ -48,7 +49,7 @@ def report(
 
     found = None if audit is None else read_audit(audit)
     with Stages() as stages:
-        stages("reporting", 0, 1)
+        stages(Progress("reporting", 0, 1))
         path = write(folder, out=out, audit=found)
     size = path.stat().st_size
     shell.out().print(

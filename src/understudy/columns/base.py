@@ -128,11 +128,6 @@ class Modelled(Column):
         """How many codes there are, null included."""
         return self.cells + self.nullable
 
-    @property
-    def null_code(self) -> int | None:
-        """The code of null, or None in a column without nulls."""
-        return self.cells if self.nullable else None
-
     @cached_property
     def code_dtype(self) -> np.dtype[np.unsignedinteger]:
         """The smallest unsigned integer type that holds every code."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -46,7 +47,7 @@ class Binned(Modelled):
 
     def _normalise(self) -> None:
         if self.edges is not None:
-            if isinstance(self.edges, str) or not hasattr(self.edges, "__len__"):
+            if isinstance(self.edges, str) or not isinstance(self.edges, Sized):
                 self._refuse(f"edges = {self.edges!r} must be a list of increasing values")
             if len(self.edges) < 2:
                 self._refuse(f"edges = {list(self.edges)!r} must list at least two values")
@@ -245,4 +246,4 @@ def decimals_from_units(
 
 
 def _show(value: Any) -> str:
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -72,7 +72,7 @@ class Category(Modelled):
         self._check_storable()
 
     def _check_values(self) -> None:
-        if isinstance(self.values, (str, bytes)) or not hasattr(self.values, "__len__"):
+        if isinstance(self.values, (str, bytes)) or not isinstance(self.values, Sized):
             self._refuse(f'values = {self.values!r} must be a list, such as values = ["a", "b"]')
         if len(self.values) > MOST_CELLS:
             self._refuse(

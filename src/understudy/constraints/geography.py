@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from understudy.columns import Column, Number
 from understudy.columns.base import near
 from understudy.columns.reading import flat, floats
-from understudy.constraints.masks import Box, Centres, Polygons, Raster, from_facts, read_mask
+from understudy.constraints.masks import Box, Centres, Mask, from_facts, read_mask
 from understudy.errors import SchemaError
 
 __all__ = ["Geography", "Places"]
@@ -53,7 +53,7 @@ class Geography:
 
     latitude: str
     longitude: str
-    mask: Polygons | Raster | Centres
+    mask: Mask
 
     @classmethod
     def from_toml(cls, table: Mapping[str, Any], folder: Path | None) -> Geography:
@@ -126,7 +126,7 @@ class Places:
 
     latitude: Number
     longitude: Number
-    mask: Polygons | Raster | Centres
+    mask: Mask
 
     @property
     def box(self) -> Box:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,19 +60,6 @@ class Box:
         return Box(self.west, self.south, self.east, self.north)
 
 
-class Mask(Protocol):
-    """A set of allowed places."""
-
-    @property
-    def box(self) -> Box:
-        """The least box that holds it."""
-        ...
-
-    def facts(self) -> dict[str, Any]:
-        """What a schema file says of it; `from_facts` reads it."""
-        ...
-
-
 @dataclass(frozen=True)
 class Polygons:
     """The inside of closed rings of (longitude, latitude), by the even-odd rule: rings inside others
@@ -100,7 +87,7 @@ class Polygons:
 
     @property
     def box(self) -> Box:
-        """See `Mask`."""
+        """The least box that holds it."""
         x, y, _, _ = self._edges
         return Box(float(y.min()), float(x.min()), float(y.max()), float(x.max()))
 
@@ -152,7 +139,7 @@ class Polygons:
         return found
 
     def facts(self) -> dict[str, Any]:
-        """See `Mask`."""
+        """What a schema file says of it; `from_facts` reads it."""
         return {"polygons": self.rings}
 
 
@@ -189,7 +176,7 @@ class Raster:
 
     @property
     def box(self) -> Box:
-        """See `Mask`: the box of the whole grid, or of its ones where it has some."""
+        """The box of the whole grid, or of its ones where it has some."""
         lines, columns = np.nonzero(self._allowed)
         if not lines.size:
             lines, columns = (np.array([0, size - 1]) for size in self._allowed.shape)
@@ -223,7 +210,7 @@ class Raster:
         return np.ones((len(souths), len(wests)), np.bool_)
 
     def facts(self) -> dict[str, Any]:
-        """See `Mask`."""
+        """What a schema file says of it; `from_facts` reads it."""
         return {"grid": {"corner": self.corner, "pixel": self.pixel, "rows": self.rows}}
 
 
@@ -246,16 +233,20 @@ class Centres:
 
     @property
     def box(self) -> Box:
-        """See `Mask`."""
+        """The least box that holds them."""
         x, y = np.array(self.positions).T
         return Box(float(y.min()), float(x.min()), float(y.max()), float(x.max()))
 
     def facts(self) -> dict[str, Any]:
-        """See `Mask`."""
+        """What a schema file says of them; `from_facts` reads it."""
         return {"centroids": self.positions}
 
 
-def from_facts(facts: Mapping[str, Any]) -> Polygons | Raster | Centres:
+Mask = Polygons | Raster | Centres
+"""A set of allowed places."""
+
+
+def from_facts(facts: Mapping[str, Any]) -> Mask:
     """The mask that a schema file declares; one of `polygons`, `grid` and `centroids`."""
     given = [key for key in ("polygons", "grid", "centroids") if key in facts]
     if len(given) != 1:
@@ -274,7 +265,7 @@ def from_facts(facts: Mapping[str, Any]) -> Polygons | Raster | Centres:
     return Raster(**found)
 
 
-def read_mask(path: Path) -> Polygons | Raster | Centres:
+def read_mask(path: Path) -> Mask:
     """The mask of a public file: GeoJSON polygons, an Esri ASCII grid, or a CSV of centroids."""
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.columns import Category
 from understudy.constraints.predicate import Predicate, tokens
 from understudy.errors import SchemaError, WorkloadError
 
@@ -187,9 +188,8 @@ def _dependency(rule: Rule, source: str, target: str, schema: Domain) -> _Bound:
             raise rule.refuse(f"mapping names {key!r} twice")
         seen |= rows
         allowed[rows] = cells
-    declared = getattr(one, "values", None)
-    if declared is not None:
-        missing = [str(v) for code, v in enumerate(declared) if not seen[code]]
+    if isinstance(one, Category):
+        missing = [str(v) for code, v in enumerate(one.values) if not seen[code]]
         if missing:
             raise rule.refuse(
                 f"mapping has nothing for {', '.join(missing[:5])}"

@@ -97,15 +97,16 @@ def _row_findings(
 ) -> list[Finding]:
     masks = column.misfits(array, null_values)
     first = column.labels()[0]
-    mended = "OTHER" if getattr(column, "other", None) is not None else repr(first)
+    catches_all = isinstance(column, Category) and column.other is not None
+    instead = "OTHER" if catches_all else repr(first)
     domain = (
-        ("a value that is not declared", f"add it to values, or it counts as {mended}")
+        ("a value that is not declared", f"add it to values, or it counts as {instead}")
         if isinstance(column, Category)
         else ("a value outside the bounds", "widen the bounds, or it counts as the nearest one")
     )
     empty = "null" if column.nullable else repr(first)
     said = {
-        "null": ("null", f"set nullable = true, or it counts as {mended}"),
+        "null": ("null", f"set nullable = true, or it counts as {instead}"),
         "unreadable": (f"no {column.kind}", f"correct the type, or it counts as {empty}"),
         "outside": domain,
     }

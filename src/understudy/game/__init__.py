@@ -1,5 +1,7 @@
 """The game: one loop, and methods that are pairings of players."""
 
-from understudy.game.play import Progress, last_state, play, remarks, silent
+from understudy.game.pairing import require_pair
+from understudy.game.play import Played, play
+from understudy.progress import Progress, Watch, silent
 
-__all__ = ["Progress", "last_state", "play", "remarks", "silent"]
+__all__ = ["Played", "Progress", "Watch", "play", "require_pair", "silent"]

@@ -30,12 +30,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from understudy._types import Clique, Table
 
 __all__ = ["Errors", "Expected", "Knowledge", "expected", "seen"]
 
-Clique = tuple[int, ...]
-Table = NDArray[np.float64]
 
 _MEAN = 0.8
 """E|N(0, 1)| = √(2/π)."""

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from understudy.errors import WorkError
+from understudy.game.pairing import require_pair
+from understudy.players.answers import Answer, CriticGradient, kind_of
 from understudy.players.base import DataPlayer, Model, Problem, QueryPlayer
 from understudy.privacy.gate import Gate
+from understudy.progress import Progress, Watch, silent
 
-__all__ = ["Progress", "last_state", "play", "remarks", "silent"]
-
-Progress = Callable[[str, int, int], None]
-"""progress(stage, done, total): released facts only."""
+__all__ = ["Played", "play"]
 
 
-def silent(stage: str, done: int, total: int) -> None:
-    """Say nothing."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Played:
+    """The transcript of a game. All of it is released: keeping it costs nothing.
+
+    `answers` holds the answers of every round in the order in which they were drawn, each noisy table
+    with its noise: what inference about the rows needs besides the model. Gradients are left out: they
+    are many, large, and of use to the networks alone.
+    """
+
+    model: Model
+    answers: tuple[tuple[Answer, ...], ...]
+    diagnostics: Mapping[str, Any]
+    """What the data player has to say of the game."""
 
 
 def play(
@@ -26,40 +39,36 @@ def play(
     data: DataPlayer[Any],
     gate: Gate,
     rng: np.random.Generator,
-    progress: Progress = silent,
-) -> Model:
-    """Let the two players take turns and return the data player's model.
+    watch: Watch = silent,
+) -> Played:
+    """Let the two players take turns; the model and all that was released on the way.
 
-    Only the query player meets the gate; what it returns is released. The number of rounds is
-    public and fixed, so nothing here depends on private data except through charged answers.
+    Only the query player meets the gate; what it returns is released. The number of rounds is public
+    and fixed; a game ends early only where the data player can learn no more, which follows from
+    released answers. So nothing here depends on private data except through charged answers.
+
+    Raises:
+        InputError: The players do not fit (`understudy.game.pairing`); nothing has been asked.
     """
-    return data.finish(problem, last_state(problem, query, data, gate, rng, progress))
-
-
-def last_state(
-    problem: Problem,
-    query: QueryPlayer,
-    data: DataPlayer[Any],
-    gate: Gate,
-    rng: np.random.Generator,
-    progress: Progress = silent,
-) -> Any:
-    """The data player's state after the last round of `play`."""
-    watched = getattr(data, "watched", None)  # players that take long may say how far they are
-    data = data if watched is None or progress is silent else watched(progress)
+    require_pair(query, data)
+    problem = replace(problem, watch=watch)
     state = data.start(problem)
+    answered: list[tuple[Answer, ...]] = []
     for round in range(query.rounds):
-        progress("playing", round, query.rounds)
+        if data.over(state):
+            break
+        watch(Progress("playing", round, query.rounds))
         answers = query.play(problem, gate, data.view(problem, state), round)
+        _require_declared(query, answers)
+        answered.append(tuple(each for each in answers if not isinstance(each, CriticGradient)))
         state = data.respond(problem, state, answers, rng)
-    progress("playing", query.rounds, query.rounds)
-    return state
+    watch(Progress("playing", query.rounds, query.rounds))
+    return Played(data.finish(problem, state), tuple(answered), data.diagnostics(state))
 
 
-def remarks(data: DataPlayer[Any], state: Any) -> Mapping[str, Any]:
-    """What a data player has to say of a game, for the record; most have nothing (no `remarks`).
-
-    It speaks of released answers and public randomness, as all that a data player does.
-    """
-    own = getattr(data, "remarks", None)
-    return {} if own is None else dict(own(state))
+def _require_declared(query: QueryPlayer, answers: tuple[Answer, ...]) -> None:
+    for answer in answers:
+        if kind_of(answer) not in query.gives:
+            raise WorkError(
+                f"{type(query).__name__} gives {kind_of(answer)}, which it does not declare in `gives`"
+            )

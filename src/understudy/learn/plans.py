@@ -143,7 +143,8 @@ def require_signal(facts: Facts, plan: Plan) -> None:
         noise, rate = event.sigma / event.l2, event.rate
     else:
         assert isinstance(event, Selection | SampledSelection)
-        noise, rate = event.scale / UNIT, getattr(event, "rate", 1.0)
+        rate = event.rate if isinstance(event, SampledSelection) else 1.0
+        noise = event.scale / UNIT
     if noise >= rate * facts.rows:
         raise InputError(
             f"n = {facts.rows} rows are too few at epsilon = {float(facts.budget.epsilon):g}: the "

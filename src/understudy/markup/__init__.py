@@ -6,14 +6,16 @@ page in another way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["Html", "environment", "notebook", "progress"]
+    from understudy.progress import Progress
+
+__all__ = ["Html", "environment", "notebook", "progress_bars"]
 
 
 class Html(str):
@@ -51,12 +53,10 @@ def notebook(
     return Html(_own("notebook.html", title=title, facts=facts, table=table, fold=fold))
 
 
-def progress(
-    stages: Mapping[str, tuple[int, int]], names: Mapping[str, str], counted: int | None
-) -> Html:
-    """Stages as they follow each other, each with (done, total) steps; the last may be under way.
-    `counted` is the percentage of a table, while it is counted."""
-    return Html(_own("progress.html", stages=stages, names=names, counted=counted))
+def progress_bars(stages: Iterable[Progress], counted: int | None) -> Html:
+    """Stages as they followed each other; the last may be under way. `counted` is the percentage of
+    a table, while it is counted."""
+    return Html(_own("progress.html", stages=stages, counted=counted))
 
 
 def _own(name: str, **context: Any) -> str:

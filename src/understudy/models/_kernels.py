@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from understudy.compiled import compiled
 
 __all__ = ["balance", "draw", "multiply", "solve", "swap", "weigh"]
 
@@ -14,7 +15,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _TILT = 60.0
 
 
-@njit(cache=True)
+@compiled
 def _omega(z: float) -> float:
     """The real ω with ω + ln ω = z (Wright's omega function)."""
     if z < -30.0:
@@ -33,11 +34,11 @@ def _omega(z: float) -> float:
     return w
 
 
-@njit(cache=True)
-def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
-    """Fill m with the solution of m + ease·ln(m/base) = y + ν, Σm = total; return ν.
+@compiled
+def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
+    """Fill m with the solution of m + ratio·ln(m/base) = y + ν, Σm = total; return ν.
 
-    Cell by cell m = ease·ω(ln(base/ease) + (y + ν)/ease); Newton's method on ν, whose sum is convex
+    Cell by cell m = ratio·ω(ln(base/ratio) + (y + ν)/ratio); Newton's method on ν, whose sum is convex
     and increasing, never beyond the ν at which one cell alone would have the total. Cells without
     base stay empty; others that rounding would empty get e^−60 of their base, for an empty cell is
     never filled again.
@@ -45,7 +46,7 @@ def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
     most = np.inf
     for i in range(y.size):
         if log_base[i] != -np.inf:
-            most = min(most, total + ease[i] * (math.log(total) - log_base[i]) - y[i])
+            most = min(most, total + ratio[i] * (math.log(total) - log_base[i]) - y[i])
     if most == np.inf:
         m[:] = 0.0
         return 0.0
@@ -57,7 +58,7 @@ def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
             if log_base[i] == -np.inf:
                 m[i] = 0.0
                 continue
-            e = ease[i]
+            e = ratio[i]
             value = e * _omega(log_base[i] - math.log(e) + (y[i] + shift) / e)
             m[i] = value
             reached += value
@@ -73,7 +74,7 @@ def solve(y: Any, log_base: Any, ease: Any, total: float, m: Any) -> float:
     return shift
 
 
-@njit(cache=True)
+@compiled
 def balance(m: Any, rows: Any, columns: Any, times: int) -> None:
     """Scale a table to its two margins, `times` times over (iterative proportional fitting)."""
     for _ in range(times):
@@ -95,7 +96,7 @@ def balance(m: Any, rows: Any, columns: Any, times: int) -> None:
                     m[i, j] *= f
 
 
-@njit(cache=True)
+@compiled
 def weigh(cells: Any, weights: Any, table: Any) -> None:
     """table[c] = Σ weights of the records in cell c."""
     table[:] = 0.0
@@ -103,7 +104,7 @@ def weigh(cells: Any, weights: Any, table: Any) -> None:
         table[cells[i]] += weights[i]
 
 
-@njit(cache=True)
+@compiled
 def multiply(cells: Any, weights: Any, factors: Any) -> float:
     """weights[i] *= factors[cell of i]; return the new sum."""
     total = 0.0
@@ -113,7 +114,7 @@ def multiply(cells: Any, weights: Any, factors: Any) -> float:
     return total
 
 
-@njit(cache=True)
+@compiled
 def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
     """One cell per row from the law of its group, along `order`, by a golden-ratio sequence.
 
@@ -144,7 +145,7 @@ def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
             q -= 1.0
 
 
-@njit(cache=True)
+@compiled
 def swap(
     chosen: Any, records: Any, columns: Any, strides: Any, offsets: Any, excess: Any, scale: Any,
     places: Any, proposals: Any,

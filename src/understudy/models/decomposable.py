@@ -17,13 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError, WorkError
 
 __all__ = ["Clique", "Decomposable", "Table", "project"]
 
-Clique = tuple[int, ...]
-Table = NDArray[np.float64]
-Codes = NDArray[np.unsignedinteger[Any]]
 
 # Intermediate tables of a marginal that no clique holds; 2^27 cells are a gigabyte.
 _MAX_CELLS = 2**27

@@ -11,13 +11,12 @@ column is ordered need not be said.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Table
 from understudy.models.measured import simplex
 
 __all__ = ["deconvolve", "one_way"]
 
-Table = NDArray[np.float64]
 
 _BANDWIDTHS = (1, 2, 4, 8, 16)
 # Below this many values the noise says more about a value than the other values do.

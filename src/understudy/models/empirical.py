@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Codes
 from understudy.errors import InputError
 
 __all__ = ["Empirical"]
 
-Codes = NDArray[np.unsignedinteger[Any]]
 _MAX_CELLS = 10**8
 
 

@@ -6,10 +6,11 @@ every further table then says something about dependence only. The model is
     p(x) ∝ Π_i exp α_i(x_i) · Π_j exp θ_j(x_j),      θ_j = (y_j − m_j)/e_j on every cell,
 
 m_j its own table: the distribution closest to independence in relative entropy, measurements weighed
-by their *ease* e = σ²/κ, where κ·b is the variance a cell of expectation b is believed to have around
-it. κ is found per table from the measurement itself (empirical Bayes: ‖y − b‖² beyond what noise would
-do, per row), and per cell where one stands out by itself. Tables are seen a second time with rare
-values merged, so that a shift of much mass is not resisted by many small cells.
+by their ratio of noise to prior variance, e = σ²/κ, where κ·b is the variance a cell of expectation b
+is believed to have around it. κ is found per table from the measurement itself (empirical Bayes:
+‖y − b‖² beyond what noise would do, per row), and per cell where one stands out by itself. Tables are
+seen a second time with rare values merged, so that a shift of much mass is not resisted by many small
+cells.
 
 Solved block by block: the factor of a block is taken out of the current table, the margins are put in
 place, m + e·ln(m/b) = y + ν is solved (`_kernels.solve`), and the factor put back. First on a junction
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.models import _kernels as kernels
+from understudy._types import Clique, Table
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import FREQUENT, one_ways, per_cell
 from understudy.models.measured import Measured
@@ -36,8 +37,6 @@ from understudy.models.weighted import Weighted
 
 __all__ = ["Belief", "Effort", "Fitted", "Mend", "beliefs", "fit", "independent"]
 
-Clique = tuple[int, ...]
-Table = NDArray[np.float64]
 Mend = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 Prior = Callable[[Clique], Table]
 """A table of counts that is expected before anything is measured, beyond independence."""
@@ -80,13 +79,16 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """What a measured table says, in counts: values y, what was expected of it, the ease of a cell."""
+    """What a measured table says, in counts: values y, what was expected of it, and e of a cell.
+
+    `ratio` is e, the ratio of noise to prior variance.
+    """
 
     clique: Clique
     labels: tuple[Labels, ...] | None
     values: Table
     expected: Table
-    ease: Table
+    ratio: Table
 
 
 @dataclass(eq=False)
@@ -96,7 +98,7 @@ class _Block:
     clique: Clique
     labels: tuple[Labels, ...] | None
     y: Table
-    ease: Table
+    ratio: Table
     margins: tuple[Table, Table] | None
     theta: Table = field(init=False)
 
@@ -105,6 +107,8 @@ class _Block:
 
     def refine(self, current: Table, rows: float) -> Table:
         """Factors that take the current table (flat, summing to `rows`) to the solution."""
+        from understudy.models import _kernels as kernels
+
         base = current * np.exp(-self.theta)
         if self.margins is not None:
             first, second = self.margins
@@ -114,7 +118,7 @@ class _Block:
         with np.errstate(divide="ignore"):
             log_base = np.log(base)
         solved = np.empty_like(base)
-        kernels.solve(self.y, log_base, self.ease, rows, solved)
+        kernels.solve(self.y, log_base, self.ratio, rows, solved)
         if self.margins is not None:
             first, second = self.margins
             kernels.balance(solved.reshape(first.size, second.size), first, second, 3)
@@ -150,7 +154,7 @@ def beliefs(
         if block.labels is not None:
             expected = merge(expected, block.labels)
         found.append(
-            Belief(block.clique, block.labels, block.y, expected.reshape(-1), block.ease)
+            Belief(block.clique, block.labels, block.y, expected.reshape(-1), block.ratio)
         )  # fmt: skip
     return estimates, tuple(found)
 
@@ -186,6 +190,8 @@ def fit(
             homes[home].append((number, block.clique))
 
     def refine(number: int, table: Table) -> Table:
+        from understudy.models import _kernels as kernels
+
         block = blocks[number]
         if block.labels is None:
             return block.refine(rows * table.reshape(-1), rows).reshape(table.shape)
@@ -277,9 +283,9 @@ def _view(
         (float((residual**2).sum()) - sigma**2 * (free + math.sqrt(2 * free))) / rows,
     )
     believed = min(believed, 2 * rows)  # no table varies more than all rows in one cell would
-    ease = sigma**2 / per_cell(residual, noise, base, believed)
+    ratio = sigma**2 / per_cell(residual, noise, base, believed)
     margins = _margins(base)
-    block = _Block(clique, labels, (base + residual).reshape(-1), ease, margins)
+    block = _Block(clique, labels, (base + residual).reshape(-1), ratio, margins)
     flat = base.reshape(-1)
     shown = flat * block.refine(flat.copy(), rows)
     block.theta[:] = 0.0
@@ -311,8 +317,8 @@ def _second_view(
     cells = per_cell(residual, noise, base, max(believed, 0.1))
     if believed <= 0 and cells.max() <= 0.1:
         return None
-    ease = np.maximum(noise, 1e-6) / cells
-    return _Block(clique, labels, (base + residual).reshape(-1), ease, _margins(base))
+    ratio = np.maximum(noise, 1e-6) / cells
+    return _Block(clique, labels, (base + residual).reshape(-1), ratio, _margins(base))
 
 
 def _interaction(residual: Table) -> Table:
@@ -349,6 +355,8 @@ def _reweigh(
     rows: float,
     sweeps: int,
 ) -> Table:
+    from understudy.models import _kernels as kernels
+
     weights = np.full(codes[0].size, rows / codes[0].size)
     packed: dict[int, NDArray[Any]] = {}
     for number, block in enumerate(blocks):

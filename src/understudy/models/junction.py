@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.models import _kernels as kernels
+from understudy._types import Clique, Table
 
 __all__ = ["JunctionTree", "grow"]
 
-Clique = tuple[int, ...]
-Table = NDArray[np.float64]
 Refine = Callable[[int, Table], Table]
 """refine(block, its current table) → factors of the same shape."""
 
@@ -164,6 +162,8 @@ class JunctionTree:
 
     def sample(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.unsignedinteger[Any]]]:
         """Records of low discrepancy, neighbours alike: see `understudy.models._kernels.draw`."""
+        from understudy.models import _kernels as kernels
+
         codes: list[NDArray[np.int64]] = [np.zeros(0, np.int64)] * len(self.shape)
         order = np.arange(rows)
         seen: set[int] = set()

@@ -25,15 +25,14 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Table
 from understudy.models.denoise import one_way
 from understudy.models.measured import Measured, simplex
 from understudy.models.merging import Labels, frequent
 
 __all__ = ["FREQUENT", "one_ways", "per_cell"]
 
-Table = NDArray[np.float64]
 Group = tuple[Labels, Table, Table]
 """Sums over values of one label: the labels, the variance and the estimate of each sum."""
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Table
+
 __all__ = ["Labels", "adjacent", "commonest", "frequent", "merge", "pair_labels"]
 
 Labels = NDArray[np.int64]
-Table = NDArray[np.float64]
 
 
 def adjacent(shares: NDArray[Any], most: int) -> Labels:

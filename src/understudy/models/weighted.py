@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
-from understudy.models import _kernels as kernels
 from understudy.models.merging import commonest
 
 __all__ = ["Weighted"]
 
-Clique = tuple[int, ...]
-Codes = NDArray[np.unsignedinteger[Any]]
-Table = NDArray[np.float64]
 
 _MAX_CELLS = 10**8
 # Cells of all tables that rows are held against.
@@ -137,6 +134,8 @@ class Weighted:
         return np.minimum(np.searchsorted(cumulative, points, side="right"), self.size - 1)
 
     def _settle(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> None:
+        from understudy.models import _kernels as kernels
+
         rows = chosen.size
         cliques = [clique for clique in self.cliques if clique]
         if not cliques:

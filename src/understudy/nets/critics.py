@@ -30,6 +30,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.nets.tables import Layout, Table
 
 __all__ = [
@@ -42,7 +43,6 @@ __all__ = [
     "reject",
 ]
 
-Clique = tuple[int, ...]
 Reals = NDArray[np.float64]
 
 

@@ -23,9 +23,10 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from understudy._types import Clique
+
 __all__ = ["Layout", "Table"]
 
-Clique = tuple[int, ...]
 Labels = NDArray[np.int64]
 Block = tuple[int, int]
 """(column, number of its merging); merging 0 is none."""

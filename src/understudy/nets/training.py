@@ -4,12 +4,12 @@ What is minimised is the data player's loss over all tables j that were released
 
     Σ_j Σ_cells [(m − y)²/(2e) + λ(m·ln(m/b) − m + b)]  +  λ·(1/B) Σ_b Σ_i KL(p_i^b ‖ q_i),
 
-m the mixture's own table, y what was measured, b what was expected of it and e the *ease* of a cell,
-its noise variance over the variance it is believed to have around b (`understudy.models.fitting`), all
-of them shares. A table is believed as far as it shows something beyond noise. The last term, q_i the
-columns, is at least the relative entropy of the mixture to independent columns (convexity): it keeps
-products wide, so that long training makes up no dependence that nobody measured. Columns are held to
-their estimates by Σ (m − y)²/y.
+m the mixture's own table, y what was measured, b what was expected of it and e the ratio of noise to
+prior variance of a cell (that which it is believed to have around b, see `understudy.models.fitting`),
+all of them shares. A table is believed as far as it shows something beyond noise. The last term, q_i
+the columns, is at least the relative entropy of the mixture to independent columns (convexity): it
+keeps products wide, so that long training makes up no dependence that nobody measured. Columns are
+held to their estimates by Σ (m − y)²/y.
 
 Adam, with a rate that rises for a twentieth of the steps and falls along a cosine; the latents are
 trained with the weights (a fixed batch of them *is* the mixture). Steps run in compiled stretches;
@@ -54,12 +54,12 @@ _ADAM = optax.scale_by_adam(b2=0.99)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Evidence:
-    """A released table in shares: what was seen, what independence expects, and the ease of a cell."""
+    """A released table in shares: what was seen, what independence expects, and e of a cell."""
 
     table: Table
     values: Float
     expected: Float
-    ease: Float
+    ratio: Float
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def train(
         for values in (
             [e.values for e in evidence],
             [np.maximum(e.expected, _TINY) for e in evidence],
-            [np.maximum(e.ease, _TINY) for e in evidence],
+            [np.maximum(e.ratio, _TINY) for e in evidence],
         )
     )
     flat = jnp.asarray(np.concatenate(columns), jnp.float32)

@@ -10,12 +10,11 @@ from understudy.oracles.base import (
     Oracle,
     Proofs,
     Records,
-    best,
+    Split,
     objective,
 )
-from understudy.oracles.split import Split, split
 
 __all__ = [
     "Annealed", "History", "Law", "LazyNoise", "Literal", "Noise", "Oracle", "Proofs", "Records",
-    "Split", "best", "objective", "split",
+    "Split", "objective",
 ]  # fmt: skip

@@ -18,13 +18,13 @@ position that is no atom, with noise of minus infinity, where the intervals end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.compiled import compiled
 from understudy.oracles.atoms import Atoms
 
 __all__ = ["Problem", "problem", "search"]
@@ -34,19 +34,8 @@ _COLUMN, _FIRST, _PAST, _NEGATED = 0, 1, 2, 3
 
 # Without numba's runtime: nothing is allocated here, and counting references to arrays that the caller
 # holds takes longer than the search.
-_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
-
-
-def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Compiled and kept on disk, or for this process alone where nothing can be written."""
-    try:
-        return numba.njit(cache=True, **_OPTIONS, **options)(function)
-    except RuntimeError:
-        return numba.njit(**_OPTIONS, **options)(function)
-
-
-def _inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    return _compiled(function, forceinline=True)
+_compiled = partial(compiled, nogil=True, _nrt=False)
+_inlined = partial(_compiled, forceinline=True)
 
 
 class Problem(NamedTuple):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.oracles.atoms import Atoms
+from understudy.oracles.base import Oracle
 from understudy.oracles.history import History, Records, check_records
 from understudy.oracles.noise import Draws, LazyNoise, Noise, draws
 from understudy.oracles.split import Split, into, weights
@@ -31,7 +32,7 @@ _TAIL = 60.0  # a perturbation of scale 1 is never so large
 
 
 @dataclass(frozen=True)
-class Annealed:
+class Annealed(Oracle):
     """The default oracle. Never worse than its warm start; no promise of being optimal.
 
     `starts` searches per perturbation: from its warm record, from the best record for the noise alone,

@@ -8,25 +8,30 @@ post-processing: a weak oracle costs accuracy, never privacy.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import InputError
-from understudy.oracles.history import History, Literal, Records, offsets
+from understudy.oracles.history import History, Literal, Records, objective
 from understudy.oracles.noise import Law, LazyNoise, Noise
+from understudy.oracles.split import Split, into, weights
 
 __all__ = [
-    "History", "Law", "LazyNoise", "Literal", "Noise", "Oracle", "Proofs", "Records", "best",
+    "History", "Law", "LazyNoise", "Literal", "Noise", "Oracle", "Proofs", "Records", "Split",
     "objective",
 ]  # fmt: skip
 
 
-class Oracle(Protocol):
+class Oracle(ABC):
     """Solves for the best record of every perturbation."""
 
+    proves: ClassVar[bool] = False
+    """Whether it proves its records to be the best, as long as there is time."""
+
+    @abstractmethod
     def solve(
         self,
         history: History,
@@ -36,7 +41,38 @@ class Oracle(Protocol):
         rng: np.random.Generator,
     ) -> NDArray[np.int64]:
         """One legal record per perturbation, (s, d). `warm` holds good first guesses, (s, d)."""
-        ...
+
+    def best(
+        self,
+        history: History,
+        noise: Noise,
+        *,
+        warm: Records | None = None,
+        rng: np.random.Generator,
+    ) -> tuple[NDArray[np.int64], bool]:
+        """(records, whether it ran out of time): the best records found, proven or not.
+
+        An oracle that proves nothing is never late.
+        """
+        return self.solve(history, noise, warm=warm, rng=rng), False
+
+    def split(
+        self,
+        history: History,
+        query: History,
+        noise: LazyNoise,
+        *,
+        warm: Records,
+        rng: np.random.Generator,
+    ) -> Split:
+        """Both records of `Split` for every perturbation; `query` is 0 or 1 on every record."""
+        drawn = noise.draw(history.shape, rng)
+        _, large = weights(history, query, float(np.abs(drawn).max()))
+        free, late = self.best(history, drawn, warm=warm, rng=rng)
+        heavy = history.plus(query, large)
+        held, later = self.best(heavy, drawn, warm=into(query, free), rng=rng)
+        gap = objective(history, drawn, free) - objective(history, drawn, held)
+        return Split.of(query, free, held, gap, late or later)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,40 +86,8 @@ class Proofs:
         """One round later."""
         return Proofs(self.rounds + 1, self.late + late)
 
-    def remarks(self, oracle: Oracle) -> dict[str, int]:
+    def diagnostics(self, oracle: Oracle) -> dict[str, int]:
         """What a release says of it; nothing where the oracle proves nothing."""
-        if not hasattr(oracle, "search"):
+        if not oracle.proves:
             return {}
         return {"oracle_rounds": self.rounds, "oracle_rounds_without_proof": self.late}
-
-
-def best(
-    oracle: Oracle,
-    history: History,
-    noise: Noise,
-    *,
-    warm: Records | None = None,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.int64], bool]:
-    """(records, whether the oracle ran out of time): the best records found, proven or not.
-
-    An oracle that proves what it returns has a method `search` that says so; others are never late.
-    """
-    search: Any = getattr(oracle, "search", None)
-    if search is None:
-        return oracle.solve(history, noise, warm=warm, rng=rng), False
-    solved = search(history, noise, warm=warm, rng=rng)
-    return solved.records, not bool(solved.proven.all())
-
-
-def objective(
-    history: History, noise: NDArray[np.float64], records: Records
-) -> NDArray[np.float64]:
-    """What row j of `records` is worth under row j of the drawn `noise`."""
-    rows = np.asarray(records)
-    values = history.evaluate(rows)
-    drawn = np.asarray(noise, np.float64)
-    begin = offsets(history.shape)
-    if drawn.shape != (len(rows), int(begin[-1])):
-        raise InputError(f"noise has shape {drawn.shape}; expected {(len(rows), int(begin[-1]))}")
-    return values + np.take_along_axis(drawn, rows + begin[:-1], axis=1).sum(axis=1)

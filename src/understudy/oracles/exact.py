@@ -17,7 +17,7 @@ import itertools
 import math
 import sys
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from understudy.errors import InputError, WorkError
 from understudy.oracles.annealed import Annealed
 from understudy.oracles.atoms import Atoms
-from understudy.oracles.base import History, Noise, Records, objective
-from understudy.oracles.history import check_records, offsets
-from understudy.oracles.noise import draws
+from understudy.oracles.base import Oracle
+from understudy.oracles.history import History, Records, check_records, objective, offsets
+from understudy.oracles.noise import Noise, draws
 
 __all__ = ["Exact", "Solved", "brute_force", "require_solver"]
 
@@ -49,7 +49,7 @@ class Solved:
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Oracle):
     """CP-SAT, at most `seconds` for each perturbation; the best record found if time runs out.
 
     The search begins with what `first` finds, and is never worse than that. `grid` is the step to which
@@ -61,6 +61,8 @@ class Exact:
     grid: float = 1e-6
     workers: int = 1
     first: Annealed = field(default_factory=Annealed)
+
+    proves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (self.seconds > 0 and math.isfinite(self.grid) and self.grid > 0):
@@ -78,6 +80,18 @@ class Exact:
     ) -> NDArray[np.int64]:
         """One record per perturbation, (s, d)."""
         return self.search(history, noise, warm=warm, rng=rng).records
+
+    def best(
+        self,
+        history: History,
+        noise: Noise,
+        *,
+        warm: Records | None = None,
+        rng: np.random.Generator,
+    ) -> tuple[NDArray[np.int64], bool]:
+        """See `Oracle.best`: late where one record is not proven."""
+        solved = self.search(history, noise, warm=warm, rng=rng)
+        return solved.records, not bool(solved.proven.all())
 
     def search(
         self,

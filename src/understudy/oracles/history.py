@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError
 
-__all__ = ["History", "Literal", "Records", "check_records", "offsets"]
+__all__ = ["History", "Literal", "Records", "check_records", "objective", "offsets"]
 
 Records = NDArray[np.integer[Any]]
 """Encoded rows as one array (rows, attributes)."""
@@ -346,3 +346,16 @@ def _merge(
     totals = np.zeros(len(places))
     np.add.at(totals, place, weights)
     return rows[first], totals
+
+
+def objective(
+    history: History, noise: NDArray[np.float64], records: Records
+) -> NDArray[np.float64]:
+    """What row j of `records` is worth under row j of the drawn `noise`."""
+    rows = np.asarray(records)
+    values = history.evaluate(rows)
+    drawn = np.asarray(noise, np.float64)
+    begin = offsets(history.shape)
+    if drawn.shape != (len(rows), int(begin[-1])):
+        raise InputError(f"noise has shape {drawn.shape}; expected {(len(rows), int(begin[-1]))}")
+    return values + np.take_along_axis(drawn, rows + begin[:-1], axis=1).sum(axis=1)

@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
-from understudy.oracles.base import Oracle, best, objective
-from understudy.oracles.history import History, Records
-from understudy.oracles.noise import LazyNoise
+from understudy.oracles.history import History
 
-__all__ = ["Split", "into", "split", "weights"]
+__all__ = ["Split", "into", "weights"]
 
 _ROUNDING = 1e-6
 
@@ -59,28 +57,6 @@ class Split:
     def at(self, weight: float) -> NDArray[np.int64]:
         """The best records with the query at this weight."""
         return np.where((self.gap <= weight)[:, None], self.held, self.free)
-
-
-def split(
-    oracle: Oracle,
-    history: History,
-    query: History,
-    noise: LazyNoise,
-    *,
-    warm: Records,
-    rng: np.random.Generator,
-) -> Split:
-    """Both records for every perturbation, through any oracle; `query` is 0 or 1 on every record."""
-    own = getattr(oracle, "split", None)
-    if own is not None:
-        return own(history, query, noise, warm=warm, rng=rng)
-    drawn = noise.draw(history.shape, rng)
-    _, large = weights(history, query, float(np.abs(drawn).max()))
-    free, late = best(oracle, history, drawn, warm=warm, rng=rng)
-    heavy = history.plus(query, large)
-    held, later = best(oracle, heavy, drawn, warm=into(query, free), rng=rng)
-    gap = objective(history, drawn, free) - objective(history, drawn, held)
-    return Split.of(query, free, held, gap, late or later)
 
 
 def weights(history: History, query: History, noise: float) -> tuple[float, float]:

@@ -8,27 +8,41 @@ private data. A method pairs one of each (see `understudy.game.methods`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from types import UnionType
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.models import Measured
+from understudy._types import Clique, Table
+from understudy.players.answers import (
+    Answer,
+    Chosen,
+    CriticGradient,
+    Kind,
+    LinearCritic,
+    Measured,
+    MeasuredCell,
+    MeasuredDegrees,
+    MeasuredMoments,
+    MeasuredTriangles,
+    PaidOff,
+    PickedQuery,
+)
 from understudy.privacy.gate import Gate
-from understudy.privacy.maps import Maps
 from understudy.privacy.questions import Cell
-from understudy.queries import Family, Query
+from understudy.progress import Watch, silent
+from understudy.queries import Family
 
 __all__ = [
-    "Answer", "Clique", "DataPlayer", "LinearCritic", "Measured", "MeasuredCell",
-    "MeasuredDegrees", "MeasuredMoments", "MeasuredTriangles",
+    "Answer", "Cell", "Chosen", "Clique", "CriticGradient", "DataPlayer", "Kind", "LinearCritic",
+    "Measured", "MeasuredCell", "MeasuredDegrees", "MeasuredMoments", "MeasuredTriangles",
     "Mend", "Model", "PaidOff", "PickedQuery", "Problem", "QueryPlayer", "View",
 ]  # fmt: skip
 
-Clique = tuple[int, ...]
-Table = NDArray[np.float64]
 Mend = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 S = TypeVar("S")
 
@@ -47,83 +61,8 @@ class Problem:
     families: tuple[Family, ...] = ()
     mend: Mend | None = field(default=None, compare=False, repr=False)
     """Moves records that public rules forbid to the nearest that they allow; None without rules."""
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredCell:
-    """A released cell: which query was selected and, where it was measured, its noisy count."""
-
-    clique: Clique
-    cell: Cell
-    value: float | None = None
-    sigma: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PickedQuery:
-    """A released choice of a query of any class: on which side (±1) the data player is wrong."""
-
-    clique: Clique
-    query: Query
-    sign: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LinearCritic:
-    """A released critic D(x) = Σ_c table_c[x_c]: high where the data player has too few records."""
-
-    cliques: tuple[Clique, ...]
-    tables: tuple[Table, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MeasuredMoments:
-    """Released sums of public random features over the rows; `values` and `sigma` are in rows."""
-
-    maps: Maps
-    values: Table
-    sigma: float
-
-
-@dataclass(frozen=True, slots=True)
-class PaidOff:
-    """A released sum of payoffs q(D) − q(D^t) over some rounds, in rows, with its noise's scale."""
-
-    value: float
-    scale: float
-    rounds: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MeasuredDegrees:
-    """Released degrees of a graph's nodes, with noise of deviation sigma.
-
-    Sorted within blocks before the noise came, or `named`: every node's own, in their order.
-    """
-
-    values: NDArray[np.int64]
-    sigma: float
-    named: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredTriangles:
-    """The released number of a graph's triangles, with noise of deviation sigma."""
-
-    value: int
-    sigma: float
-
-
-Answer = (
-    Measured
-    | MeasuredCell
-    | MeasuredDegrees
-    | MeasuredTriangles
-    | PickedQuery
-    | LinearCritic
-    | MeasuredMoments
-    | PaidOff
-)
+    watch: Watch = field(default=silent, compare=False, repr=False)
+    """Told how far work that takes long is."""
 
 
 class View(Protocol):
@@ -134,6 +73,7 @@ class View(Protocol):
         ...
 
 
+@runtime_checkable
 class Model(View, Protocol):
     """A distribution that can be sampled and saved."""
 
@@ -159,31 +99,65 @@ class QueryPlayer(Protocol):
         """How many rounds it plays; public and fixed in advance."""
         ...
 
+    @property
+    def gives(self) -> frozenset[Kind]:
+        """The kinds of answers that it may hand on; public and fixed in advance."""
+        ...
+
+    @property
+    def needs(self) -> tuple[type | UnionType, ...]:
+        """Views that it plays against, each one needed; empty if marginals are enough."""
+        ...
+
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """Released answers of this round. Every look at the data is a charge of the gate's."""
         ...
 
 
-class DataPlayer(Protocol[S]):
+class DataPlayer(ABC, Generic[S]):
     """Keeps a distribution. Sees released answers only; `S` is its explicit state."""
 
+    __slots__ = ()
+
+    accepts: frozenset[Kind]
+    """The kinds of answers that it learns from; a player who gives others is refused."""
+    requires: frozenset[Kind] = frozenset()
+    """Those of them that it cannot do without."""
+    shows: type
+    """The type of its view."""
+
+    @abstractmethod
     def start(self, problem: Problem) -> S:
         """The state before any answer."""
-        ...
 
+    @abstractmethod
     def view(self, problem: Problem, state: S) -> View:
         """The current distribution, for the query player to attack."""
-        ...
 
+    @abstractmethod
     def respond(
         self, problem: Problem, state: S, answers: tuple[Answer, ...], rng: np.random.Generator
     ) -> S:
-        """The state after a round's answers. Randomness here is public: it is not privacy noise."""
-        ...
+        """The state after a round's answers. Randomness here is public: it is not privacy noise.
 
+        What takes long is told to `problem.watch`.
+        """
+
+    @abstractmethod
     def finish(self, problem: Problem, state: S) -> Model:
         """The model that the game was played for."""
-        ...
+
+    def most_rounds(self) -> int | None:
+        """The longest game that it learns from; None for any."""
+        return None
+
+    def over(self, state: S) -> bool:
+        """Whether it can learn no more: then nothing more is asked. A fact about released numbers."""
+        return False
+
+    def diagnostics(self, state: S) -> Mapping[str, Any]:
+        """What it has to say of a game, for the record: released numbers and public randomness."""
+        return {}
 
 
 AnyDataPlayer = DataPlayer[Any]

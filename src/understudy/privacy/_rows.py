@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from understudy.compiled import compiled
 
 __all__ = ["norms", "scores", "sums"]
 
 
-@njit(cache=True)
+@compiled
 def scores(features: Any, weights: Any) -> Any:
     """Σ_j features[i, j]·weights[k, j] for every row i and output k."""
     made = np.zeros((features.shape[0], weights.shape[0]), np.int64)
@@ -23,7 +24,7 @@ def scores(features: Any, weights: Any) -> Any:
     return made
 
 
-@njit(cache=True)
+@compiled
 def sums(features: Any, rows: Any, residuals: Any) -> Any:
     """Σ_i residuals[i, k]·features[rows[i], j] for every output k and feature j.
 
@@ -41,7 +42,7 @@ def sums(features: Any, rows: Any, residuals: Any) -> Any:
     return made
 
 
-@njit(cache=True)
+@compiled
 def norms(features: Any) -> Any:
     """Σ_j features[i, j]² for every row i."""
     made = np.zeros(features.shape[0], np.int64)

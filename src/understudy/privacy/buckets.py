@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.privacy.noise import Noise, picks
+from understudy.privacy.noise import Noise
 
 __all__ = [
-    "MOST_NOISE", "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "Occupied", "Touched",
-    "clipped", "layout", "pick",
+    "MOST_NOISE", "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "DataSupport",
+    "RecordSupport", "clipped", "layout", "pick",
 ]  # fmt: skip
 
 UNIT = 1 << 16
@@ -68,13 +68,13 @@ def pick(
     mass = np.exp((ordered - np.repeat(peak, np.diff(edges))) / scale)
     total = np.log(np.add.reduceat(mass, edges[:-1]))
     group_scores = peak + np.rint(scale * total).astype(np.int64)
-    groups = np.array(picks(noise, group_scores, scale, draws), dtype=np.int64)
+    groups = np.array(noise.picks(group_scores, scale, draws), dtype=np.int64)
     members = np.zeros(draws, np.int64)
     for group in np.unique(groups).tolist():
         begin, end = int(edges[group]), int(edges[group + 1])
         if end - begin > 1:
             here = groups == group
-            members[here] = picks(noise, ordered[begin:end], scale, int(here.sum()))
+            members[here] = noise.picks(ordered[begin:end], scale, int(here.sum()))
     return order[edges[groups] + members].tolist()
 
 
@@ -105,7 +105,7 @@ def layout(effective: Integers) -> tuple[Integers, Integers]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Touched:
+class RecordSupport:
     """The cells that public records occupy, and what is left. Exact: never leaves `privacy/`.
 
     Records are added to it and none is taken away, so a game whose records grow counts each once.
@@ -136,7 +136,7 @@ class Candidates:
     """Which of all buckets, positive side, have any cell."""
 
 
-class Occupied:
+class DataSupport:
     """The occupied cells of all marginals of a workload, in one numbering. Exact: never leaves.
 
     Marginal j owns the numbers from offsets[j] to offsets[j+1].
@@ -169,12 +169,12 @@ class Occupied:
             return np.zeros(cells.size, np.int64)
         return np.where(self.keys[place] == cells, self.counts[place], 0)
 
-    def touched(self, records: Integers, before: Touched | None = None) -> Touched:
+    def touched(self, records: Integers, before: RecordSupport | None = None) -> RecordSupport:
         """With `records` (numbers, one row each) added to those `before`."""
         if before is None:
             none = np.zeros(0, np.int64)
             empty = float(self.offsets[-1]) - self.keys.size
-            before = Touched(0, none, none, none, self._sizes, empty)
+            before = RecordSupport(0, none, none, none, self._sizes, empty)
         fresh, more = np.unique(records, return_counts=True)
         place = np.searchsorted(before.cells, fresh)
         known = place < before.cells.size
@@ -185,7 +185,7 @@ class Occupied:
         counts = self.at(fresh[new])
         left = before.left.copy()
         np.subtract.at(left, np.searchsorted(self._values, counts[counts > 0]), 1)
-        return Touched(
+        return RecordSupport(
             before.records + len(records),
             np.insert(before.cells, at, fresh[new]),
             np.insert(often, at, more[new]),
@@ -194,7 +194,7 @@ class Occupied:
             before.empty - float((counts == 0).sum()),
         )
 
-    def candidates(self, touched: Touched, n: int) -> Candidates:
+    def candidates(self, touched: RecordSupport, n: int) -> Candidates:
         """Buckets of equal score for the signed differences to the records that touch cells."""
         expected = np.rint(UNIT * n * (touched.often / touched.records)).astype(np.int64)
         every = np.concatenate(

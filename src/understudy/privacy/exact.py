@@ -15,13 +15,14 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import InputError
-from understudy.privacy.buckets import Occupied, Touched
+from understudy.privacy.buckets import DataSupport, RecordSupport
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.features import GRID, Box
 from understudy.privacy.losses import Loss
-from understudy.privacy.merged import Merged
 from understudy.privacy.noise import Noise
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.relation import Relation
 from understudy.privacy.sampling import poisson
 from understudy.privacy.sensitive import Sensitive, reveal
@@ -29,7 +30,6 @@ from understudy.units import Unit
 
 __all__ = ["ExactCounts", "ExactRows", "Examples", "HeldValues", "Learned", "Tables"]
 
-Clique = tuple[int, ...]
 Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -114,9 +114,9 @@ class Tables:
         self.facts = facts
         self._cache: dict[Clique, Sensitive[Counts]] = {}
         self._cached_cells = 0
-        self._occupied: tuple[tuple[Clique, ...], Sensitive[Occupied]] | None = None
-        self._records: tuple[tuple[Clique, ...], Codes, Sensitive[Touched]] | None = None
-        self._answers: tuple[tuple[Products, ...], Sensitive[Counts]] | None = None
+        self._occupied: tuple[tuple[Clique, ...], Sensitive[DataSupport]] | None = None
+        self._records: tuple[tuple[Clique, ...], Codes, Sensitive[RecordSupport]] | None = None
+        self._answers: tuple[tuple[ProductQueries, ...], Sensitive[Counts]] | None = None
         self._split: Sensitive[tuple[Codes, NDArray[np.bool_]]] | None = None
         self.shape = facts.shape
 
@@ -151,18 +151,18 @@ class Tables:
             fresh[clique] if clique in fresh else reveal(self._cache[clique]) for clique in cliques
         ]
 
-    def tables(self, tables: Sequence[Clique | Merged]) -> Iterator[Counts]:
+    def tables(self, tables: Sequence[Clique | Coarsened]) -> Iterator[Counts]:
         """Exact tables, whole or merged, one after the other; few are held beyond the cache."""
         for part in self._parts([_clique(each) for each in tables]):
             held = [_clique(each) for each in tables[part] if not _beyond(each)]
             whole = iter(self.marginals(held))
             for each in tables[part]:
-                if isinstance(each, Merged) and _beyond(each):
+                if isinstance(each, Coarsened) and _beyond(each):
                     ((cells, counts),) = self.sparse([each.clique])
-                    yield Merged.summed(each, cells, counts)
+                    yield Coarsened.summed(each, cells, counts)
                 else:
                     table = next(whole)
-                    yield Merged.table(each, table) if isinstance(each, Merged) else table
+                    yield Coarsened.table(each, table) if isinstance(each, Coarsened) else table
 
     def _parts(self, cliques: Sequence[Clique]) -> list[slice]:
         """All at once where the cache takes them, otherwise runs of at most `_CHUNK_CELLS` cells.
@@ -185,15 +185,15 @@ class Tables:
             cells += more
         return [*parts, slice(start, len(cliques))]
 
-    def occupied(self, cliques: Sequence[Clique]) -> Occupied:
+    def occupied(self, cliques: Sequence[Clique]) -> DataSupport:
         """The occupied cells of a workload."""
         key = tuple(cliques)
         if self._occupied is None or self._occupied[0] != key:
             sizes = [math.prod(self.shape[i] for i in clique) for clique in key]
-            self._occupied = (key, Sensitive(Occupied(sizes, self.sparse(key))))
+            self._occupied = (key, Sensitive(DataSupport(sizes, self.sparse(key))))
         return reveal(self._occupied[1])
 
-    def touched(self, cliques: Sequence[Clique], codes: Codes) -> Touched:
+    def touched(self, cliques: Sequence[Clique], codes: Codes) -> RecordSupport:
         """The cells that records occupy. To the records of the last call only new ones are added."""
         occupied, key, before = self.occupied(cliques), tuple(cliques), None
         if self._records is not None and self._records[0] == key:
@@ -205,7 +205,7 @@ class Tables:
         self._records = (key, codes, Sensitive(found))
         return found
 
-    def answers(self, classes: Sequence[Products]) -> Counts:
+    def answers(self, classes: Sequence[ProductQueries]) -> Counts:
         """The exact counts of all queries, class after class.
 
         Classes are compared by identity: their matrices cannot be written to.
@@ -309,8 +309,8 @@ class Learned:
         return np.clip(loss.residuals(scaled, targets) / loss.bound, -1.0, 1.0)
 
 
-def answers(classes: Sequence[Products], tables: Sequence[Counts]) -> Counts:
-    """Counts of all queries from tables of counts; whole numbers all along (`Products.answers`)."""
+def answers(classes: Sequence[ProductQueries], tables: Sequence[Counts]) -> Counts:
+    """Counts of all queries from tables of counts, in whole numbers (`ProductQueries.answers`)."""
     parts = [each.answers(table) for each, table in zip(classes, tables, strict=True)]
     return np.rint(np.concatenate([part.reshape(-1) for part in parts])).astype(np.int64)
 
@@ -322,10 +322,10 @@ def kernels() -> Any:
     return _rows
 
 
-def _beyond(table: Clique | Merged) -> bool:
+def _beyond(table: Clique | Coarsened) -> bool:
     """Whether a table that is merged to a few cells is itself too large to be held."""
-    return isinstance(table, Merged) and math.prod(table.domain) > _HELD_CELLS
+    return isinstance(table, Coarsened) and math.prod(table.domain) > _HELD_CELLS
 
 
-def _clique(table: Clique | Merged) -> Clique:
-    return table.clique if isinstance(table, Merged) else table
+def _clique(table: Clique | Coarsened) -> Clique:
+    return table.clique if isinstance(table, Coarsened) else table

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
-from understudy.privacy.buckets import Candidates, Occupied, pick
+from understudy.privacy.buckets import Candidates, DataSupport, pick
 from understudy.privacy.cost import (
     Discovery,
     Gaussian,
@@ -27,7 +27,7 @@ from understudy.privacy.cost import (
 from understudy.privacy.noise import Noise, rounded
 
 __all__ = [
-    "Buckets", "Grouped", "Held", "Mechanism", "added", "coins", "found", "independent", "noised",
+    "Buckets", "Grouped", "Held", "Mechanism", "added", "bernoulli", "found", "independent", "noised",
     "sparse", "top",
 ]  # fmt: skip
 
@@ -53,10 +53,11 @@ def independent(scores: Integers, event: Selection, noise: Noise) -> Integers:
     return np.array(pick(noise, scores, np.ones(scores.size), event.scale, event.k), np.int64)
 
 
-def coins(halves: Integers, event: Selection, noise: Noise) -> NDArray[np.int64]:
+def bernoulli(half_log_odds: Integers, event: Selection, noise: Noise) -> NDArray[np.int64]:
     """1 where +h beats −h under Gumbel noise: a selection between two candidates for every h."""
     return np.array(
-        [int(noise.top_k(np.array([h, -h]), event.scale, 1) == (0,)) for h in halves], np.int64
+        [int(noise.top_k(np.array([h, -h]), event.scale, 1) == (0,)) for h in half_log_odds],
+        np.int64,
     )
 
 
@@ -64,7 +65,7 @@ def coins(halves: Integers, event: Selection, noise: Noise) -> NDArray[np.int64]
 class Buckets:
     """Cells of equal score, in buckets; of the first `offered` the complements are candidates too."""
 
-    occupied: Occupied
+    occupied: DataSupport
     candidates: Candidates
     offered: int
 

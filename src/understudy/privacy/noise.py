@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import secrets
+from abc import ABC, abstractmethod
 from functools import lru_cache
 from ssl import RAND_bytes
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
 
-__all__ = ["GRAIN", "LAW", "Noise", "OpenDPNoise", "SeededNoise", "picks", "rounded"]
+__all__ = ["GRAIN", "LAW", "Noise", "OpenDPNoise", "SeededNoise", "rounded"]
 
 GRAIN = 8
 """Sums with rounded noise come as multiples of σ/8; that adds 0.07 % to the noise."""
@@ -35,40 +36,35 @@ _WHEEL = np.exp(2j * np.pi * np.fft.fftfreq(4096))
 Integers = NDArray[np.int64]
 
 
-class Noise(Protocol):
-    """Three mechanisms on exact integers."""
+class Noise(ABC):
+    """Three mechanisms on exact integers, and quicker ways to two of them where a source has any."""
 
-    @property
-    def private(self) -> bool:
-        """Whether the noise protects anyone."""
-        ...
+    private: bool
+    """Whether the noise protects anyone."""
 
+    @abstractmethod
     def laplace(self, values: Integers, scale: float) -> Integers:
         """values + Z, P(z) ∝ exp(−|z|/scale), independent per coordinate."""
-        ...
 
+    @abstractmethod
     def gaussian(self, values: Integers, sigma: float) -> Integers:
         """values + Z, P(z) ∝ exp(−z²/2σ²) on the integers, independent per coordinate."""
-        ...
 
+    @abstractmethod
     def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
         """Indices of the k largest scores after one draw of Gumbel(scale) each, in order."""
-        ...
 
+    @abstractmethod
     def below(self, number: int) -> int:
         """A whole number from 0 to `number` − 1, uniformly."""
-        ...
 
+    def picks(self, scores: Integers, scale: float, draws: int) -> tuple[int, ...]:
+        """`draws` independent picks, each that of `top_k(scores, scale, 1)`."""
+        return tuple(self.top_k(scores, scale, 1)[0] for _ in range(draws))
 
-def picks(noise: Noise, scores: Integers, scale: float, draws: int) -> tuple[int, ...]:
-    """`draws` independent picks, each that of `noise.top_k(scores, scale, 1)`.
-
-    A source that has a quicker way to the same law says so by a method `picks`.
-    """
-    own = getattr(noise, "picks", None)
-    if own is not None:
-        return own(scores, scale, draws)
-    return tuple(noise.top_k(scores, scale, 1)[0] for _ in range(draws))
+    def to_be_rounded(self, values: Integers, sigma: float) -> Integers:
+        """values + Z for `rounded`; exact discrete noise, whose rounding is post-processing too."""
+        return self.gaussian(values, sigma)
 
 
 def rounded(noise: Noise, values: Integers, sigma: float) -> Integers:
@@ -84,16 +80,11 @@ def rounded(noise: Noise, values: Integers, sigma: float) -> Integers:
     13.4·2^−51. So a chance is off by no more than if b had moved by 2^−45. A cell of the grid is 1/8
     wide in units of z, and φ changes by at most e^{13/8} across it: the mass of a cell changes by a
     factor of at most 1 ± 2·2^−45·8·e^{13/8}, which `LAW` covers. Beyond 13 lies less than e^−86 of it.
-
-    A source that has its own way says so by a method `rounded`.
     """
     array, scale = _integers(values), _scale(sigma)
     if scale > 2**57:
         raise PrivacyError(f"a noise scale of {scale:g} does not fit 64 bits")
-    own = getattr(noise, "rounded", None)
-    # Without one: exact discrete noise, whose rounding is post-processing too.
-    noisy = noise.gaussian(array, scale) if own is None else array + own(array.size, scale)
-    steps = noisy.astype(np.float64)
+    steps = noise.to_be_rounded(array, scale).astype(np.float64)
     steps *= GRAIN / scale
     return np.rint(steps, out=steps).astype(np.int64).reshape(np.shape(values))
 
@@ -142,7 +133,7 @@ def _scale(value: float) -> float:
     return scale
 
 
-class OpenDPNoise:
+class OpenDPNoise(Noise):
     """The real source: OpenDP's exact samplers, from a cryptographic generator.
 
     OpenDP has these measurements under its flag `contrib`: it publishes proofs for most of them and has
@@ -188,7 +179,7 @@ class OpenDPNoise:
         return tuple(int(index) for index in picked)
 
     def picks(self, scores: Integers, scale: float, draws: int) -> tuple[int, ...]:
-        """See `picks`: one call of a measurement composed of `draws` equal ones.
+        """See `Noise.picks`: one call of a measurement composed of `draws` equal ones.
 
         A call costs far more than a draw. Composing runs every part on the same scores with noise
         of its own.
@@ -204,17 +195,17 @@ class OpenDPNoise:
         """See `Noise.below`."""
         return secrets.randbelow(number)
 
-    def rounded(self, size: int, sigma: float) -> Integers:
-        """Gaussian noise rounded to whole numbers; see `rounded`. Not OpenDP's: it is too many."""
-        normals = _normals(size)
+    def to_be_rounded(self, values: Integers, sigma: float) -> Integers:
+        """values + Gaussian noise in whole numbers; see `rounded`. Not OpenDP's: it is too many."""
+        normals = _normals(values.size)
         normals *= sigma
-        return np.rint(normals, out=normals).astype(np.int64)
+        return values + np.rint(normals, out=normals).astype(np.int64)
 
     def _make_selection(self, k: int, scale: float) -> Any:
         return self._make.make_noisy_top_k(*self._scored, k=k, scale=scale)
 
 
-class SeededNoise:
+class SeededNoise(Noise):
     """For tests only: repeatable noise of the same shape. Releases made with it are NOT PRIVATE."""
 
     private = False
@@ -233,7 +224,7 @@ class SeededNoise:
         """A discrete Gaussian by inversion on ±12σ, in float arithmetic; rounded where σ is large."""
         array, sigma = _integers(values), _scale(sigma)
         if sigma > 1e5:
-            return (array + self.rounded(array.size, sigma)).reshape(np.shape(values))
+            return self.to_be_rounded(array, sigma).reshape(np.shape(values))
         reach = int(np.ceil(12 * sigma)) + 1
         support = np.arange(-reach, reach + 1)
         law = np.exp(-(support.astype(float) ** 2) / (2 * sigma * sigma))
@@ -249,9 +240,9 @@ class SeededNoise:
         noisy = array + self._rng.gumbel(scale=_scale(scale), size=array.size)
         return tuple(int(i) for i in np.argsort(-noisy, kind="stable")[:k])
 
-    def rounded(self, size: int, sigma: float) -> Integers:
-        """As `OpenDPNoise.rounded`, repeatable."""
-        return np.rint(sigma * self._rng.standard_normal(size)).astype(np.int64)
+    def to_be_rounded(self, values: Integers, sigma: float) -> Integers:
+        """As `OpenDPNoise.to_be_rounded`, repeatable."""
+        return values + np.rint(sigma * self._rng.standard_normal(values.size)).astype(np.int64)
 
     def below(self, number: int) -> int:
         """Uniform; numbers beyond 2^63 lose their lowest bits, which no test minds."""

@@ -39,14 +39,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Laplace, Perturbation
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 
-__all__ = ["PRECISION", "Looks", "Precision", "Sides", "covers", "event_for", "perturbed"]
+__all__ = [
+    "PRECISION",
+    "MarginalFeatures",
+    "Precision",
+    "Sides",
+    "covers",
+    "event_for",
+    "perturbed",
+]
 
-Clique = tuple[int, ...]
 Reals = NDArray[np.float64]
 _STEPS, _HALVINGS = 200, 60
 # Of ε, what hides the distance from the exact minimum; the rest is halved between noise and curvature.
@@ -66,7 +74,7 @@ PRECISION = Precision()
 
 
 @dataclass(frozen=True)
-class Looks:
+class MarginalFeatures:
     """The cells of J tables of a domain, side by side: p features, of which a row has J."""
 
     shape: tuple[int, ...]
@@ -106,7 +114,7 @@ class Looks:
 
 
 def event_for(
-    looks: Looks, relation: Relation, epsilon: Fraction, precision: Precision = PRECISION
+    looks: MarginalFeatures, relation: Relation, epsilon: Fraction, precision: Precision = PRECISION
 ) -> Perturbation:
     """The least noise that costs at most a pure ε."""
     output = _OUTPUT * epsilon
@@ -126,7 +134,10 @@ def event_for(
 
 
 def covers(
-    event: Perturbation, looks: Looks, relation: Relation, precision: Precision = PRECISION
+    event: Perturbation,
+    looks: MarginalFeatures,
+    relation: Relation,
+    precision: Precision = PRECISION,
 ) -> bool:
     """Whether the event's sensitivities are those of a critic with these looks."""
     beyond = _beyond(looks, _ridge(looks, event.jacobian), precision)
@@ -137,7 +148,7 @@ def covers(
 class Sides:
     """What a critic tells apart: `rows` (codes, counts) are private, `records` (codes, weights) not."""
 
-    looks: Looks
+    looks: MarginalFeatures
     rows: tuple[Sequence[NDArray[np.integer[Any]]], NDArray[np.int64]]
     records: tuple[Sequence[NDArray[np.integer[Any]]], Reals]
 
@@ -209,17 +220,17 @@ def minimum(
     return None
 
 
-def _moved(looks: Looks, relation: Relation, precision: Precision) -> int:
+def _moved(looks: MarginalFeatures, relation: Relation, precision: Precision) -> int:
     """l1: cJ rows on the lattice, and one more for each of cJ coordinates that is rounded."""
     return relation.marginal_l1(len(looks.cliques)) * (precision.lattice + 1)
 
 
-def _ridge(looks: Looks, jacobian: float) -> float:
+def _ridge(looks: MarginalFeatures, jacobian: float) -> float:
     """Δ = (J/4)/jacobian."""
     return len(looks.cliques) / 4 / jacobian
 
 
-def _beyond(looks: Looks, ridge: float, precision: Precision) -> int:
+def _beyond(looks: MarginalFeatures, ridge: float, precision: Precision) -> int:
     """output_l1: twice r in L1, on the grid, and one more for each coordinate that is rounded."""
     root = math.sqrt(looks.size)
     radius = (precision.gamma + root / (2 * precision.lattice)) / ridge

@@ -169,9 +169,18 @@ class PostgresStore(Store):
                     ) from None
             time.sleep(_PAUSE)
 
+    def _state(self, error: Exception) -> str:
+        """The server's code for what is wrong; nothing where the server did not say it."""
+        driver: Any = self._psycopg
+        match error:
+            case driver.Error(sqlstate=str(state)):
+                return state
+            case _:
+                return ""
+
     def _reason(self, error: Exception) -> str:
         """Why, without a word of the driver's own, which may quote the address."""
-        state = getattr(error, "sqlstate", None) or ""
+        state = self._state(error)
         for code, reason in _REASONS.items():
             if state.startswith(code):
                 return reason
@@ -247,7 +256,7 @@ class PostgresStore(Store):
 
     def _refusal(self, error: Exception) -> Exception:
         text = f"ledger {self.place} cannot be written: {self._reason(error)}"
-        full = (getattr(error, "sqlstate", None) or "").startswith("53")
+        full = self._state(error).startswith("53")
         return WorkError(text) if full else LedgerError(text)
 
     def _rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:

@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import PrivacyError
 
-__all__ = ["Products", "Rule"]
-
-Clique = tuple[int, ...]
+__all__ = ["ProductQueries", "Rule"]
 
 
 class Rule(StrEnum):
@@ -40,7 +39,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
+class ProductQueries:
     """All queries that take one literal of every column of `clique`, joined by `rule`.
 
     `literals[a]` is a 0/1 integer matrix (literals, values) for column clique[a]; it is copied, and

@@ -24,17 +24,17 @@ class Relation(StrEnum):
     REPLACE = "replace"
 
     @property
-    def changed_cells(self) -> int:
+    def multiplicity(self) -> int:
         """Cells of one marginal table of counts that a neighbour moves, each by one."""
         return 1 if self is Relation.ADD_REMOVE else 2
 
     def marginal_l1(self, tables: int = 1) -> int:
         """L1 sensitivity of `tables` stacked marginal tables of counts: J or 2J."""
-        return tables * self.changed_cells
+        return tables * self.multiplicity
 
     def marginal_l2_squared(self, tables: int = 1) -> int:
         """Squared L2 sensitivity of `tables` stacked marginal tables of counts: J or 2J."""
-        return tables * self.changed_cells
+        return tables * self.multiplicity
 
     def total_variation_steps(self, *, rows_public: bool) -> int:
         """Sensitivity of Σ_cells |M·c − n·ĉ|, in units of M, for fixed synthetic counts ĉ of M rows.

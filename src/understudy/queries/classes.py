@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import WorkloadError
-from understudy.privacy.products import Products, Rule
+from understudy.privacy.products import ProductQueries, Rule
 from understudy.queries.evaluate import Clique, cells
 from understudy.schema import Schema
 
@@ -213,11 +213,11 @@ class Family:
         numbers = [range(len(literals(shape[i]))) for i in self.clique]
         return (self.query(index, shape) for index in itertools.product(*numbers))
 
-    def products(self, shape: Sequence[int]) -> Products:
+    def products(self, shape: Sequence[int]) -> ProductQueries:
         """All queries at once, as matrices of literals."""
         kind = KINDS[self.kind]
         matrices = tuple(_matrix(kind.literals(shape[i]), shape[i]) for i in self.clique)
-        return Products(self.clique, matrices, kind.rule)
+        return ProductQueries(self.clique, matrices, kind.rule)
 
     def check(self, schema: Schema) -> None:
         """Raise `WorkloadError` where the kind does not fit the columns."""

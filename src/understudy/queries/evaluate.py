@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import WorkloadError
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "counts",
 ]
 
-Clique = tuple[int, ...]
 """A strictly increasing tuple of positions among the modelled columns."""
 
 MAX_CELLS = 10**8

@@ -186,7 +186,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         "key": release.facts["key"],
         "certificate": {**release.certificate.to_json(), "words": str(release.certificate)},
         "theorem": None if release.theorem is None else asdict(release.theorem),
-        "remarks": dict(release.remarks),
+        "remarks": dict(release.diagnostics),
         "forecast": None if release.forecast is None else release.forecast.to_json(),
         "measurements": [
             made.to_json([column.name for column in release.schema.modelled])
@@ -260,7 +260,7 @@ def load(path: Path, manifest: Mapping[str, Any] | None = None) -> Release:
             private=manifest["private"],
             theorem=None if manifest["theorem"] is None else Theorem(**manifest["theorem"]),
             forecast=_forecast(manifest, workload),
-            remarks=manifest.get("remarks", {}),
+            diagnostics=manifest.get("remarks", {}),
             measurements=_measurements(manifest, schema),
             facts={
                 "key": manifest["key"],

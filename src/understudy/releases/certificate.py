@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
     VARIATION_GRID,
     TotalVariations,
@@ -196,7 +196,7 @@ def certify(
     beta: float,
     rows_measured: int | None,
     population: bool = False,
-    classes: Sequence[Products] = (),
+    classes: Sequence[ProductQueries] = (),
 ) -> Certificate:
     """Measure and bound the worst error of fixed synthetic rows, given as codes.
 

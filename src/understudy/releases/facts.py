@@ -30,7 +30,7 @@ from understudy.privacy.questions import Marginals, Values
 from understudy.privacy.relation import Relation
 from understudy.schema import Identifier, Modelled, Schema, UndeclaredBins, UndeclaredCategory
 from understudy.source import Source
-from understudy.source.base import check_header
+from understudy.source.base import Bindable, check_header
 from understudy.source.values import Holders
 from understudy.units import group
 
@@ -65,7 +65,7 @@ def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relat
     cut = [column for column in schema.undeclared if isinstance(column, UndeclaredBins)]
     shown = delta * _shown(schema)
     share = min(_SHARE, _MOST / len(schema.undeclared))
-    rows, sides = group(schema.unit), relation.changed_cells
+    rows, sides = group(schema.unit), relation.multiplicity
     charges = [
         Charge(
             purpose(column.name),
@@ -106,7 +106,7 @@ class _Nothing:
         self.unit = schema.unit
 
 
-def look(source: Source, schema: Schema) -> Look:
+def look(source: Bindable, schema: Schema) -> Look:
     """Bind the source to the open columns; what cannot be found there is refused before spending."""
     check_header(source.columns, schema, source.describe())
     cut = {c.name: c.fine() for c in schema.undeclared if isinstance(c, UndeclaredBins)}
@@ -123,7 +123,7 @@ def look(source: Source, schema: Schema) -> Look:
     listed = [column.name for column in schema.undeclared if isinstance(column, UndeclaredCategory)]
     if not listed:
         return Look(None, fine)
-    if not (hasattr(source, "opened") or hasattr(source, "scans")):
+    if not isinstance(source, Source):
         raise InputError(
             f'column {listed[0]!r}: values = "discover" asks for values, and {source.describe()} '
             "hands back counts alone: list the values in the schema"

@@ -7,20 +7,18 @@ may have moved a column. Of larger tables it is kept that they were measured, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from understudy.players.base import Answer, Measured, MeasuredCell, PickedQuery, Problem, View
-from understudy.players.base import QueryPlayer as Player
-from understudy.privacy.gate import Gate
+from understudy._types import Clique
+from understudy.players.base import Answer, Measured, MeasuredCell, PickedQuery
 
-__all__ = ["Heard", "Measurement"]
+__all__ = ["Measurement", "measurements"]
 
 MOST_COUNTS = 10_000
 """Larger tables of one column are named, and their counts left out."""
-
-Clique = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +67,15 @@ class Measurement:
         )
 
 
-class Heard:
-    """A query player that remembers what it measured; it plays as the one it stands for."""
-
-    def __init__(self, player: Player) -> None:
-        self._player = player
-        self._times: dict[Measurement, int] = {}
-
-    @property
-    def rounds(self) -> int:
-        """See `QueryPlayer.rounds`."""
-        return self._player.rounds
-
-    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
-        """See `QueryPlayer.play`."""
-        answers = self._player.play(problem, gate, view, round)
-        for made in map(_measurement, answers):
-            if made is not None:
-                self._times[made] = self._times.get(made, 0) + 1
-        return answers
-
-    @property
-    def measurements(self) -> tuple[Measurement, ...]:
-        """What was measured so far; what is alike is counted."""
-        return tuple(replace(made, times=times) for made, times in self._times.items())
+def measurements(rounds: Sequence[Sequence[Answer]]) -> tuple[Measurement, ...]:
+    """What the transcript of a game holds; what is alike is counted."""
+    times = Counter(
+        measurement
+        for answers in rounds
+        for measurement in map(_measurement, answers)
+        if measurement is not None
+    )
+    return tuple(replace(each, times=number) for each, number in times.items())
 
 
 def _measurement(answer: Answer) -> Measurement | None:

@@ -9,8 +9,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from understudy.game import Progress, silent
-from understudy.markup import Html, notebook, progress
+from understudy.markup import Html, notebook, progress_bars
+from understudy.progress import COUNTING, Progress, Watch, silent
 from understudy.wording import duration, number, percent
 
 if TYPE_CHECKING:
@@ -23,13 +23,6 @@ __all__ = ["certificate_card", "plan_card", "progress_here", "release_card"]
 _PREVIEW = 5
 _SOON = 0.25
 """Seconds between two updates of a cell."""
-
-_STAGES = {
-    "reading": "reading the table",
-    "playing": "measuring and fitting",
-    "sampling": "making synthetic rows",
-    "certifying": "certifying the worst error",
-}
 
 
 def certificate_card(certificate: Certificate) -> str:
@@ -112,7 +105,7 @@ def plan_card(prepared: Prepared) -> str:
 # Progress
 
 
-def progress_here() -> Progress:
+def progress_here() -> Watch:
     """Progress in the cell of a notebook, where this runs in one; otherwise none."""
     python = sys.modules.get("IPython")
     shell = None if python is None else python.get_ipython()
@@ -127,17 +120,18 @@ class InCell:
     def __init__(self, display: Any) -> None:
         self._display = display
         self._handle: Any = None
-        self._stages: dict[str, tuple[int, int]] = {}
+        self._stages: dict[str, Progress] = {}
         self._counted: int | None = None
         self._last = 0.0
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """`done` of `total` steps of `stage`."""
-        counting = stage == "counting"  # a part of whatever asks for counts
+    def __call__(self, progress: Progress) -> None:
+        """Show how far it is."""
+        done, total = progress.done, progress.total
+        counting = progress.stage == COUNTING
         self._counted = done if counting and done < total else None
-        new = not counting and stage not in self._stages
+        new = not counting and progress.stage not in self._stages
         if not counting:
-            self._stages[stage] = (done, total)
+            self._stages[progress.stage] = progress
         now = time.monotonic()
         if not (new or done >= total or now - self._last > _SOON):
             return
@@ -148,4 +142,4 @@ class InCell:
             self._handle.update(self._shown())
 
     def _shown(self) -> Html:
-        return progress(self._stages, _STAGES, self._counted)
+        return progress_bars(self._stages.values(), self._counted)

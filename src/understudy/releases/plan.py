@@ -13,7 +13,6 @@ from understudy.errors import InputError
 from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method
 from understudy.game.methods import method as named_method
-from understudy.game.methods.base import largest_marginal, require_classes
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget, exact
 from understudy.privacy.cost import Plan, Zcdp
@@ -51,12 +50,6 @@ class Draft:
         """What the method may know."""
         return self.blueprint.design
 
-    def confirm(self, plan: Plan) -> None:
-        """What a method can judge only once the noise is known."""
-        confirm = getattr(self.method, "confirm", None)
-        if confirm is not None:
-            confirm(self.design, plan)
-
 
 @dataclass(frozen=True, eq=False)
 class Prepared(Draft):
@@ -89,7 +82,7 @@ class Prepared(Draft):
                 f"allowance that is filled later cannot: declare the values and bounds of every "
                 f"column in the schema, or use another method"
             )
-        draft.confirm(inner)
+        draft.method.confirm(draft.design, inner)
         return replace(
             self,
             schema=draft.schema,
@@ -134,7 +127,7 @@ def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -
         options = replace(options, epsilon=epsilon, target_error=None)
         budget = Budget.of(epsilon, options.delta)
     rho, plan = planning.calibrated(draft.blueprint.plan, budget, group(schema.unit))
-    draft.confirm(plan)
+    draft.method.confirm(draft.design, plan)
     return Prepared(schema, draft.workload, draft.beta, draft.blueprint, options, budget, rho, plan)
 
 
@@ -180,12 +173,6 @@ def epsilon_for(schema: Schema, target_error: float, **choices: Any) -> float:
 
 
 def _solve(draft: Draft, target: float, options: Options) -> str:
-    foresee = getattr(draft.method, "errors", None)
-    if foresee is None or draft.design.families:
-        raise InputError(
-            f"target_error = {target}: method {draft.method.name} does not forecast the error of "
-            f"this workload; give epsilon, or use method = maxent with marginals"
-        )
     rows = draft.design.rows if options.rows is None else options.rows
     if rows is None:
         raise InputError(
@@ -194,7 +181,13 @@ def _solve(draft: Draft, target: float, options: Options) -> str:
         )
 
     def errors(plan: Plan) -> Errors:
-        return foresee(draft.design, plan, rows)
+        expected = None if draft.design.families else draft.method.errors(draft.design, plan, rows)
+        if expected is None:
+            raise InputError(
+                f"target_error = {target}: method {draft.method.name} does not forecast the error of "
+                f"this workload; give epsilon, or use method = maxent with marginals"
+            )
+        return expected
 
     unit = group(draft.schema.unit)
     return targets.solve(
@@ -223,13 +216,13 @@ def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
     chosen = named_method(method, **parameters) if isinstance(method, str) else method
     default = f"marginals:{min(2, len(schema.modelled))}"
     wanted = options.workload if options.workload is not None else default
-    workload = resolve(wanted, schema, max_cells=largest_marginal(chosen))
+    workload = resolve(wanted, schema, max_cells=chosen.max_cells)
     if options.variations:
         resolve(workload, schema)  # total variations are taken over whole tables
     if method == "auto" and not workload.plain:
         chosen = named_method("fem", **parameters)
     design = design_of(schema, workload, relation, rows_public)
-    require_classes(chosen, design)
+    chosen.require_classes(design)
     chosen.check(design)
     return Draft(
         schema, workload, options.beta, Blueprint(chosen, design, share, options.variations)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Release", "drawn_rows", "promise_words"]
 
-_CHUNK = 1_000_000
+CHUNK_ROWS = 1_000_000
+"""Rows of a fresh sample that are drawn at once."""
 
 
 def promise_words(
@@ -79,7 +80,7 @@ class Release:
     private: bool
     theorem: Theorem | None
     facts: Mapping[str, Any]
-    remarks: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
     """What the data player says of the game, such as rounds in which its oracle ran out of time."""
     native: str = "arrow"
     forecast: Errors | None = None
@@ -116,8 +117,9 @@ class Release:
     ) -> Any:
         """Fresh synthetic rows from the released model. Free, as often as you like.
 
-        `key` makes it repeatable. `like` is "arrow", "pandas" or "polars"; by default the kind of
-        table that the release was made from, and Arrow for a release read from disk.
+        `key` makes it repeatable: the same key gives the same rows, here and by `sample_to` with one
+        partition. `like` is "arrow", "pandas" or "polars"; by default the kind of table that the
+        release was made from, and Arrow for a release read from disk.
         """
         import pyarrow as pa
 
@@ -136,7 +138,7 @@ class Release:
         seeds = np.random.SeedSequence(secrets.randbits(128) if key is None else key)
         done = 0
         while True:
-            size = min(_CHUNK, rows - done)
+            size = min(CHUNK_ROWS, rows - done)
             rng = np.random.default_rng(seeds.spawn(1)[0])
             yield self.schema.decode(self.model.sample(size, rng), rng, first=done + 1)
             done += size
@@ -157,7 +159,7 @@ class Release:
         """Write fresh synthetic rows into a folder of Parquet files, in parallel. Free.
 
         partitions  how many files; by default one for every five million rows
-        key         the same key and partitions give the same rows
+        key         the same key and partitions give the same rows; one partition those of `sample`
         workers     processes on this machine; by default one a core
         spark       a Spark session, or a master such as "spark://host:7077", to write on a cluster
                     instead; its Python needs understudy
@@ -214,10 +216,10 @@ class Release:
     @property
     def proofs(self) -> str | None:
         """In how many rounds an oracle that proves its records ran out of time; None for others."""
-        late = self.remarks.get("oracle_rounds_without_proof")
+        late = self.diagnostics.get("oracle_rounds_without_proof")
         if late is None:
             return None
-        told = f"{late} of {self.remarks['oracle_rounds']} rounds ended without a proof"
+        told = f"{late} of {self.diagnostics['oracle_rounds']} rounds ended without a proof"
         if late:
             told += ": time was up, and the best records found were played; privacy is untouched"
         return told

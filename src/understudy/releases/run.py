@@ -20,9 +20,10 @@ import numpy as np
 
 from understudy._version import __version__
 from understudy.errors import InputError, WorkError
-from understudy.game import Progress, last_state, remarks, silent
+from understudy.game import play
 from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
+from understudy.models import Empirical
 from understudy.players.base import Model
 from understudy.privacy.budget import decimal
 from understudy.privacy.cost import Gaussian
@@ -33,16 +34,18 @@ from understudy.privacy.ledger import Ledger, Reservation, own_ledger
 from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.questions import RowCount
 from understudy.privacy.stores import Place
+from understudy.progress import COUNTING, Progress, Watch, silent
 from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
-from understudy.releases.measurements import Heard
+from understudy.releases.measurements import measurements
 from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
 from understudy.releases.plan import Prepared, prepare
 from understudy.releases.release import Release, drawn_rows
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
-from understudy.source import Source, read
+from understudy.source import read
+from understudy.source.base import Bindable, Watchable
 
 __all__ = ["Reserved", "release", "reserve"]
 
@@ -56,7 +59,7 @@ def release(
     options: Options | None = None,
     /,
     *,
-    progress: Progress | None = None,
+    progress: Watch | None = None,
     noise: Noise | None = None,
     **choices: Any,
 ) -> Release:
@@ -71,9 +74,8 @@ def release(
               returned, such as a table of a database
     schema    a `Schema` or the path of its TOML file, confirmed
     choices   see `Options`: epsilon, delta, workload, method, ledger, dataset, rows, key, …
-    progress  called as progress(stage, done, total); by default a notebook shows it in its cell,
-              and nothing is shown elsewhere. "counting" is a part of any other stage: how many
-              percent of the rows an engine that keeps them has counted
+    progress  called with a `Progress` (stage, done, total, note); by default a notebook shows it in
+              its cell, and nothing is shown elsewhere
     """
     options = Options.of(choices) if options is None else options
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
@@ -88,7 +90,7 @@ class Reserved:
     """A release whose whole plan is in the ledger: it may draw that, and nothing else."""
 
     prepared: Prepared
-    source: Source
+    source: Bindable
     looked: private_facts.Look | None
     """What is asked about before the schema is closed; None where every domain is declared."""
     bound: Any
@@ -100,7 +102,7 @@ class Reserved:
     charged_to: tuple[Place, str] | None = None
     """The ledger and dataset that somebody named."""
 
-    def run(self, progress: Progress = silent) -> Release:
+    def run(self, progress: Watch = silent) -> Release:
         """Everything after the reservation: find domains, measure, play, sample, certify, settle."""
         closed = self if self.looked is None else self._closed(self.looked, progress)
         made = closed._play(closed._gate(closed.bound), progress)
@@ -114,9 +116,9 @@ class Reserved:
             counts, self.reservation, design.relation, self.noise, design.rows, self.journal
         )
 
-    def _closed(self, looked: private_facts.Look, progress: Progress) -> Reserved:
+    def _closed(self, looked: private_facts.Look, progress: Watch) -> Reserved:
         """The same with every domain found, and the allowance filled by a plan for these."""
-        progress("finding domains", 0, 1)
+        progress(Progress("finding domains", 0, 1))
         declared = self.prepared.declared
         assert declared is not None
         prepared = self.prepared.refined(private_facts.found(declared, looked, self._gate))
@@ -124,29 +126,27 @@ class Reserved:
         found = {"schema": prepared.schema.digest()}
         reservation = self.reservation.refine(private_facts.REST, prepared.inner, found)
         bound = _watched(self.source.bind(prepared.schema), progress)
-        progress("finding domains", 1, 1)
+        progress(Progress("finding domains", 1, 1))
         prepared = replace(prepared, plan=reservation.plan, inner=None)
         return replace(self, prepared=prepared, reservation=reservation, bound=bound, looked=None)
 
-    def _play(self, gate: Gate, progress: Progress) -> Release:
+    def _play(self, gate: Gate, progress: Watch) -> Release:
         prepared, design, plan = self.prepared, self.prepared.design, self.prepared.plan
         schema, method = prepared.schema, prepared.method
         rng = np.random.default_rng(self.key)
         measured = gate.ask(certificates.ROWS, RowCount()) if design.rows is None else None
         estimate = max(1, design.rows or measured or 1)
         query, data = method.players(design, plan)
-        problem = design.problem(estimate)
-        heard = Heard(query)
-        state = last_state(problem, heard, data, gate, rng, progress)
-        model = data.finish(problem, state)
+        played = play(design.problem(estimate), query, data, gate, rng, progress)
+        model = played.model
         wanted = prepared.options.rows
         size = wanted if wanted is not None else estimate
-        if getattr(method, "whole", False):
-            size = int(getattr(model, "size", size))
-        progress("sampling", 0, 1)
+        if method.whole and isinstance(model, Empirical):
+            size = model.size
+        progress(Progress("sampling", 0, 1))
         codes, synthetic = drawn_rows(schema, model, size, self.key)
-        progress("sampling", 1, 1)
-        progress("certifying", 0, 1)
+        progress(Progress("sampling", 1, 1))
+        progress(Progress("certifying", 0, 1))
         certificate = certificates.certify(
             gate,
             plan,
@@ -154,11 +154,11 @@ class Reserved:
             codes,
             beta=prepared.beta,
             rows_measured=measured,
-            population=bool(getattr(method, "population", False)),
+            population=method.population,
             classes=[family.products(design.shape) for family in design.families],
         )
         self.reservation.settle("finished")
-        progress("certifying", 1, 1)
+        progress(Progress("certifying", 1, 1))
         return Release(
             schema=schema,
             workload=prepared.workload,
@@ -181,8 +181,8 @@ class Reserved:
                 "understudy": __version__,
                 "reservation": self.reservation.id,
             },
-            remarks=remarks(data, state),
-            measurements=heard.measurements,
+            diagnostics=played.diagnostics,
+            measurements=measurements(played.answers),
             native=self.source.native,
             _frame=self.source.frame,
         )
@@ -190,7 +190,7 @@ class Reserved:
 
 @contextmanager
 def reserve(
-    prepared: Prepared, table: Any, *, noise: Noise | None = None, progress: Progress = silent
+    prepared: Prepared, table: Any, *, noise: Noise | None = None, progress: Watch = silent
 ) -> Iterator[Reserved]:
     """Set the whole plan aside and bind the rows; settled when left, unless a checkpoint keeps it.
 
@@ -198,7 +198,7 @@ def reserve(
     is reserved.
     """
     options, schema = prepared.options, prepared.declared or prepared.schema
-    source: Source = table if _is_source(table) else read(table)
+    source: Bindable = table if isinstance(table, Bindable) else read(table)
     noise = OpenDPNoise() if noise is None else noise
     with ExitStack() as stack:
         account = stack.enter_context(options.account())
@@ -213,11 +213,11 @@ def reserve(
         elif account is not None and options.dataset is not None:
             # Reserving checks again.
             account.require_room(options.dataset, prepared.budget, prepared.plan, schema.unit)
-        progress("reading", 0, 1)
+        progress(Progress("reading", 0, 1))
         looked = private_facts.look(source, schema) if schema.undeclared else None
         bound = _watched(source.bind(schema) if looked is None else looked.fine, progress)
         _require_rows(prepared, bound, source)
-        progress("reading", 1, 1)
+        progress(Progress("reading", 1, 1))
         charged_to = _named(account, options)
         if account is None:
             account = _one_off(stack, prepared, journal)
@@ -253,16 +253,15 @@ def reserve(
         )
 
 
-def _watched(counts: Any, progress: Progress) -> Any:
+def _watched(counts: Any, progress: Watch) -> Any:
     """Counts of rows that stay where they are take long: they say how far they are."""
-    watch = getattr(counts, "watch", None)
-    if watch is not None and progress is not silent:
-        watch(lambda percent: progress("counting", percent, 100))
+    if isinstance(counts, Watchable) and progress is not silent:
+        counts.watch(lambda percent: progress(Progress(COUNTING, percent, 100)))
     return counts
 
 
-def _require_rows(prepared: Prepared, bound: Any, source: Source) -> None:
-    if getattr(prepared.method, "rowwise", False) and not isinstance(bound, ExactRows):
+def _require_rows(prepared: Prepared, bound: Any, source: Bindable) -> None:
+    if prepared.method.rowwise and not isinstance(bound, ExactRows):
         raise InputError(
             f"method = {prepared.method.name} needs the rows and not only counts of them, which "
             f"{source.describe()} keeps to itself; export the table to Parquet, or use another method"
@@ -279,9 +278,7 @@ def _named(account: Ledger | None, options: Options) -> tuple[Place, str] | None
 def _theorem(prepared: Prepared, rows: int, model: Model, size: int) -> Theorem | None:
     """What the method proved before the run, or of its own released numbers after it."""
     method, design, plan, beta = prepared.method, prepared.design, prepared.plan, prepared.beta
-    judged = getattr(method, "judged", None)
-    after = None if judged is None else judged(design, plan, rows, beta, model, size)
-    return after or method.theorem(design, plan, rows, beta)
+    return method.judged(design, plan, rows, beta, model, size)
 
 
 def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors | None:
@@ -289,19 +286,12 @@ def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors 
 
     A measured n is taken for 1.64σ less than it seems: where n itself is noise, so is all else.
     """
-    foresee = getattr(prepared.method, "errors", None)
-    if foresee is None:
-        return None
     rows = prepared.design.rows
     if rows is None:
         event = prepared.plan[certificates.ROWS].event
         assert isinstance(event, Gaussian)
         rows = max(1, (measured or 1) - math.ceil(1.64 * event.sigma))
-    return foresee(prepared.design, prepared.plan, rows, model)
-
-
-def _is_source(table: Any) -> bool:
-    return hasattr(table, "bind") and hasattr(table, "columns") and hasattr(table, "native")
+    return prepared.method.errors(prepared.design, prepared.plan, rows, model)
 
 
 def _facts(prepared: Prepared) -> Mapping[str, Any]:

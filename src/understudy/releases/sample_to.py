@@ -2,8 +2,9 @@
 
 Part i of P draws from the key (key, i), the i-th child of one seed sequence, so parts are independent
 of each other and of how many processes work on them: the same key and partitions give the same rows,
-on one machine and on Spark. A part is written a batch at a time under another name and renamed when
-it is whole, so what is there is right, and the same call goes on where an interrupted one stopped.
+on one machine and on Spark. A single part draws from the key itself, as `Release.sample` does. A part
+is written a batch at a time under another name and renamed when it is whole, so what is there is right,
+and the same call goes on where an interrupted one stopped.
 
 Costs nothing and reads no private row: this is post-processing of a released model.
 """
@@ -33,6 +34,7 @@ from understudy.files import staged, write
 from understudy.models import from_arrays
 from understudy.players.base import Model
 from understudy.releases.bundle import model_files
+from understudy.releases.release import CHUNK_ROWS
 from understudy.schema import Schema
 
 if TYPE_CHECKING:
@@ -79,11 +81,15 @@ class Job:
         return 1 + part * (self.rows // self.partitions) + min(part, self.rows % self.partitions)
 
     def batches(self, part: int, schema: Schema, model: Model) -> Iterator[pa.Table]:
-        """The rows of a part, `BATCH_ROWS` at a time; one table without rows if it has none."""
-        seeds = np.random.SeedSequence(int(self.key), spawn_key=(part,))
-        size, done = self.size(part), 0
+        """The rows of a part, a batch at a time; one table without rows if it has none.
+
+        A single part holds the rows that `Release.sample` gives for the same key.
+        """
+        alone = self.partitions == 1
+        seeds = np.random.SeedSequence(int(self.key), spawn_key=() if alone else (part,))
+        size, done, most = self.size(part), 0, CHUNK_ROWS if alone else BATCH_ROWS
         while done < size or done == 0:
-            now = min(BATCH_ROWS, size - done)
+            now = min(most, size - done)
             rng = np.random.default_rng(seeds.spawn(1)[0])
             yield schema.decode(model.sample(now, rng), rng, first=self.first(part) + done)
             done += now

@@ -29,7 +29,15 @@ from understudy.errors import (
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import canonical, check_chain
-from understudy.privacy.cost import Discovery, Gaussian, Laplace, Plan, Zcdp
+from understudy.privacy.cost import (
+    Discovery,
+    Gaussian,
+    Laplace,
+    Plan,
+    SampledGaussian,
+    SampledGroups,
+    Zcdp,
+)
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.questions import variation_step
 from understudy.privacy.relation import Relation
@@ -268,7 +276,12 @@ def _privacy(record: Record) -> str:
         if not _same(reserve["facts"][name], manifest[name]):
             raise _Refused(f"the stated {name} is not the one in the ledger")
     for charge in record.plan:
-        if getattr(charge.event, "sides", 2) < relation.changed_cells:
+        match charge.event:
+            case Discovery(sides=sides) | SampledGaussian(sides=sides) | SampledGroups(sides=sides):
+                covered = sides >= relation.multiplicity
+            case _:
+                covered = True
+        if not covered:
             raise _Refused(f"{charge.purpose!r} counts one side of a replacement")
         if isinstance(charge.event, Discovery) and charge.event.values < group(unit):
             raise _Refused(f"{charge.purpose!r} counts fewer values than a unit may hold")

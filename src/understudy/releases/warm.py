@@ -19,7 +19,8 @@ from understudy.releases.options import Options
 from understudy.schema import Schema
 from understudy.source import read, read_table
 from understudy.source.base import check_header
-from understudy.source.files import find
+from understudy.source.duckdb import DuckDBSource
+from understudy.source.files import FileSource, find
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,16 +41,12 @@ def warmed(options: Options, schema: Schema, private: Any = None) -> Options:
     _require_other(options.public, private)
     method, parameters = options.method, options.parameters or {}
     chosen = named_method(method, **parameters) if isinstance(method, str) else method
-    warm = getattr(chosen, "warm", None)
-    if warm is None:
-        raise InputError(
-            f"public: method = {chosen.name} does not start from public rows; use method = gem or "
-            f"dpgan, or leave public out"
-        )
     table = _table(options.public, schema)
     if not table.num_rows:
         raise InputError("public: the table has no rows; leave it out")
-    return replace(options, method=warm(tuple(schema.encode(table))), parameters=None, public=None)
+    return replace(
+        options, method=chosen.warm(tuple(schema.encode(table))), parameters=None, public=None
+    )
 
 
 def _require_other(public: Any, private: Any) -> None:
@@ -70,7 +67,8 @@ def _require_other(public: Any, private: Any) -> None:
 def _files(table: Any) -> frozenset[Path]:
     """The files that a table is read from, links followed; none where it lies elsewhere."""
     if not isinstance(table, (str, os.PathLike)):
-        return frozenset(path.resolve() for path in getattr(table, "paths", ()))
+        paths = table.paths if isinstance(table, FileSource | DuckDBSource) else ()
+        return frozenset(path.resolve() for path in paths)
     try:
         return frozenset(path.resolve() for path in find(Path(table)).paths)
     except (UnderstudyError, OSError):
@@ -88,10 +86,13 @@ def _overlap(one: Any, other: Any) -> bool:
 
 def _places(table: Any) -> list[tuple[int, int, int]]:
     """(address, first row, last row + 1) of the chunks of an Arrow table's first column."""
-    first = next(iter(getattr(table, "columns", ())), None)
+    import pyarrow as pa
+
+    if not isinstance(table, pa.Table) or not table.num_columns:
+        return []
     return [
         (buffer.address, chunk.offset, chunk.offset + len(chunk))
-        for chunk in getattr(first, "chunks", ())
+        for chunk in table.column(0).chunks
         for buffer in chunk.buffers()[-1:]
         if buffer is not None
     ]

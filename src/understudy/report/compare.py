@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import InputError
-from understudy.game import Progress, silent
 from understudy.learn import require_sklearn
+from understudy.progress import Progress, Watch, silent
 from understudy.queries import Family, counts
 from understudy.queries.evaluate import cells
 from understudy.releases import Release
@@ -53,7 +54,6 @@ _TABULATED = 5_000_000
 _BANDS = ((0.0, 0.01), (0.01, 0.1), (0.1, 1.0))
 
 Codes = list[NDArray[np.unsignedinteger]]
-Clique = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def compare(
     *,
     targets: Sequence[str] | None = None,
     key: int = 0,
-    progress: Progress = silent,
+    progress: Watch = silent,
 ) -> Comparison:
     """Compare a release with the table that it stands in for. NOT PRIVATE; see the module.
 
@@ -157,9 +157,9 @@ def compare(
     require_sklearn("a comparison")
     schema = release.schema
     chosen = _targets(schema, targets)
-    source: Source = real if hasattr(real, "bind") else read(real)
+    source: Source = real if isinstance(real, Source) else read(real)
     source.bind(schema)  # checks the header
-    progress("reading", 0, 1)
+    progress(Progress("reading", 0, 1))
     truth = rows_that_count(source, schema)
     if not truth[0].size:
         raise InputError("the real table has no rows; there is nothing to compare")
@@ -170,7 +170,7 @@ def compare(
     steps = 5 + len(chosen)
 
     def step(done: int) -> None:
-        progress("comparing", done, steps)
+        progress(Progress("comparing", done, steps))
 
     step(0)
     workload = tuple(

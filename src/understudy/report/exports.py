@@ -24,7 +24,7 @@ from understudy.errors import InputError
 from understudy.releases import Release
 from understudy.releases.bundle import read_manifest
 from understudy.report import words
-from understudy.schema import Boolean, Category, Column, Identifier, Integer, Number
+from understudy.schema import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Number
 
 __all__ = ["FILL_IN", "FORMATS", "About", "describe"]
 
@@ -144,7 +144,7 @@ def _sdv_column(column: Column) -> dict[str, Any]:
         case Integer() | Number():
             return {"sdtype": "numerical", "computer_representation": _width(column.dtype)}
         case _:
-            written = getattr(column, "format", None)
+            written = column.format if isinstance(column, Date | Datetime) else None
             default = "%Y-%m-%d" if column.kind == "date" else "%Y-%m-%d %H:%M:%S"
             return {"sdtype": "datetime", "datetime_format": written or default}
 

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.releases import Release
 from understudy.schema import Modelled
 
@@ -24,8 +25,6 @@ _EXPECTED = math.sqrt(2 / math.pi)
 """E|N(0, 1)|."""
 
 _WIDE = 300
-
-Clique = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,9 +80,9 @@ def render(
         panels=trained,
         course=_course(trained),
         parameters=[(k, _value(v)) for k, v in sorted(release.method.items()) if k != "name"],
-        remarks=[
+        diagnostics=[
             (key.replace("_", " "), _value(value))
-            for key, value in release.remarks.items()
+            for key, value in release.diagnostics.items()
             if not isinstance(value, Mapping)  # curves, which are drawn
         ],
         audit=audit,

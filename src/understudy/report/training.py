@@ -49,7 +49,7 @@ class Panel:
 
 def panels(release: Release) -> tuple[Panel, ...]:
     """What there is to see of a training; nothing if there was none, or the release is silent."""
-    told: Any = release.remarks.get("training")
+    told: Any = release.diagnostics.get("training")
     slot = _slot(release)
     if not told or slot is None:
         return ()

@@ -57,9 +57,8 @@ def write(
         created=str(manifest["created"]),
         audit=audit,
     )
-    beside = path.resolve().parent
     try:
-        files.write(path, page, beside=beside)
+        files.write(path, page)
     except OSError as error:
         raise WorkError(
             f"{path} could not be written ({error.strerror or error}); give another place with --out"

@@ -80,8 +80,7 @@ class Schema(Domain):
             raise SchemaError(f'null_values = {tokens!r} must be a list of texts, such as ["?"]')
         object.__setattr__(self, "null_values", tuple(tokens))
         for column in self.columns:
-            both = set(self.null_values) & set(getattr(column, "values", ()))
-            if isinstance(column, Category) and both:
+            if isinstance(column, Category) and (both := set(tokens) & set(column.values)):
                 raise SchemaError(
                     f"column {column.name!r}: {sorted(map(str, both))[0]!r} is both one of its "
                     "values and one of the schema's null_values; take it out of one of the two"

@@ -7,6 +7,7 @@ the gate with exact counts, sealed in `Sensitive`.
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def read(
     if table is not None:
         raise InputError(f"table={table!r} goes with a database, such as 'postgresql://host/db'")
     if not isinstance(data, (str, Path)):
-        if callable(getattr(data, "bind", None)) and callable(getattr(data, "scans", None)):
+        if isinstance(data, Source):
             return data
         if type(data).__module__.split(".")[0] == "ibis":
             _not_for(engine, memory_limit, "a database")
@@ -135,7 +136,7 @@ def _free_memory() -> int:
         meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
         free = int(re.findall(r"MemAvailable:\s*([0-9]+)", meminfo)[0]) * 1024
     except (OSError, IndexError):
-        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        with suppress(AttributeError, OSError, ValueError):  # systems that have no sysconf
             free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     group = Path("/sys/fs/cgroup")
     try:

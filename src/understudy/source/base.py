@@ -8,7 +8,7 @@ code tells anything about a row.
 import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH_ROWS",
+    "Bindable",
     "EncodedCounts",
+    "KnownLength",
     "Native",
     "Source",
     "StreamedCounts",
     "Unreadable",
+    "Watchable",
     "batches",
     "check_header",
     "check_names",
@@ -54,8 +57,9 @@ Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Packed cells that occur, sorted, and their counts."""
 
 
-class Source(Protocol):
-    """A table that has been pointed at; nothing but its header has been read."""
+@runtime_checkable
+class Bindable(Protocol):
+    """A table that answers with exact counts alone: what a release needs of a source."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,13 +80,6 @@ class Source(Protocol):
         """One line for people, without a fact about the rows."""
         ...
 
-    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
-        """Ways to read these columns once, best first; the next is tried if one is `Unreadable`.
-
-        The rows are raw and private; files of text give texts.
-        """
-        ...
-
     def bind(self, schema: Schema) -> ExactCounts:
         """Check the header against the schema; what comes back answers with exact counts, sealed.
 
@@ -93,6 +90,41 @@ class Source(Protocol):
 
     def frame(self, table: "pa.Table") -> Any:
         """Hand (synthetic) rows back in the kind, and with the dtypes, that the source came in."""
+        ...
+
+
+@runtime_checkable
+class Source(Bindable, Protocol):
+    """A table that has been pointed at; nothing but its header has been read."""
+
+    @property
+    def null_values(self) -> tuple[str, ...]:
+        """Texts that stand for null, beside those of the schema."""
+        ...
+
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+        """Ways to read these columns once, best first; the next is tried if one is `Unreadable`.
+
+        The rows are raw and private; files of text give texts.
+        """
+        ...
+
+
+@runtime_checkable
+class KnownLength(Protocol):
+    """A source that knows about how many rows it has before it reads them."""
+
+    def length(self) -> int:
+        """About how many rows."""
+        ...
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """Counts of rows that stay where they are: a question takes long and says how far it is."""
+
+    def watch(self, told: Callable[[int], object]) -> None:
+        """Have every question say how far it is: 1, 2, ..., 100 percent of the rows."""
         ...
 
 
@@ -118,7 +150,7 @@ class EncodedCounts:
         return Sensitive(int(self._codes[0].size))
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.changed_cells` of each."""
+        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
         counter = Counter(self.shape, cliques)
         counter.add(self._codes)
         return Sensitive(counter.tables())
@@ -164,7 +196,7 @@ class StreamedCounts:
         return Sensitive(self._scan(_modelled(self._schema)[:1], lambda: [0], add)[0])
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.changed_cells` of each."""
+        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
         return Sensitive(self._count(Counter, tuple(cliques)).tables())
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
@@ -239,10 +271,10 @@ class StreamedCounts:
 
         Every percent is told, in order and once, whatever the rows are: only when is theirs.
         """
-        length, told = getattr(self._source, "length", None), self._told
-        if told is None or length is None:
+        source, told = self._source, self._told
+        if told is None or not isinstance(source, KnownLength):
             return None
-        scans, total = self._turns if self.unit is not None else 1, max(1, length())
+        scans, total = self._turns if self.unit is not None else 1, max(1, source.length())
         before = 100 * at // scans
 
         def tell(seen: int | None) -> None:

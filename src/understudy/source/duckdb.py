@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from understudy.source.base import (
     BATCH_ROWS,
-    Native,
     StreamedCounts,
     Unreadable,
     check_header,
     with_nulls,
 )
-from understudy.source.files import Files, lenient_scan
-from understudy.source.frames import to_frame
+from understudy.source.files import Files, OfFiles, lenient_scan
 from understudy.source.units import ROW_BYTES
 
 if TYPE_CHECKING:
@@ -33,22 +31,12 @@ __all__ = ["DuckDBSource"]
 _BYTES_PER_THREAD = 1 << 28
 
 
-class DuckDBSource:
+class DuckDBSource(OfFiles):
     """Files that DuckDB scans anew for each call."""
 
-    native: Native = "arrow"
-
     def __init__(self, files: Files, nulls: Sequence[str] = (), *, memory_limit: int) -> None:
-        self.columns: tuple[str, ...] = files.columns
-        self.paths = files.paths
-        self.typed = files.typed
-        self._files = files
-        self._nulls = tuple(nulls)
+        super().__init__(files, nulls)
         self._memory_limit = memory_limit
-
-    def describe(self) -> str:
-        """The files, their format and their number of columns."""
-        return self._files.describe()
 
     def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
         """DuckDB; for text, the lenient reader after it."""
@@ -66,15 +54,11 @@ class DuckDBSource:
         if schema.unit is not None:
             rows = self._files.footprint() // (2 * len(self.columns)) + 1
             turns = -(-rows * ROW_BYTES // (self._memory_limit // 2))
-        return StreamedCounts(self, with_nulls(schema, self._nulls), turns)
+        return StreamedCounts(self, with_nulls(schema, self.null_values), turns)
 
     def length(self) -> int:
         """About how many rows there are, for shares of them alone."""
         return self._files.length()
-
-    def frame(self, table: "pa.Table") -> Any:
-        """Rows as an Arrow table."""
-        return to_frame(table, self.native)
 
     def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
         import duckdb

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from understudy.schema import Schema
 
-__all__ = ["FileSource", "Files", "find", "lenient_scan"]
+__all__ = ["FileSource", "Files", "OfFiles", "find", "lenient_scan"]
 
 Format: TypeAlias = Literal["csv", "parquet"]
 
@@ -155,8 +155,8 @@ def _parquet_columns(path: Path) -> tuple[str, ...]:
     return columns
 
 
-class FileSource:
-    """Files that are read once and held in memory as codes."""
+class OfFiles:
+    """What every source of files knows."""
 
     native: Native = "arrow"
 
@@ -165,11 +165,19 @@ class FileSource:
         self.paths = files.paths
         self.typed = files.typed
         self._files = files
-        self._nulls = tuple(nulls)
+        self.null_values = tuple(nulls)
 
     def describe(self) -> str:
         """The files, their format and their number of columns."""
         return self._files.describe()
+
+    def frame(self, table: "pa.Table") -> Any:
+        """Rows as an Arrow table."""
+        return to_frame(table, self.native)
+
+
+class FileSource(OfFiles):
+    """Files that are read once and held in memory as codes."""
 
     def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
         """Arrow's readers; for text, the lenient reader after them."""
@@ -185,11 +193,7 @@ class FileSource:
     def bind(self, schema: "Schema") -> EncodedCounts:
         """Check the header and encode the rows once."""
         check_header(self.columns, schema, self.describe())
-        return EncodedCounts.encode(self, with_nulls(schema, self._nulls))
-
-    def frame(self, table: "pa.Table") -> Any:
-        """Rows as an Arrow table."""
-        return to_frame(table, self.native)
+        return EncodedCounts.encode(self, with_nulls(schema, self.null_values))
 
 
 def lenient_scan(files: Files, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:

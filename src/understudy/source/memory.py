@@ -43,7 +43,7 @@ class FrameSource:
         self._frame = frame
         self._kind = kind
         self._dtypes = dict(dtypes)
-        self._nulls = tuple(nulls)
+        self.null_values = tuple(nulls)
         check_names(self.columns, self._kind)
 
     def describe(self) -> str:
@@ -61,7 +61,7 @@ class FrameSource:
     def bind(self, schema: "Schema") -> EncodedCounts:
         """Check the header and encode the rows once."""
         check_header(self.columns, schema, self._kind)
-        return EncodedCounts.encode(self, with_nulls(schema, self._nulls))
+        return EncodedCounts.encode(self, with_nulls(schema, self.null_values))
 
     def frame(self, table: "pa.Table") -> Any:
         """Rows in the kind of frame, and with the dtypes, that were given."""

@@ -80,7 +80,7 @@ class PushedSource(ABC):
 
     def __init__(self, columns: Sequence[str], nulls: Sequence[str], where: str) -> None:
         self.columns: tuple[str, ...] = tuple(columns)
-        self._nulls = tuple(nulls)
+        self.null_values = tuple(nulls)
         self._where = where
         check_names(self.columns, where)
 
@@ -103,7 +103,7 @@ class PushedSource(ABC):
     def bind(self, schema: Schema) -> "PushedCounts":
         """Check the header and the types; the rows stay where they are."""
         check_header(self.columns, schema, self.describe())
-        told = with_nulls(schema, self._nulls)
+        told = with_nulls(schema, self.null_values)
         engine = self._engine(told)
         if schema.unit is not None:
             self._check_named("unit", schema.unit.column)
@@ -190,7 +190,7 @@ class PushedCounts:
         return Sensitive(int(number.sum()))
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.changed_cells` of each."""
+        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
         wanted = [tuple(int(i) for i in clique) for clique in cliques]
         for clique in wanted:
             if (size := cells(self.shape, clique)) > MAX_CELLS:

@@ -121,7 +121,7 @@ class SparkSource(PushedSource):
         from pyspark.sql import functions as sf
 
         self._check_named("column", column)
-        told = with_nulls(schema, self._nulls)
+        told = with_nulls(schema, self.null_values)
         (own,) = (c.null_values for c in schema.columns if c.name == column)
         x = _text(column)
         rows = self._frame.where(_told(x, (*told.null_values, *own)))
@@ -142,13 +142,15 @@ class SparkSource(PushedSource):
         return lambda: held(_fetched(asked, self._where))
 
     def _engine(self, schema: "Schema") -> "_Cluster":
+        import pyarrow as pa
         from pyspark.sql import functions as sf
 
         operations = _Operations()
         codes: dict[str, Any] = {}
         for name, found in self._forms(schema).items():
             x = sf.col(_quoted(name))
-            if self._stored(name) == "timestamp" and getattr(found.type, "tz", None) is None:
+            zoned = pa.types.is_timestamp(found.type) and found.type.tz is not None
+            if self._stored(name) == "timestamp" and not zoned:
                 x = x.cast("timestamp_ntz")  # what the clock of the session shows
             codes[name] = encoded(x, found, operations)
         return _Cluster(self._frame, self._where, codes, schema.shape)

@@ -106,7 +106,7 @@ class SQLSource(PushedSource):
         """Who holds which value of a column, counted in the database when it is asked."""
         ibis, ops = _ibis(), _Operations(self._backend.name)
         self._check_named("column", column)
-        told = with_nulls(schema, self._nulls)
+        told = with_nulls(schema, self.null_values)
         (own,) = (c.null_values for c in schema.columns if c.name == column)
         rows, x = self._expression, self._expression[column]
         rows = rows.filter(ops.told(x, (*told.null_values, *own)))

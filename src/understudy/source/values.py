@@ -11,6 +11,7 @@ from understudy.errors import CountingError, SourceError
 from understudy.privacy.sensitive import Sensitive
 from understudy.schema import Schema, UndeclaredCategory
 from understudy.source.base import Source, fold, with_nulls
+from understudy.source.pushed import PushedSource
 from understudy.units import Unit
 
 if TYPE_CHECKING:
@@ -30,13 +31,12 @@ class Holders:
     def __init__(self, source: Source, schema: Schema) -> None:
         self.unit: Unit | None = schema.unit
         self._source = source
-        self._schema = with_nulls(schema, getattr(source, "_nulls", ()))
+        self._schema = with_nulls(schema, source.null_values)
         # Engines that count where the rows are; what they cannot count is refused here.
-        opened = getattr(source, "opened", None)
         self._pushed = {
-            column.name: opened(column.name, self._schema)
+            column.name: source.opened(column.name, self._schema)
             for column in schema.columns
-            if opened is not None and isinstance(column, UndeclaredCategory)
+            if isinstance(source, PushedSource) and isinstance(column, UndeclaredCategory)
         }
 
     def holders(self, column: str) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:

@@ -15,7 +15,9 @@ import numpy as np
 from understudy.models import Measured
 from understudy.players.base import (
     Answer,
+    Chosen,
     Clique,
+    CriticGradient,
     LinearCritic,
     MeasuredCell,
     MeasuredDegrees,
@@ -27,8 +29,8 @@ from understudy.players.base import (
     Problem,
     View,
 )
-from understudy.privacy.merged import Merged
-from understudy.privacy.products import Products
+from understudy.privacy.coarsened import Coarsened
+from understudy.privacy.products import ProductQueries
 from understudy.testing.checks import require
 
 __all__ = ["fingerprint", "require_distribution", "require_model", "require_rows", "tiny_problem"]
@@ -140,7 +142,7 @@ def fingerprint(value: Any) -> Any:
         case Measured(clique=clique, values=values, sigma=sigma, labels=labels):
             held = fingerprint(values), float(sigma).hex(), fingerprint(labels)
             return ("table", clique, *held)
-        case Merged(clique=clique, labels=labels):
+        case Coarsened(clique=clique, labels=labels):
             return ("merged", clique, fingerprint(labels))
         case MeasuredCell(clique=clique, cell=cell, value=number, sigma=sigma):
             numbers = tuple(None if x is None else float(x).hex() for x in (number, sigma))
@@ -149,13 +151,13 @@ def fingerprint(value: Any) -> Any:
             return ("moments", maps, fingerprint(values), float(sigma).hex())
         case LinearCritic(cliques=cliques, tables=tables):
             return ("critic", cliques, fingerprint(tables))
-        case Products(clique=clique, literals=literals, rule=rule):
+        case ProductQueries(clique=clique, literals=literals, rule=rule):
             return ("queries", clique, fingerprint(literals), str(rule))
         case np.ndarray():
             return (str(value.dtype), value.shape, value.tobytes())
         case tuple() | list():
             return tuple(fingerprint(item) for item in value)
-        case _ if hasattr(value, "to_arrays"):
+        case _ if isinstance(value, Model):
             description, arrays = value.to_arrays()
             held = tuple((name, fingerprint(arrays[name])) for name in sorted(arrays))
             return (json.dumps(description, sort_keys=True), held)
@@ -225,11 +227,18 @@ def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
             "answered with degrees that are not a list of counts with their noise",
         )
         return
+    if isinstance(answer, CriticGradient):
+        finite = bool(np.isfinite(answer.gradient).all())
+        require(finite, "answered with a gradient that is not finite")
+        return
+    if isinstance(answer, Chosen):
+        require(bool(answer.checkpoints), "answered with a choice of nothing")
+        return
     clique = answer.clique
     _require_clique(clique, shape)
     sizes = tuple(shape[i] for i in clique)
     if isinstance(answer, Measured) and answer.labels is not None:
-        sizes = Merged(clique, answer.labels).shape
+        sizes = Coarsened(clique, answer.labels).shape
     if isinstance(answer, Measured):
         require(
             np.shape(answer.values) == sizes,

@@ -25,6 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from understudy.errors import InputError
+from understudy.privacy.noise import Noise
 
 __all__ = [
     "ORDERS",
@@ -425,7 +426,7 @@ def enumerate_transcripts(
     raise InputError(f"run: more than {limit} transcripts; take fewer rounds or candidates")
 
 
-class ChoosingNoise:
+class ChoosingNoise(Noise):
     """A noise source for a real gate, whose selections are answered by a `Chooser`.
 
     With it a whole game, gate and players and all, runs under `enumerate_transcripts`: every

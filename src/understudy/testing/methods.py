@@ -20,7 +20,7 @@ import numpy as np
 from understudy.errors import InputError
 from understudy.game import play
 from understudy.game.methods import Design, Method
-from understudy.players.base import Answer, DataPlayer, Model, Problem, QueryPlayer, View
+from understudy.players.base import DataPlayer, Model, Problem, QueryPlayer
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
@@ -207,7 +207,7 @@ def _game(
     )
     query, data = method.players(design, plan)
     problem = design.problem(30 if design.rows is None else design.rows)
-    model = play(problem, query, data, gate, np.random.default_rng(1))
+    model = play(problem, query, data, gate, np.random.default_rng(1)).model
     require(not trespasses, f"reached for {', '.join(map(repr, trespasses))} of the gate")
     return model
 
@@ -267,23 +267,6 @@ def _post_processes(method: Method, design: Design) -> None:
 # --- exact privacy of a whole game --------------------------------------------------------------
 
 
-class _Watched:
-    """A query player whose answers are written down as they are released."""
-
-    def __init__(self, player: QueryPlayer, answers: list[Any]) -> None:
-        self._player = player
-        self._answers = answers
-
-    @property
-    def rounds(self) -> int:
-        return self._player.rounds
-
-    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
-        answers = self._player.play(problem, gate, view, round)
-        self._answers.append(fingerprint(answers))
-        return answers
-
-
 def game_law(
     query: QueryPlayer,
     data: DataPlayer[Any],
@@ -311,7 +294,6 @@ def game_law(
     """
 
     def run(chooser: Chooser) -> Hashable:
-        answers: list[Any] = []
         asked = gate(
             TinyCounts(problem.shape, rows),
             charges(plan, relation),
@@ -319,7 +301,7 @@ def game_law(
             noise(chooser),
             rows_public,
         )
-        play(problem, _Watched(query, answers), data, asked, np.random.default_rng(0))
-        return tuple(answers)
+        played = play(problem, query, data, asked, np.random.default_rng(0))
+        return tuple(fingerprint(answers) for answers in played.answers)
 
     return enumerate_transcripts(run)

@@ -15,9 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from understudy.models import Decomposable, Measured
+from understudy.players.answers import kind_of
 from understudy.players.base import (
     Answer,
     DataPlayer,
+    Kind,
     MeasuredCell,
     Problem,
     QueryPlayer,
@@ -155,9 +157,14 @@ def query_player_checks(
         )
 
     def plays(table: Rows) -> None:
-        for answers in run(table, SeededNoise(2)).answers:
+        game = run(table, SeededNoise(2))
+        for answers in game.answers:
             for answer in answers:
                 require_answer(answer, problem.shape)
+                require(
+                    kind_of(answer) in game.player.gives,
+                    f"answered with {kind_of(answer)}, which `gives` does not name",
+                )
 
     def answers_are_charged() -> None:
         game = run(tables["random rows"], SeededNoise(3))
@@ -223,6 +230,11 @@ def check_query_player(
 
 # --- data players -------------------------------------------------------------------------------
 
+_KINDS: dict[AnswerKind, Kind] = {
+    "tables": Kind.TABLE,
+    "cells": Kind.CELL,
+    "signs": Kind.PICKED_CELL,
+}
 _API = {
     "start": ("problem",),
     "view": ("problem", "state"),
@@ -271,7 +283,7 @@ def data_player_checks(
     make: Callable[[Problem], DataPlayer[Any]],
     *,
     problem: Problem | None = None,
-    kinds: Iterable[AnswerKind] = ("tables", "cells", "signs"),
+    kinds: Iterable[AnswerKind] | None = None,
 ) -> Iterator[Check]:
     """Everything a data player owes; `make(problem)` gives a fresh one.
 
@@ -281,9 +293,12 @@ def data_player_checks(
     * `view` and `finish` are distributions, before, during and after the game; rows are legal
     * answers that noise has made absurd (all negative, huge, of one row) do no harm
 
-    Answers of a kind that it does not use may be ignored.
+    `kinds` are those that it accepts, unless some are named.
     """
     problem = problem or tiny_problem()
+    if kinds is None:
+        accepts = make(problem).accepts
+        kinds = [name for name, kind in _KINDS.items() if kind in accepts]
 
     def takes_public_things() -> None:
         player = make(problem)
@@ -388,7 +403,7 @@ def check_data_player(
     make: Callable[[Problem], DataPlayer[Any]],
     *,
     problem: Problem | None = None,
-    kinds: Iterable[AnswerKind] = ("tables", "cells", "signs"),
+    kinds: Iterable[AnswerKind] | None = None,
 ) -> int:
     """Run `data_player_checks`; raises `ContractBroken` at the first that fails."""
     return run_all(data_player_checks(make, problem=problem, kinds=kinds))

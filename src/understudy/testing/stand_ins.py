@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import BudgetExhausted, PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.cost import Event, Plan, Zcdp
@@ -44,7 +45,6 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 Rows = Sequence[tuple[int, ...]]
-Clique = tuple[int, ...]
 
 
 def table_of(rows: Rows, shape: Sequence[int], clique: Clique) -> Integers:
@@ -117,7 +117,7 @@ class StrictCharges:
         return drawn
 
 
-class StillNoise:
+class StillNoise(Noise):
     """No noise at all. `asked` holds (kind, exact values, scale) of every request. NOT PRIVATE."""
 
     private = False
@@ -145,7 +145,7 @@ class StillNoise:
         return tuple(int(i) for i in np.argsort(-np.ravel(scores), kind="stable")[:k])
 
 
-class RecordingNoise:
+class RecordingNoise(Noise):
     """Passes on another noise and writes down all that was `released`."""
 
     def __init__(self, noise: Noise) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from understudy.columns.undeclared import DISCOVER, Undeclared
+from understudy.columns.undeclared import DISCOVER, Undeclared, UndeclaredBins
 from understudy.errors import SchemaError
-from understudy.schema import Category, Column, Incomplete, Schema
+from understudy.schema import Category, Column, Incomplete, Modelled, Schema
 from understudy.schema.toml import build_column
 from understudy.wording import domain
 
@@ -126,7 +126,7 @@ def cards(schema: Schema) -> list[Card]:
 
 def card(column: Column, at: int) -> Card:
     """One column, with the facts that its type has."""
-    kind = getattr(column, "wanted", None) or column.kind
+    kind = (column.wanted if isinstance(column, Incomplete | UndeclaredBins) else "") or column.kind
     known = _known(column)
     missing = column.missing if isinstance(column, Incomplete) else ()
     marks = set(column.read_from_rows)
@@ -140,8 +140,9 @@ def card(column: Column, at: int) -> Card:
         problem = f"fill in: {', '.join(missing)}"
     elif kind == "text":
         problem = "free text cannot be released: leave it out, or list its values"
+    size = column.size if isinstance(column, Modelled) else None
     return Card(
-        at, column.name, kind, "type" in marks, domain(column), getattr(column, "size", None),
+        at, column.name, kind, "type" in marks, domain(column), size,
         facts, len(column.read_from_rows), problem,
     )  # fmt: skip
 
@@ -292,8 +293,8 @@ def _quoted(text: str) -> str:
 
 def _value(old: Column, key: str, text: str) -> Any:
     """One value of a category, of the kind that its column has."""
-    kinds: Sequence[Any] = [type(value) for value in getattr(old, "values", ())[:1]]
-    kind = kinds[0] if kinds and isinstance(old, Category) else _kind_of(old.dtype)
+    listed = old.values if isinstance(old, Category) else ()
+    kind = type(listed[0]) if listed else _kind_of(old.dtype)
     text = text.strip()
     if kind is str:
         return _quoted(text)

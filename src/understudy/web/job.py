@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 from understudy.errors import UnderstudyError
+from understudy.progress import COUNTING, Progress
 from understudy.source.addresses import VARIABLE as DATABASES
 from understudy.web.jobs import Jobs
 from understudy.web.workspace import Workspace, read_json, without_paths, write_json
@@ -41,12 +42,12 @@ class _Teller:
         self._facts: dict[str, Any] = {"state": "running", "began": time.time()}
         self._last = 0.0
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """`done` of `total` steps of `stage`."""
-        if stage == "counting":  # a part of the stage that is shown
+    def __call__(self, progress: Progress) -> None:
+        """Keep how far it is."""
+        if progress.stage == COUNTING:
             return
-        new = stage != self._facts.get("stage")
-        self._facts.update(stage=stage, done=done, total=total)
+        new = progress.stage != self._facts.get("stage")
+        self._facts.update(stage=progress.stage, done=progress.done, total=progress.total)
         if new or time.monotonic() - self._last > _EVERY:
             self.write()
 
@@ -179,7 +180,7 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
     from understudy.schema import Schema
     from understudy.source import read
 
-    teller("checking", 0, 1)
+    teller(Progress("checking", 0, 1))
     table = Workspace(root).table(facts["table"])
     out = root / "releases" / folder.name
 
@@ -196,7 +197,7 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
     teller.expect(prepared.forecast(assumed_rows(prepared, facts["rows"])).seconds)
     with reserve(prepared, read(table.rows), progress=teller) as reserved:
         made = reserved.run(teller)
-    teller("saving", 0, 1)
+    teller(Progress("saving", 0, 1))
     save(made, out)
 
 
@@ -227,7 +228,7 @@ def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> 
         runs=facts["runs"],
         folder=folder / "runs",
         workers=1,
-        progress=lambda done, total: teller("shadow releases", done, total),
+        progress=lambda done, total: teller(Progress("shadow releases", done, total)),
         rows_used=used,
     )
     out = root / "audits" / folder.name

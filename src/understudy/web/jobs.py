@@ -22,22 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError
+from understudy.progress import STAGES
 from understudy.web.workspace import Workspace, now, read_json, write_json
 
 __all__ = ["ACTIVE", "Job", "Jobs", "Spent", "launch"]
 
 ACTIVE = ("starting", "waiting", "running", "cancelling")
 """States in which a process is at work."""
-
-STAGES = {
-    "checking": "checking the input and planning",
-    "reading": "reading the table",
-    "playing": "measuring and fitting",
-    "sampling": "making synthetic rows",
-    "certifying": "certifying the worst error",
-    "saving": "writing the release",
-}
-"""What a release does, in order."""
 
 Launch = Callable[[Path, int], int]
 """`(job folder, descriptor of its lock)` to a process id."""

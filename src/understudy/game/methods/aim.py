@@ -8,12 +8,11 @@ that the rounds draw from until it is used: how much each takes depends on what 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.models.graphical import require_reference
 from understudy.models.residual import closure
 from understudy.players.data import AdaptiveEntropy
@@ -27,7 +26,7 @@ __all__ = ["AIM"]
 
 
 @dataclass(frozen=True, slots=True)
-class AIM:
+class AIM(Method):
     """`rounds = None` takes 16·d; `megabytes` of junction tree; `limit` candidates."""
 
     rounds: int | None = None
@@ -104,10 +103,3 @@ class AIM:
             1e9 + 40.0 * rows * d + 40.0 * cells,
             10.0 + 0.3 * most * (4.0 + 1e-9 * self.iterations * cells) + 1e-8 * rows * number,
         )
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None before the run: what is measured depends on the data."""
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)

@@ -17,10 +17,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Codes
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.nets import require_nets
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DPGAN"]
 
-Codes = NDArray[np.unsignedinteger[Any]]
 
 _LOSSES = ("non-saturating", "wasserstein")
 _NUMBERS = ("bins", "real")
@@ -47,7 +46,7 @@ _WORDS = 2**32
 
 
 @dataclass(frozen=True)
-class DPGAN:
+class DPGAN(Method):
     """Public settings.
 
     steps          critic steps; with `sigma` (a noise multiplier) instead, as many as ε allows
@@ -175,6 +174,7 @@ class DPGAN:
 
     def confirm(self, design: Design, plan: Plan) -> None:
         """Once the noise is known: a choice that the noise decides alone is refused."""
+        Method.confirm(self, design, plan)
         if not self.pick:
             return
         event = plan[CriticSteps.CHOICE].event
@@ -252,9 +252,6 @@ class DPGAN:
             9e8 + 60.0 * rows * len(design.shape) + 40.0 * event.coordinates,
             25.0 + steps * (work / 2e10 + event.coordinates * 1.2e-7 + 4e-3),
         )
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None: a network has no utility theorem."""
 
     def describe(self) -> dict[str, Any]:
         """Name and parameters; of public rows their number and a digest, of a task its words."""

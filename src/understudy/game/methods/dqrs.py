@@ -8,11 +8,10 @@ Where n is private, 10 000 rows are assumed to choose s~_t; costs do not depend 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.game.methods.dualquery import assumed, check_sizes, responding, sizes
 from understudy.game.methods.oracle import check_oracle, seconds_of_search
 from understudy.players.data import BestResponse
@@ -23,7 +22,7 @@ __all__ = ["DQRS"]
 
 
 @dataclass(frozen=True, slots=True)
-class DQRS:
+class DQRS(Method):
     """`rounds` (T) and `samples` (s) are public rules where they are None.
 
     `oracle` may be "exact", with `seconds` for a search.
@@ -67,21 +66,14 @@ class DQRS:
         return Forecast(
             {},
             f"nothing is measured; {kept} records answer {player.rounds} rounds of up to {samples} "
-            f"queries, {len(player.tosses)} of them partly recycled",
+            f"queries, {len(player.recycled)} of them partly recycled",
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * occupied,
             1.0
             + 3e-4 * drawn
-            + 2e-4 * len(player.tosses) * samples
+            + 2e-4 * len(player.recycled) * samples
             + 1e-8 * rows * len(design.cliques)
             + player.rounds * self.records * seconds_of_search(self.oracle, self.seconds),
         )
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None: recycled queries depend on the responses they led to, and the proof ignores it."""
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)
 
 
 def _samples(plan: Plan) -> int:

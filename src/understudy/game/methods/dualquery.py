@@ -12,12 +12,11 @@ rows are assumed where it is not. η follows from the budget: all of ρ is used.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Theorem
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.oracle import check_oracle, exact, seconds_of_search
 from understudy.players.data import BestResponse
 from understudy.players.data.response import ANNEALED
@@ -36,7 +35,7 @@ _TIES = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class DualQuery:
+class DualQuery(Method):
     """`rounds` (T) and `samples` (s) are public rules where they are None.
 
     `records` best responses are taken each round: they differ where records are equally good, and
@@ -97,10 +96,6 @@ class DualQuery:
             "error (Hoeffding, union over |X| records and T rounds); it takes an exact oracle for "
             "granted",
         )
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)
 
 
 def responding(samples: int, records: int, oracle: str, seconds: float) -> BestResponse:

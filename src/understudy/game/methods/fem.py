@@ -11,12 +11,11 @@ declared or assumed.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Theorem
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.oracle import check_oracle, exact, seconds_of_search
 from understudy.oracles import Annealed, Law
 from understudy.players.data import PerturbedLeader
@@ -32,7 +31,7 @@ _MOST_CODES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class FEM:
+class FEM(Method):
     """`rounds = None` takes the public rule. `oracle` may be "exact", with `seconds` for a search."""
 
     rounds: int | None = None
@@ -147,10 +146,6 @@ class FEM:
 
     def _regret(self, design: Design, T: int) -> tuple[float, str]:
         return 5 * sum(design.shape) ** 1.5 / math.sqrt(T), "5·d^(3/2)/√T"
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

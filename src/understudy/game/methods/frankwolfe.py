@@ -24,12 +24,12 @@ m = T this is 2√(2 ln|X|/T) + (2/(n·ε0))·ln K + α·ln|X|, K = 2|Q|, whatev
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Theorem
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.players.data import SoftmaxResponse
 from understudy.players.query import NoisyVertex
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
@@ -41,7 +41,7 @@ _ASSUMED_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class FrankWolfe:
+class FrankWolfe(Method):
     """`rounds = None` takes the public rule; `step` is c, in units of the theory's step."""
 
     rounds: int | None = None
@@ -130,7 +130,3 @@ class FrankWolfe:
             f"rows were drawn from independently it adds √(ln(2|Q|/β')/(2n)) = {sampling:.3g} at "
             f"β' = {beta:g}: at most {min(1.0, proved + sampling):.3g} with probability 1 − β − β'",
         )
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)

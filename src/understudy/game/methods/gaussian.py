@@ -10,12 +10,11 @@ are unbiased and `forecast` says their error exactly.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.models.residual import cell_variance
 from understudy.players.base import Clique
 from understudy.players.data import Reconstruction
@@ -28,7 +27,7 @@ PURPOSE = "all marginals of the workload"
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianMarginals:
+class GaussianMarginals(Method):
     """`limit` cells of measured marginals; `points` to fit."""
 
     points: int = 200_000
@@ -71,13 +70,6 @@ class GaussianMarginals:
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * cells + 16.0 * points * len(measured),
             2.0 + 1e-8 * rows * len(measured) + 4e-7 * cells + 4e-7 * points * len(measured),
         )
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None for the rows: the variance is that of the answers before they are fitted."""
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)
 
 
 def _measured(design: Design) -> tuple[Clique, ...]:

@@ -14,10 +14,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Codes
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.nets import require_nets
 from understudy.players.base import Clique
 from understudy.players.data.generator import GeneratorPlayer
@@ -29,7 +29,6 @@ from understudy.privacy.questions import WorstMarginals
 
 __all__ = ["GEM"]
 
-Codes = NDArray[np.unsignedinteger[Any]]
 
 # Shares of ρ; see docs/methods/gem.md.
 _PAIRS, _SELECT, _AGAIN = 0.45, 0.05, 0.40
@@ -46,7 +45,7 @@ _ONE_WAY = "columns"
 
 
 @dataclass(frozen=True)
-class GEM:
+class GEM(Method):
     """Public settings. `rounds` of `picks` selections; a network of `blocks` × `width`.
 
     `batch` latents make the mixture, by default 1000, or fewer, where all columns together have more
@@ -162,9 +161,6 @@ class GEM:
             8e8 + 40.0 * rows * len(design.shape) + self._bytes(design),
             20.0 + 10.0 * (self.rounds + 1) + 3 * steps * work / 4e10,
         )
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None: how far a trained network is from the data is not known beforehand."""
 
     def describe(self) -> dict[str, Any]:
         """Name and parameters; of public rows their number and a digest."""

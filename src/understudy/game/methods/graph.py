@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.players.data.matching import Matching
 from understudy.players.query.graph import DegreesAndBlocks
 from understudy.privacy.cost import Charge, Gaussian, Plan
@@ -22,7 +22,7 @@ _TRIANGLES = Fraction(1, 5)
 
 
 @dataclass(frozen=True, slots=True)
-class GraphMethod:
+class GraphMethod(Method):
     """Serves the table of a graph's edges alone: two ends and their blocks, nodes in their order."""
 
     sizes: tuple[int, ...]
@@ -85,9 +85,6 @@ class GraphMethod:
             2e8 + 2000.0 * rows + 8.0 * len(self.sizes) ** 2,
             1.0 + 1e-4 * rows,
         )
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None."""
 
     def describe(self) -> dict[str, Any]:
         """Name, the sizes of the blocks, and triangles if they were asked for."""

@@ -18,12 +18,11 @@ the certificate measures them.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.models.residual import Strategy, cell_variance, optimise
 from understudy.players.base import Clique
 from understudy.players.data import Reconstruction
@@ -35,7 +34,7 @@ __all__ = ["HDMM"]
 
 
 @dataclass(frozen=True, slots=True)
-class HDMM:
+class HDMM(Method):
     """`levels` different noises at most; `limit` cells of measured marginals; `points` to fit."""
 
     levels: int = 6
@@ -111,13 +110,6 @@ class HDMM:
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * cells + 16.0 * points * len(sizes),
             2.0 + 1e-8 * rows * len(variances) + 4e-7 * cells + 4e-7 * points * len(sizes),
         )
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None for the rows: the variance above is that of the answers before they are fitted."""
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)
 
 
 def _purpose(level: int) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian, Plan
@@ -15,7 +14,7 @@ __all__ = ["Independent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Independent:
+class Independent(Method):
     """All one-way marginals with Gaussian noise; no dependence between columns is kept."""
 
     name: str = "independent"
@@ -47,10 +46,3 @@ class Independent:
             2e8 + 40.0 * rows * len(design.shape),
             1.0 + 2e-7 * rows * len(design.shape),
         )
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None: how far the model is from the data depends on the data."""
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
 
 from understudy.errors import InputError
 from understudy.game.forecast import Errors, Knowledge, expected, seen
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.players.base import Clique, Model
 from understudy.players.data import Particles
 from understudy.players.query import Slot, Survey, Tier
@@ -50,7 +49,7 @@ _MOST_TABLE = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class MaxEnt:
+class MaxEnt(Method):
     """Public settings of the default method."""
 
     records: int = 400_000
@@ -176,13 +175,6 @@ class MaxEnt:
         if model is not None:
             released = seen(design.shape, model.marginal, tuple(knowledge.pairs), rows)
         return expected(design.shape, design.cliques, design.weights, rows, knowledge, released)
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None: how far the model is from the data depends on the data."""
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)
 
     def _closure(self, design: Design) -> tuple[Clique, ...]:
         """Pairs inside cliques of the workload, or the most wanted of them."""

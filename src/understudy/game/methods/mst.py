@@ -6,12 +6,11 @@ thousands of rows where its noise is tens, so it gets the smallest share.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.models.graphical import require_reference
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import SpanningTree
@@ -23,7 +22,7 @@ __all__ = ["MST"]
 
 
 @dataclass(frozen=True, slots=True)
-class MST:
+class MST(Method):
     """Shares of ρ: one-ways, selection, pairs."""
 
     one_ways: float = 0.3
@@ -98,10 +97,3 @@ class MST:
             7e8 + 40.0 * rows * d + 32.0 * cells,
             8.0 + 1.0 * d + 1e-8 * rows * pairs,
         )
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None: how far the model is from the data depends on the data."""
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)

@@ -17,12 +17,11 @@ proved for projection and replay), with probability 1 − β:
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Theorem
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.players.data import MultiplicativeWeights
 from understudy.players.query import ExponentialMechanism
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
@@ -34,7 +33,7 @@ _ASSUMED_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class MWEM:
+class MWEM(Method):
     """`rounds = None` takes the public rule; `selection` is the share of ρ that selections get."""
 
     rounds: int | None = None
@@ -129,7 +128,3 @@ class MWEM:
             "√(ln|X|/(2T)) + (2/(n·ε0))·ln(2|Q|T/β): regret of multiplicative weights plus the "
             "error of T private selections",
         )
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)

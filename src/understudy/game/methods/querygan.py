@@ -19,18 +19,17 @@ the run; the certificate is measured after it.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Theorem
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.dualquery import assumed, sizes
 from understudy.nets import require_nets
 from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
-from understudy.players.data import NetLeader
-from understudy.players.data.netleader import Judged
+from understudy.players.data import FTPLGenerator
+from understudy.players.data.ftpl_generator import Judged
 from understudy.players.query import (
     CellPicker,
     FixedMarginals,
@@ -46,9 +45,9 @@ from understudy.privacy import accounting, planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaussian, Selection
-from understudy.privacy.maps import GRID, KINDS, Maps
-from understudy.privacy.maps import event_for as noise_for
-from understudy.privacy.objective import Looks, event_for
+from understudy.privacy.objective import MarginalFeatures, event_for
+from understudy.privacy.random_features import GRID, KINDS, RandomFeatures
+from understudy.privacy.random_features import event_for as noise_for
 
 __all__ = ["QueryGAN"]
 
@@ -64,7 +63,7 @@ _HELD = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class QueryGAN:
+class QueryGAN(Method):
     """`oracle`, `objective` and `play` choose the two players; the rest are public settings.
 
     `features` and `objective` are what the critics of "moments" look at and maximise; the other oracles
@@ -256,7 +255,7 @@ class QueryGAN:
             case _:
                 groups, T = self._groups(design), self._rounds(design, rho)
                 each = planning.laplace_epsilon(rho / T)
-                looks = [Looks(design.shape, group) for group in groups]
+                looks = [MarginalFeatures(design.shape, group) for group in groups]
                 return tuple(
                     Charge(
                         LogisticCritics.purpose(i), event_for(look, design.relation, each),
@@ -276,7 +275,7 @@ class QueryGAN:
             return len(self._groups(design))
         return max(1, round(2 * math.sqrt(assumed(design) * math.sqrt(2 * float(rho)))))
 
-    def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, NetLeader]:
+    def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
         """The columns, then the oracle, against the generator."""
         ones = tuple((i,) for i in range(len(design.shape)))
         opening = FixedMarginals(ones, _sigma(plan, COLUMNS), COLUMNS)
@@ -312,7 +311,7 @@ class QueryGAN:
                 T = sum(charge.times for charge in plan if charge.purpose in _purposes(groups))
                 features = tuple(clique for group in groups for clique in group)
                 oracle = LogisticCritics(T, groups)
-        leader = NetLeader(
+        leader = FTPLGenerator(
             T, features, self._objective, self._play, self.batch, self._steps, self._rate,
             self._anchor, self.scale, self.history, self._kernel(design), self.tilt, self.keep,
             self.records, self.oracle in ("weights", "logistic"), width=self.width,
@@ -366,8 +365,10 @@ class QueryGAN:
     def _weight(self, design: Design) -> float:
         return self.kernel if self.kernel is not None else 1 / len(design.shape)
 
-    def _maps(self, design: Design) -> Maps:
-        return Maps(design.shape, tuple(design.cliques), self.features, self.units, self.seed)
+    def _maps(self, design: Design) -> RandomFeatures:
+        return RandomFeatures(
+            design.shape, tuple(design.cliques), self.features, self.units, self.seed
+        )
 
     def _orders(self, design: Design) -> dict[int, tuple[Clique, ...]]:
         """The tables of two columns and more, by their order."""
@@ -423,9 +424,6 @@ class QueryGAN:
             1.2e9 + 40.0 * rows * len(design.shape) + 4.0 * features * history,
             12.0 + 1.2e-10 * work * leader.rounds * self._steps + 2e-8 * rows * len(design.cliques),
         )
-
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> None:
-        """None before the run: a network has no regret bound. See `judged`."""
 
     def judged(
         self, design: Design, plan: Plan, rows: int, beta: float, model: Model, size: int
@@ -489,10 +487,6 @@ class QueryGAN:
             f"of the last T = {T} picks and its noise, (2/(n·ε₀))·ln(3|Q|T/β) for picks that are not "
             f"the best, √(ln(6|Q|/β)/(2N)) for the sampling of N rows",
         )
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return asdict(self)
 
 
 def _free(design: Design, rho: Fraction, cells: float, tables: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from understudy.models import Decomposable, Measured, simplex
 from understudy.models.decomposable import Table
-from understudy.players.base import Answer, Clique, Problem
+from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
 
 __all__ = ["Adaptive", "AdaptiveEntropy", "Move"]
 
@@ -52,10 +52,13 @@ class Adaptive:
 
 
 @dataclass(frozen=True, slots=True)
-class AdaptiveEntropy:
+class AdaptiveEntropy(DataPlayer["Adaptive"]):
     """Refits after every round, from where the last fit ended."""
 
     iterations: int = 1000
+
+    accepts = frozenset({Kind.TABLE})
+    shows = Adaptive
 
     def start(self, problem: Problem) -> Adaptive:
         """Uniform."""

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkError
 from understudy.models import Empirical
-from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, Proofs, split
-from understudy.players.base import Answer, MeasuredCell, PickedQuery, Problem
+from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, Proofs
+from understudy.players.base import Answer, DataPlayer, Kind, MeasuredCell, PickedQuery, Problem
 
 __all__ = ["PerturbedLeader"]
 
@@ -48,7 +48,7 @@ class Leader:
 
 
 @dataclass(frozen=True, slots=True)
-class PerturbedLeader:
+class PerturbedLeader(DataPlayer[Leader]):
     """s records a round; the rounds of the last part of the game are the result.
 
     The query of round t comes to be satisfied by a share max(`step`, (1 + t·k/d)^−`decay`) more of
@@ -64,6 +64,9 @@ class PerturbedLeader:
     decay: float = 1.5
     keep: float = 0.5
     oracle: Oracle = field(default_factory=Annealed)
+
+    accepts = frozenset({Kind.PICKED_CELL, Kind.PICKED_QUERY})
+    shows = Empirical
 
     def start(self, problem: Problem) -> Leader:
         """Before any query every record is as good as another: uniform, from a fixed public key."""
@@ -95,7 +98,7 @@ class PerturbedLeader:
             query = _query(problem.shape, answer)
             if not query.terms:
                 continue
-            pair = split(self.oracle, history, query, noise, warm=records, rng=rng)
+            pair = self.oracle.split(history, query, noise, warm=records, rng=rng)
             late |= pair.late
             share = float((pair.gap <= 0).mean())
             weight = pair.weight(min(share + step, (1 + share) / 2))
@@ -107,9 +110,13 @@ class PerturbedLeader:
         """All records of the kept rounds, equally weighted."""
         return Empirical.of(problem.shape, np.concatenate(state.kept or (state.records,)))
 
-    def remarks(self, state: Leader) -> dict[str, int]:
+    def most_rounds(self) -> int:
+        """Later queries would not be learned from."""
+        return self.rounds
+
+    def diagnostics(self, state: Leader) -> dict[str, int]:
         """How often an oracle that proves its records ran out of time."""
-        return state.proofs.remarks(self.oracle)
+        return state.proofs.diagnostics(self.oracle)
 
     def _kept(self, kept: tuple[Records, ...], records: Records, round: int) -> tuple[Records, ...]:
         first = math.floor(self.rounds * (1 - self.keep))

@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Table
+from understudy.errors import WorkError
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import independent
-from understudy.players.base import Clique, Problem
-from understudy.players.critics import Chosen, CriticGradient
+from understudy.players.answers import Answer, Chosen, CriticGradient, kind_of
+from understudy.players.base import Clique, DataPlayer, Kind, Problem
+from understudy.progress import Progress
 
 if TYPE_CHECKING:
     from understudy.nets.gan import Gan, Pace, Playing, Rows
 
 __all__ = ["GanPlayer", "Grouping", "Task", "least_squares"]
 
-Table = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
-Progress = Callable[[str, int, int], None]
 
 _LEAST, _MOST, _PER_ROW = 20_000, 200_000, 4
 """Records of the final model: so many for a row, within bounds."""
@@ -109,7 +110,7 @@ class GanView:
 
 
 @dataclass(frozen=True)
-class GanPlayer:
+class GanPlayer(DataPlayer[State]):
     """Trains for `steps` critic steps, a generator step after every `critic_steps` of them.
 
     `kinds` and `nullable` say how columns are encoded (`understudy.nets.coding`); the generator that is
@@ -137,11 +138,10 @@ class GanPlayer:
     public: tuple[Codes, ...] | None = field(default=None, repr=False)
     public_steps: int = 500
     slots: int = 256
-    progress: Progress | None = field(default=None, repr=False, compare=False)
 
-    def watched(self, progress: Progress) -> GanPlayer:
-        """The same player, saying how far training on public rows is."""
-        return replace(self, progress=progress)
+    accepts = frozenset({Kind.TABLE, Kind.GRADIENT, Kind.CHOICE})
+    requires = frozenset({Kind.GRADIENT})
+    shows = GanView
 
     def start(self, problem: Problem) -> State:
         """Nothing measured and nothing trained; the critic's rows are known to stay apart."""
@@ -172,7 +172,7 @@ class GanPlayer:
         return replace(shown, cliques=judged, tables=tables)
 
     def respond(
-        self, problem: Problem, state: State, answers: Sequence[Any], rng: np.random.Generator
+        self, problem: Problem, state: State, answers: tuple[Answer, ...], rng: np.random.Generator
     ) -> State:
         """Columns start the networks; a gradient is a step of both; a choice is remembered."""
         key = int(rng.integers(2**31))
@@ -182,10 +182,10 @@ class GanPlayer:
                     state = self._step(state, answer, key)
                 case Chosen(checkpoints):
                     state = replace(state, chosen=checkpoints)
-                case Measured():
+                case Measured() if state.gan is None:
                     state = replace(state, measured=(*state.measured, answer))
                 case _:
-                    pass
+                    raise WorkError(f"training has begun; it learns nothing from {kind_of(answer)}")
         return state if state.gan is not None else self._begin(problem, state, key)
 
     def finish(self, problem: Problem, state: State) -> Weighted:
@@ -202,7 +202,7 @@ class GanPlayer:
         )
         return Weighted(problem.shape, unsigned, _raked(codes, state.shares), problem.cliques)
 
-    def remarks(self, state: State) -> Mapping[str, Any]:
+    def diagnostics(self, state: State) -> Mapping[str, Any]:
         """How training went, at up to 200 steps: losses and thresholds are released numbers."""
         every = max(1, len(state.history) // _POINTS)
         kept = state.history[::every]
@@ -251,7 +251,7 @@ class GanPlayer:
         gan = self.architecture(problem.shape)
         playing = gan.start(key, shares)
         if self.public is not None:
-            playing = self._warm(gan, playing, shares, key)
+            playing = self._warm(problem, gan, playing, shares, key)
         begun = replace(
             state,
             shares=shares,
@@ -262,16 +262,18 @@ class GanPlayer:
         )
         return replace(begun, grouping=self.grouping or self._group(begun))
 
-    def _warm(self, gan: Gan, playing: Playing, shares: tuple[Table, ...], key: int) -> Playing:
+    def _warm(
+        self, problem: Problem, gan: Gan, playing: Playing, shares: tuple[Table, ...], key: int
+    ) -> Playing:
         from understudy.nets.gan import Playing, train_without_privacy
 
         assert self.public is not None
-        progress = self.progress
         trained = train_without_privacy(
             gan, self.pace, playing, self.public, shares,
             steps=self.public_steps, key=key, critic_steps=self.critic_steps,
-            report=None if progress is None
-            else lambda done, total: progress("training on public rows", done, total),
+            report=lambda done, total: problem.watch(
+                Progress("training on public rows", done, total)
+            ),
         )  # fmt: skip
         return Playing.fresh(trained.generator, trained.critic)  # optimisers start anew
 

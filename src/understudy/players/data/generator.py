@@ -14,21 +14,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Codes, Table
 from understudy.models import Measured, Weighted
-from understudy.models._kernels import balance
 from understudy.models.fitting import Belief, beliefs, independent
-from understudy.players.base import Answer, Clique, Problem
+from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
+from understudy.progress import Progress, silent
 
 if TYPE_CHECKING:
     from understudy.nets.training import Effort, Mixture
 
-__all__ = ["GeneratorPlayer", "Products", "listed"]
+__all__ = ["GeneratorPlayer", "ProductMixture", "listed"]
 
-Table = NDArray[np.float64]
-Codes = NDArray[np.unsignedinteger[Any]]
-Progress = Callable[[str, int, int], None]
 
 _LEAST, _MOST, _PER_ROW = 20_000, 400_000, 8
 """Records of the final model: so many for a row, within bounds."""
@@ -46,13 +43,10 @@ other cells by orders of magnitude, and nothing would be learned. Smaller shares
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
+class ProductMixture:
     """A mixture of product distributions, equally weighted: heads[i] is (B, shape[i])."""
 
     heads: tuple[Table, ...]
-    deviations: tuple[float, ...] = ()
-    diverged: bool = False
-    """Training ended early; who asks questions should ask no more."""
 
     def marginal(self, clique: Clique) -> Table:
         """The exact average over the mixture, in slices of it."""
@@ -88,7 +82,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class GeneratorPlayer:
+class GeneratorPlayer(DataPlayer[State]):
     """Trains `batch` latents and a network of `blocks` × `width` on all released tables.
 
     `rounds` is how many rounds the game has; the first training is the longest. `public`, one code
@@ -105,11 +99,9 @@ class GeneratorPlayer:
     rate: float = 0.03
     memory: float = 2e9
     public: tuple[Codes, ...] | None = field(default=None, repr=False)
-    progress: Progress | None = field(default=None, repr=False, compare=False)
 
-    def watched(self, progress: Progress) -> GeneratorPlayer:
-        """The same player, saying how its training goes: steps and the loss on released tables."""
-        return replace(self, progress=progress)
+    accepts = frozenset({Kind.TABLE, Kind.COARSENED})
+    shows = ProductMixture
 
     def start(self, problem: Problem) -> State:
         """Nothing measured and nothing trained."""
@@ -119,7 +111,7 @@ class GeneratorPlayer:
         """The mixture; independent columns before there is one."""
         if state.mixture is None:
             return independent(problem.shape, state.measured, problem.rows)
-        return Products(tuple(state.mixture.heads()), diverged=state.diverged)
+        return ProductMixture(tuple(state.mixture.heads()))
 
     def respond(
         self,
@@ -156,6 +148,10 @@ class GeneratorPlayer:
         weights = np.full(codes[0].size, 1.0 / codes[0].size, np.float32)
         return Weighted(problem.shape, codes, weights, problem.cliques)
 
+    def over(self, state: State) -> bool:
+        """Once training has diverged."""
+        return state.diverged
+
     def _train(self, problem: Problem, state: State, key: int) -> State:
         from understudy.nets.generator import Generator
         from understudy.nets.training import start, train
@@ -171,12 +167,16 @@ class GeneratorPlayer:
             if self.public is not None:
                 told = self._told(problem, found, shares)
                 effort = self._effort(fresh=True)
-                mixture = train(mixture, shares, told, effort, self._report("public rows")).mixture
+                mixture = train(
+                    mixture, shares, told, effort, self._report(problem, "public rows")
+                ).mixture
         if state.diverged:
             return replace(state, mixture=mixture)
         evidence = [_evidence(belief, rows) for belief in found]
         effort = self._effort(fresh)
-        done = train(mixture, shares, evidence, effort, self._report(f"round {state.round}"))
+        done = train(
+            mixture, shares, evidence, effort, self._report(problem, f"round {state.round}")
+        )
         if done.diverged:
             warnings.warn(
                 f"training diverged in round {state.round} after {done.steps} steps with rate = "
@@ -196,13 +196,12 @@ class GeneratorPlayer:
         spread = _SPREAD if self.public is None else _SPREAD / 10
         return Effort(steps, rate, spread, self.memory)
 
-    def _report(self, what: str) -> Callable[[int, int, float], None] | None:
-        progress = self.progress
-        if progress is None:
+    def _report(self, problem: Problem, what: str) -> Callable[[int, int, float], None] | None:
+        if problem.watch is silent:
             return None
-        return lambda step, steps, loss: progress(
-            f"training on {what}, loss {loss:.4g}", step, steps
-        )  # fmt: skip
+        return lambda step, steps, loss: problem.watch(
+            Progress(f"training on {what}", step, steps, f"loss {loss:.4g}")
+        )
 
     def _prior(self, problem: Problem, state: State) -> Callable[[Clique], Table]:
         """Counts expected before a measurement: of the network so far, public rows, independence."""
@@ -221,6 +220,8 @@ class GeneratorPlayer:
                 return flat
             table = (1 - _MIX) * rows * known.marginal(clique) + _MIX * flat
             if len(clique) == 2:
+                from understudy.models._kernels import balance
+
                 balance(table, flat.sum(axis=1), flat.sum(axis=0), 20)
             return table
 
@@ -231,7 +232,7 @@ class GeneratorPlayer:
         rows = float(max(problem.rows, 1))
         scale = 1.0 / rows
         return [
-            _evidence(replace(b, values=b.expected, ease=np.full(b.expected.size, scale)), rows)
+            _evidence(replace(b, values=b.expected, ratio=np.full(b.expected.size, scale)), rows)
             for b in found
         ]
 
@@ -242,8 +243,8 @@ def _evidence(belief: Belief, rows: float) -> Any:
 
     values, expected = belief.values / rows, belief.expected / rows
     least = _CLOSE * np.maximum(np.maximum(values, expected), _SMALL)
-    ease = np.maximum(np.asarray(belief.ease) / rows, least)
-    return Evidence(Which(belief.clique, belief.labels), values, expected, ease)
+    ratio = np.maximum(np.asarray(belief.ratio) / rows, least)
+    return Evidence(Which(belief.clique, belief.labels), values, expected, ratio)
 
 
 def listed(heads: list[Table], each: int, rng: np.random.Generator) -> tuple[Codes, ...]:

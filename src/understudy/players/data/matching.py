@@ -9,18 +9,30 @@ from numpy.typing import NDArray
 
 from understudy.models import Empirical
 from understudy.models.graphs import closed, counted, fitted, matched, rewired
-from understudy.players.base import Answer, Measured, MeasuredDegrees, MeasuredTriangles, Problem
+from understudy.players.base import (
+    Answer,
+    DataPlayer,
+    Kind,
+    Measured,
+    MeasuredDegrees,
+    MeasuredTriangles,
+    Problem,
+)
 
 __all__ = ["Matching"]
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(DataPlayer[Empirical]):
     """A simple graph of as many edges as there seem to be; the model is the list of its edges."""
 
     sizes: tuple[int, ...]
     rows_sigma: float
     """The noise of the number of rows; 0 where that is public."""
+
+    accepts = frozenset({Kind.TABLE, Kind.COARSENED, Kind.DEGREES, Kind.TRIANGLES})
+    requires = frozenset({Kind.DEGREES})
+    shows = Empirical
 
     def start(self, problem: Problem) -> Empirical:
         """One edge: nothing is known."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.models import Decomposable, Measured, simplex
-from understudy.players.base import Answer, Problem
+from understudy.players.base import Answer, DataPlayer, Kind, Problem
 
 __all__ = ["MaximumEntropy"]
 
@@ -15,10 +15,13 @@ State = tuple[tuple[Measured, ...], Decomposable]
 
 
 @dataclass(frozen=True, slots=True)
-class MaximumEntropy:
+class MaximumEntropy(DataPlayer[State]):
     """Refits after every round. One-way answers alone have a closed form: independent columns."""
 
     iterations: int = 1000
+
+    accepts = frozenset({Kind.TABLE})
+    shows = Decomposable
 
     def start(self, problem: Problem) -> State:
         """Uniform."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models import Decomposable
-from understudy.players.base import Answer, MeasuredCell, Problem
+from understudy.players.base import Answer, DataPlayer, Kind, MeasuredCell, Problem
 from understudy.players.data.universe import Universe, inside, log_softmax
 
 __all__ = ["MultiplicativeWeights"]
@@ -42,11 +42,14 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class MultiplicativeWeights:
+class MultiplicativeWeights(DataPlayer[Weights]):
     """`rounds` sets η for answers without measurement; `replays` passes over all measured ones."""
 
     rounds: int
     replays: int = 4
+
+    accepts = frozenset({Kind.CELL, Kind.PICKED_CELL})
+    shows = Universe
 
     def start(self, problem: Problem) -> Weights:
         """Uniform over the universe."""

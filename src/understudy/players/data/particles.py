@@ -8,7 +8,7 @@ import numpy as np
 
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
-from understudy.players.base import Answer, Problem
+from understudy.players.base import Answer, DataPlayer, Kind, Problem
 
 __all__ = ["Particles"]
 
@@ -20,7 +20,7 @@ _ENTRIES = 1_200_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Particles:
+class Particles(DataPlayer[State]):
     """Regularised maximum entropy (`understudy.models.fitting`) on at most `records` records.
 
     While the game goes on a quarter as many are used. Deterministic given the answers and the key that
@@ -30,6 +30,9 @@ class Particles:
     records: int = 400_000
     tree_cells: int = 100_000
     sweeps: int = 10
+
+    accepts = frozenset({Kind.TABLE, Kind.COARSENED})
+    shows = Fitted
 
     def start(self, problem: Problem) -> State:
         """Nothing measured: uniform."""

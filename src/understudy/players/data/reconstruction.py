@@ -23,13 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Table
 from understudy.models import Decomposable, Empirical, Measured, simplex
 from understudy.models.residual import cell_variance, closure, reconstruct
-from understudy.players.base import Answer, Clique, Problem
+from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
 
 __all__ = ["Reconstruction", "maximal"]
 
-Table = NDArray[np.float64]
 Codes = Sequence[NDArray[np.integer]]
 Target = tuple[Clique, Table, float]
 State = tuple[tuple[Measured, ...], Decomposable | Empirical]
@@ -51,12 +51,15 @@ def maximal(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reconstruction:
+class Reconstruction(DataPlayer[State]):
     """`enumerate_up_to` possible rows the universe is fitted itself; otherwise `points` are drawn."""
 
     sweeps: int = 15
     points: int = 200_000
     enumerate_up_to: int = 200_000
+
+    accepts = frozenset({Kind.TABLE})
+    shows = Decomposable
 
     def start(self, problem: Problem) -> State:
         """Uniform."""

@@ -25,8 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models import Decomposable, Empirical
-from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs, best
-from understudy.players.base import Answer, Cell, Clique, MeasuredCell, Model, Problem
+from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs
+from understudy.players.base import (
+    Answer,
+    Cell,
+    Clique,
+    DataPlayer,
+    Kind,
+    MeasuredCell,
+    Model,
+    Problem,
+)
 
 __all__ = ["ANNEALED", "BestResponse", "Responses", "uniform_queries"]
 
@@ -67,7 +76,7 @@ class Responses:
 
 
 @dataclass(frozen=True, slots=True)
-class BestResponse:
+class BestResponse(DataPlayer[Responses]):
     """`samples` is s; a round adds `records` records, and all of them are the result.
 
     Ties are broken by the queries of `recall` earlier rounds. What they leave open the default oracle
@@ -80,6 +89,9 @@ class BestResponse:
     recall: int = 3
     oracle: Oracle = field(default=ANNEALED)
     ties: float = 0.0
+
+    accepts = frozenset({Kind.PICKED_CELL})
+    shows = Responses
 
     def start(self, problem: Problem) -> Responses:
         """No records."""
@@ -97,7 +109,7 @@ class BestResponse:
         rng: np.random.Generator,
     ) -> Responses:
         """A few records more."""
-        queries = [a for a in answers if isinstance(a, MeasuredCell) and a.cell.sign]
+        queries = [a for a in answers if isinstance(a, MeasuredCell)]
         if not queries:
             queries = uniform_queries(problem, self.samples, rng)
         elif len(queries) > self.samples:
@@ -109,14 +121,14 @@ class BestResponse:
         weights[len(sample) :] *= 0.5 / max(1, len(earlier))
         history = _sum(problem.shape, (*sample, *earlier), weights)
         same = LazyNoise(Law.EXPONENTIAL, self.ties * float(weights.min()), self.records)
-        found, late = best(self.oracle, history, same, rng=rng)
+        found, late = self.oracle.best(history, same, rng=rng)
         latest = (sample, *state.latest)[: max(1, self.recall)]
         records = np.vstack([state.records, found])
         return Responses(state.shape, records, latest, self.records, state.proofs.after(late))
 
-    def remarks(self, state: Responses) -> dict[str, int]:
+    def diagnostics(self, state: Responses) -> dict[str, int]:
         """How often an oracle that proves its records ran out of time."""
-        return state.proofs.remarks(self.oracle)
+        return state.proofs.diagnostics(self.oracle)
 
     def finish(self, problem: Problem, state: Responses) -> Model:
         """The records of all rounds, equally weighted."""

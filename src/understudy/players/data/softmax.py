@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.models import Decomposable
-from understudy.players.base import Answer, MeasuredCell, Problem
+from understudy.players.base import Answer, DataPlayer, Kind, MeasuredCell, Problem
 from understudy.players.data.universe import Universe, inside, log_softmax
 
 __all__ = ["SoftmaxResponse"]
@@ -39,12 +39,15 @@ class Combination:
 
 
 @dataclass(frozen=True, slots=True)
-class SoftmaxResponse:
+class SoftmaxResponse(DataPlayer[Combination]):
     """`alpha` weighs the entropy, `gamma` ≤ 1 is the step; rounds from `keep_from` on are averaged."""
 
     alpha: float
     gamma: float
     keep_from: int = 0
+
+    accepts = frozenset({Kind.PICKED_CELL})
+    shows = Universe
 
     def start(self, problem: Problem) -> Combination:
         """q_0 = 0: uniform."""
@@ -65,13 +68,13 @@ class SoftmaxResponse:
         answers: tuple[Answer, ...],
         rng: np.random.Generator,
     ) -> Combination:
-        """Keep p_t for the average and move q_t towards the vertices; measured counts are not used."""
+        """Keep p_t for the average and move q_t towards the vertices."""
         total, kept = state.total, state.kept
         if state.plays >= self.keep_from:
             total, kept = total + self.distribution(state.query), kept + 1
         query = state.query
         for answer in answers:
-            if isinstance(answer, MeasuredCell) and answer.cell.sign:
+            if isinstance(answer, MeasuredCell):
                 query = (1 - self.gamma) * query
                 query[inside(answer)] += self.gamma * answer.cell.sign
         return Combination(query, state.plays + 1, total, kept)

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Table
 from understudy.models.decomposable import project
 from understudy.players.base import Clique, MeasuredCell
 
 __all__ = ["Universe", "inside", "log_softmax"]
-
-Table = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

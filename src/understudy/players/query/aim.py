@@ -28,7 +28,7 @@ from understudy.errors import InputError
 from understudy.models.decomposable import Table, project
 from understudy.models.elimination import tree_cells, tree_cliques
 from understudy.models.residual import closure
-from understudy.players.base import Answer, Clique, Measured, Problem, View
+from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
 from understudy.players.data.adaptive import Adaptive, Move
 from understudy.players.query.fixed import measure
 from understudy.privacy import accounting
@@ -80,6 +80,9 @@ class AdaptiveRounds:
 
     ONE_WAY = "one-way marginals"
     ADAPTIVE = "adaptive rounds"
+
+    gives = frozenset({Kind.TABLE})
+    needs = (Adaptive,)
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`. Nothing is asked, or charged, once the allowance is used."""

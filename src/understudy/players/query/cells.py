@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from understudy.errors import WorkError
 from understudy.models import Empirical
-from understudy.players.base import Answer, MeasuredCell, Problem, View
+from understudy.players.base import Answer, Kind, MeasuredCell, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import PickedCells
 
@@ -25,6 +25,9 @@ class CellPicker:
     rounds: int
 
     PICK = "pick a query"
+
+    gives = frozenset({Kind.PICKED_CELL})
+    needs = (Empirical,)
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""

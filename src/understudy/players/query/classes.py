@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, PickedQuery, Problem, View
+from understudy.players.base import Answer, Kind, PickedQuery, Problem, View
 from understudy.players.query.cells import CellPicker
 from understudy.privacy.gate import Gate
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import PickedQueries
 from understudy.queries import Family
 
@@ -25,9 +25,12 @@ class QueryPicker:
 
     rounds: int
     families: tuple[Family, ...]
-    products: tuple[Products, ...]
+    products: tuple[ProductQueries, ...]
 
     PICK = CellPicker.PICK
+
+    gives = frozenset({Kind.PICKED_QUERY})
+    needs = ()
 
     @classmethod
     def over(cls, rounds: int, families: tuple[Family, ...], shape: tuple[int, ...]) -> QueryPicker:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy.players.base import Problem
-from understudy.players.critics import Chosen, CriticGradient
+from understudy.players.base import Chosen, CriticGradient, Kind, Problem
+from understudy.players.data.gan import GanView
 from understudy.players.query.fixed import measure
 from understudy.privacy.gate import Gate
 from understudy.privacy.gradients import Groups
@@ -39,6 +39,9 @@ class CriticSteps:
     COLUMNS = "columns"
     STEP = "critic step"
     CHOICE = "choice of checkpoints"
+
+    gives = frozenset({Kind.TABLE, Kind.GRADIENT, Kind.CHOICE})
+    needs = (GanView,)
 
     @property
     def rounds(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, MeasuredCell, Problem, View
+from understudy.players.base import Answer, Kind, MeasuredCell, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import CellCounts, WorstCell
 
@@ -25,6 +25,13 @@ class ExponentialMechanism:
 
     SELECT = "select a cell"
     MEASURE = "measure the cell"
+
+    needs = ()
+
+    @property
+    def gives(self) -> frozenset[Kind]:
+        """Counts where it measures, otherwise sides."""
+        return frozenset({Kind.PICKED_CELL if self.sigma is None else Kind.CELL})
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, Clique, Measured, Problem, View
+from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals
 
@@ -27,6 +27,9 @@ class FixedMarginals:
     sigma: float
     purpose: str = "one-way marginals"
     rounds: int = 1
+
+    gives = frozenset({Kind.TABLE})
+    needs = ()
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""

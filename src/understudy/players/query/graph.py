@@ -9,14 +9,15 @@ import numpy as np
 from understudy.models.graphs import classes
 from understudy.players.base import (
     Answer,
+    Kind,
     Measured,
     MeasuredDegrees,
     MeasuredTriangles,
     Problem,
     View,
 )
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
-from understudy.privacy.merged import Merged
 from understudy.privacy.questions import Degrees, Marginals, Triangles
 
 __all__ = ["DegreesAndBlocks"]
@@ -46,11 +47,14 @@ class DegreesAndBlocks:
     CLASSES = "edges between classes of degrees"
     TRIANGLES = "triangles"
 
+    gives = frozenset({Kind.TABLE, Kind.COARSENED, Kind.DEGREES, Kind.TRIANGLES})
+    needs = ()
+
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """What is asked is public, or follows from what was released."""
         if round == 1:
             labels = classes(view.marginal((0,)) + view.marginal((1,)))
-            (table,) = gate.ask(self.CLASSES, Marginals([Merged((0, 1), (labels, labels))]))
+            (table,) = gate.ask(self.CLASSES, Marginals([Coarsened((0, 1), (labels, labels))]))
             mixture = Measured((0, 1), table, self.class_sigma, (labels, labels))
             if self.triangle_sigma is None:
                 return (mixture,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, Clique, Problem, View
+from understudy.players.base import Answer, Clique, Kind, Problem, View
 from understudy.players.query.fixed import measure
 from understudy.privacy.gate import Gate
 
@@ -26,6 +26,9 @@ class MarginalLevels:
 
     levels: tuple[Level, ...]
     rounds: int = 1
+
+    gives = frozenset({Kind.TABLE})
+    needs = ()
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""

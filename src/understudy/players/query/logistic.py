@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, Clique, LinearCritic, Problem, View
-from understudy.players.query.weights import listed
+from understudy.players.base import Answer, Clique, Kind, LinearCritic, Problem, View
+from understudy.players.query.weights import Listed, listed
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Critic
 
@@ -54,6 +54,9 @@ class LogisticCritics:
 
     rounds: int
     groups: tuple[tuple[Clique, ...], ...]
+
+    gives = frozenset({Kind.CRITIC})
+    needs = (Listed,)
 
     @staticmethod
     def purpose(group: int) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, MeasuredMoments, Problem, View
+from understudy.players.base import Answer, Kind, MeasuredMoments, Problem, View
 from understudy.privacy.gate import Gate
-from understudy.privacy.maps import Maps
 from understudy.privacy.questions import Moments
+from understudy.privacy.random_features import RandomFeatures
 
 __all__ = ["RandomMoments"]
 
@@ -16,11 +16,14 @@ __all__ = ["RandomMoments"]
 class RandomMoments:
     """Measures the features of `maps` in one round; `sigma`, in rows, is what the plan says."""
 
-    maps: Maps
+    maps: RandomFeatures
     sigma: float
     rounds: int = 1
 
     PURPOSE = "moments of random features"
+
+    gives = frozenset({Kind.MOMENTS})
+    needs = ()
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""

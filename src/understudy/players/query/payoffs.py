@@ -11,24 +11,14 @@ payoffs moves by at most one row a round with a row of the table.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from understudy.errors import WorkError
-from understudy.players.base import Answer, MeasuredCell, PaidOff, Problem, View
+from understudy.players.base import Answer, Kind, PaidOff, Problem, View
+from understudy.players.data.ftpl_generator import Shown
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Cell, Payoff
 
-__all__ = ["Payoffs", "Shows"]
-
-
-@runtime_checkable
-class Shows(Protocol):
-    """A view that remembers the queries picked against it, and the rows it had in them."""
-
-    @property
-    def picks(self) -> tuple[tuple[MeasuredCell, float], ...]:
-        """(a cell with its side, expected rows) for every round that counts."""
-        ...
+__all__ = ["Payoffs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +30,12 @@ class Payoffs:
 
     PURPOSE = "payoff of the critics"
 
+    gives = frozenset({Kind.PAYOFF})
+    needs = (Shown,)
+
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
-        if not isinstance(view, Shows):
+        if not isinstance(view, Shown):
             raise WorkError("payoffs are asked of a data player that remembers what was picked")
         cells = [
             Cell(problem.cliques.index(picked.clique), picked.cell.index, picked.cell.sign)

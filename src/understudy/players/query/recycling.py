@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
-from understudy.players.base import Answer, MeasuredCell, Problem, View
+from understudy.players.base import Answer, Kind, MeasuredCell, Problem, View
 from understudy.players.data.response import Responses
 from understudy.players.query.weights import QueryWeights, listed
 from understudy.privacy.accounting import total_rho
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
-from understudy.privacy.questions import Coins, PickedCells, coin_scale
+from understudy.privacy.questions import BernoulliRejection, PickedCells, rejection_scale
 
 __all__ = ["Recycling", "fresh", "gamma"]
 
@@ -54,11 +54,14 @@ def _fresh(t: NDArray[np.int64], samples: int, eta: float) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Recycling:
-    """`scale` is B in rows; `tosses` are the rounds whose queries are partly kept from the last."""
+    """`scale` is B in rows; `recycled` are the rounds whose queries are partly kept from the last."""
 
     rounds: int
     scale: float
-    tosses: frozenset[int] = frozenset()
+    recycled: frozenset[int] = frozenset()
+
+    gives = frozenset({Kind.PICKED_CELL})
+    needs = (Responses,)
 
     @staticmethod
     def coins(t: int) -> str:
@@ -79,10 +82,10 @@ class Recycling:
     def _at(cls, rounds: int, samples: int, rows: int, scale: float) -> tuple[Charge, ...]:
         charges: list[Charge] = []
         step = scale * SCORE_SENSITIVITY / UNIT
-        draws, tossed = _draws(rounds, samples, rows, scale)
-        for t, number, recycled in zip(range(1, rounds), draws, tossed, strict=True):
+        draws, recycles = _draws(rounds, samples, rows, scale)
+        for t, number, recycled in zip(range(1, rounds), draws, recycles, strict=True):
             if recycled:
-                coin = Selection(coin_scale(step, gamma(t)), SCORE_SENSITIVITY, samples)
+                coin = Selection(rejection_scale(step, gamma(t)), SCORE_SENSITIVITY, samples)
                 charges.append(Charge(cls.coins(t + 1), coin))
             draw = Selection(SCORE_SENSITIVITY * scale / t, SCORE_SENSITIVITY, int(number))
             charges.append(Charge(QueryWeights.purpose(t + 1), draw))
@@ -93,23 +96,23 @@ class Recycling:
         """The player that a plan of `charges` was made for."""
         rounds, _, scale = QueryWeights.read(plan)
         purposes = {charge.purpose for charge in plan}
-        tosses = frozenset(t for t in range(2, rounds + 1) if cls.coins(t) in purposes)
-        return cls(rounds, scale / UNIT, tosses)
+        recycled = frozenset(t for t in range(2, rounds + 1) if cls.coins(t) in purposes)
+        return cls(rounds, scale / UNIT, recycled)
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`: what the coins keep, and what is drawn anew."""
         if round == 0:
             return ()
         kept: tuple[Answer, ...] = ()
-        if round + 1 in self.tosses:
+        if round + 1 in self.recycled:
             if not isinstance(view, Responses):
                 raise InputError("recycling needs a data player that lists its queries")
             before = view.latest[0]
             cells = [query.cell for query in before]
-            toss = Coins(
+            rejection = BernoulliRejection(
                 problem.cliques, cells, view.newest, problem.rows, self.scale, gamma(round)
             )
-            coins = gate.ask(self.coins(round + 1), toss)
+            coins = gate.ask(self.coins(round + 1), rejection)
             kept = tuple(query for query, coin in zip(before, coins, strict=True) if coin)
         picks = PickedCells(problem.cliques, listed(view), problem.rows)
         cells = gate.ask(QueryWeights.purpose(round + 1), picks)

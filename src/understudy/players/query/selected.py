@@ -2,8 +2,7 @@
 
 A candidate's score is ‖c − n·p‖₁ − Σ_cells min(penalty·σ, n·p), p the data player's table: its error,
 less what noise would put in its place on cells that hold rows. The exponential mechanism (one-shot
-Gumbel) takes the best `picks` of a round, which are then measured whole with noise σ. Nothing more is
-asked once the data player says that it can learn no more (`diverged`), a fact about released numbers.
+Gumbel) takes the best `picks` of a round, which are then measured whole with noise σ.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.players.base import Answer, Clique, Measured, Problem, View
+from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
 from understudy.players.query.survey import Survey
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, WorstMarginals
@@ -34,6 +33,9 @@ class WorstAgain:
     SELECT = "select the worst"
     AGAIN = "measure the worst"
 
+    gives = frozenset({Kind.TABLE, Kind.COARSENED})
+    needs = ()
+
     @property
     def rounds(self) -> int:
         """Those of the first look, and one for every selection."""
@@ -41,8 +43,6 @@ class WorstAgain:
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
-        if getattr(view, "diverged", False):
-            return ()
         if round < self.first.rounds:
             return self.first.play(problem, gate, view, round)
         references = [problem.rows * view.marginal(clique) for clique in self.candidates]

@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Table
 from understudy.models.denoise import deconvolve
+from understudy.models.fitting import Fitted
 from understudy.models.merging import Labels, merge, pair_labels
-from understudy.players.base import Answer, Clique, Measured, Problem, View
+from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
-from understudy.privacy.merged import Merged
 from understudy.privacy.questions import Marginals, ThresholdedErrors
 
 __all__ = ["Slot", "Survey", "Tier"]
 
-Table = NDArray[np.float64]
 
 # Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
 _WHOLE = 12.0
@@ -91,6 +91,9 @@ class Survey:
     HIGHER = "look for excess beyond pairs"
     AGAIN = "measure again"
 
+    gives = frozenset({Kind.TABLE, Kind.COARSENED})
+    needs = ()
+
     @property
     def rounds(self) -> int:
         """One-ways, pairs, and the rounds of looking; one-ways alone where there are no pairs."""
@@ -135,7 +138,7 @@ class Survey:
         *,
         last: bool,
     ) -> tuple[Answer, ...]:
-        tables, values = self._excesses(
+        tables, values = self._thresholded_errors(
             problem, gate, view, shares, self.LOOK, self.slots, self.sigma_look
         )
         worth = deconvolve(values, self.sigma_look, positive=True)[0]
@@ -148,7 +151,7 @@ class Survey:
             _Option(clique, tables[number][1], value) for clique, (value, number) in chosen.items()
         ]
         if last and self.higher:
-            found, seen = self._excesses(
+            found, seen = self._thresholded_errors(
                 problem, gate, view, shares, self.HIGHER, self.higher, self.sigma_higher
             )
             off: dict[Clique, float] = {}
@@ -162,7 +165,7 @@ class Survey:
         options += self._column_options(problem, view, shares)
         return self._spend(gate, options)
 
-    def _excesses(
+    def _thresholded_errors(
         self,
         problem: Problem,
         gate: Gate,
@@ -197,7 +200,7 @@ class Survey:
         self, problem: Problem, view: View, shares: Sequence[Table]
     ) -> list[_Option]:
         """Columns: their error is about 0.8σ on every value that can be seen."""
-        known: Sequence[float] = getattr(view, "deviations", ())
+        known = view.deviations if isinstance(view, Fitted) else ()
         options: list[_Option] = []
         for i, sigma in enumerate(known):
             worth: list[float] = []
@@ -267,5 +270,5 @@ def _measured(
     )
 
 
-def _table(clique: Clique, labels: tuple[Labels, ...] | None) -> Clique | Merged:
-    return clique if labels is None else Merged(clique, labels)
+def _table(clique: Clique, labels: tuple[Labels, ...] | None) -> Clique | Coarsened:
+    return clique if labels is None else Coarsened(clique, labels)

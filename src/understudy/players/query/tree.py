@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from understudy.players.base import Answer, Clique, Problem, View
+from understudy.players.base import Answer, Clique, Kind, Problem, View
 from understudy.players.query.fixed import measure
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import WorstMarginals
@@ -33,6 +33,9 @@ class SpanningTree:
     ONE_WAY = "one-way marginals"
     SELECT = "select tree edges"
     PAIRS = "tree pairs"
+
+    gives = frozenset({Kind.TABLE})
+    needs = ()
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import UnionType
 
-from understudy.players.base import Answer, Problem, QueryPlayer, View
+from understudy.players.base import Answer, Kind, Problem, QueryPlayer, View
 from understudy.privacy.gate import Gate
 
 __all__ = ["InTurn", "Together"]
@@ -12,11 +13,7 @@ __all__ = ["InTurn", "Together"]
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """Plays all rounds of `first`, then all of `then`, which counts its own from 0.
-
-    Nothing more is asked once the data player says that it can learn no more (`diverged`), a fact about
-    released numbers.
-    """
+    """Plays all rounds of `first`, then all of `then`, which counts its own from 0."""
 
     first: QueryPlayer
     then: QueryPlayer
@@ -26,10 +23,18 @@ class InTurn:
         """Of both together."""
         return self.first.rounds + self.then.rounds
 
+    @property
+    def gives(self) -> frozenset[Kind]:
+        """Of both."""
+        return self.first.gives | self.then.gives
+
+    @property
+    def needs(self) -> tuple[type | UnionType, ...]:
+        """Of both."""
+        return (*self.first.needs, *self.then.needs)
+
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""
-        if getattr(view, "diverged", False):
-            return ()
         if round < self.first.rounds:
             return self.first.play(problem, gate, view, round)
         return self.then.play(problem, gate, view, round - self.first.rounds)
@@ -41,6 +46,16 @@ class Together:
 
     players: tuple[QueryPlayer, ...]
     rounds: int = 1
+
+    @property
+    def gives(self) -> frozenset[Kind]:
+        """Of all."""
+        return frozenset().union(*(player.gives for player in self.players))
+
+    @property
+    def needs(self) -> tuple[type | UnionType, ...]:
+        """Of all."""
+        return tuple(view for player in self.players for view in player.needs)
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
         """See `QueryPlayer.play`."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.players.base import Answer, Clique, MeasuredCell, Problem, View
+from understudy.players.base import Answer, Clique, Kind, MeasuredCell, Problem, View
 from understudy.privacy.gate import Gate
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import Cell, PickedQueries
 from understudy.queries import Family
 
@@ -24,9 +24,12 @@ class NoisyVertex:
     """One signed cell a round."""
 
     rounds: int
-    products: tuple[Products, ...]
+    products: tuple[ProductQueries, ...]
 
     SELECT = "select a vertex"
+
+    gives = frozenset({Kind.PICKED_CELL})
+    needs = ()
 
     @classmethod
     def over(cls, rounds: int, cliques: tuple[Clique, ...], shape: tuple[int, ...]) -> NoisyVertex:

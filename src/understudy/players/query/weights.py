@@ -22,13 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
-from understudy.players.base import Answer, MeasuredCell, Problem, View
+from understudy.models import Empirical
+from understudy.players.base import Answer, Kind, MeasuredCell, Problem, View
+from understudy.players.data.response import Responses
 from understudy.privacy.buckets import SCORE_SENSITIVITY
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import PickedCells
 
-__all__ = ["QueryWeights", "listed", "squares"]
+__all__ = ["Listed", "QueryWeights", "listed", "squares"]
+
+Listed = Empirical | Responses
+"""Views that list records."""
 
 
 def squares(rounds: int) -> int:
@@ -38,13 +43,12 @@ def squares(rounds: int) -> int:
 
 def listed(view: View) -> Sequence[NDArray[np.integer[Any]]]:
     """The records behind a view, one code array per column."""
-    codes = getattr(view, "codes", None)
-    if codes is None:
+    if not isinstance(view, Listed):
         raise InputError(
             f"weights over queries need a data player that lists records; a view of type "
             f"{type(view).__name__} has none"
         )
-    return codes
+    return view.codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,9 @@ class QueryWeights:
     """`rounds` is T. The round that makes record x^t is called round t in the plan, from 2 to T."""
 
     rounds: int
+
+    gives = frozenset({Kind.PICKED_CELL})
+    needs = (Listed,)
 
     @staticmethod
     def purpose(t: int) -> str:

@@ -15,7 +15,6 @@ from understudy.privacy.questions.certificates import (
     WorstQueryError,
     variation_step,
 )
-from understudy.privacy.questions.coins import Coins, coin_scale
 from understudy.privacy.questions.critic import Critic
 from understudy.privacy.questions.degrees import Degrees
 from understudy.privacy.questions.errors import ThresholdedErrors
@@ -25,6 +24,7 @@ from understudy.privacy.questions.moments import Moments
 from understudy.privacy.questions.payoff import Payoff
 from understudy.privacy.questions.picked_cells import PickedCells
 from understudy.privacy.questions.picked_queries import Picked, PickedQueries
+from understudy.privacy.questions.rejection import BernoulliRejection, rejection_scale
 from understudy.privacy.questions.requests import GRID, Cell
 from understudy.privacy.questions.triangles import Triangles
 from understudy.privacy.questions.values import Values
@@ -35,10 +35,10 @@ __all__ = [
     "GRID",
     "LARGEST_WEIGHT",
     "VARIATION_GRID",
+    "BernoulliRejection",
     "BestModels",
     "Cell",
     "CellCounts",
-    "Coins",
     "Critic",
     "Degrees",
     "Marginals",
@@ -58,6 +58,6 @@ __all__ = [
     "WorstErrorOfRows",
     "WorstMarginals",
     "WorstQueryError",
-    "coin_scale",
+    "rejection_scale",
     "variation_step",
 ]

@@ -25,7 +25,7 @@ from understudy.privacy.cost import Gaussian, Laplace
 from understudy.privacy.exact import Tables, answers
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import added
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions.requests import (
     Clique,
     Codes,
@@ -101,7 +101,7 @@ class WorstError(_Worst):
 class WorstQueryError(_Worst):
     """Over all queries of `classes`, given the synthetic rows' tables, one per class."""
 
-    classes: Sequence[Products]
+    classes: Sequence[ProductQueries]
     synthetic: Sequence[Counts]
     size: int
 

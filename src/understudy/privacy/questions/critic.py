@@ -16,7 +16,7 @@ from understudy.errors import PrivacyError
 from understudy.privacy.cost import Perturbation
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
-from understudy.privacy.objective import Looks, Sides, covers, perturbed
+from understudy.privacy.objective import MarginalFeatures, Sides, covers, perturbed
 from understudy.privacy.questions.requests import (
     Clique,
     Codes,
@@ -45,7 +45,7 @@ class Critic:
         require_records(self.records, facts)
         if not (math.isfinite(self.weight) and self.weight > 0):
             raise PrivacyError(f"weight = {self.weight} must be a finite number above 0")
-        looks = Looks(facts.shape, tuple(self.cliques))
+        looks = MarginalFeatures(facts.shape, tuple(self.cliques))
         if math.prod(shape_of(looks.columns, facts)) > 2**62:
             raise PrivacyError(
                 f"a critic of {len(looks.columns)} columns together has too many cells"
@@ -59,7 +59,7 @@ class Critic:
 
     def exact(self, rows: Tables, event: Perturbation) -> Sides:
         """The occupied cells of rows and of records, over all columns of the tables."""
-        looks = Looks(rows.shape, tuple(self.cliques))
+        looks = MarginalFeatures(rows.shape, tuple(self.cliques))
         domain = tuple(rows.shape[i] for i in looks.columns)
         ((cells, counts),) = rows.sparse([looks.columns])
         codes = require_records(self.records, rows.facts)[list(looks.columns)]

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.errors import PrivacyError
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import added
-from understudy.privacy.merged import Merged
 from understudy.privacy.questions.requests import (
     GRID,
     Clique,
@@ -35,7 +35,7 @@ __all__ = ["ThresholdedErrors"]
 class ThresholdedErrors:
     """One noisy error for each of `tables`, against its reference and beyond its threshold."""
 
-    tables: Sequence[Clique | Merged]
+    tables: Sequence[Clique | Coarsened]
     references: Sequence[Table]
     thresholds: Sequence[float]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import added
-from understudy.privacy.merged import Merged
 from understudy.privacy.questions.requests import Clique, Counts, require_tables, shape_of
 
 __all__ = ["Marginals"]
@@ -26,7 +26,7 @@ __all__ = ["Marginals"]
 class Marginals:
     """One noisy table of counts for each of `tables`."""
 
-    tables: Sequence[Clique | Merged]
+    tables: Sequence[Clique | Coarsened]
 
     mechanism = staticmethod(added)
 

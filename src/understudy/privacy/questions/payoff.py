@@ -17,7 +17,7 @@ from understudy.privacy.cost import Laplace
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import added
-from understudy.privacy.questions.coins import place
+from understudy.privacy.questions.rejection import place
 from understudy.privacy.questions.requests import (
     Cell,
     Clique,

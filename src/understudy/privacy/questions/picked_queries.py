@@ -19,7 +19,7 @@ from understudy.privacy.cost import Selection
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import independent
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions.requests import Counts, Table, require_classes, require_plain
 
 __all__ = ["Picked", "PickedQueries"]
@@ -38,7 +38,7 @@ class Picked:
 class PickedQueries:
     """k queries, with their sides if `signed`."""
 
-    classes: Sequence[Products]
+    classes: Sequence[ProductQueries]
     references: Sequence[Table]
     signed: bool = True
 

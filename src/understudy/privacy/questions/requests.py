@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique, Table
 from understudy.errors import PrivacyError
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Facts
-from understudy.privacy.merged import Merged
-from understudy.privacy.products import Products
+from understudy.privacy.products import ProductQueries
 
 __all__ = [
     "GRID", "Cell", "Clique", "Codes", "Counts", "Table", "clique_of", "on_grid", "require_cells",
@@ -22,10 +23,8 @@ __all__ = [
     "require_tables", "shape_of", "whole",
 ]  # fmt: skip
 
-Clique = tuple[int, ...]
 Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
-Table = NDArray[np.float64]
 
 GRID = 16
 """Where a public real number is compared with counts it is rounded to 1/16 of a row first, so that
@@ -44,14 +43,14 @@ class Cell:
     sign: int = 0
 
 
-def clique_of(table: Clique | Merged) -> Clique:
+def clique_of(table: Clique | Coarsened) -> Clique:
     """The columns of a table, whole or merged."""
-    return table.clique if isinstance(table, Merged) else table
+    return table.clique if isinstance(table, Coarsened) else table
 
 
-def shape_of(table: Clique | Merged, facts: Facts) -> tuple[int, ...]:
+def shape_of(table: Clique | Coarsened, facts: Facts) -> tuple[int, ...]:
     """The cells of a table, whole or merged."""
-    return table.shape if isinstance(table, Merged) else tuple(facts.shape[i] for i in table)
+    return table.shape if isinstance(table, Coarsened) else tuple(facts.shape[i] for i in table)
 
 
 def on_grid(reference: Table) -> Counts:
@@ -88,27 +87,27 @@ def require_cliques(cliques: Sequence[Clique], facts: Facts) -> None:
             raise PrivacyError(f"clique {clique} must be increasing positions below {width}")
 
 
-def require_tables(tables: Sequence[Clique | Merged], facts: Facts) -> None:
-    """That a row lies in one cell is what `Merged` holds; here, that labels fit the table."""
+def require_tables(tables: Sequence[Clique | Coarsened], facts: Facts) -> None:
+    """That a row lies in one cell is what `Coarsened` holds; here, that labels fit the table."""
     require_plain(tables)
     for each in tables:
-        if isinstance(each, Merged) and type(each) is not Merged:
-            raise PrivacyError(f"merged tables must be Merged, got {type(each).__name__}")
+        if isinstance(each, Coarsened) and type(each) is not Coarsened:
+            raise PrivacyError(f"merged tables must be Coarsened, got {type(each).__name__}")
     require_cliques([clique_of(each) for each in tables], facts)
     for each in tables:
-        if isinstance(each, Merged) and each.domain != shape_of(each.clique, facts):
+        if isinstance(each, Coarsened) and each.domain != shape_of(each.clique, facts):
             raise PrivacyError(
                 f"the labels of {each.clique} speak of {each.domain} values, "
                 f"not {shape_of(each.clique, facts)}"
             )
 
 
-def require_classes(classes: Sequence[Products], facts: Facts) -> None:
-    """That queries are 0/1 functions is what `Products` holds; here, that they fit the table."""
+def require_classes(classes: Sequence[ProductQueries], facts: Facts) -> None:
+    """That queries are 0/1 functions is what `ProductQueries` holds; here, that they fit the table."""
     require_plain(classes)
     for each in classes:
-        if type(each) is not Products:  # a subclass might count otherwise
-            raise PrivacyError(f"queries must come as Products, got {type(each).__name__}")
+        if type(each) is not ProductQueries:  # a subclass might count otherwise
+            raise PrivacyError(f"queries must come as ProductQueries, got {type(each).__name__}")
     require_cliques([each.clique for each in classes], facts)
     for each in classes:
         if each.domain != shape_of(each.clique, facts):
@@ -183,7 +182,7 @@ def require_records(records: Sequence[Codes], facts: Facts) -> Codes:
 
 
 def require_references(
-    tables: Sequence[Clique | Merged],
+    tables: Sequence[Clique | Coarsened],
     references: Sequence[Table],
     numbers: Sequence[float],
     facts: Facts,

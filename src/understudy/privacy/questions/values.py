@@ -36,7 +36,7 @@ class Values:
             raise PrivacyError("the values are held by other units than the account is kept for")
         if self.most < 1:
             raise PrivacyError(f"most = {self.most} must be at least 1")
-        values, sides = group(facts.unit), facts.relation.changed_cells
+        values, sides = group(facts.unit), facts.relation.multiplicity
         return Need(
             (Discovery,),
             lambda e: e.values >= values and e.sides >= sides,

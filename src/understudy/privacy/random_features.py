@@ -27,24 +27,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import SampledGaussian
 from understudy.privacy.relation import Relation
 
-__all__ = ["GRID", "KINDS", "Maps", "covers", "event_for", "summed"]
+__all__ = ["GRID", "KINDS", "RandomFeatures", "covers", "event_for", "summed"]
 
 GRID = 2**12
 """Features are multiples of 1/4096."""
 KINDS = ("fourier", "relu", "softplus")
 
-Clique = tuple[int, ...]
 Reals = NDArray[np.float64]
 # Entries of the features that are held at once.
 _BLOCK = 4_000_000
 
 
 @dataclass(frozen=True)
-class Maps:
+class RandomFeatures:
     """`units` of a `kind` for each of the `cliques`, drawn from the public number `key`."""
 
     shape: tuple[int, ...]
@@ -111,7 +111,7 @@ class Maps:
         return np.logaddexp(0, self.kappa * z) / self.kappa / self.over
 
 
-def event_for(maps: Maps, relation: Relation, rho: Fraction) -> SampledGaussian:
+def event_for(maps: RandomFeatures, relation: Relation, rho: Fraction) -> SampledGaussian:
     """The least noise that costs at most ρ = (sides·l2)²/(2σ²); σ in units of 1/`GRID` row."""
     sides, l2 = relation.marginal_l1(), _norm(maps)
     sigma = sides * l2 / math.sqrt(2 * float(rho))
@@ -120,7 +120,7 @@ def event_for(maps: Maps, relation: Relation, rho: Fraction) -> SampledGaussian:
     return SampledGaussian(sigma, l2, maps.size, 1.0, sides)
 
 
-def covers(event: SampledGaussian, maps: Maps, relation: Relation) -> bool:
+def covers(event: SampledGaussian, maps: RandomFeatures, relation: Relation) -> bool:
     """Whether the event's sensitivity is that of these features."""
     return (
         event.rate == 1.0
@@ -131,7 +131,7 @@ def covers(event: SampledGaussian, maps: Maps, relation: Relation) -> bool:
 
 
 def summed(
-    maps: Maps, tables: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
+    maps: RandomFeatures, tables: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
 ) -> NDArray[np.int64]:
     """Σ_rows rint(GRID·ψ) from the occupied cells (packed in C order) and counts of every marginal."""
     total = np.empty(maps.size, np.int64)
@@ -147,7 +147,7 @@ def summed(
     return total
 
 
-def _norm(maps: Maps) -> int:
+def _norm(maps: RandomFeatures) -> int:
     """√J·(GRID + √K/2), rounded up with room for float64."""
     each = GRID + math.sqrt(maps.block) / 2
     return math.ceil(math.sqrt(len(maps.cliques)) * each * (1 + 1e-9))

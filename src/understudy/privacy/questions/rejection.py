@@ -7,8 +7,8 @@ A coin of a query with score s (in rows; a neighbour moves it by 1) comes up wit
 Its log-odds move by at most 1/(B·(1 − e^{−γ})): d logit(p)/d ln p = 1/(1−p). The log-ratio of the two
 outcomes between neighbours has exactly that range, so the coin is a selection between two candidates,
 and is drawn and charged as one: the larger of the integers +h and −h under Gumbel(b) noise, 2h the
-log-odds in units of b. Each of the two moves by `UNIT` at b = `coin_scale`, and by one more because
-h is rounded: `Selection(coin_scale(B, γ), SCORE_SENSITIVITY)` covers it. Bounded range gives
+log-odds in units of b. Each of the two moves by `UNIT` at b = `rejection_scale`, and by one more as h
+is rounded: `Selection(rejection_scale(B, γ), SCORE_SENSITIVITY)` covers it. Bounded range gives
 
     ρ = 1/(8·B²·(1 − e^{−γ})²) a coin,
 
@@ -29,7 +29,7 @@ from understudy.privacy.buckets import MOST_ROWS, UNIT, clipped
 from understudy.privacy.cost import Selection
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
-from understudy.privacy.mechanisms import coins
+from understudy.privacy.mechanisms import bernoulli
 from understudy.privacy.questions.picked_cells import require_rows
 from understudy.privacy.questions.requests import (
     Cell,
@@ -41,14 +41,14 @@ from understudy.privacy.questions.requests import (
     require_sides,
 )
 
-__all__ = ["Coins", "coin_scale", "covered", "halves", "place"]
+__all__ = ["BernoulliRejection", "covered", "half_log_odds", "place", "rejection_scale"]
 
 
 # Below it, log-odds would pass what float64 resolves.
 _STEEPEST = 2.0**-20
 
 
-def coin_scale(scale: float, gamma: float) -> float:
+def rejection_scale(scale: float, gamma: float) -> float:
     """The Gumbel scale at which each of a coin's two integers moves by `UNIT`."""
     return 2.0 * UNIT * scale * -math.expm1(-gamma)
 
@@ -58,10 +58,12 @@ def covered(sensitivity: int, drawn: float, scale: float, gamma: float) -> bool:
 
     Up to twice `UNIT`: integers are then below 2^51, where float64 is within a quarter of them.
     """
-    return UNIT * (drawn / coin_scale(scale, gamma)) * (1 + 1e-9) + 2 <= sensitivity <= 2 * UNIT
+    return (
+        UNIT * (drawn / rejection_scale(scale, gamma)) * (1 + 1e-9) + 2 <= sensitivity <= 2 * UNIT
+    )
 
 
-def halves(
+def half_log_odds(
     scores: NDArray[np.int64], rows: int, scale: float, gamma: float, drawn: float
 ) -> NDArray[np.float64]:
     """h of every coin, rounded; `scores` in units of 1/`UNIT` row."""
@@ -71,7 +73,7 @@ def halves(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coins:
+class BernoulliRejection:
     """One coin for each of `cells` with its side; B = `scale` in rows, n = `rows`.
 
     s is a query's score as in `PickedCells`, against these `records`.
@@ -84,7 +86,7 @@ class Coins:
     scale: float
     gamma: float
 
-    mechanism = staticmethod(coins)
+    mechanism = staticmethod(bernoulli)
 
     def need(self, facts: Facts) -> Need:
         """A selection between two candidates for each coin."""
@@ -120,12 +122,12 @@ class Coins:
         counts = clipped(occupied.at(numbers + np.array(occupied.offsets, np.int64)[of]))
         expected = np.rint(UNIT * self.rows * (inside / codes.shape[1])).astype(np.int64)
         sides = np.array([cell.sign for cell in self.cells], np.int64)
-        tossed = halves(
+        odds = half_log_odds(
             sides * (UNIT * counts - expected), self.rows, self.scale, self.gamma, event.scale
         )
         # Kept inside the integers by clipping, which moves no two values apart; an error here would
         # depend on private counts.
-        return np.clip(tossed, -(2.0**61), 2.0**61).astype(np.int64)
+        return np.clip(odds, -(2.0**61), 2.0**61).astype(np.int64)
 
     def decode(self, drawn: Counts, facts: Facts) -> tuple[bool, ...]:
         """Whether each came up."""

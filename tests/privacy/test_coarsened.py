@@ -1,4 +1,4 @@
-"""Merged tables and excesses: what a neighbour moves, what is charged, and what is refused."""
+"""Coarsened tables and thresholded errors: what a neighbour moves, is charged, and is refused."""
 
 import itertools
 import math
@@ -16,10 +16,10 @@ from understudy.errors import PrivacyError, UnderstudyError
 from understudy.privacy import accounting
 from understudy.privacy import exact as exact_module
 from understudy.privacy.budget import Budget
+from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.merged import Merged
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import (
     Marginals,
@@ -49,11 +49,13 @@ def codes(*values):
 
 SHAPE = (2, 3)
 UNIVERSE = tuple(itertools.product(range(2), range(3)))
-ENDS = Merged((0, 1), (codes(0, 1), codes(0, 1, 0)))  # 2 × 2: the outer values of column 1 joined
-FLIPPED = Merged((1,), (codes(1, 0, 0),))
-ONE_ROW = Merged((0, 1), (codes(0, 0), codes(2, 0, 1)))  # 1 × 3
-ALL_ONE = Merged((0, 1), (codes(0, 0), codes(0, 0, 0)))  # 1 × 1
-SAME = Merged((0, 1), (codes(0, 1), codes(0, 1, 2)))  # merges nothing
+ENDS = Coarsened(
+    (0, 1), (codes(0, 1), codes(0, 1, 0))
+)  # 2 × 2: the outer values of column 1 joined
+FLIPPED = Coarsened((1,), (codes(1, 0, 0),))
+ONE_ROW = Coarsened((0, 1), (codes(0, 0), codes(2, 0, 1)))  # 1 × 3
+ALL_ONE = Coarsened((0, 1), (codes(0, 0), codes(0, 0, 0)))  # 1 × 1
+SAME = Coarsened((0, 1), (codes(0, 1), codes(0, 1, 2)))  # merges nothing
 REQUESTS = {
     "one full table": ((0, 1),),
     "one merged table": (ENDS,),
@@ -77,7 +79,7 @@ PAIRS = {relation: unordered(UNIVERSE, MOST[relation], relation) for relation in
 
 def exact_table(rows, table, shape=SHAPE):
     """Counted row by row, after recoding each row."""
-    if not isinstance(table, Merged):
+    if not isinstance(table, Coarsened):
         return table_of(rows, shape, table)
     out = np.zeros(tuple(int(labels.max()) + 1 for labels in table.labels), dtype=np.int64)
     for row in rows:
@@ -94,7 +96,7 @@ def excess_of(counts, reference, threshold):
 
 
 def sizes(table):
-    return table.shape if isinstance(table, Merged) else tuple(SHAPE[i] for i in table)
+    return table.shape if isinstance(table, Coarsened) else tuple(SHAPE[i] for i in table)
 
 
 def flat_references(tables, value=0.4):
@@ -110,7 +112,7 @@ def rough(rng, size):
 def covering(method, relation, tables):
     """The event that just covers a request."""
     if method == "measure":
-        return Gaussian(5.5, changes=len(tables) * relation.changed_cells)
+        return Gaussian(5.5, changes=len(tables) * relation.multiplicity)
     return Gaussian(6.5, step=relation.marginal_l1(), changes=len(tables))
 
 
@@ -155,13 +157,13 @@ def moves(ask, event, relation):
     return [np.abs(at(a) - at(b)) for a, b in PAIRS[relation]]
 
 
-METHODS = ["measure", "excesses"]
+METHODS = ["measure", "thresholded_errors"]
 both_relations = pytest.mark.parametrize("relation", RELATIONS, ids=str)
 both_methods = pytest.mark.parametrize("method", METHODS)
 each_request = pytest.mark.parametrize("tables", REQUESTS.values(), ids=REQUESTS)
 
 
-# --- Merged -------------------------------------------------------------------------------------
+# --- coarsened -------------------------------------------------------------------------------------
 
 
 def test_shape_and_domain():
@@ -175,14 +177,14 @@ def test_shape_and_domain():
 
 
 def test_compared_by_identity():
-    twin = Merged(ENDS.clique, ENDS.labels)
+    twin = Coarsened(ENDS.clique, ENDS.labels)
     assert twin != ENDS
     assert len({twin, ENDS, ENDS}) == 2
 
 
 @pytest.mark.parametrize("name", ["clique", "labels", "shape", "domain", "table"])
 def test_attributes_cannot_be_set(name):
-    merged = Merged((0,), (codes(0, 1),))
+    merged = Coarsened((0,), (codes(0, 1),))
     with pytest.raises((AttributeError, TypeError)):
         setattr(merged, name, (1,))
 
@@ -192,7 +194,7 @@ def test_labels_are_copies_that_cannot_be_written_to():
     seen = mine.view()
     seen.flags.writeable = False  # a locked view of an array that is still open
     for given_labels in (mine, seen):
-        merged = Merged((1,), (given_labels,))
+        merged = Coarsened((1,), (given_labels,))
         mine[:] = 1
         assert merged.labels[0].tolist() == [0, 1, 0]
         assert tuple(merged.shape) == (2,)
@@ -209,7 +211,7 @@ def test_labels_are_copies_that_cannot_be_written_to():
 def test_a_list_that_changes_later_changes_nothing():
     clique, labels = [0, 1], [codes(0, 1), codes(0, 1, 0)]
     try:
-        merged = Merged(clique, labels)
+        merged = Coarsened(clique, labels)
     except REFUSED:
         return
     clique[:] = [0]
@@ -237,15 +239,15 @@ BAD_LABELS = {
 @pytest.mark.parametrize("labels", BAD_LABELS.values(), ids=BAD_LABELS)
 def test_labels_must_be_used_whole_numbers_from_zero(labels):
     with pytest.raises(PrivacyError):
-        Merged((1,), (labels,))
+        Coarsened((1,), (labels,))
     with pytest.raises(PrivacyError):
-        Merged((0, 1), (codes(0, 1), labels))
+        Coarsened((0, 1), (codes(0, 1), labels))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.uint64])
 def test_other_integers_are_refused_or_become_int64(dtype):
     try:
-        merged = Merged((1,), (np.array([0, 1, 0], dtype=dtype),))
+        merged = Coarsened((1,), (np.array([0, 1, 0], dtype=dtype),))
     except PrivacyError:
         return
     assert merged.labels[0].dtype == np.int64
@@ -276,7 +278,7 @@ def merged_data(draw):
 @given(merged_data())
 def test_a_merged_table_counts_the_merged_codes(case):
     shape, clique, labels, rows = case
-    merged = Merged(clique, labels)
+    merged = Coarsened(clique, labels)
     sides = tuple(len(set(each.tolist())) for each in labels)
     columns = [labels[k][[row[i] for row in rows]] for k, i in enumerate(clique)] if rows else []
     flat = np.ravel_multi_index(columns, sides) if rows else codes()
@@ -305,7 +307,7 @@ def test_sums_are_exact_beyond_what_floats_hold(data):
     cell = st.integers(-(2**59), 2**59)
     counts = np.array(data.draw(st.lists(cell, min_size=12, max_size=12)), dtype=np.int64)
     counts = counts.reshape(3, 4)
-    got = Merged((0, 1), labels).table(counts)
+    got = Coarsened((0, 1), labels).table(counts)
     expected = {}
     for index in np.ndindex(3, 4):
         at = (int(labels[0][index[0]]), int(labels[1][index[1]]))
@@ -316,7 +318,7 @@ def test_sums_are_exact_beyond_what_floats_hold(data):
 
 def test_odd_counts_above_2_to_the_53():
     counts = np.array([[2**60 + 1, 2, 2**53 + 1], [1, 2**61 + 1, 3]], dtype=np.int64)
-    merged = Merged((0, 1), (codes(0, 1), codes(0, 1, 0)))
+    merged = Coarsened((0, 1), (codes(0, 1), codes(0, 1, 0)))
     assert merged.table(counts).tolist() == [[2**60 + 2**53 + 2, 2], [4, 2**61 + 1]]
     assert SAME.table(counts).tolist() == counts.tolist()
 
@@ -340,12 +342,12 @@ def test_measured_tables_move_by_what_is_charged(tables, relation):
 @each_request
 def test_excesses_move_by_what_is_charged_for_any_reference(tables, relation):
     rng = np.random.default_rng(23)
-    event = covering("excesses", relation, tables)
+    event = covering("thresholded_errors", relation, tables)
     largest = 0
     for _ in range(8):
         refs = tuple(rough(rng, sizes(table)) for table in tables)
         edges = tuple(rng.choice([0.0, 1 / 32, 3 / 32, 0.3, 0.5, 1.0, 1.7, 40.0], len(tables)))
-        ask = asking("excesses", tables, refs, edges)
+        ask = asking("thresholded_errors", tables, refs, edges)
         found = moves(ask, event, relation)
         largest = max(largest, *(int(m.max()) for m in found))
         assert all((m > 0).sum() <= event.changes for m in found)
@@ -359,8 +361,8 @@ def test_the_bound_on_excesses_is_reached_in_all_tables_at_once(relation):
     refs = tuple(np.zeros(sizes(table)) for table in tables)
     for each in refs:
         each.reshape(-1)[-1] = 50.0
-    event = covering("excesses", relation, tables)
-    found = moves(asking("excesses", tables, refs, (0.0,) * 4), event, relation)
+    event = covering("thresholded_errors", relation, tables)
+    found = moves(asking("thresholded_errors", tables, refs, (0.0,) * 4), event, relation)
     assert max((m == event.step).sum() for m in found) == event.changes
 
 
@@ -368,12 +370,12 @@ def test_the_bound_on_excesses_is_reached_in_all_tables_at_once(relation):
 @each_request
 def test_excesses_are_the_definition(tables, relation):
     rng = np.random.default_rng(31)
-    event = covering("excesses", relation, tables)
+    event = covering("thresholded_errors", relation, tables)
     for rows in (DATA, UNIVERSE[:3], (UNIVERSE[4],) * 3, UNIVERSE * 3):
         for _ in range(6):
             refs = tuple(rough(rng, sizes(table)) for table in tables)
             edges = tuple(rng.choice([0.0, 1 / 32, 3 / 32, 0.3, 1.0, 1.7], len(tables)))
-            got = asking("excesses", tables, refs, edges)(gate_of(rows, event, relation))
+            got = asking("thresholded_errors", tables, refs, edges)(gate_of(rows, event, relation))
             assert got.dtype == np.int64
             assert got.shape == (len(tables),)
             assert got.tolist() == [
@@ -385,7 +387,7 @@ def test_excesses_are_the_definition(tables, relation):
 def test_an_excess_by_hand():
     # Counts (2, 0, 1) against (0.25, 1.5, 1): off by 28, 24 and 0 sixteenths of a row.
     rows, refs = ((0, 0), (1, 0), (1, 2)), (np.array([0.25, 1.5, 1.0]),)
-    event = covering("excesses", Relation.ADD_REMOVE, ((1,),))
+    event = covering("thresholded_errors", Relation.ADD_REMOVE, ((1,),))
     for edge, expected in ((0.0, 3), (0.5, 2), (1.5, 0), (9.0, 0)):  # 52, 36, 4, 0 sixteenths
         gate = gate_of(rows, event, Relation.ADD_REMOVE)
         assert gate.ask("slot", ThresholdedErrors(((1,),), refs, (edge,))).tolist() == [expected]
@@ -504,8 +506,8 @@ def test_too_few_changes_are_refused(method, tables, relation):
 def test_too_small_a_step_is_refused(tables):
     """A replacement moves an excess by two."""
     small = Gaussian(100.0, step=1, changes=10 * len(tables))
-    refused(asking("excesses", tables), small, Relation.REPLACE)
-    asking("excesses", tables)(gate_of(DATA, small, Relation.ADD_REMOVE))
+    refused(asking("thresholded_errors", tables), small, Relation.REPLACE)
+    asking("thresholded_errors", tables)(gate_of(DATA, small, Relation.ADD_REMOVE))
 
 
 @both_methods
@@ -527,12 +529,14 @@ def test_an_uncovered_event_of_the_request_is_refused(method):
     few = Gaussian(100.0, step=9, changes=len(TABLES) - 1)
     refused(asking(method, TABLES, event=few), Zcdp(100.0))
     refused(
-        asking("excesses", TABLES, event=Gaussian(9.0, changes=99)), Zcdp(9.0), Relation.REPLACE
+        asking("thresholded_errors", TABLES, event=Gaussian(9.0, changes=99)),
+        Zcdp(9.0),
+        Relation.REPLACE,
     )
 
 
 def make(clique, *labels):
-    return lambda: Merged(clique, tuple(labels))
+    return lambda: Coarsened(clique, tuple(labels))
 
 
 MISFITS = {
@@ -569,14 +573,14 @@ def test_labels_that_do_not_fit_are_refused(method, why, relation):
     refused(ask, event, relation, PrivacyError if why in MISFITS else UnderstudyError)
 
 
-class Generous(Merged):
+class Generous(Coarsened):
     """One row moves ten."""
 
     def table(self, counts):
         return 10 * super().table(counts)
 
 
-class Harmless(Merged):
+class Harmless(Coarsened):
     pass
 
 
@@ -636,8 +640,8 @@ BAD_REFERENCES = {
 @both_relations
 @pytest.mark.parametrize("refs", BAD_REFERENCES.values(), ids=BAD_REFERENCES)
 def test_references_must_be_finite_tables_of_their_shape(refs, relation):
-    event = covering("excesses", relation, TABLES)
-    refused(asking("excesses", TABLES, refs), event, relation)
+    event = covering("thresholded_errors", relation, TABLES)
+    refused(asking("thresholded_errors", TABLES, refs), event, relation)
 
 
 BAD_THRESHOLDS = {
@@ -655,8 +659,8 @@ BAD_THRESHOLDS = {
 @both_relations
 @pytest.mark.parametrize("edges", BAD_THRESHOLDS.values(), ids=BAD_THRESHOLDS)
 def test_thresholds_must_be_finite_and_not_negative(edges, relation):
-    event = covering("excesses", relation, TABLES)
-    refused(asking("excesses", TABLES, None, edges), event, relation)
+    event = covering("thresholded_errors", relation, TABLES)
+    refused(asking("thresholded_errors", TABLES, None, edges), event, relation)
 
 
 def refused_or_right(table, refs, edge):
@@ -717,7 +721,7 @@ def noise_of(method, sigma):
     """Ten thousand draws: what came out less what is exact."""
     noise = SeededNoise(17)
     if method == "measure":
-        merged = Merged((0, 1), (np.arange(200) // 2, np.arange(100)))
+        merged = Coarsened((0, 1), (np.arange(200) // 2, np.arange(100)))
         table = np.arange(200 * 100).reshape(200, 100) % 13
         (got,) = large_gate(table, Gaussian(sigma), noise).ask("slot", Marginals((merged,)))
         return (got - merged.table(table)).ravel()
@@ -746,8 +750,8 @@ def uncorrelated(a, b):
 
 
 def test_repeated_tables_need_more_changes_and_get_noise_of_their_own():
-    same = Merged((0, 1), (np.arange(40), np.arange(50)))
-    half = Merged((0, 1), (np.arange(40) // 2, np.arange(50)))
+    same = Coarsened((0, 1), (np.arange(40), np.arange(50)))
+    half = Coarsened((0, 1), (np.arange(40) // 2, np.arange(50)))
     table, log = np.ones((40, 50), dtype=np.int64), []
     few = large_gate(table, Gaussian(9.0, changes=2), log=log)
     few_to_replace = large_gate(table, Gaussian(9.0, changes=5), None, log, Relation.REPLACE)
@@ -779,7 +783,7 @@ def test_repeated_excesses_need_more_changes_and_get_noise_of_their_own():
 
 SMALL = (2, 2)
 SMALL_UNIVERSE = ((0, 0), (0, 1), (1, 1))
-JOINED = Merged((0, 1), (codes(0, 1), codes(0, 0)))
+JOINED = Coarsened((0, 1), (codes(0, 1), codes(0, 0)))
 PRIVATE_ASKS = {
     "excess of a full table": (
         ((0, 1),),
@@ -846,7 +850,7 @@ def test_one_excess_keeps_its_charge_and_half_the_noise_is_caught(question, rela
 
 
 TWICE = {
-    "two excesses": lambda c: c.ask(
+    "two thresholded_errors": lambda c: c.ask(
         "slot",
         ThresholdedErrors(
             ((0, 1), JOINED), (np.diag([0.0, 3.0]), np.array([[0.3], [3.2]])), (0.0, 0.1)
@@ -860,10 +864,10 @@ TWICE = {
 @pytest.mark.parametrize("question", TWICE)
 def test_two_numbers_keep_their_charge_and_half_the_noise_is_caught(question, relation):
     ask = TWICE[question]
-    if question == "two excesses":
+    if question == "two thresholded_errors":
         event = Gaussian(1.3 * relation.marginal_l1(), step=relation.marginal_l1(), changes=2)
     else:
-        event = Gaussian(1.3, changes=relation.changed_cells)
+        event = Gaussian(1.3, changes=relation.multiplicity)
     pairs = unordered(SMALL_UNIVERSE, 2 if relation is Relation.REPLACE else 1, relation)
     rho, window = float(accounting.rho(event)), range(-4, 7)
     report = check(played(ask, event, relation, window), pairs, rho=rho)
@@ -874,7 +878,7 @@ def test_two_numbers_keep_their_charge_and_half_the_noise_is_caught(question, re
 
 def test_two_excesses_charged_as_one_are_caught():
     """Why repetitions count: a plan with too few `changes` would promise what is not kept."""
-    ask, relation = TWICE["two excesses"], Relation.ADD_REMOVE
+    ask, relation = TWICE["two thresholded_errors"], Relation.ADD_REMOVE
     pairs = unordered(SMALL_UNIVERSE, 1, relation)
     two, one = Gaussian(1.3, changes=2), Gaussian(1.3, changes=1)
     with pytest.raises(PrivacyViolation, match="Rényi"):
@@ -930,7 +934,7 @@ def test_chunks_change_no_answer_and_bound_what_is_held(monkeypatch, cache):
     shape, chunk = (3, 4, 5, 2), 12
     table = rng.integers(0, 9, shape)
     pairs = list(itertools.combinations(range(4), 2))
-    merged = Merged((1, 2), (codes(0, 0, 1, 1), codes(0, 1, 1, 1, 0)))
+    merged = Coarsened((1, 2), (codes(0, 0, 1, 1), codes(0, 1, 1, 1, 0)))
     tables = [(0, 1), (1, 2), merged, (1, 2), *pairs, (3,), (0,), ()]
     references = [np.full(each.shape, 2.3) if each is merged else np.full([shape[i] for i in each], 2.3)
                   for each in tables]  # fmt: skip

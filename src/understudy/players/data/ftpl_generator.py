@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,25 +26,28 @@ from numpy.typing import NDArray
 from understudy.errors import WorkError
 from understudy.models import Empirical, Measured
 from understudy.models.fitting import beliefs, independent
+from understudy.players.answers import kind_of
 from understudy.players.base import (
     Answer,
     Clique,
+    DataPlayer,
+    Kind,
     LinearCritic,
     MeasuredCell,
     MeasuredMoments,
     PaidOff,
     Problem,
 )
+from understudy.progress import Progress
 
 if TYPE_CHECKING:
     from understudy.nets.critics import Units
     from understudy.nets.leader import Past, Player, Trained
 
-__all__ = ["Judged", "NetLeader"]
+__all__ = ["FTPLGenerator", "Judged"]
 
 Records = NDArray[np.integer[Any]]
 Pick = tuple[MeasuredCell, float]
-Progress = Callable[[str, int, int], None]
 # Of the rate, what is left in the last round.
 _LAST_RATE = 0.01
 _NONE = 1e-6
@@ -57,7 +59,7 @@ _OFTEN = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Played:
+class Game:
     """Everything that a round needs; nothing in it is ever changed."""
 
     records: Records
@@ -80,8 +82,6 @@ class Shown(Empirical):
     """Records, and the queries that were picked against those of the rounds that are kept."""
 
     picks: tuple[Pick, ...] = ()
-    diverged: bool = False
-    """Training ended early; who asks questions should ask no more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class Judged(Empirical):
 
 
 @dataclass(frozen=True, slots=True)
-class NetLeader:
+class FTPLGenerator(DataPlayer[Game]):
     """`rounds` critics are answered in all; the last share `keep` of the rounds is the result.
 
     `features` are the tables that critics look at, empty where they are picked queries. `whole` shows
@@ -123,44 +123,58 @@ class NetLeader:
     latent: int = 64
     width: int = 256
     blocks: int = 1
-    progress: Progress | None = field(default=None, repr=False, compare=False)
+    accepts: frozenset[Kind] = field(init=False, repr=False)
 
-    def watched(self, progress: Progress) -> NetLeader:
-        """The same player, saying how the game goes: rounds, and errors on released numbers."""
-        return replace(self, progress=progress)
+    shows = Shown
 
-    def start(self, problem: Problem) -> Played:
+    def __post_init__(self) -> None:
+        critics = Kind.CRITIC if self.features else Kind.PICKED_CELL
+        # A payoff speaks of all kept records; where they are thinned out it would be lost.
+        paid = () if self.tilt else (Kind.PAYOFF,)
+        accepts = frozenset({Kind.TABLE, Kind.MOMENTS, critics, *paid})
+        object.__setattr__(self, "accepts", accepts)
+
+    def start(self, problem: Problem) -> Game:
         """Nothing is known: uniform records, from a fixed public key."""
         rng = np.random.default_rng(0)
         columns = [rng.integers(0, size, self._each) for size in problem.shape]
-        return Played(np.stack(columns, axis=1))
+        return Game(np.stack(columns, axis=1))
 
-    def view(self, problem: Problem, state: Played) -> Shown:
+    def view(self, problem: Problem, state: Game) -> Shown:
         """The records of this round, or of all."""
         shown = np.concatenate(state.kept) if self.whole and state.kept else state.records
         model = Empirical.of(problem.shape, shown)
-        return Shown(model.shape, model.codes, state.picks, state.diverged)
+        return Shown(model.shape, model.codes, state.picks)
 
     def respond(
-        self, problem: Problem, state: Played, answers: tuple[Answer, ...], rng: np.random.Generator
-    ) -> Played:
+        self, problem: Problem, state: Game, answers: tuple[Answer, ...], rng: np.random.Generator
+    ) -> Game:
         """Answer to this round's critics."""
+        if len({kind_of(answer) for answer in answers}) > 1:
+            raise WorkError("a round with several kinds of answers has no critic")
         tables = tuple(answer for answer in answers if isinstance(answer, Measured))
         if tables and all(len(table.clique) == 1 for table in tables) and not state.round:
             return self._opened(problem, replace(state, columns=state.columns + tables), rng)
         if not answers or state.diverged:
             return state
-        if isinstance(answers[0], PaidOff):
-            return replace(state, paid=answers[0])
+        first = answers[0]
+        if isinstance(first, PaidOff):
+            return replace(state, paid=first)
         if state.trained is None:
             state = self._opened(problem, state, rng)
-        if isinstance(answers[0], MeasuredMoments):
-            return self._waved(problem, state, answers[0], rng)
+        if isinstance(first, MeasuredMoments):
+            if len(answers) > 1:
+                raise WorkError("sums of several families of random features in one round")
+            return self._waved(problem, state, first, rng)
         if tables:
             return self._dueled(problem, state, state.columns + tables, rng)
         return self._answered(problem, state, answers, rng)
 
-    def finish(self, problem: Problem, state: Played) -> Empirical:
+    def over(self, state: Game) -> bool:
+        """Once training has diverged."""
+        return state.diverged
+
+    def finish(self, problem: Problem, state: Game) -> Empirical:
         """The mixture of the kept rounds."""
         from understudy.nets import critics
 
@@ -183,7 +197,7 @@ class NetLeader:
 
     # -- the three kinds of answers --------------------------------------------------------------
 
-    def _opened(self, problem: Problem, state: Played, rng: np.random.Generator) -> Played:
+    def _opened(self, problem: Problem, state: Game, rng: np.random.Generator) -> Game:
         """A generator at the measured shares of the columns, at uniform ones where there are none."""
         player = self._player(problem)
         start = independent(problem.shape, state.columns, problem.rows)
@@ -196,10 +210,10 @@ class NetLeader:
     def _dueled(
         self,
         problem: Problem,
-        state: Played,
+        state: Game,
         tables: tuple[Measured, ...],
         rng: np.random.Generator,
-    ) -> Played:
+    ) -> Game:
         from understudy.nets.critics import Cells
         from understudy.nets.leader import Truth
 
@@ -216,8 +230,8 @@ class NetLeader:
         return replace(done, cliques=cells.cliques, tables=tables)
 
     def _waved(
-        self, problem: Problem, state: Played, moments: MeasuredMoments, rng: np.random.Generator
-    ) -> Played:
+        self, problem: Problem, state: Game, moments: MeasuredMoments, rng: np.random.Generator
+    ) -> Game:
         """The same against critics over random features. Columns stay where the generator began."""
         from understudy.nets.leader import Truth
 
@@ -227,9 +241,7 @@ class NetLeader:
         truth = Truth(units, means, noise, np.ones(units.size))
         return replace(self._played(problem, state, truth, rng), moments=moments)
 
-    def _played(
-        self, problem: Problem, state: Played, truth: Any, rng: np.random.Generator
-    ) -> Played:
+    def _played(self, problem: Problem, state: Game, truth: Any, rng: np.random.Generator) -> Game:
         from understudy.nets.critics import Objective
         from understudy.nets.leader import Diverged, Past, Play, duel
 
@@ -241,7 +253,8 @@ class NetLeader:
             good[0] = trained
             if round > first:
                 kept.append(player.records(trained, self._each, _key(rng)))
-            self._say(f"training, worst error about {worst:.4f} on what was measured", round)
+            note = f"worst error about {worst:.4f} on what was measured"
+            self._say(problem, "training", round, note)
 
         past = Past(Play(self.play), self.history)
         try:
@@ -258,8 +271,8 @@ class NetLeader:
         )  # fmt: skip
 
     def _answered(
-        self, problem: Problem, state: Played, answers: tuple[Answer, ...], rng: np.random.Generator
-    ) -> Played:
+        self, problem: Problem, state: Game, answers: tuple[Answer, ...], rng: np.random.Generator
+    ) -> Game:
         from understudy.nets.critics import Cells
         from understudy.nets.leader import Conjunctions, Diverged, Past, Play
 
@@ -292,15 +305,15 @@ class NetLeader:
             alone = not self.whole and len(answers) == 1
             kept = (*kept, state.records if alone else records)
             picks = (*picks, self._pick(problem, state.records, answers[0])) if alone else ()
-        self._say(f"playing, loss {loss:.4g}", round)
+        self._say(problem, "playing", round, f"loss {loss:.4g}")
         return replace(
             state, trained=trained, past=past, literals=literals, round=round, records=records,
             kept=kept, picks=picks, cliques=self.features,
         )  # fmt: skip
 
     def _stopped(
-        self, problem: Problem, state: Played, error: Exception, rng: np.random.Generator
-    ) -> Played:
+        self, problem: Problem, state: Game, error: Exception, rng: np.random.Generator
+    ) -> Game:
         """The last good round is the result, where no round is kept yet; nothing more is learned."""
         assert state.trained is not None
         warnings.warn(
@@ -322,9 +335,9 @@ class NetLeader:
         inside = (records[:, answer.clique] == answer.cell.index).all(axis=1).mean()
         return answer, float(problem.rows * inside)
 
-    def _say(self, what: str, round: int) -> None:
-        if self.progress is not None and (round % _OFTEN == 0 or round == self.rounds):
-            self.progress(what, round - 1, self.rounds)
+    def _say(self, problem: Problem, stage: str, round: int, note: str) -> None:
+        if round % _OFTEN == 0 or round == self.rounds:
+            problem.watch(Progress(stage, round - 1, self.rounds, note))
 
     @property
     def _each(self) -> int:
@@ -347,7 +360,7 @@ class NetLeader:
     def _capacity(self, answers: tuple[Answer, ...]) -> int:
         return self.rounds * max(1, len(answers))
 
-    def _scores(self, problem: Problem, state: Played, pool: Records) -> NDArray[np.float64]:
+    def _scores(self, problem: Problem, state: Game, pool: Records) -> NDArray[np.float64]:
         """D̄ of every record of the pool."""
         from understudy.nets.critics import Cells
 
@@ -377,8 +390,8 @@ def _believed(
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """(counts, their standard deviations) of every table, shrunk to what independence expects.
 
-    A cell with noisy count y, expected count b and ease e (see `understudy.models.fitting`) is believed
-    to hold the m with m + e·ln(m/b) = y, that is m = e·ω(y/e + ln(b/e)), ω Wright's function, with
+    A cell with noisy count y, expected count b and ratio e (`understudy.models.fitting`) is believed to
+    hold the m with m + e·ln(m/b) = y, that is m = e·ω(y/e + ln(b/e)), ω Wright's function, with
     the standard deviation σ·√(m/(m + e)) that is left. Critics of noisy means would make the generator
     learn the noise of tables that have more cells than rows.
     """
@@ -395,10 +408,10 @@ def _believed(
             continue
         belief = whole[table.clique]
         expected = np.maximum(belief.expected, _NONE)
-        ease = np.maximum(np.broadcast_to(belief.ease, expected.shape), _NONE)
-        counts = ease * wrightomega(belief.values / ease + np.log(expected / ease))
+        ratio = np.maximum(np.broadcast_to(belief.ratio, expected.shape), _NONE)
+        counts = ratio * wrightomega(belief.values / ratio + np.log(expected / ratio))
         means.append(counts.reshape(shape))
-        noise.append((table.sigma * np.sqrt(counts / (counts + ease)) + _NONE).reshape(shape))
+        noise.append((table.sigma * np.sqrt(counts / (counts + ratio)) + _NONE).reshape(shape))
     return means, noise
 
 

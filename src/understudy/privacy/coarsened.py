@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
 
-__all__ = ["Merged"]
+__all__ = ["Coarsened"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Merged:
+class Coarsened:
     """The marginal of `clique` in which value v of column k is counted as `labels[k][v]`."""
 
     clique: tuple[int, ...]

@@ -1,0 +1,97 @@
+"""`--quick`: the first case of every test that is no long one. What a person runs at every save.
+
+Long are the tests whose first case took more than `LIMIT` seconds of CPU, with the processes it waited
+for; `long.txt` names them, and whole files that need not be read then. `--write-long` writes it anew
+(with -n 0, over the whole suite, -m "not slow").
+"""
+
+import resource
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LIMIT = 0.25
+LIST = Path(__file__).with_name("long.txt")
+ROOT = Path(__file__).parents[1]
+# Whatever starts JAX or a server, and the second verifier, whose first test pays for all.
+LEFT_OUT = (
+    "tests/cli/test_cli_bench.py",
+    "tests/cli/test_cli_team_ledger.py",
+    "tests/game/test_dpgan.py",
+    "tests/game/test_gem.py",
+    "tests/game/test_querygan.py",
+    "tests/models/test_measured_graphical.py",
+    "tests/nets",
+    "tests/players/test_aim.py",
+    "tests/privacy/test_ledger_postgres.py",
+    "tests/report/test_compare.py",
+    "tests/source/test_engines.py",
+    "tests/test_compiled.py",
+    "tests/tools",
+)
+
+
+def function_of(item: pytest.Item) -> str:
+    """The name without the case."""
+    return item.nodeid.partition("[")[0]
+
+
+def choose(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """(first cases of tests that are not long, all others)."""
+    seen = set(LIST.read_text("utf-8").split())
+    kept, left = [], []
+    for item in items:
+        name = function_of(item)
+        (left if name in seen else kept).append(item)
+        seen.add(name)
+    return kept, left
+
+
+class Quick:
+    """Leaves out what is long."""
+
+    def __init__(self) -> None:
+        names = [*LEFT_OUT, *LIST.read_text("utf-8").split()]
+        self.files = {ROOT / name for name in names if "::" not in name}
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        return True if collection_path in self.files else None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        items[:], left = choose(items)
+        config.hook.pytest_deselected(items=left)
+
+
+class Stopwatch:
+    """Writes the list."""
+
+    def __init__(self) -> None:
+        self.took: dict[str, float] = {}
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        begun = _cpu()
+        try:
+            return (yield)
+        finally:
+            self.took.setdefault(function_of(item), _cpu() - begun)
+
+    def pytest_sessionfinish(self) -> None:
+        LIST.write_text("".join(f"{name}\n" for name in listed(self.took)), "utf-8")
+
+
+def listed(took: Mapping[str, float]) -> list[str]:
+    """Names of long tests, and of the files that hold no other."""
+    brief = {name.partition("::")[0] for name, seconds in took.items() if seconds <= LIMIT}
+    long = (name for name, seconds in took.items() if seconds > LIMIT)
+    return sorted({name if (file := name.partition("::")[0]) in brief else file for name in long})
+
+
+def _cpu() -> float:
+    own, children = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
