@@ -126,3 +126,21 @@ except errors.InputError as error:
     assert done.returncode == 0, done.stderr
     assert "needs scikit-learn" in done.stdout
     assert "pip install 'understudy[learn]'" in done.stdout
+
+
+def test_audits_and_comparisons_say_what_they_need(tmp_path):
+    code = """
+from understudy import errors
+from understudy.audit.judge import Claim, require_power
+from understudy.report.compare import compare
+for work in (lambda: require_power(100, 20, Claim(1.0, 1e-6, 0.05)), lambda: compare(None, None)):
+    try:
+        work()
+    except errors.InputError as error:
+        print(error)
+"""
+    done = fresh(code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    for said, what in zip(done.stdout.splitlines(), ("an audit", "a comparison"), strict=True):
+        assert said.startswith(f"{what} needs scikit-learn")
+        assert "pip install 'understudy[learn]'" in said

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.commands import mia, options, peers, querygan
+from bench.commands.signals import undisturbed
 from understudy.cli import shell, words
 from understudy.cli.progress import Runs
 from understudy.errors import InputError
@@ -204,7 +205,7 @@ def _run(planned: Sequence[Task], results: Results) -> None:
                 warm.add(task.method)
             begun = time.monotonic()
             made = run(task)
-            with shell.undisturbed():
+            with undisturbed():
                 results.add(made)
             took.setdefault((task.panel.name, task.method), []).append(time.monotonic() - begun)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.commands import options
+from bench.commands.signals import undisturbed
 from understudy.cli import shell, words
 from understudy.cli.progress import Runs
 from understudy.errors import InputError
@@ -68,7 +69,7 @@ def mia(
         raise
     finally:
         if results.runs:
-            with shell.undisturbed():
+            with undisturbed():
                 results.save()
     _show(results)
     for path in (*draw(results, out), results.path):
@@ -95,7 +96,7 @@ def _run(planned: Sequence[Training], results: Results) -> None:
             progress.show(position, str(training), each * (len(planned) - position))
             results.add(work.run(training))
             if time.monotonic() - saved > _SAVE_EVERY:
-                with shell.undisturbed():
+                with undisturbed():
                     results.save()
                 saved = time.monotonic()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.commands import options
+from bench.commands.signals import undisturbed
 from understudy.cli import shell, words
 from understudy.cli.progress import Runs
 from understudy.errors import InputError
@@ -183,7 +184,7 @@ def _run(planned: Sequence[Task], results: Peers, envs: Path, limit: float) -> N
             progress.show(position, str(task), sum(known))
             begun = time.monotonic()
             one = run(task, python, limit)
-            with shell.undisturbed():
+            with undisturbed():
                 results.add(one)
             if "failed" in one:
                 shell.note(f"{task}: {one['failed']}; its other runs are left out")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.commands import options
+from bench.commands.signals import undisturbed
 from understudy.cli import shell, words
 from understudy.cli.progress import Runs
 from understudy.errors import InputError
@@ -129,7 +130,7 @@ def _run(planned: Sequence[Task], results: Nets) -> None:
             progress.show(position, str(task), expected)
             begun = time.monotonic()
             made = run(task)
-            with shell.undisturbed():
+            with undisturbed():
                 results.add(made)
             took[task.bench.name, task.system] = time.monotonic() - begun
 

@@ -27,6 +27,7 @@ class Page(HTMLParser):
         self.feed(text)
         self.close()
         assert self._open == [], f"never closed: {self._open}"
+        self.text = " ".join(self.text.split())  # as a browser shows it
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from understudy.releases.make import Prepared, prepare
 
 import understudy as us
 from tests.tools.corpus import forged, with_file

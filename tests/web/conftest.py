@@ -25,9 +25,9 @@ from understudy.releases.bundle import FILES, MANIFEST
 from understudy.schema import Category, Integer, Schema
 from understudy.web import job
 from understudy.web.app import create_app
+from understudy.web.confined import heard, tell
 from understudy.web.people import Role
 from understudy.web.settings import Settings
-from understudy.web.confined import heard, tell
 from understudy.web.workers import Workers
 
 with warnings.catch_warnings():  # it would rather have a client that is not packaged everywhere

@@ -1,5 +1,8 @@
 """Fisher's discriminant between two sets of noisy vectors: the best test if both are normal with one
-covariance, which is what Gaussian noise on counts makes of two neighbours."""
+covariance, which is what Gaussian noise on counts makes of two neighbours.
+
+By hand, since scikit-learn's gives no weight to a feature that never moves within a class: a mechanism
+that forgot its noise would look safe."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from understudy.audit import bounds, rules
 from understudy.audit.roc import Interval, Roc, mean_interval, roc
 from understudy.errors import InputError
+from understudy.learn import require_sklearn
 
 __all__ = [
     "LEVELS",
@@ -179,8 +180,10 @@ def require_power(runs: int, canaries: int, claim: Claim) -> None:
     """Refuse, before anything is trained, an audit that could not refute the claim whatever came.
 
     Raises:
-        InputError: With the largest ε that could have been shown, and the runs that are needed.
+        InputError: With the largest ε that could have been shown, and the runs that are needed; or
+            scikit-learn, which attacks learn with, is missing.
     """
+    require_sklearn("an audit")
     if claim.epsilon is None:
         return
     if runs < _LEAST_RUNS:

@@ -53,11 +53,11 @@ def roc(scores: Floats, members: NDArray[np.bool_]) -> Roc:
         )
     if np.isnan(scores).any():
         raise InputError("a score is not a number; the model's predictions are not finite")
-    order = np.argsort(-scores, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
-    hits = np.cumsum(members[order])[ends]
-    alarms = ends + 1 - hits
-    return Roc(np.append(0.0, alarms / outside), np.append(0.0, hits / inside))
+    from sklearn.metrics import roc_curve
+
+    ranks = np.unique(scores, return_inverse=True)[1]  # an infinite score is one, too
+    fpr, tpr, _ = roc_curve(members, ranks, drop_intermediate=False)
+    return Roc(fpr, tpr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,6 @@ def mean_interval(values: Sequence[float] | Floats, confidence: float = 0.95) ->
     mean = float(found.mean())
     if len(found) < 2:
         return Interval(mean, -math.inf, math.inf, len(found))
-    half = float(
-        stats.t.ppf(0.5 + confidence / 2, len(found) - 1) * found.std(ddof=1) / len(found) ** 0.5
-    )
+    spread = found.std(ddof=1) / len(found) ** 0.5
+    half = float(stats.t.ppf(0.5 + confidence / 2, len(found) - 1) * spread)
     return Interval(mean, mean - half, mean + half, len(found))

@@ -153,7 +153,6 @@ def _require_installed() -> None:
         import argon2  # noqa: F401
         import fastapi  # noqa: F401
         import itsdangerous  # noqa: F401
-        import jinja2  # noqa: F401
         import python_multipart  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:

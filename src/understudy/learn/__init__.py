@@ -35,13 +35,18 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'understudy.learn' has no attribute {name!r}")
+    require_sklearn(name)
+    return getattr(import_module(_HOME[name]), name)
+
+
+def require_sklearn(what: str) -> None:
+    """Raise `InputError`, naming the remedy, where scikit-learn is missing."""
     try:
         import_module("sklearn")
     except ImportError:
         raise InputError(
-            f"{name} needs scikit-learn, which is not installed: pip install 'understudy[learn]'"
+            f"{what} needs scikit-learn, which is not installed: pip install 'understudy[learn]'"
         ) from None
-    return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from understudy.markup import Child, Html, notebook, table, tag
+from understudy.markup import Html, notebook, progress_bars
 from understudy.progress import COUNTING, Progress, Watch, silent
 from understudy.wording import duration, number, percent
 
@@ -27,8 +27,8 @@ _SOON = 0.25
 
 def certificate_card(certificate: Certificate) -> str:
     """The bound, what it speaks of and how sure it is."""
-    facts: list[tuple[str, Child]] = [
-        ("worst error", tag("strong", f"≤ {certificate.bound:.4f} of the rows")),
+    facts: list[tuple[str, str]] = [
+        ("worst error", f"≤ {certificate.bound:.4f} of the rows"),
         ("over", f"{certificate.cells:,} {certificate.of} of the workload"),
         ("confidence", f"{100 * (1 - certificate.beta):g} %"),
     ]
@@ -42,7 +42,7 @@ def certificate_card(certificate: Certificate) -> str:
 def release_card(release: Release) -> str:
     """The promise, the certificate, and the first synthetic rows."""
     rows = release.rows
-    facts: list[tuple[str, Child]] = [
+    facts: list[tuple[str, str]] = [
         ("promise", release.promise),
         ("certificate", str(release.certificate)),
         (
@@ -60,12 +60,7 @@ def release_card(release: Release) -> str:
         ["" if head[name][i] is None else str(head[name][i]) for name in names]
         for i in range(min(_PREVIEW, rows.num_rows))
     ]
-    preview = tag(
-        "details",
-        tag("summary", "The first synthetic rows"),
-        tag("div", table(names, some), style="overflow-x:auto"),
-    )
-    return notebook("Release", facts, preview)
+    return notebook("Release", facts, (names, some), fold="The first synthetic rows")
 
 
 def plan_card(prepared: Prepared) -> str:
@@ -75,7 +70,7 @@ def plan_card(prepared: Prepared) -> str:
     seen: dict[str, Any] = outline(prepared)
     forecast = seen["forecast"]
     expected = prepared.forecast(forecast["rows"]).errors
-    facts: list[tuple[str, Child]] = [
+    facts: list[tuple[str, str]] = [
         ("promise", f"{prepared.budget}-differential privacy"),
         (
             "neighbours",
@@ -93,20 +88,18 @@ def plan_card(prepared: Prepared) -> str:
         *([] if expected is None else [("expected error", str(expected))]),
         ("time", f"about {duration(forecast['seconds'])}"),
     ]
-    charges = table(
-        ("charge", "draws", "noise in rows", "share of the budget", "buys"),
-        [
-            (
-                charge["purpose"],
-                f"{charge['times']:,}",
-                "–" if charge["noise_rows"] is None else f"± {number(charge['noise_rows'])}",
-                percent(charge["share_of_rho"]),
-                charge["buys"],
-            )
-            for charge in seen["charges"]
-        ],
-    )
-    return notebook("Plan; nothing is spent", facts, tag("div", charges, style="overflow-x:auto"))
+    charges = [
+        (
+            charge["purpose"],
+            f"{charge['times']:,}",
+            "–" if charge["noise_rows"] is None else f"± {number(charge['noise_rows'])}",
+            percent(charge["share_of_rho"]),
+            charge["buys"],
+        )
+        for charge in seen["charges"]
+    ]
+    headings = ("charge", "draws", "noise in rows", "share of the budget", "buys")
+    return notebook("Plan; nothing is spent", facts, (headings, charges))
 
 
 # Progress
@@ -149,17 +142,4 @@ class InCell:
             self._handle.update(self._shown())
 
     def _shown(self) -> Html:
-        current = list(self._stages)[-1]
-        lines: list[Child] = []
-        for stage, progress in self._stages.items():
-            name, done, total = progress.words, progress.done, progress.total
-            if stage != current or done >= total:
-                lines.append(tag("div", f"✓ {name}"))
-            else:
-                step = f", {done + 1} of {total}" if total > 1 else ""
-                bar = tag("progress", max=total, value=done if total > 1 else None)
-                lines.append(tag("div", bar, f" {name}{step}", aria_live="polite"))
-        if self._counted is not None:
-            bar = tag("progress", max=100, value=self._counted)
-            lines.append(tag("div", bar, f" counted {self._counted} % of the table"))
-        return tag("div", lines)
+        return progress_bars(self._stages.values(), self._counted)

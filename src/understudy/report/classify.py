@@ -1,4 +1,4 @@
-"""Softmax regression on codes, small and our own: what two tables are told apart and learnt with.
+"""Softmax regression on codes: what two tables are told apart and learnt with.
 
 Every column is one-hot, pairs of columns too where asked for. The fit minimises the mean log loss plus
 `ridge`/2·‖w‖², which is convex, so it does not depend on a start or a seed. It knows no privacy: it
@@ -21,72 +21,53 @@ Codes = Sequence[NDArray[np.unsignedinteger]]
 Floats = NDArray[np.float64]
 _MOST_PAIRS = 120
 _MOST_FEATURES = 200_000
+_MOST_STEPS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Weights (features, classes − 1) of a fitted model, and how codes become features.
-
-    The first class has score 0: what is told apart are differences of scores.
-    """
+    """A fitted model, and how codes become its features."""
 
     shape: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
-    weights: Floats
+    model: Any
 
     def probabilities(self, codes: Codes) -> Floats:
-        """Of every class, for every row."""
-        return _softmax(_features(codes, self.shape, self.pairs) @ self.weights)
+        """Of every class that was met, for every row."""
+        return self.model.predict_proba(_features(codes, self.shape, self.pairs))
 
-    def predict(self, codes: Codes) -> NDArray[np.intp]:
+    def predict(self, codes: Codes) -> NDArray[np.integer]:
         """The likeliest class of every row."""
-        return np.argmax(self.probabilities(codes), axis=1)
+        return self.model.predict(_features(codes, self.shape, self.pairs))
 
 
 def fit(
     codes: Codes,
     labels: NDArray[np.integer],
     shape: Sequence[int],
-    classes: int,
     *,
     interactions: bool = False,
     ridge: float = 1e-4,
-    steps: int = 60,
 ) -> Classifier:
-    """Learn to tell the classes 0 … `classes` − 1 of rows apart."""
-    from scipy.optimize import minimize
+    """Learn to tell the classes of rows apart; of a single class there is nothing to learn."""
+    from sklearn.dummy import DummyClassifier
+    from sklearn.linear_model import LogisticRegression
 
     pairs = _pairs(shape) if interactions else ()
-    features = _features(codes, shape, pairs)
-    rows, width = features.shape
-    wanted = np.zeros((rows, classes))
-    wanted[np.arange(rows), labels] = 1.0
-    turned, free = features.T.tocsr(), classes - 1
-
-    def loss(flat: Floats) -> tuple[float, Floats]:
-        weights = flat.reshape(width, free)
-        shares = _softmax(features @ weights)
-        value = -float(np.log(np.maximum((shares * wanted).sum(axis=1), 1e-300)).mean())
-        slope = turned @ (shares - wanted)[:, 1:] / rows + ridge * weights
-        return value + ridge / 2 * float(flat @ flat), slope.ravel()
-
-    found: Any = minimize(
-        loss,
-        np.zeros(width * free),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": steps, "ftol": 1e-6},
-    )
-    return Classifier(tuple(shape), pairs, np.asarray(found.x).reshape(width, free))
+    if len(np.unique(labels)) < 2:
+        model = DummyClassifier()
+    else:
+        model = LogisticRegression(
+            C=1 / (ridge * len(labels)), fit_intercept=False, max_iter=_MOST_STEPS
+        )
+    return Classifier(tuple(shape), pairs, model.fit(_features(codes, shape, pairs), labels))
 
 
 def area(scores: Floats, positive: NDArray[np.bool_]) -> float:
     """The area under the ROC curve: P(score of a positive > that of a negative), ties by half."""
-    from scipy.stats import rankdata
+    from sklearn.metrics import roc_auc_score
 
-    ones, zeros = int(positive.sum()), int((~positive).sum())
-    ranks = rankdata(scores)
-    return float((ranks[positive].sum() - ones * (ones + 1) / 2) / max(ones * zeros, 1))
+    return float(roc_auc_score(positive, scores))
 
 
 def _pairs(shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -117,9 +98,3 @@ def _features(codes: Codes, shape: Sequence[int], pairs: Sequence[tuple[int, int
         (np.ones(rows * width), indices.ravel(), np.arange(0, rows * width + 1, width)),
         shape=(rows, int(sum(sizes))),
     )
-
-
-def _softmax(scores: Floats) -> Floats:
-    scores = np.concatenate([np.zeros((len(scores), 1)), scores], axis=1)
-    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return shifted / shifted.sum(axis=1, keepdims=True)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.errors import InputError
+from understudy.learn import require_sklearn
 from understudy.progress import Progress, Watch, silent
 from understudy.queries import Family, counts
 from understudy.queries.evaluate import cells
@@ -150,8 +151,10 @@ def compare(
     key      of the random questions and the splits, public
 
     Raises:
-        InputError: The table does not fit the release's schema, has no rows, or a target is unknown.
+        InputError: The table does not fit the release's schema, has no rows, a target is unknown, or
+            scikit-learn is not installed.
     """
+    require_sklearn("a comparison")
     schema = release.schema
     chosen = _targets(schema, targets)
     source: Source = real if isinstance(real, Source) else read(real)
@@ -330,8 +333,8 @@ def _propensity(
     )
     # Columns alone are hardly overfitted, so their probabilities mean something; pairs tell more
     # rows apart, in the right order, with probabilities that are too sure of themselves.
-    columns = fit(*train, shape, 2).probabilities(test[0])[:, 1]
-    pairs = fit(*train, shape, 2, interactions=True, ridge=1e-3).probabilities(test[0])[:, 1]
+    columns = fit(*train, shape).probabilities(test[0])[:, 1]
+    pairs = fit(*train, shape, interactions=True, ridge=1e-3).probabilities(test[0])[:, 1]
     return float(((columns - 0.5) ** 2).mean()), area(pairs, test[1] == 1)
 
 
@@ -346,9 +349,7 @@ def _learnt(
     labels = test[target].astype(np.int64)
 
     def right(rows: Codes) -> float:
-        model = fit(
-            [rows[i] for i in others], rows[target].astype(np.int64), rest, shape[target]
-        )  # fmt: skip
+        model = fit([rows[i] for i in others], rows[target].astype(np.int64), rest)
         return float((model.predict([test[i] for i in others]) == labels).mean())
 
     seen = np.bincount(train[target].astype(np.int64), minlength=shape[target])

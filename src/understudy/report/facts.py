@@ -45,6 +45,23 @@ class Column:
     together: int
     """How many values the last bar stands for, or how many each bar does; 1 if none."""
 
+    @property
+    def bands(self) -> list[tuple[float, float]]:
+        """Where the band over each bar begins and ends."""
+        noisy = zip(self.measured or (), self.band or (), strict=True)
+        return [(max(value - half, 0.0), max(value + half, 0.0)) for value, half in noisy]
+
+    @property
+    def most(self) -> float:
+        """The end of the longest bar or band; above 0."""
+        return max([*self.shares, *(end for _, end in self.bands), 1e-9])
+
+    @property
+    def lying(self) -> bool:
+        """Whether its bars lie, with room for names, or stand in the order of the values."""
+        few = len(self.labels) <= 8 and self.kind in ("category", "boolean")
+        return few or not self.ordered
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:

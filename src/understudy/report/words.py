@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 from understudy.audit import ceiling
-from understudy.privacy.budget import decimal
 from understudy.privacy.cost import SampledGroups
 from understudy.privacy.relation import Relation
 from understudy.releases import Release
 from understudy.wording import number, percent
 
-__all__ = ["chance", "order", "promise", "small", "strength", "tables", "whose"]
+__all__ = ["chance", "factor", "noise", "promise", "small", "strength", "tables", "whose"]
 
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six")
 
@@ -55,6 +54,11 @@ def chance(delta: float) -> str:
     return f"but for a chance of 1 in {1 / delta:,.0f}"
 
 
+def factor(epsilon: float) -> str:
+    """e^ε: how much likelier one row can make anything."""
+    return number(math.exp(min(epsilon, 700.0)))
+
+
 def small(value: float) -> str:
     """A small number as people write it: 1e-9."""
     text = f"{value:g}"
@@ -74,7 +78,7 @@ def tables(release: Release) -> str:
     return f"{many:,} {'table' if many == 1 else 'tables'} of {up_to}{columns}"
 
 
-def _noise(release: Release) -> str:
+def noise(release: Release) -> str:
     """Where the noise comes from; gradients have too many coordinates for an exact sampler."""
     if not release.private:
         return "This release was made with seeded test noise and protects nobody."
@@ -88,73 +92,3 @@ def _noise(release: Release) -> str:
             f"to a public grid; what that could change is charged."
         )
     return exact
-
-
-def order(release: Release) -> list[tuple[str, list[str]]]:
-    """The guarantee in the order in which NIST SP 800-226 asks for it."""
-    epsilon, delta = decimal(release.budget.epsilon), small(release.delta)
-    factor = number(math.exp(min(release.epsilon, 700.0)))
-    unit, bounded = whose(release), release.schema.unit
-    forecast = release.forecast
-    utility = [
-        f"Certified: {release.certificate}. This is a measurement with its own noise, paid from the "
-        f"same ε, and holds whatever the method did."
-    ]
-    if forecast is not None:
-        utility.append(f"Expected, without a guarantee: {forecast}.")
-    utility.append(
-        "Bias: noise is the same for large and small groups, so small groups lose most; counts "
-        "cannot be negative, which lifts rare values a little; what was not measured follows from "
-        "the model, which knows no more dependence than it was shown. Inside a cell (a range of "
-        "values) rows are spread evenly."
-    )
-    return [
-        (
-            "Privacy parameters",
-            [
-                f"ε = {epsilon}, δ = {delta}: {strength(release.epsilon)}. No event becomes more than "
-                f"e^ε = {factor} times as likely because of one {unit}, {chance(release.delta)}."
-            ],
-        ),
-        (
-            "Unit of privacy",
-            [
-                f"A single {unit}: "
-                f"{release.relation.describe(rows_public=release.rows_public, unit=bounded)}. "
-                + (
-                    "Whoever has several rows is protected less: k rows have k·ε, and a δ that "
-                    "grows faster than k times."
-                    if bounded is None
-                    else f"All rows of a {unit} are protected together; of those who have more than "
-                    f"{bounded.max_rows}, so many count and the others are left out."
-                )
-            ],
-        ),
-        (
-            "Algorithm",
-            [
-                f"Method {release.method.get('name')}, which sees the table only through noisy "
-                f"answers. Everything is inside the ε: choosing what to measure, the number of "
-                f"rows if it is private, and the certificate. The charges are in the ledger below."
-            ],
-        ),
-        ("Utility and bias", utility),
-        (
-            "Trust and security",
-            [
-                "Central model: the custodian holds the table and must be trusted with it; readers of "
-                "the release need not be trusted at all. " + _noise(release),
-                "Every charge was written to a hash-chained ledger before anything was drawn. What "
-                "the release says can be recomputed by anyone (see the end of this page); that the "
-                "custodian ran the published code cannot.",
-            ],
-        ),
-        (
-            "Data collection",
-            [
-                "The promise begins where the table is complete. How it was collected, who is missing "
-                "from it and who else has seen it are outside; so is what is public in the schema: "
-                "names of columns, categories and bounds."
-            ],
-        ),
-    ]

@@ -168,7 +168,7 @@ class Schema(Domain):
         return pa.schema([pa.field(c.name, c.arrow_type, c.nullable) for c in self.written])
 
     def _repr_html_(self) -> str:
-        from understudy.markup import notebook, table
+        from understudy.markup import notebook
 
         def domain(column: Column) -> str:
             if not isinstance(column, Modelled):
@@ -181,12 +181,11 @@ class Schema(Domain):
         heads = ("column", "type", "values", "to confirm")
         if not any(waiting for *_, waiting in shown):
             heads, shown = heads[:3], [row[:3] for row in shown]
-        columns = table(heads, shown)
         rows = "private" if self.rows_public is None else f"{self.rows_public:,}, public"
         facts = [("columns", f"{len(self.columns)}"), ("number of rows", rows)]
         if self.unit is not None:
             facts.append(("privacy unit", str(self.unit)))
-        return notebook("Schema", facts, columns)
+        return notebook("Schema", facts, (heads, shown))
 
     # Codes
 

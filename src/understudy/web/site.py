@@ -10,12 +10,12 @@ from fractions import Fraction
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from understudy._version import __version__
+from understudy.markup import environment
 from understudy.privacy.ledger import Books, Dataset, Ledger
 from understudy.web.guard import form_token, wants_page
 from understudy.web.jobs import Jobs
@@ -88,14 +88,7 @@ class Site:
         self.workers = workers
         self.shelf = Shelf(workspace)
         self.throttle = Throttle()
-        self._templates = Environment(
-            loader=PackageLoader("understudy.web"),
-            autoescape=True,
-            auto_reload=False,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._templates = environment("understudy.web")
         self._templates.filters.update(
             number=number, percent=percent, duration=duration, byte_size=byte_size, when=_when,
             exact=_exact, prose=_prose,

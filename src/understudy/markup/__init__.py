@@ -1,0 +1,63 @@
+"""How HTML is written: by Jinja2 templates, which escape every text that they are given.
+
+Column names and values come from a schema that somebody else may have written, so nothing reaches a
+page in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from understudy.progress import Progress
+
+__all__ = ["Html", "environment", "notebook", "progress_bars"]
+
+
+class Html(str):
+    """A text that notebooks show as HTML."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+@cache
+def environment(package: str) -> Environment:
+    """The templates of a package, read once; a name that is not defined is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        auto_reload=False,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def notebook(
+    title: str,
+    facts: Iterable[tuple[str, str]],
+    table: tuple[Sequence[str], Iterable[Sequence[str]]] | None = None,
+    fold: str | None = None,
+) -> Html:
+    """A small card for notebooks, in the notebook's own colours: a title, facts, perhaps a table of
+    headings and rows, which `fold` keeps closed under a line of its own."""
+    return Html(_own("notebook.html", title=title, facts=facts, table=table, fold=fold))
+
+
+def progress_bars(stages: Iterable[Progress], counted: int | None) -> Html:
+    """Stages as they followed each other; the last may be under way. `counted` is the percentage of
+    a table, while it is counted."""
+    return Html(_own("progress.html", stages=stages, counted=counted))
+
+
+def _own(name: str, **context: Any) -> str:
+    return environment("understudy.markup").get_template(name).render(context)
