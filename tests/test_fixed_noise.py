@@ -16,7 +16,8 @@ def drawn():
     noise, zeros = OpenDPNoise(), np.zeros(20, np.int64)
     return (
         noise.laplace(zeros, 50.0).tolist(), noise.gaussian(zeros, 50.0).tolist(),
-        noise.to_be_rounded(20, 50.0).tolist(), noise.top_k(zeros, 50.0, 20), noise.picks(zeros, 50.0, 20),
+        noise.to_be_rounded(zeros, 50.0).tolist(), noise.top_k(zeros, 50.0, 20),
+        noise.picks(zeros, 50.0, 20),
         noise.below(10**30), secrets.randbits(100),
     )  # fmt: skip
 

@@ -126,7 +126,7 @@ def test_a_source_that_does_not_bound_is_refused():
 
     class Unbounded:
         columns, native, frame = source.columns, source.native, source.frame
-        describe = source.describe
+        typed, describe = source.typed, source.describe
 
         def bind(self, schema):
             return source.bind(whole)
