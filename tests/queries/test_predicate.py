@@ -306,10 +306,10 @@ def test_any_text_parses_or_is_refused(text):
     ids=["text", "clauses", "list", "number", "value", "column", "space"],
 )
 def test_more_than_anybody_asks_is_refused_at_once(text, said):
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(WorkloadError, match=said) as refusal:
         Predicate.parse(text, SCHEMA)
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < 2
     assert len(str(refusal.value)) < 500
 
 

@@ -362,7 +362,7 @@ def test_what_cannot_work_is_refused_before_anything_is_spent(tmp_path):
     class Elsewhere:
         """An engine that counts where the rows are."""
 
-        columns, native = ("id", "town", "age", "ill"), "arrow"
+        columns, native, typed = ("id", "town", "age", "ill"), "arrow", True
 
         def describe(self):
             return "table elsewhere"

@@ -78,7 +78,7 @@ class Case:
             self.design,
             self.method,
             float(prepared.rho),
-            float(prepared.share),
+            float(prepared.blueprint.share),
             how.get("variations", False),
         )
 

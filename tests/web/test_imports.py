@@ -107,7 +107,7 @@ def test_a_reader_has_limits_of_memory_and_time(tmp_path, monkeypatch):
 
 def test_a_strangers_schema_names_no_file_of_this_machine(custodian, bundle, tmp_path, monkeypatch):
     """A mask may be a file in a schema that a custodian wrote; in a release it is written out."""
-    from understudy.schema import geography
+    from understudy.constraints import geography
 
     opened = []
     monkeypatch.setattr(geography, "read_mask", opened.append)

@@ -46,7 +46,7 @@ from understudy.releases.room import require_room
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.source import read
-from understudy.source.base import Bindable, Watchable
+from understudy.source.base import Bindable, Watchable, is_bindable
 
 __all__ = ["Reserved", "release", "reserve"]
 
@@ -199,7 +199,7 @@ def reserve(
     is reserved.
     """
     options, schema = prepared.options, prepared.declared or prepared.schema
-    source: Bindable = table if isinstance(table, Bindable) else read(table)
+    source: Bindable = table if is_bindable(table) else read(table)
     noise = OpenDPNoise() if noise is None else noise
     with ExitStack() as stack:
         account = stack.enter_context(options.account())

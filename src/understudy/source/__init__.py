@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.source.base import Native, Source, read_table
+from understudy.source.base import Native, Source, is_bindable, read_table
 from understudy.source.frames import to_frame
 from understudy.source.spark import is_master, spark_source, spark_table
 
@@ -72,7 +72,7 @@ def read(
     if table is not None:
         raise InputError(f"table={table!r} goes with a database, such as 'postgresql://host/db'")
     if not isinstance(data, (str, Path)):
-        if isinstance(data, Source):
+        if is_bindable(data) and isinstance(data, Source):
             return data
         if type(data).__module__.split(".")[0] == "ibis":
             _not_for(engine, memory_limit, "a database")

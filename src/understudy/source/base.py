@@ -6,9 +6,19 @@ code tells anything about a row.
 """
 
 import difflib
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +49,7 @@ __all__ = [
     "check_names",
     "empty_batch",
     "fold",
+    "is_bindable",
     "read_table",
     "rows_that_count",
     "with_nulls",
@@ -91,6 +102,12 @@ class Bindable(Protocol):
     def frame(self, table: "pa.Table") -> Any:
         """Hand (synthetic) rows back in the kind, and with the dtypes, that the source came in."""
         ...
+
+
+def is_bindable(table: object) -> TypeGuard[Bindable]:
+    """Whether a table counts for itself. Types are asked first: a frame's properties may be queries."""
+    bind = inspect.getattr_static(type(table), "bind", None)
+    return bind is not None and isinstance(table, Bindable)
 
 
 @runtime_checkable
