@@ -108,3 +108,11 @@ def test_release_takes_a_target(tmp_path):
     made = us.release(table, SCHEMA, target_error=0.03, rows_public=3000)
     assert made.epsilon == us.epsilon_for(SCHEMA, 0.03, rows_public=3000)
     assert us.prepare(SCHEMA, target_error=0.03, rows_public=3000).budget == made.budget
+
+
+def test_rows_that_would_be_noise_by_the_million_are_refused():
+    with pytest.raises(InputError, match=r"epsilon = 1e-06 is so small .* rows_public"):
+        us.prepare(SCHEMA, epsilon="1e-6")
+    assert us.prepare(SCHEMA, epsilon="1e-6", rows=1000).plan
+    assert us.prepare(SCHEMA, epsilon="1e-6", rows_public=3000).plan
+    assert us.prepare(SCHEMA, epsilon="1e-4").plan

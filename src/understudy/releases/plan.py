@@ -15,7 +15,7 @@ from understudy.game.methods import Design, Forecast, Method
 from understudy.game.methods import method as named_method
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget, exact
-from understudy.privacy.cost import Plan, Zcdp
+from understudy.privacy.cost import Gaussian, Plan, Zcdp
 from understudy.privacy.ledger import refined
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload, resolve
@@ -29,6 +29,9 @@ from understudy.schema import Schema
 from understudy.units import group
 
 __all__ = ["Prepared", "epsilon_for", "prepare"]
+
+_MOST_NOISE = 10**7
+"""Rows that the measured number of rows may be off by, as a standard deviation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +131,21 @@ def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -
         budget = Budget.of(epsilon, options.delta)
     rho, plan = planning.calibrated(draft.blueprint.plan, budget, group(schema.unit))
     draft.method.confirm(draft.design, plan)
+    if draft.design.rows is None and options.rows is None:
+        _require_countable(plan, budget)
     return Prepared(schema, draft.workload, draft.beta, draft.blueprint, options, budget, rho, plan)
+
+
+def _require_countable(plan: Plan, budget: Budget) -> None:
+    """As many rows are made as there seem to be: that must not be noise by the million."""
+    event = plan[certificates.ROWS].event
+    assert isinstance(event, Gaussian)
+    if event.sigma > _MOST_NOISE:
+        raise InputError(
+            f"epsilon = {float(budget.epsilon):g} is so small that the number of rows would be noise, "
+            f"of a standard deviation of {event.sigma:.2g} rows: say how many to make with rows "
+            f"(--rows N), declare rows_public (--rows-public N), or take a larger epsilon"
+        )
 
 
 def _staged(schema: Schema, options: Options, budget: Budget) -> Prepared:

@@ -19,6 +19,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from understudy.errors import (
     BundleError,
     InputError,
@@ -408,7 +410,9 @@ def _drawn(release: Release) -> str:
         # Parquet keeps the values of a dictionary, and some types as wider ones.
         if not stated.equals(made.cast(stated.type)):
             raise _Refused(
-                f"the rows are not those that the model gives for the key: column {name!r} differs"
+                f"the rows are not those that the model gives for the key: column {name!r} differs "
+                f"(drawn with NumPy {np.__version__}; its generators promise the same numbers only "
+                f"to the same version)"
             )
     return f"{again.num_rows:,} rows drawn again from model and key, all alike"
 
