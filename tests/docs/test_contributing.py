@@ -1,23 +1,78 @@
-"""The player of CONTRIBUTING.md, as printed there, passes the conformance kit."""
+"""The player and the method of CONTRIBUTING.md, as printed there, conform; its list of places holds."""
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from fractions import Fraction
 
+import pytest
+
+import understudy as us
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.testing import check_query_player
 
 from .test_readme import ROOT, blocks
 
+PLAYER = "understudy.players.query.round_robin"
+METHOD = "understudy.game.methods.round_robin"
 
-def test_the_player_of_the_page_conforms(monkeypatch):
-    code = next(b for b in blocks(ROOT / "CONTRIBUTING.md", "python") if "class Turns" in b)
-    assert len(code.splitlines()) < 40
-    module = types.ModuleType("turns")
-    monkeypatch.setitem(sys.modules, "turns", module)  # where dataclasses look their names up
-    exec(compile(code, "CONTRIBUTING.md", "exec"), module.__dict__)  # the page's own code
+
+@pytest.fixture
+def player(monkeypatch):
+    return module(monkeypatch, PLAYER, "class RoundRobin:")
+
+
+@pytest.fixture
+def trial(player, monkeypatch):
+    """What the page tries, with both files where it says that they are."""
+    module(monkeypatch, METHOD, "class RoundRobinMarginals")
+    return module(monkeypatch, "trial", "check_method(")
+
+
+def module(monkeypatch, name: str, holds: str) -> types.ModuleType:
+    (code,) = (block for block in blocks(ROOT / "CONTRIBUTING.md", "python") if holds in block)
+    assert len(code.splitlines()) < 60
+    made = types.ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, made)  # where dataclasses look their names up
+    exec(compile(code, "CONTRIBUTING.md", "exec"), made.__dict__)  # the page's own code
+    return made
+
+
+def test_the_files_of_the_page_are_new():
+    """Who follows the page overwrites nothing."""
+    for name in (PLAYER, METHOD):
+        path = f"src/{name.replace('.', '/')}.py"
+        assert f"# {path}\n" in (ROOT / "CONTRIBUTING.md").read_text()
+        assert not (ROOT / path).exists()
+
+
+def test_the_player_of_the_page_conforms(player):
     event = Gaussian.within(Fraction(1, 10))
-    plan = Plan((Charge(module.Turns.PURPOSE, event, 3),))
-    assert check_query_player(lambda: module.Turns(3, event.sigma), plan) >= 5
+    plan = Plan((Charge(player.RoundRobin.PURPOSE, event, 3),))
+    assert check_query_player(lambda: player.RoundRobin(3, event.sigma), plan) >= 5
+
+
+def test_the_method_of_the_page_conforms_and_releases(trial, tmp_path):
+    assert trial.made.rows.num_rows > 0
+    found = us.verify(trial.made.save(tmp_path / "r"))
+    refused = {check.name: check.detail for check in found.checks if not check.passed}
+    assert set(refused) == {"plan"}
+    assert "'roundrobin' is not known" in refused["plan"]
+
+
+def test_the_places_of_the_page_are_there():
+    """Files and names that must know a method."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for file, names in {
+        "src/understudy/game/methods/__init__.py": ["METHODS"],
+        "src/understudy/releases/paid.py": ["_match", "take_any", "workload"],
+        "tools/verify_release.py": ["GAMES", "pools_of", "Slot"],
+        "tests/testing/test_kit_methods.py": ["OURS"],
+        "tests/releases/test_replan.py": ["RELEASES"],
+    }.items():
+        code = (ROOT / file).read_text()
+        for name in names:
+            assert re.search(rf"\b{name}\b", code), f"{file} has no {name}"
+            assert re.search(rf"\b{name}\b", text), f"CONTRIBUTING.md does not name {name}"
