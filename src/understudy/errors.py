@@ -13,7 +13,7 @@
     │   └── LedgerError            the ledger refuses
     │       ├── BudgetExhausted    the charge does not fit the budget
     │       └── ChainBroken        the hash chain does not hold
-    ├── VerificationError          a release does not keep what it states
+    ├── VerificationError          a release fails a check
     └── WorkError                  the work failed for another reason, for instance a full disk
         └── CountingError          an engine failed while it counted: charged, and nothing drawn
 
@@ -116,7 +116,7 @@ class ChainBroken(LedgerError):
 
 
 class VerificationError(UnderstudyError):
-    """A release does not keep what it states."""
+    """A release fails a check."""
 
 
 class WorkError(UnderstudyError, RuntimeError):

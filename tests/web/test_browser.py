@@ -211,7 +211,7 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
             keys.to(page.get_by_role("link", name="Download the release")).press()
         zipfile.ZipFile(download.value.path()).extractall(tmp_path)
         assert main(["verify", str(tmp_path / "people.release")]) == 0
-        assert "keeps what it states" in capsys.readouterr().out
+        assert "passes every check" in capsys.readouterr().out
 
         for number, path in enumerate(PLACES, 10):
             page.goto(f"{server.base}/{path}")

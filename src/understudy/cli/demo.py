@@ -67,7 +67,7 @@ def _play(folder: Path, rows: int, method: str) -> None:
     console.print()
     _echo(f"understudy verify {out}")
     if not verify.show(out):
-        raise VerificationError(f"{out} does not keep what it states; please report this")
+        raise VerificationError(f"{out} fails a check; please report this")
 
 
 def _echo(command: str) -> None:

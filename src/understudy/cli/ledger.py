@@ -41,7 +41,12 @@ def open_(
         str, typer.Option("--dataset", metavar="NAME", help="A name for the private table.")
     ],
     epsilon: Annotated[
-        str, typer.Option("--epsilon", metavar="E", help="The total ε of all releases, for ever.")
+        str,
+        typer.Option(
+            "--epsilon",
+            metavar="E",
+            help="The total ε of all releases, now and later; it cannot be raised.",
+        ),
     ],
     delta: Annotated[
         str,

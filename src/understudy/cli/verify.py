@@ -111,7 +111,7 @@ def show(
     if not result.passed:
         console.print(Text(f"{folder} is refused: do not rely on it.", style="bold red"))
         return False
-    console.print(Text(f"{folder} keeps what it states.", style="bold green"))
+    console.print(Text(f"{folder} passes every check.", style="bold green"))
     if digest is None and ledger is None and not signed_by:
         shell.note(
             "Whether this is the release that the custodian published, only the custodian can say: "

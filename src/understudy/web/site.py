@@ -53,7 +53,7 @@ class Account:
 
     @property
     def total(self) -> Fraction:
-        """The budget, for ever."""
+        """The total budget, over all releases."""
         return self.dataset.budget.epsilon
 
     @property
