@@ -149,6 +149,16 @@ def test_tries_are_counted_for_an_account_for_an_address_and_in_all(monkeypatch)
     assert tried(throttle, *(("ana", "10.0.0.1") for _ in range(100))) == 8
 
 
+def test_addresses_of_one_ipv6_network_count_as_one():
+    """Whoever has one address there has the whole /64, and may guess from another each time."""
+    same = [(f"user{n}", f"2001:db8:0:7:{n:x}::1") for n in range(25)]
+    assert tried(throttle := Throttle(), *same) == 20
+    assert tried(throttle, ("ana", "2001:db8:0:8::1"), ("ben", "2001:db8:0:7::2%eth0")) == 1
+    mapped = [(f"user{n}", f"::ffff:10.0.{n}.1") for n in range(25)]  # IPv4, written another way
+    assert tried(throttle := Throttle(), *mapped) == 25
+    assert tried(throttle, *((f"other{n}", "10.0.3.1") for n in range(25))) == 19
+
+
 def test_a_right_password_does_not_count():
     throttle = Throttle(account=3)
     for _ in range(100):
