@@ -77,13 +77,23 @@ def test_a_session_ends_with_its_user_its_password_or_its_time(people, tmp_path,
     again.remove("ben")
     assert again.session(fresh) is None
     owner = asdict(people.by_token("a token"))
-    assert again.session(owner).custodian
+    assert people.session(owner).custodian
     assert People(tmp_path, None).session(owner) is None
     for other in (None, {}, {"name": "token"}, {**owner, "more": 1}, {**owner, "role": "king"}):
-        assert again.session(other) is None
+        assert people.session(other) is None
     later = time.time() + 13 * 3600
     monkeypatch.setattr(room.time, "time", lambda: later)
-    assert again.session(owner) is None
+    assert people.session(owner) is None
+
+
+def test_a_session_by_token_ends_with_the_token(people, tmp_path):
+    owner = people.by_token("a token")
+    assert "a token" not in str(owner)
+    assert People(tmp_path, "a token").session(asdict(owner)) == owner
+    after = People(tmp_path, "another token")  # a restart, which prints a new one
+    assert after.session(asdict(owner)) is None
+    assert after.session({**asdict(owner), "stamp": ""}) is None
+    assert after.session(asdict(after.by_token("another token"))).custodian
 
 
 def test_logging_out_ends_a_session_after_a_restart_too(people, tmp_path):
