@@ -126,6 +126,9 @@ def test_an_imported_release_is_never_checked_by_the_server_itself(custodian, bu
         rows.write_bytes(rows.read_bytes()[:-1])
         assert not again.site.shelf.verification("small").passed  # another release by now
         assert checked == ["small"]
+        rows.with_name("report.html").write_text("<script>")
+        assert not again.site.shelf.verification("small").passed
+        assert checked == ["small", "small"]
 
 
 def test_a_strangers_schema_names_no_file_of_this_machine(custodian, bundle, tmp_path, monkeypatch):

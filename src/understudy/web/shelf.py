@@ -18,6 +18,7 @@ from understudy.errors import BundleError
 from understudy.releases import Release
 from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE, read_manifest
 from understudy.releases.verify import Check, Verification, verify
+from understudy.report import NAME as REPORT
 from understudy.web.workspace import Workspace, read_json, write_json
 
 __all__ = ["Shelf", "Spine"]
@@ -25,6 +26,7 @@ __all__ = ["Shelf", "Spine"]
 T = TypeVar("T")
 _LOADED = 6
 _SMALL = 256
+_EVERY = (MANIFEST, SIGNATURE, REPORT, *FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class Shelf:
         )
 
 
-def _state(folder: Path, names: tuple[str, ...] = (MANIFEST, SIGNATURE, *FILES)) -> tuple[str, ...]:
+def _state(folder: Path, names: tuple[str, ...] = _EVERY) -> tuple[str, ...]:
     """Where a release is, and then a text for every file that changes when the file does."""
     found = [str(folder)]
     for name in names:
