@@ -67,6 +67,10 @@ REFUSED = {
     "postgresql://ann@db.example/host=elsewhere.example": "no options",
     "postgresql://ann@db.example/postgresql:%2F%2Felsewhere.example": "no options",
     "postgresql://ann@db.example/db#x": "no options",
+    "postgresql://ann@db.example/": "no options",
+    "postgresql://ann@db.example/-db": "no options",
+    "postgresql://ann@db.example/a-db%20host=elsewhere.example": "no options",
+    "postgresql://ann@db.example/a-db%0A": "no options",
     "postgresql://[db.example/db": "cannot be read",
     "duckdb:///srv/other.duckdb": "no files",
     "duckdb://:memory:": "cannot be read",
@@ -100,6 +104,11 @@ def test_a_name_that_stands_for_a_private_address_is_refused(world, monkeypatch)
     monkeypatch.setenv(VARIABLE, "2130706433")
     with pytest.raises(InputError, match="not public"):
         permitted("postgresql://ann@2130706433/db")
+
+
+@pytest.mark.parametrize("name", ["db", "db_2", "trial-2024", "a-b-c", "größe"])
+def test_ordinary_names_of_databases_are_taken(world, name):
+    assert f"/{name}?hostaddr=93.184.216.34" in permitted(f"postgresql://ann@db.example/{name}")
 
 
 def test_a_name_is_looked_up_once_and_the_connection_goes_there(world):

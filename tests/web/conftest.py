@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import signal
 import subprocess
@@ -81,10 +80,9 @@ def app_here(folder, starter=None, **more):
     return create_app(settings(folder, **more), starter or run_here, Here())
 
 
-def run_here(folder: Path, lock: int) -> int:
+def run_here(folder: Path, lock: int) -> None:
     """A job in this process, to its end: no process has to start."""
     job.run(folder)
-    return os.getpid()
 
 
 @dataclass

@@ -278,6 +278,29 @@ def test_going_on_twice_at_once_runs_one_process(custodian, monkeypatch):
     assert left(custodian, table) == before == 2
 
 
+def test_cancelling_while_a_job_begins_again_signals_no_other_process(custodian, monkeypatch):
+    """The process that it had is gone, and its number may be another's by now."""
+    site, signalled = custodian.site.jobs, []
+    monkeypatch.setattr(jobs.os, "kill", lambda *sent: signalled.append(sent))
+    site._launch = lambda folder, lock: None  # killed before it said a word
+    table = put_table(custodian)
+    identity = start(custodian, table)
+    job = site.look(identity)
+    assert job.state == "killed"
+    (job.folder / "pid.json").write_text("4194303")
+
+    def begins(folder, lock):
+        site.cancel(site.look(identity))
+        assert site.look(identity).state == "cancelling"
+        runner.run(folder)
+
+    site._launch = begins
+    site.resume(job)
+    assert not signalled
+    assert site.look(identity).state == "cancelled"
+    assert left(custodian, table) == 3
+
+
 @pytest.mark.slow
 def test_a_job_whose_server_died_while_starting_it_can_be_cancelled(slow_desk):
     page, _ = slow_desk(before=900)

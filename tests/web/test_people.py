@@ -77,13 +77,23 @@ def test_a_session_ends_with_its_user_its_password_or_its_time(people, tmp_path,
     again.remove("ben")
     assert again.session(fresh) is None
     owner = asdict(people.by_token("a token"))
-    assert again.session(owner).custodian
+    assert people.session(owner).custodian
     assert People(tmp_path, None).session(owner) is None
     for other in (None, {}, {"name": "token"}, {**owner, "more": 1}, {**owner, "role": "king"}):
-        assert again.session(other) is None
+        assert people.session(other) is None
     later = time.time() + 13 * 3600
     monkeypatch.setattr(room.time, "time", lambda: later)
-    assert again.session(owner) is None
+    assert people.session(owner) is None
+
+
+def test_a_session_by_token_ends_with_the_token(people, tmp_path):
+    owner = people.by_token("a token")
+    assert "a token" not in str(owner)
+    assert People(tmp_path, "a token").session(asdict(owner)) == owner
+    after = People(tmp_path, "another token")  # a restart, which prints a new one
+    assert after.session(asdict(owner)) is None
+    assert after.session({**asdict(owner), "stamp": ""}) is None
+    assert after.session(asdict(after.by_token("another token"))).custodian
 
 
 def test_logging_out_ends_a_session_after_a_restart_too(people, tmp_path):
@@ -147,6 +157,16 @@ def test_tries_are_counted_for_an_account_for_an_address_and_in_all(monkeypatch)
     monkeypatch.setattr(time, "monotonic", lambda: later)
     throttle.begin("ben", "10.0.0.1")
     assert tried(throttle, *(("ana", "10.0.0.1") for _ in range(100))) == 8
+
+
+def test_addresses_of_one_ipv6_network_count_as_one():
+    """Whoever has one address there has the whole /64, and may guess from another each time."""
+    same = [(f"user{n}", f"2001:db8:0:7:{n:x}::1") for n in range(25)]
+    assert tried(throttle := Throttle(), *same) == 20
+    assert tried(throttle, ("ana", "2001:db8:0:8::1"), ("ben", "2001:db8:0:7::2%eth0")) == 1
+    mapped = [(f"user{n}", f"::ffff:10.0.{n}.1") for n in range(25)]  # IPv4, written another way
+    assert tried(throttle := Throttle(), *mapped) == 25
+    assert tried(throttle, *((f"other{n}", "10.0.3.1") for n in range(25))) == 19
 
 
 def test_a_right_password_does_not_count():

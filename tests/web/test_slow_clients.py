@@ -23,6 +23,8 @@ from tests.web.conftest import (
 from tests.web.live import IMPATIENT, answer, asks, everything, fields, listening
 
 UPLOAD = "content-type: multipart/form-data; boundary=x"
+HTTPS = "x-forwarded-proto: https"
+FORM = "application/x-www-form-urlencoded"
 END = b"\r\n--x--\r\n"
 
 
@@ -36,9 +38,9 @@ def begun(token, name="big.csv"):
 
 def enter(address, token=TOKEN):
     """A custodian's cookie, as a header, and the token of its forms."""
-    _, told, _ = answer(address, asks(f"/enter?token={token}"))
+    _, told, _ = answer(address, asks(f"/enter?token={token}", headers=[HTTPS]))
     cookie = "cookie: " + re.search(r"set-cookie: ([^;]+)", told)[1]
-    _, _, page = answer(address, asks("/releases", headers=[cookie]))
+    _, _, page = answer(address, asks("/releases", headers=[cookie, HTTPS]))
     return cookie, re.search(r'name="csrf" value="([^"]+)"', page)[1]
 
 
@@ -99,6 +101,27 @@ def test_connections_that_are_kept_open_make_room(served):
         for connection in kept[: IMPATIENT.most]:
             everything(connection)  # until it is hung up on, long before 75 seconds
         assert answer(address, asks("/healthz"))[0] == 200
+
+
+@pytest.mark.parametrize("proxies", [(), ("127.0.0.1",)], ids=["direct", "proxy"])
+def test_strangers_make_room_before_somebody_who_is_logged_in(tmp_path, proxies):
+    """An upload is under way, for longer than any other connection, and strangers take every place."""
+    folder, patient = tmp_path / "desk", replace(IMPATIENT, headers=60.0, body=60.0)
+    with ExitStack() as stack:
+        address = stack.enter_context(listening(app_here(folder, proxies=proxies), patient))
+        cookie, token = enter(address)
+        body = begun(token) + csv_bytes(small_table(50)) + END
+        headers = [cookie, UPLOAD, f"content-length: {len(body)}", HTTPS]
+        upload = stack.enter_context(socket.create_connection(address, 60))
+        upload.sendall(asks("/tables", "POST", headers, body[:-50]))
+        eventually(lambda: half_kept(folder))
+        form = [f"content-type: {FORM}", "content-length: 1000", HTTPS]
+        for _ in range(2 * IMPATIENT.most):
+            stranger = stack.enter_context(socket.create_connection(address, 60))
+            stranger.sendall(asks("/login", "POST", form, b"name="))
+        assert answer(address, asks("/healthz", headers=[HTTPS]))[0] == 200
+        upload.sendall(body[-50:])
+        assert upload.recv(65536).startswith(b"HTTP/1.1 303")
 
 
 def test_a_whole_request_in_pieces_is_answered(served):

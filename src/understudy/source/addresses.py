@@ -16,6 +16,7 @@ The processes that read for `understudy serve` set it to nothing: the page takes
 
 import ipaddress
 import os
+import re
 import socket
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit, urlunsplit
 
@@ -26,6 +27,8 @@ __all__ = ["VARIABLE", "permitted"]
 VARIABLE = "UNDERSTUDY_DATABASES"
 _SCHEMES = ("postgres", "postgresql")
 _PORT = 5432
+_NAME = re.compile(r"\w[\w-]*")
+"""A database: libpq takes a name with `=` or `://` in it for an address of its own."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -49,7 +52,7 @@ def permitted(address: str) -> str:
     if parts.scheme not in _SCHEMES:
         raise _refused("only postgresql:// is opened here, and no files")
     database = unquote(parts.path).removeprefix("/")
-    if parts.fragment or set(options) - {"sslmode"} or not database.replace("_", "a").isalnum():
+    if parts.fragment or set(options) - {"sslmode"} or not _NAME.fullmatch(database):
         raise _refused(
             "it must be postgresql://user@host:port/database, with no options but sslmode"
         )

@@ -89,7 +89,6 @@ def main(arguments: list[str]) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    write_json(folder / "pid.json", os.getpid())  # the server may have been killed before it did
     return run(folder)
 
 
@@ -110,6 +109,9 @@ def run(folder: Path) -> int:
     root = folder.parent.parent
     facts = read_json(folder / "job.json")
     try:
+        write_json(folder / "pid.json", os.getpid())  # from here on it can be told to stop
+        if (folder / "cancel").exists():
+            raise _Cancelled
         with _Slot(root, facts["slots"], teller):
             if facts["kind"] == "audit":
                 _audit(root, folder, facts, teller)

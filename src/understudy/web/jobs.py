@@ -30,7 +30,7 @@ __all__ = ["ACTIVE", "Job", "Jobs", "Spent", "launch"]
 ACTIVE = ("starting", "waiting", "running", "cancelling")
 """States in which a process is at work."""
 
-Launch = Callable[[Path, int], int]
+Launch = Callable[[Path, int], object]
 """`(job folder, descriptor of its lock)` to a process id."""
 
 
@@ -154,12 +154,13 @@ class Jobs:
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            (folder / "pid.json").unlink(missing_ok=True)  # of a process that is gone
             before = read_json(folder / "state.json") or {}
             if before.get("state") in ("finished", "cancelled"):
                 raise InputError("the job has ended meanwhile; load the page again")
             write_json(folder / "state.json", {"state": "starting", "at": time.time()})
-            pid = self._launch(folder, lock)
-            write_json(folder / "pid.json", pid)
+            (folder / "cancel").unlink(missing_ok=True)
+            self._launch(folder, lock)
         except BlockingIOError:
             raise InputError("the job runs already") from None
         finally:
@@ -191,14 +192,18 @@ class Jobs:
         return [job for job in self.all() if job.active]
 
     def cancel(self, job: Job) -> None:
-        """Ask a job to stop; it settles its account itself, or we do where it is gone."""
+        """Ask a job to stop; it settles its account itself, or we do where it is gone.
+
+        Its process writes its number and then looks for `cancel`; here it is the other way round. So
+        either we find the number, or the process finds that it is to stop.
+        """
         (job.folder / "cancel").touch()
-        pid = read_json(job.folder / "pid.json")
-        if _held(job.folder / "lock") and isinstance(pid, int):
+        if not _held(job.folder / "lock"):
+            return self.give_up(job)
+        pid = read_json(job.folder / "pid.json")  # of who holds the lock: nobody else's outlasts it
+        if isinstance(pid, int):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        else:
-            self.give_up(job)
 
     def give_up(self, job: Job) -> None:
         """Close the account of a job that is gone: what it did not draw is free again."""
@@ -218,7 +223,6 @@ class Jobs:
         """Let a killed release go on from its journal; nothing is charged again."""
         if not self.resumable(job):
             raise InputError("this job cannot go on; start another one")
-        (job.folder / "cancel").unlink(missing_ok=True)
         self._run(job.folder)
 
     def resumable(self, job: Job) -> bool:
@@ -280,7 +284,7 @@ def _held(lock: Path) -> bool:
 _CHILDREN: list[subprocess.Popen[bytes]] = []
 
 
-def launch(folder: Path, lock: int) -> int:
+def launch(folder: Path, lock: int) -> None:
     """A process in a session of its own: Ctrl-C in the server's terminal does not reach it."""
     _CHILDREN[:] = [child for child in _CHILDREN if child.poll() is None]
     child = subprocess.Popen(
@@ -292,7 +296,6 @@ def launch(folder: Path, lock: int) -> int:
         start_new_session=True,
     )
     _CHILDREN.append(child)
-    return child.pid
 
 
 def command(folder: Path, lock: int) -> Sequence[str]:

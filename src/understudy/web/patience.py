@@ -11,7 +11,8 @@ and nothing has been asked, so the time is limited, as Apache's RequestReadTimeo
 
 Time in which the server itself does not read counts for nobody. Beyond `most` connections one is cut
 off, so that there is a place for others: one that is kept open between requests, or else with a request
-that is not whole; of these the one that has waited longest.
+that is not whole; of these one of a stranger before one of somebody who is logged in, and the one that
+has waited longest. So whoever comes has a moment to send a request, however many others trickle theirs.
 """
 
 from __future__ import annotations
@@ -63,9 +64,14 @@ class PatientProtocol(H11Protocol):
         return self.timeout_keep_alive_task is not None
 
     @property
+    def _known(self) -> bool:
+        """Whether somebody who is logged in asks, or asked last; the guard notes it."""
+        return self.cycle is not None and self.cycle.scope.get("user") is not None
+
+    @property
     def _rank(self) -> tuple[bool, bool, float]:
-        """Those that ask for nothing go first, and those without headers before those with them."""
-        return not self._idle, self._phase is not h11.IDLE, self._since
+        """Those that ask for nothing go first, and strangers before those who are logged in."""
+        return not self._idle, self._known, self._since
 
     def data_received(self, data: bytes) -> None:
         """A piece of a request."""

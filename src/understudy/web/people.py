@@ -6,8 +6,9 @@ users have a password, of which the workspace keeps an Argon2id hash, and a role
     custodian   everything
     analyst     releases, and nothing that leads to a private row
 
-What a login is travels in Starlette's signed session cookie, so that it outlives a restart. The server
-keeps which logins have ended: by logging out, by another password, or with their user.
+What a login is travels in Starlette's signed session cookie, so that it outlives a restart; by a token,
+as long as that is the page's. The server keeps which logins have ended: by logging out, by another
+password, or with their user.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody who has logged in; `stamp` is of the password that let them in."""
+    """Somebody who has logged in; `stamp` is of the password or token that let them in."""
 
     name: str
     role: Role
@@ -140,7 +141,11 @@ class People:
         """Whoever has the printed token is a custodian."""
         if self.token is None or not hmac.compare_digest(token.encode(), self.token.encode()):
             return None
-        return _session(_OWNER, Role.CUSTODIAN, "")
+        return _session(_OWNER, Role.CUSTODIAN, self._token_stamp(self.token))
+
+    def _token_stamp(self, token: str) -> str:
+        """Tells tokens apart, and tells nothing of one: a cookie can be read by whoever has it."""
+        return hmac.digest(self.key.encode(), token.encode(), "sha256").hex()
 
     def by_password(self, name: str, password: str) -> Session | None:
         """A named user; an unknown name takes as long as a wrong password."""
@@ -164,7 +169,7 @@ class People:
         if session.expires < time.time() or (self._ended / session.id).exists():
             return None
         if session.name == _OWNER:
-            known = self.token is not None
+            known = self.token is not None and session.stamp == self._token_stamp(self.token)
         else:
             facts = self._users().get(session.name, {})
             known = (facts.get("role"), facts.get("stamp")) == (session.role, session.stamp)

@@ -57,7 +57,7 @@ class BehindProxy:
         if refusal is not None:
             await PlainTextResponse(refusal, 403)(scope, receive, send)
             return
-        scope = {**scope, "client": (self._client(scope, peer), 0), "scheme": "https"}
+        scope.update(client=(self._client(scope, peer), 0), scheme="https")
         await self._app(scope, receive, send)
 
     def _client(self, scope: Scope, peer: str) -> str:

@@ -1,6 +1,8 @@
 """Releases that are read again and again, kept in memory until their files change.
 
-Everything here was released: reading it, asking it and checking it costs nothing.
+Everything here was released: reading it, asking it and checking it costs no budget. A release from
+elsewhere was checked in a confined process when it came; what was found then is kept, so that the
+server itself never has to.
 """
 
 from __future__ import annotations
@@ -8,21 +10,23 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from understudy.errors import BundleError
 from understudy.releases import Release
 from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE, read_manifest
-from understudy.releases.verify import Verification, verify
-from understudy.web.workspace import Workspace
+from understudy.releases.verify import Check, Verification, verify
+from understudy.report import NAME as REPORT
+from understudy.web.workspace import Workspace, read_json, write_json
 
 __all__ = ["Shelf", "Spine"]
 
 T = TypeVar("T")
 _LOADED = 6
 _SMALL = 256
+_EVERY = (MANIFEST, SIGNATURE, REPORT, *FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +105,29 @@ class Shelf:
         return self._loaded.get(_state(folder), lambda: Release.load(folder))
 
     def verification(self, identity: str) -> Verification:
-        """Every check of `understudy verify`, with the custodian's ledger where it is in there."""
+        """Every check of `understudy verify`: as its import found it, until a file changes."""
         folder = self._workspace.path("releases", identity)
-        return self._checked.get(_state(folder), lambda: verify(folder))
+        return self._checked.get(
+            _state(folder), lambda: self._remembered(identity, folder) or verify(folder)
+        )
+
+    def put(self, folder: Path, identity: str, found: Verification) -> None:
+        """Move a release here that was checked elsewhere, and keep what was found, for ever.
+
+        It is kept beside the release and not in it: nobody who packs a release can write it.
+        """
+        kept = {"state": _state(folder)[1:], **asdict(found)}
+        write_json(self._verdict(identity), kept)  # first: times and sizes stay when it moves
+        folder.rename(self._workspace.folder / "releases" / identity)
+
+    def _verdict(self, identity: str) -> Path:
+        return self._workspace.folder / "checked" / f"{identity}.json"
+
+    def _remembered(self, identity: str, folder: Path) -> Verification | None:
+        kept = read_json(self._verdict(identity))
+        if kept is None or kept["state"] != list(_state(folder)[1:]):
+            return None
+        return Verification(tuple(Check(**each) for each in kept["checks"]), kept["digest"])
 
     def report(self, identity: str, name: str, audit: Mapping[str, Any] | None) -> str:
         """The report, as `understudy report` writes it."""
@@ -117,15 +141,15 @@ class Shelf:
         )
 
 
-def _state(folder: Path, names: tuple[str, ...] = (MANIFEST, SIGNATURE, *FILES)) -> tuple[Any, ...]:
-    """Changes when a file does."""
-    found: list[Any] = [str(folder)]
+def _state(folder: Path, names: tuple[str, ...] = _EVERY) -> tuple[str, ...]:
+    """Where a release is, and then a text for every file that changes when the file does."""
+    found = [str(folder)]
     for name in names:
         try:
             stat = (folder / name).stat()
-            found.append((stat.st_mtime_ns, stat.st_size))
+            found.append(f"{stat.st_mtime_ns}:{stat.st_size}")
         except OSError:
-            found.append(None)
+            found.append("")
     return tuple(found)
 
 

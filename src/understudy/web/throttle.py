@@ -4,6 +4,7 @@ around.
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from dataclasses import dataclass
 
@@ -46,7 +47,7 @@ class Throttle:
         Raises:
             TooManyTries: One of the three limits is reached.
         """
-        now = time.monotonic()
+        now, address = time.monotonic(), _network(address)
         self._tries = [each for each in self._tries if each.at > now - self._seconds]
         same_account = [each.at for each in self._tries if each.account == account]
         same_address = [each.at for each in self._tries if each.address == address]
@@ -65,3 +66,16 @@ class Throttle:
     def forgive(self, begun: Try) -> None:
         """It was right: it does not count."""
         self._tries = [each for each in self._tries if each is not begun]
+
+
+def _network(address: str) -> str:
+    """What one client has: an IPv4 address, or the /64 of an IPv6 address, 2⁶⁴ of which are its own."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:  # not an address of the internet
+        return address
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(found), 64), strict=False))

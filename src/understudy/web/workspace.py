@@ -4,6 +4,7 @@
     tables/ID/           table.json · rows.csv or rows.parquet, private · schema.toml
     jobs/ID/             job.json · state.json · lock · journal/, what a killed release goes on from
     releases/ID/         bundles, as `understudy release` writes them
+    checked/ID.json      what the check of an imported release found
     audits/ID/           audit.json and its figure
     secret, users.json   see `people`
 
@@ -113,7 +114,7 @@ class Workspace:
                     f"`understudy serve` made"
                 )
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for part in ("tables", "jobs", "releases", "audits", "incoming"):
+            for part in ("tables", "jobs", "releases", "checked", "audits", "incoming"):
                 (self.folder / part).mkdir(exist_ok=True, mode=0o700)
             if not self._mark.exists():
                 write_json(self._mark, {"format": "understudy workspace", "version": _VERSION})

@@ -139,7 +139,7 @@ def ask(request: Request, identity: str, q: str = "") -> Response:
 
 @router.get("/releases/{identity}/verify")
 def check(request: Request, identity: str) -> Response:
-    """Every check that `understudy verify` makes, made now."""
+    """Every check that `understudy verify` makes, and what it found."""
     site = site_of(request)
     found = site.shelf.verification(identity)
     return site.page(
@@ -291,7 +291,7 @@ async def import_bundle(request: Request) -> Response:
             )  # fmt: skip
         stem = shown.removesuffix(".zip").removesuffix(".release")
         identity = site.workspace.new_identity(stem, "releases", "jobs", "audits")
-        file.path.with_name(TARGET).rename(site.workspace.folder / "releases" / identity)
+        site.shelf.put(file.path.with_name(TARGET), identity, found)
     return RedirectResponse(f"/releases/{identity}", 303)
 
 
