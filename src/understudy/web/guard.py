@@ -88,7 +88,7 @@ def session_of(request: Request) -> Session:
 
 
 def form_token(request: Request) -> str:
-    """What a form must carry back: a random text of this session, which no other site can read."""
+    """What a form must carry back: a random text of the session that no other site can read."""
     return request.session.setdefault("form", secrets.token_urlsafe(24))
 
 

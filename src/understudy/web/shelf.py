@@ -112,7 +112,7 @@ class Shelf:
         )
 
     def put(self, folder: Path, identity: str, found: Verification) -> None:
-        """Move a release here that was checked elsewhere, and keep what was found, for ever.
+        """Move a release here that was checked elsewhere, and keep what was found until a file changes.
 
         It is kept beside the release and not in it: nobody who packs a release can write it.
         """
