@@ -7,8 +7,8 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, objective
+from understudy.oracles.base import Split, into
 from understudy.oracles.exact import Exact
-from understudy.oracles.split import Split, into
 
 SHAPE = (3, 3, 3)
 EVERY = np.array(list(itertools.product(*(range(size) for size in SHAPE))))
@@ -39,7 +39,7 @@ def past(rng):
 
 def queries():
     nothing = History.empty(SHAPE)
-    some = [Literal.equal(0, 1), Literal.at_most(1, 1), Literal.equal(2, 0, negated=True)]
+    some = [Literal(0, 1, 1), Literal(1, 0, 1), Literal(2, 0, 0, negated=True)]
     return {
         "cell": nothing.add((0, 1, 2), (1, 2, 0)),
         "complement": nothing.add((0, 1), (1, 2), complement=True),
