@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
-from understudy.models.merging import commonest
+from understudy.models.measured import commonest
 
 __all__ = ["Weighted"]
 

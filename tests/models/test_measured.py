@@ -1,13 +1,17 @@
-"""Which values are counted as one: legal labels, balanced runs, and sums."""
+"""Which values are counted as one, and the projection onto the simplex by its optimality."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from understudy.models.merging import adjacent, frequent, merge, pair_labels
+from understudy.models.measured import adjacent, frequent, merge, pair_labels, simplex
 from understudy.privacy.coarsened import Coarsened
+
+# --- labels --------------------------------------------------------------------------------------
 
 
 def require_onto(labels, size):
@@ -128,3 +132,49 @@ def test_labels_that_only_rename_are_followed():
     np.testing.assert_array_equal(merge(table, labels), brute(table, labels))
     same = (np.arange(2), np.arange(3))
     np.testing.assert_array_equal(merge(table, same), table)
+
+
+# --- the simplex --------------------------------------------------------------------------------
+
+tables = st.lists(st.integers(-1000, 1000), min_size=1, max_size=12).map(
+    lambda v: np.array(v, dtype=np.int64)
+)
+
+
+@given(tables, st.integers(1, 2000))
+@settings(max_examples=300, deadline=None)
+def test_projection_meets_the_optimality_conditions(values, total):
+    """min ‖x − v‖² over x ≥ 0, Σx = total: x = max(v − τ, 0) for one τ, and only then."""
+    x = simplex(values, total) * total
+    assert (x >= 0).all()
+    assert x.sum() == pytest.approx(total, rel=1e-12)
+    positive = x > 1e-9
+    tau = (values - x)[positive]
+    np.testing.assert_allclose(tau, tau[0], atol=1e-7)
+    assert (values[~positive] <= tau[0] + 1e-7).all()
+
+
+@given(tables, st.integers(1, 500), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_no_other_point_of_the_simplex_is_nearer(values, total, random):
+    best = ((simplex(values, total) * total - values) ** 2).sum()
+    for _ in range(20):
+        weights = np.array([random.random() + 1e-9 for _ in values])
+        other = total * weights / weights.sum()
+        assert best <= ((other - values) ** 2).sum() + 1e-6
+
+
+def test_a_table_that_is_one_already_stays():
+    exact = np.array([[3, 0], [5, 2]])
+    np.testing.assert_allclose(simplex(exact, 10), exact / 10)
+
+
+@pytest.mark.parametrize("total", [0, -5, 0.2])
+def test_totals_below_one_row_count_as_one(total):
+    np.testing.assert_allclose(simplex(np.array([-7, -9]), total), [1.0, 0.0])
+
+
+def test_huge_and_single_values():
+    assert simplex(np.array([-(10**15)]), 3) == pytest.approx([1.0])
+    far = simplex(np.array([10**15, -(10**15), 10**15]), 10)
+    np.testing.assert_allclose(far, [0.5, 0.0, 0.5], atol=1e-6)

@@ -1,60 +1,10 @@
-"""The projection onto the simplex by its optimality conditions; maximum entropy by closed forms."""
+"""Maximum entropy by closed forms."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from understudy.models import Measured, simplex
-from understudy.models.graphical import _calibrated, _running_intersection, fit, maximum_entropy
-
-# --- the simplex --------------------------------------------------------------------------------
-
-tables = st.lists(st.integers(-1000, 1000), min_size=1, max_size=12).map(
-    lambda v: np.array(v, dtype=np.int64)
-)
-
-
-@given(tables, st.integers(1, 2000))
-@settings(max_examples=300, deadline=None)
-def test_projection_meets_the_optimality_conditions(values, total):
-    """min ‖x − v‖² over x ≥ 0, Σx = total: x = max(v − τ, 0) for one τ, and only then."""
-    x = simplex(values, total) * total
-    assert (x >= 0).all()
-    assert x.sum() == pytest.approx(total, rel=1e-12)
-    positive = x > 1e-9
-    tau = (values - x)[positive]
-    np.testing.assert_allclose(tau, tau[0], atol=1e-7)
-    assert (values[~positive] <= tau[0] + 1e-7).all()
-
-
-@given(tables, st.integers(1, 500), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
-def test_no_other_point_of_the_simplex_is_nearer(values, total, random):
-    best = ((simplex(values, total) * total - values) ** 2).sum()
-    for _ in range(20):
-        weights = np.array([random.random() + 1e-9 for _ in values])
-        other = total * weights / weights.sum()
-        assert best <= ((other - values) ** 2).sum() + 1e-6
-
-
-def test_a_table_that_is_one_already_stays():
-    exact = np.array([[3, 0], [5, 2]])
-    np.testing.assert_allclose(simplex(exact, 10), exact / 10)
-
-
-@pytest.mark.parametrize("total", [0, -5, 0.2])
-def test_totals_below_one_row_count_as_one(total):
-    np.testing.assert_allclose(simplex(np.array([-7, -9]), total), [1.0, 0.0])
-
-
-def test_huge_and_single_values():
-    assert simplex(np.array([-(10**15)]), 3) == pytest.approx([1.0])
-    far = simplex(np.array([10**15, -(10**15), 10**15]), 10)
-    np.testing.assert_allclose(far, [0.5, 0.0, 0.5], atol=1e-6)
-
-
-# --- maximum entropy ----------------------------------------------------------------------------
+from understudy.models import Measured
+from understudy.models.graphical import _calibrated, fit, maximum_entropy
 
 SHAPE = (2, 3, 2)
 TREE = ((0, 1), (1, 2))
@@ -126,24 +76,6 @@ def test_unmeasured_columns_are_uniform_and_independent():
     model = maximum_entropy((2, 3, 4), [Measured((1,), np.array([1, 2, 1]), 1.0)], 4)
     np.testing.assert_allclose(model.marginal((0, 2)), np.full((2, 4), 1 / 8), atol=1e-9)
     np.testing.assert_allclose(model.marginal((1,)), [0.25, 0.5, 0.25], atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "cliques",
-    [
-        [(1, 2), (3, 4), (2, 3), (0, 1)],
-        [(0, 4), (1, 4), (2, 4), (3, 4)],
-        [(0, 1), (3, 4), (2,)],
-        [(0, 1, 2), (3, 4), (2, 3)],
-        [(1, 2, 3), (2, 3, 4), (0, 1), (0, 5)],
-    ],
-)
-def test_cliques_are_put_into_running_intersection(cliques):
-    ordered = _running_intersection(list(cliques))
-    assert sorted(ordered) == sorted(cliques)
-    for position, clique in enumerate(ordered):
-        shared = set(clique) & {i for before in ordered[:position] for i in before}
-        assert not shared or any(shared <= set(before) for before in ordered[:position])
 
 
 @pytest.mark.parametrize("key", range(8))
