@@ -32,8 +32,9 @@ def require_room(
 
     `reserved` is what the ledger will say of the reservation, `plan` every charge.
     """
+    charges = plan.to_json()
     try:
-        form.require_choices(reserved, plan.to_json(), beta, key)
+        form.require_choices(reserved, charges, beta, key)
     except BundleError as error:
         raise InputError(f"a release cannot be kept as asked for: {error}") from None
     text = len(schema.dumps().encode("utf-8"))
@@ -42,8 +43,8 @@ def require_room(
             f"the schema has {text:,} bytes, and a release's at most "
             f"{form.LARGEST['schema.toml']:,}: declare fewer values"
         )
-    draws = sum(charge.times for charge in plan)
-    values, size = _manifest(schema, reserved, plan)
+    draws = sum(charge["times"] for charge in charges)
+    values, size = _manifest(schema, reserved, charges)
     if values > form.MOST_VALUES or size > form.LARGEST[MANIFEST]:
         raise InputError(
             f"the release would have {draws:,} draws for {len(reserved['facts']['workload']):,} "
@@ -53,15 +54,17 @@ def require_room(
         )
 
 
-def _manifest(schema: Schema, reserved: Mapping[str, Any], plan: Plan) -> tuple[int, int]:
+def _manifest(
+    schema: Schema, reserved: Mapping[str, Any], charges: Sequence[Mapping[str, Any]]
+) -> tuple[int, int]:
     """About how many values and bytes the manifest will have; rather too many."""
     facts = reserved["facts"]
     kept = {"promise": reserved["budget"], "method": facts["method"]}
     values, size = _measure([_entry("reserve", reserved)], workload=facts["workload"], **kept)
-    for charge in plan:
-        body = {"purpose": charge.purpose, "event": charge.to_json()["event"]}
+    for charge in charges:
+        times, body = charge["times"], {name: charge[name] for name in ("purpose", "event")}
         more = _measure([_entry("charge", body)])
-        values, size = values + more[0] * charge.times, size + more[1] * charge.times
+        values, size = values + more[0] * times, size + more[1] * times
     counts = _OFTEN * sum(cells for cells in schema.shape if cells <= MOST_COUNTS)
     forecast = 2 * len(facts["workload"])
     return values + counts + forecast, size + 16 * counts + 32 * forecast
