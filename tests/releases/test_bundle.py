@@ -6,7 +6,7 @@ import pytest
 import understudy as us
 from understudy.errors import InputError
 from understudy.privacy.ledger import Ledger
-from understudy.releases import form, room
+from understudy.releases import bundle, form
 from understudy.schema import Category, Schema
 
 from .conftest import people
@@ -42,13 +42,13 @@ def test_a_schema_beyond_its_file(monkeypatch):
 @pytest.mark.parametrize("method", ["independent", "maxent", "mwem", "hdmm"])
 def test_no_manifest_is_larger_than_was_foreseen(tmp_path, schema, monkeypatch, method):
     foreseen = []
-    whole = room._manifest
+    whole = bundle._foreseen
 
     def noted(*args):
         foreseen.append(whole(*args))
         return foreseen[-1]
 
-    monkeypatch.setattr(room, "_manifest", noted)
+    monkeypatch.setattr(bundle, "_foreseen", noted)
     parameters = {"rounds": 30} if method == "mwem" else {}
     made = us.release(
         people(200), schema, epsilon=2, method=method, parameters=parameters, workload="marginals:3"
