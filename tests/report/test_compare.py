@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 from understudy.cli import app
 from understudy.errors import InputError, SourceError, WorkloadError
-from understudy.report.compare import LOUD, compare
-from understudy.report.compare_page import page
+from understudy.report.compare import LOUD, compare, page
 
 from .conftest import Page, people, seeded
 

@@ -223,7 +223,7 @@ def test_a_page_that_cannot_be_made_loses_no_rows(made, tmp_path, monkeypatch, p
             raise ZeroDivisionError
         return page  # which no release may hold
 
-    monkeypatch.setattr(sys.modules["understudy.report.write"], "render", fails)
+    monkeypatch.setattr(sys.modules["understudy.report.page"], "render", fails)
     folder = report.save(made, tmp_path / "r.release")
     assert us.verify(folder).passed
     assert not (folder / "report.html").exists()
@@ -237,7 +237,7 @@ def test_a_page_with_a_script_is_not_saved(made, tmp_path):
 
 
 def test_an_audit_that_is_none_is_refused(tmp_path):
-    from understudy.report.write import read_audit
+    from understudy.report.page import read_audit
 
     with pytest.raises(InputError, match=r"has no audit\.json"):
         read_audit(tmp_path)

@@ -24,6 +24,7 @@ from understudy.errors import InputError
 from understudy.releases import Release
 from understudy.releases.bundle import read_manifest
 from understudy.report import words
+from understudy.report.page import fill
 from understudy.schema import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Number
 
 __all__ = ["FILL_IN", "FORMATS", "About", "describe"]
@@ -306,111 +307,24 @@ def _croissant(subject: _Subject) -> str:
 
 
 def _registry(subject: _Subject) -> str:
-    made, about = subject.release, subject.about
-    pure = made.delta == 0
-    unit = words.whose(made)
-    mechanisms = "; ".join(
-        f"{charge.purpose}: {type(charge.event).__name__}" for charge in made.plan
-    )
+    made, unit = subject.release, words.whose(subject.release)
     public = ["names, types, categories and bounds of the columns"]
     if made.rows_public is not None:
         public.append(f"the number of rows, {made.rows_public}")
-    parameters: dict[str, Any] = {"epsilon": made.epsilon}
-    if not pure:
-        parameters["delta"] = made.delta
-    entry = {
-        "url_slug": _slug(subject.name),
-        "deployment": {
-            "basic": {
-                "name": subject.title,
-                "data_curators": [
-                    {
-                        "data_curator_name": about.curator or FILL_IN,
-                        "data_curator_type": f"{FILL_IN} Government, Industry or Nonprofit",
-                    }
-                ],
-                "description": subject.description,
-                "intended_use": FILL_IN,
-                "data_product_type": "Synthetic data",
-                "data_product_region": FILL_IN,
-                "data_product_sector": f"{FILL_IN} Technology, Healthcare, Education, Government, "
-                                       "Energy or Finance",
-                "publication_date": subject.created[:10],
-            },
-            "dp_variant": {
-                "variant_name": "Pure DP" if pure else "Approximate DP",
-                "data_domain": _domain(made),
-                "unprotected_quantities": "; ".join(public),
-            },
-            "privacy_loss": {
-                "privacy_unit": "Row-level" if unit == "row" else f"{unit}-level",
-                "privacy_unit_details": made.promise,
-                "privacy_parameters": parameters,
-                "privacy_parameters_details": words.promise(made),
-            },
-            "deployment_model": {
-                "model_name": "Central",
-                "trust_assumptions": "The custodian holds the table; readers of the release need not "
-                                     "be trusted.",
-                "release_type": "One release",
-                "data_source_type": "Static",
-                "access_type": "Non-interactive",
-            },
-            "implementation": {
-                "preprocessing_and_hyperparameter_tuning":
-                    "None outside the budget: the schema is public, and every choice that depends on "
-                    "rows is charged.",
-                "mechanisms": f"Method {made.method.get('name')} of understudy "
-                              f"{subject.manifest['understudy']}. {mechanisms}",
-                "composition": "Every draw is an entry of a hash-chained ledger in the release, "
-                               "charged before it is made; epsilon is recomputed from it by zCDP "
-                               "and by privacy loss distributions, the smaller valid one.",
-                "post_processing": "A model is fitted to the noisy answers, and the rows are drawn "
-                                   "from it.",
-                "justification": FILL_IN,
-                "utility": str(made.certificate),
-                "additional_information": f"Anyone can verify the release offline. Its digest is "
-                                          f"sha256:{subject.manifest['digest']}",
-            },
-            "administrative": {
-                "status": "Draft",
-                "registry_authors": [about.curator or FILL_IN],
-                "tier": 3,
-            },
-        },
-    }  # fmt: skip
-    return "\n".join(_yaml(entry)) + "\n"
-
-
-def _domain(made: Release) -> str:
-    return "; ".join(
-        f"{column.name} ({column.kind}, {column.size} values)" for column in made.schema.modelled
+    text = fill(
+        "registry.yaml",
+        subject=subject,
+        made=made,
+        slug=_slug(subject.name),
+        curator=subject.about.curator or FILL_IN,
+        fill_in=FILL_IN,
+        domain="; ".join(f"{c.name} ({c.kind}, {c.size} values)" for c in made.schema.modelled),
+        public="; ".join(public),
+        unit="Row-level" if unit == "row" else f"{unit}-level",
+        promise=words.promise(made),
+        mechanisms="; ".join(f"{c.purpose}: {type(c.event).__name__}" for c in made.plan),
     )
-
-
-def _yaml(value: Any, indent: str = "") -> list[str]:
-    """Block YAML with every text quoted as in JSON, which is YAML as well."""
-    lines: list[str] = []
-    for key, inner in value.items():
-        if isinstance(inner, Mapping):
-            lines += [f"{indent}{key}:", *_yaml(inner, indent + "  ")]
-        elif isinstance(inner, list):
-            lines.append(f"{indent}{key}:")
-            for item in inner:
-                if isinstance(item, Mapping):
-                    first, *rest = _yaml(item, indent + "    ")
-                    lines += [f"{indent}  - {first.strip()}", *rest]
-                else:
-                    lines.append(f"{indent}  - {_scalar(item)}")
-        else:
-            lines.append(f"{indent}{key}: {_scalar(inner)}")
-    return lines
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, float):
-        return repr(value) if "." in repr(value) else repr(value).replace("e", ".0e")
-    return json.dumps(value, ensure_ascii=False)
+    return text + "\n"
 
 
 FORMATS: dict[str, Callable[[_Subject], str]] = {
