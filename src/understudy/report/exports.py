@@ -116,7 +116,9 @@ def _plain(value: Any) -> Any:
 
 
 def _json(body: Mapping[str, Any]) -> str:
-    return json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """As text, without what nobody stated."""
+    stated = {name: value for name, value in body.items() if value is not None}
+    return json.dumps(stated, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 # SDV
@@ -124,14 +126,8 @@ def _json(body: Mapping[str, Any]) -> str:
 
 def _sdv(subject: _Subject) -> str:
     columns = {column.name: _sdv_column(column) for column in subject.release.schema.written}
-    table: dict[str, Any] = {"columns": columns}
-    return _json(
-        {
-            "METADATA_SPEC_VERSION": "V1",
-            "tables": {_slug(subject.name): table},
-            "relationships": [],
-        }
-    )
+    tables = {_slug(subject.name): {"columns": columns}}
+    return _json({"METADATA_SPEC_VERSION": "V1", "tables": tables, "relationships": []})
 
 
 def _sdv_column(column: Column) -> dict[str, Any]:
@@ -159,8 +155,16 @@ def _width(dtype: str) -> str:
 
 
 def _frictionless(subject: _Subject) -> str:
-    stated = subject.manifest["files"][_ROWS]
-    about = subject.about
+    about, columns = subject.about, subject.release.schema.written
+    publisher = {"title": about.curator, "roles": ["publisher"]}
+    rows = {
+        "name": "synthetic",
+        "path": subject.path,
+        "format": "parquet",
+        "mediatype": _TYPE,
+        "hash": f"sha256:{subject.manifest['files'][_ROWS]['sha256']}",
+        "schema": {"fields": [_frictionless_field(column) for column in columns]},
+    }
     return _json(
         {
             "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
@@ -168,27 +172,12 @@ def _frictionless(subject: _Subject) -> str:
             "title": subject.title,
             "description": subject.description,
             "created": subject.created,
-            **({"homepage": about.url} if about.url else {}),
-            **({"licenses": [{"name": about.license}]} if about.license else {}),
-            **({"contributors": [{"title": about.curator, "roles": ["publisher"]}]}
-               if about.curator else {}),
-            "resources": [
-                {
-                    "name": "synthetic",
-                    "path": subject.path,
-                    "format": "parquet",
-                    "mediatype": _TYPE,
-                    "hash": f"sha256:{stated['sha256']}",
-                    "schema": {
-                        "fields": [
-                            _frictionless_field(column)
-                            for column in subject.release.schema.written
-                        ]
-                    },
-                }
-            ],
+            "homepage": about.url or None,
+            "licenses": [{"name": about.license}] if about.license else None,
+            "contributors": [publisher] if about.curator else None,
+            "resources": [rows],
         }
-    )  # fmt: skip
+    )
 
 
 def _frictionless_field(column: Column) -> dict[str, Any]:
@@ -212,13 +201,11 @@ def _values(column: Category) -> tuple[Any, ...]:
 
 def _kind_of_category(column: Column) -> str:
     values = _values(column) if isinstance(column, Category) else ()
-    if values and all(isinstance(value, bool) for value in values):
-        return "boolean"
-    if values and all(isinstance(value, int) for value in values):
-        return "integer"
-    if values and all(isinstance(value, int | float) for value in values):
-        return "number"
-    return "date" if values and all(isinstance(value, date) for value in values) else "string"
+    kinds = {"boolean": bool, "integer": int, "number": int | float, "date": date}
+    for name, kind in kinds.items():
+        if values and all(isinstance(value, kind) for value in values):
+            return name
+    return "string"
 
 
 # Croissant
@@ -236,13 +223,13 @@ _CONTEXT = {
     "conformsTo": "dct:conformsTo",
 } | {
     term: f"cr:{term}"
-    for term in (
-        "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty",
-        "fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField",
-        "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate",
-        "separator", "source", "subField", "transform",
+    for term in re.findall(
+        r"\w+",
+        """citeAs column equivalentProperty extract field fileObject fileProperty fileSet format
+        includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated
+        replace samplingRate separator source subField transform""",
     )
-}  # fmt: skip
+}
 """The whole context of the specification: readers compare it with theirs."""
 _DATA_TYPES = {
     "string": "sc:Text",
@@ -266,6 +253,7 @@ def _croissant(subject: _Subject) -> str:
         }
         for column in subject.release.schema.written
     ]
+    creator = {"@type": "sc:Organization", "name": about.curator}
     return _json(
         {
             "@context": _CONTEXT,
@@ -275,16 +263,15 @@ def _croissant(subject: _Subject) -> str:
             "description": subject.description,
             "version": "1.0.0",
             "datePublished": subject.created[:10],
-            **({"url": about.url} if about.url else {}),
-            **({"license": about.license} if about.license else {}),
-            **({"creator": {"@type": "sc:Organization", "name": about.curator}}
-               if about.curator else {}),
+            "url": about.url or None,
+            "license": about.license or None,
+            "creator": creator if about.curator else None,
             "citeAs": f"{subject.title}. understudy {subject.manifest['understudy']}. "
-                      f"sha256:{subject.manifest['digest']}",
+            f"sha256:{subject.manifest['digest']}",
             "rai:personalSensitiveInformation": "Synthetic rows; no row is a person's. "
-                                                + subject.release.promise,
+            + subject.release.promise,
             "rai:dataLimitations": f"{subject.release.certificate}. Groups smaller than that may be "
-                                   f"noise.",
+            f"noise.",
             "distribution": [
                 {
                     "@type": "cr:FileObject",
@@ -300,7 +287,7 @@ def _croissant(subject: _Subject) -> str:
                 {"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}
             ],
         }
-    )  # fmt: skip
+    )
 
 
 # OpenDP's registry of deployments
