@@ -120,7 +120,7 @@ def _fit(prepared: Prepared) -> int | None:
 def found_in_words(prepared: Prepared, target: float, of: str) -> str:
     """Which ε a target error needs, and what it speaks of."""
     from understudy.privacy.budget import decimal
-    from understudy.releases.targets import OF
+    from understudy.releases.plan import OF
 
     return (
         f"A forecast error of {target:g} ({OF[of]}) needs "

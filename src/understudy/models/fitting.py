@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique, Table
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import FREQUENT, one_ways, per_cell
-from understudy.models.measured import Measured
+from understudy.models.measured import Measured, View
 from understudy.models.merging import Labels, frequent, merge
 from understudy.models.weighted import Weighted
 
@@ -60,7 +60,7 @@ class Effort:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class Fitted(View):
     """A fitted model, the one-way estimates it holds (counts) and their standard deviations."""
 
     model: Weighted | None

@@ -1,13 +1,29 @@
-"""Released measurements of marginals, and the simplest thing to do with one."""
+"""Released measurements of marginals, what they are held against, and the simplest use of one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Measured", "simplex"]
+from understudy._types import Clique, Table
+
+__all__ = ["Measured", "View", "simplex"]
+
+
+class View(Protocol):
+    """A distribution over the universe, as far as marginals show it."""
+
+    def marginal(self, clique: Clique) -> Table:
+        """Shares summing to one, axes in the order of `clique`."""
+        ...
+
+    def marginals(self, cliques: Sequence[Clique]) -> list[Table]:
+        """The marginals of many cliques."""
+        return [self.marginal(clique) for clique in cliques]
 
 
 @dataclass(frozen=True, eq=False)
