@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.compute import pc
-from understudy.columns.dtypes import value_type, writes_text
+from understudy.columns.arrow import is_number, pc, value_type, writes_text
 
 __all__ = [
     "DAY",
     "FALSE_WORDS",
     "TRUE_WORDS",
+    "UNITS",
+    "Read",
     "booleans",
     "distinct_texts",
     "flat",
@@ -39,12 +40,15 @@ __all__ = [
 ]
 
 Read = tuple[NDArray, NDArray[np.bool_]]
+"""Values, and where they are valid."""
 
 DAY = 86_400 * 10**9
 """Nanoseconds in a day."""
 
+UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+"""Nanoseconds in a unit of Arrow's."""
+
 _JOIN_BELOW = 2**30
-_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _INT64 = np.iinfo(np.int64)
 _INTEGER = r"^[+-]?[0-9]{1,19}$"
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
@@ -177,9 +181,7 @@ def floats(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
     array, type_ = _plain(array)
     if is_text(type_) or pa.types.is_decimal(type_):
         return _through_text(array, tokens, _text_to_floats, np.float64)
-    if not (
-        pa.types.is_floating(type_) or pa.types.is_integer(type_) or pa.types.is_boolean(type_)
-    ):
+    if not (is_number(type_) or pa.types.is_boolean(type_)):
         return np.zeros(len(array)), np.zeros(len(array), np.bool_)
     values = _numpy(array).astype(np.float64)
     return values, _valid(array) & ~np.isnan(values)
@@ -212,7 +214,7 @@ def ticks(
     """
     array, type_ = _plain(array)
     if pa.types.is_timestamp(type_):
-        unit = _UNIT[type_.unit]
+        unit = UNITS[type_.unit]
         if type_.tz is not None and not zoned:
             array = _wall_clock(array)
         return _rescale(_numpy(array.cast(pa.int64())), unit, tick), _valid(array)
@@ -325,7 +327,7 @@ def _wall_clock(array: pa.Array) -> pa.Array:
         pc.local_timestamp(pa.array([0], array.type))
     except (pa.ArrowInvalid, OSError):
         return array
-    day = DAY // _UNIT[array.type.unit]  # away from the ends of the type, where it would wrap
+    day = DAY // UNITS[array.type.unit]  # away from the ends of the type, where it would wrap
     moments = np.clip(_numpy(array.cast(pa.int64())), _INT64.min + day, _INT64.max - day)
     return pc.local_timestamp(pa.array(moments, mask=~_valid(array)).cast(array.type))
 

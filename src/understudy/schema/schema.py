@@ -23,10 +23,8 @@ from understudy.columns import (
     Text,
     Undeclared,
 )
-from understudy.columns.base import near
-from understudy.columns.compute import pc
-from understudy.columns.domain import Domain
-from understudy.columns.dtypes import same_stored, type_name
+from understudy.columns.arrow import pc, same_stored, type_name
+from understudy.columns.base import Domain, near
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rules import Rule, Rules

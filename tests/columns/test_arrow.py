@@ -1,7 +1,8 @@
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.columns.dtypes import arrow_type, same_stored, type_name
+from understudy.columns.arrow import array_of, arrow_type, same_stored, texts_of, type_name
 
 TYPES = [
     pa.int8(),
@@ -51,3 +52,17 @@ def test_what_parquet_gives_back_counts_as_the_same():
     assert not same_stored(pa.int64(), pa.int32())
     assert not same_stored(pa.string(), pa.large_string())
     assert not same_stored(pa.timestamp("us"), pa.timestamp("us", "UTC"))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float64", "float16", "bool"])
+@pytest.mark.parametrize("rows", [0, 1, 9])
+def test_arrays_are_what_arrow_makes_of_them(dtype, rows):
+    values = np.arange(rows).astype(dtype)[::-1]
+    null = np.arange(rows) % 3 == 1
+    assert array_of(values).equals(pa.array(values.copy()))
+    assert array_of(values, null).equals(pa.array(values.copy(), mask=null))
+
+
+@pytest.mark.parametrize("texts", [[], ["a"], ["", "ü", "ab\0c", "日本"]])
+def test_texts_are_what_arrow_makes_of_them(texts):
+    assert texts_of(texts).equals(pa.array(texts, pa.string()))
