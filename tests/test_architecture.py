@@ -6,6 +6,7 @@ fail.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -462,3 +463,13 @@ PUBLIC = [
     "epsilon_for", "errors", "release_graph", "sample_graph",
     "marginals", "prepare", "read", "release", "verify", "workload",
 ]  # fmt: skip
+
+
+def test_picture_of_the_rooms_shows_their_order():
+    """Bottom to top, right to left: a room uses those below it and to its right."""
+    drawn = (SRC.parent.parent / "docs" / "figures" / "rooms.svg").read_text(encoding="utf-8")
+    boxes = re.findall(r'class="name mid" x="([\d.]+)" y="([\d.]+)">([^<]+)<', drawn)
+    placed = sorted(boxes, key=lambda box: (-float(box[1]), -float(box[0])))
+    rooms = [name for _, _, names in placed for name in reversed(names.split(" · "))]
+    hidden = {"_version", "_types", "__main__"}
+    assert rooms == [room for room in ORDER if room not in hidden]
