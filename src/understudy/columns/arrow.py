@@ -19,10 +19,12 @@ __all__ = [
     "arrow_type",
     "converted",
     "is_number",
+    "numpy_of",
     "pc",
     "same_stored",
     "texts_of",
     "type_name",
+    "valid_of",
     "value_type",
     "writes_text",
 ]
@@ -78,6 +80,24 @@ def texts_of(texts: Sequence[str]) -> pa.Array:
     ends = np.cumsum([0, *map(len, cells)], dtype=np.int32)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(cells))]
     return pa.Array.from_buffers(pa.string(), len(cells), buffers)
+
+
+def numpy_of(array: pa.Array) -> NDArray[Any]:
+    """Numbers or booleans as NumPy's, zero at nulls; pandas is left out here, too."""
+    end, data = array.offset + len(array), array.buffers()[1]
+    if not len(array):
+        return np.zeros(0, array.type.to_pandas_dtype())
+    if pa.types.is_boolean(array.type):
+        bits = np.unpackbits(np.frombuffer(data, np.uint8), count=end, bitorder="little")
+        values = bits[array.offset :].view(np.bool_)
+    else:
+        values = np.frombuffer(data, array.type.to_pandas_dtype(), end)[array.offset :]
+    return np.where(valid_of(array), values, values.dtype.type(0)) if array.null_count else values
+
+
+def valid_of(array: pa.Array) -> NDArray[np.bool_]:
+    """Which entries are not null."""
+    return numpy_of(array.is_valid()) if array.null_count else np.ones(len(array), np.bool_)
 
 
 def value_type(type_: pa.DataType) -> pa.DataType:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.arrow import arrow_type, pc, same_stored, type_name
+from understudy.columns.arrow import arrow_type, numpy_of, pc, same_stored, type_name, valid_of
 from understudy.columns.reading import Read, flat, present
 from understudy.errors import SchemaError, WorkloadError
 
@@ -250,7 +250,7 @@ class Modelled(Column, ABC):
             return np.zeros(len(array), np.bool_)
         points, valid = self._read(array, ())
         back = self._emit(self._nearest(points), ~valid)
-        return _identical(array, back) & (valid | (self.nullable & _nulls(array)))
+        return _identical(array, back) & (valid | (self.nullable & ~valid_of(array)))
 
     def misfits(
         self, array: pa.Array | pa.ChunkedArray, null_values: Sequence[str] = ()
@@ -292,18 +292,14 @@ class Modelled(Column, ABC):
         raise WorkloadError(f"column {self.name!r}: {why}")
 
 
-def _nulls(array: pa.Array) -> NDArray[np.bool_]:
-    return array.is_null().to_numpy(zero_copy_only=False)
-
-
 def _identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     """Entry by entry the same value; a null only equals a null."""
     if pa.types.is_dictionary(left.type):
         left = left.dictionary_decode()
     if pa.types.is_dictionary(right.type):
         right = right.dictionary_decode()
-    same = pc.equal(left, right.cast(left.type)).fill_null(False)
-    return same.to_numpy(zero_copy_only=False) | (_nulls(left) & _nulls(right))
+    same = numpy_of(pc.equal(left, right.cast(left.type)))
+    return same | ~(valid_of(left) | valid_of(right))
 
 
 @dataclass(frozen=True)

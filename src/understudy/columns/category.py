@@ -15,7 +15,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.arrow import array_of, converted, pc, texts_of, value_type, writes_text
+from understudy.columns.arrow import (
+    array_of,
+    converted,
+    numpy_of,
+    pc,
+    texts_of,
+    valid_of,
+    value_type,
+    writes_text,
+)
 from understudy.columns.base import MOST_CELLS, Masks, Modelled, near
 from understudy.columns.reading import (
     DAY,
@@ -221,8 +230,8 @@ class Category(Modelled):
             index = np.where(there, flags.astype(np.intp), len(texts))
         else:
             texts, index = distinct_texts(array)
-        found = pc.index_in(texts, self._words).fill_null(-1).to_numpy().astype(np.intp)
-        return np.append(found, -1)[index]
+        found = pc.index_in(texts, self._words)
+        return np.append(np.where(valid_of(found), numpy_of(found), -1), -1)[index]
 
     @cached_property
     def _words(self) -> pa.Array:
