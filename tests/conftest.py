@@ -7,6 +7,10 @@ import signal
 from collections.abc import Callable, Generator
 from typing import Any
 
+# A worker for each core: threads of linear algebra would only wait for each other, and that busily.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 import pytest
 from hypothesis import settings
 
