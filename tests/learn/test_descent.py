@@ -18,7 +18,7 @@ from understudy.privacy.exact import Examples
 from understudy.privacy.features import GRID, Box
 from understudy.privacy.gate import Gate
 from understudy.privacy.losses import Logistic, Softmax, Squared
-from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.noise import OpenDPNoise, SeededNoise, poisson
 from understudy.privacy.questions.descent import (
     UNIT,
     LinearGradient,
@@ -27,7 +27,6 @@ from understudy.privacy.questions.descent import (
     l2_units,
 )
 from understudy.privacy.relation import Relation
-from understudy.privacy.sampling import poisson
 from understudy.testing import GivenNoise, StillNoise, StrictCharges, enumerate_transcripts
 from understudy.testing.exact import PrivacyViolation, check, compare, neighbours
 

@@ -1,4 +1,4 @@
-"""Released measurements of marginals, whole or with values of columns counted as one.
+"""Released measurements of marginals, whole or with values counted as one, and models as views.
 
 Which values are counted as one is a public map (`Labels`), made from released estimates.
 """
@@ -6,17 +6,19 @@ Which values are counted as one is a public map (`Labels`), made from released e
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Table
+from understudy._types import Clique, Table
 
 __all__ = [
     "Labels",
     "Measured",
+    "View",
     "adjacent",
     "commonest",
     "frequent",
@@ -26,6 +28,18 @@ __all__ = [
 ]
 
 Labels = NDArray[np.int64]
+
+
+class View(Protocol):
+    """A distribution over the universe, as far as marginals show it."""
+
+    def marginal(self, clique: Clique) -> Table:
+        """Shares summing to one, axes in the order of `clique`."""
+        ...
+
+    def marginals(self, cliques: Sequence[Clique]) -> list[Table]:
+        """The marginals of many cliques."""
+        return [self.marginal(clique) for clique in cliques]
 
 
 @dataclass(frozen=True, eq=False)

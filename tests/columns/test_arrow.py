@@ -1,7 +1,19 @@
+import subprocess
+import sys
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.columns.dtypes import arrow_type, same_stored, type_name
+from understudy.columns.arrow import (
+    array_of,
+    arrow_type,
+    numpy_of,
+    same_stored,
+    texts_of,
+    type_name,
+    valid_of,
+)
 
 TYPES = [
     pa.int8(),
@@ -51,3 +63,33 @@ def test_what_parquet_gives_back_counts_as_the_same():
     assert not same_stored(pa.int64(), pa.int32())
     assert not same_stored(pa.string(), pa.large_string())
     assert not same_stored(pa.timestamp("us"), pa.timestamp("us", "UTC"))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float64", "float16", "bool"])
+@pytest.mark.parametrize("rows", [0, 1, 9])
+def test_arrays_are_what_arrow_makes_of_them(dtype, rows):
+    values = np.arange(rows).astype(dtype)[::-1]
+    null = np.arange(rows) % 3 == 1
+    assert array_of(values).equals(pa.array(values.copy()))
+    assert array_of(values, null).equals(pa.array(values.copy(), mask=null))
+    np.testing.assert_array_equal(numpy_of(array_of(values)[2:]), values[2:])
+    np.testing.assert_array_equal(numpy_of(array_of(values, null)), np.where(null, 0, values))
+    np.testing.assert_array_equal(valid_of(array_of(values, null)[1:]), ~null[1:])
+
+
+def test_a_schema_is_loaded_and_rows_are_written_and_checked_without_pandas():
+    code = """
+import sys
+import numpy as np
+from understudy.demo import schema
+made = schema()
+rows = [np.arange(9) % size for size in made.shape]
+assert made.illegal(made.decode(rows, np.random.default_rng(0))) == []
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("texts", [[], ["a"], ["", "ü", "ab\0c", "日本"]])
+def test_texts_are_what_arrow_makes_of_them(texts):
+    assert texts_of(texts).equals(pa.array(texts, pa.string()))

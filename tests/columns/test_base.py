@@ -13,8 +13,6 @@ from understudy.schema import (
     Boolean,
     Category,
     Date,
-    Datetime,
-    Identifier,
     Integer,
     Modelled,
     Number,
@@ -129,85 +127,8 @@ class TestEncodingNeverFails:
     def test_mends(self, column, array, codes):
         assert column.encode(pa.array(array)).tolist() == codes
 
-    def test_null_values_are_null_where_they_are_text(self):
-        column = Category("x", ("a",), nullable=True, null_values=("?",))
-        assert column.encode(pa.array(["a", "?", " ? ", "-"]), ["-"]).tolist() == [0, 1, 1, 1]
-        number = Integer("x", 0, 9, nullable=True, null_values=("9",))
-        assert number.encode(pa.array(["9", "8"])).tolist() == [10, 8]
-        assert number.encode(pa.array([9, 8])).tolist() == [9, 8]
-
-    def test_large_unsigned_and_wide_decimals_clamp(self):
-        column = Integer("x", 0, 9)
-        assert column.encode(pa.array([2**64 - 1, 1], pa.uint64())).tolist() == [9, 1]
-        assert column.encode(pa.array([10**30], pa.decimal128(38, 0))).tolist() == [9]
-
-    def test_a_date_is_what_the_wall_clock_shows(self):
-        column = Date("x", "2014-01-01", "2014-01-03")
-        late = pa.array([1388712600], pa.timestamp("s", "America/New_York"))  # 2nd, 20:30 local
-        assert column.encode(late).tolist() == [1]
-        assert column.encode(late.cast(pa.timestamp("s", "Not/AZone"))).tolist() == [2]
-
-    def test_texts_that_are_not_unicode(self):
-        raw = pa.array([b"\xff", b"a", b"7"])
-        array = raw.cast(pa.string(), safe=False)
-        assert Category("x", ("a",), True).encode(array).tolist() == [1, 0, 1]
-        assert Integer("x", 0, 9, nullable=True).encode(array).tolist() == [10, 10, 7]
-
-    def test_the_ends_of_time_do_not_wrap(self):
-        column = Date("x", "2014-01-01", "2014-01-03")
-        ends = pa.array([-(2**63) + 1, 2**63 - 1])
-        for zone in (None, "Asia/Tokyo", "America/New_York"):
-            assert column.encode(ends.cast(pa.timestamp("ns", zone))).tolist() == [0, 2]
-
-    def test_an_instant_is_an_instant(self):
-        column = Datetime(
-            "x", "2014-01-01", "2014-01-03", 2, resolution="hour", dtype="timestamp[s, tz=UTC]"
-        )
-        assert column.encode(pa.array(["2014-01-01T23:30:00-05:00"])).tolist() == [1]
-        naive = Datetime("x", "2014-01-01", "2014-01-03", 2, resolution="hour")
-        assert naive.encode(pa.array(["2014-01-01T23:30:00-05:00"])).tolist() == [0]
-
 
 class TestDecoding:
-    def test_numbers_never_leave_their_cell_whatever_the_type(self):
-        for dtype in ("float64", "float32", "float16"):
-            column = Number("x", 0.1, 0.7, 3, dtype=dtype)
-            codes = np.repeat(np.arange(3), 20_000)
-            values = column.decode(codes, RNG(0)).to_numpy().astype(float)
-            assert values.min() >= 0.1
-            assert values.max() <= 0.7
-            np.testing.assert_array_equal(column.encode(pa.array(values)), codes)
-
-    def test_integers_are_uniform_within_their_bin(self):
-        column = Integer("x", 0, 9, 2)
-        drawn = column.decode(np.zeros(50_000, int), RNG(0)).to_numpy()
-        counts = np.bincount(drawn, minlength=10)
-        assert (counts[5:] == 0).all()
-        assert np.abs(counts[:5] - 10_000).max() < 500
-
-    def test_decimals_are_kept(self):
-        column = Number("x", 0, 1, 3, decimals=1)
-        drawn = column.decode(np.repeat(np.arange(3), 500), RNG(0)).to_pylist()
-        assert set(drawn) == {i / 10 for i in range(11)}
-
-    def test_dates_by_day_and_times_by_resolution(self):
-        column = Datetime("x", "2014-01-01", "2014-12-31", 4, resolution="hour")
-        drawn = column.decode(np.repeat(np.arange(4), 100), RNG(0)).to_pylist()
-        assert all(moment.minute == moment.second == 0 for moment in drawn)
-
-    def test_ids_are_fresh_and_unique(self):
-        column = Identifier("id", "P-{:06d}")
-        assert column.generate(3).to_pylist() == ["P-000001", "P-000002", "P-000003"]
-        assert (
-            Identifier("id", "{}", dtype="int32").generate(2).equals(pa.array([1, 2], pa.int32()))
-        )
-        assert column.legal(pa.array(["P-000001", "P-000001", None, "Q"])).tolist() == [
-            True,
-            False,
-            False,
-            False,
-        ]
-
     def test_codes_out_of_range_are_refused(self):
         with pytest.raises(ValueError, match=r"column 'x': codes must lie in 0\.\.9, not -1\.\.3"):
             Integer("x", 0, 9).decode(np.array([-1, 3]), RNG(0))
@@ -262,44 +183,12 @@ class TestComparisons:
         assert inner.tolist() == [True, False, False, False, False]
         assert outer.tolist() == [True, True, False, False, False]
 
-    def test_cut_cells_touch(self):
-        inner, outer = Number("x", 0, 10, 5).compare("<", 5)
-        assert inner.tolist() == [True, True, False, False, False]
-        assert outer.tolist() == [True, True, True, False, False]
-        inner, outer = Number("x", 0, 10, 5).compare("<", 4)
-        assert inner.tolist() == outer.tolist() == [True, True, False, False, False]
-        inner, outer = Number("x", 0, 10, 5, decimals=1).compare("=", 4.05)
-        assert not outer.any()
-
     def test_null_satisfies_nothing_else(self):
         column = Category("x", ("a", "b"), nullable=True)
         assert column.compare("!=", "a")[1].tolist() == [False, True, False]
         assert column.compare("is null")[0].tolist() == [False, False, True]
         assert column.compare("is not null")[0].tolist() == [True, True, False]
         assert not Category("x", ("a", "b")).compare("is null")[1].any()
-
-    def test_other_is_never_a_declared_value(self):
-        column = Category("x", (1, 2, 3), -1)
-        assert column.compare("=", 1)[1].tolist() == [True, False, False, False]
-        assert column.compare("!=", 1)[0].tolist() == [False, True, True, True]
-        inner, outer = column.compare("<", 3)
-        assert inner.tolist() == [True, True, False, False]
-        assert outer.tolist() == [True, True, False, True]
-        assert column.compare("=", -1)[0].tolist() == [False, False, False, True]
-        assert column.evaluate("<", 3, pa.array([1, 3, -1])).tolist() == [True, False, False]
-
-    def test_texts_follow_the_declared_order_if_it_means_something(self):
-        sizes = Category("size", ("S", "M", "L"), ordinal=True)
-        assert sizes.ordered
-        assert sizes.compare(">=", "M")[0].tolist() == [False, True, True]
-
-    def test_dates_take_texts_and_dates(self):
-        column = Date("d", "2014-01-01", "2014-01-04", 2)
-        inner, outer = column.compare(">=", "2014-01-02")
-        assert inner.tolist() == [False, True]
-        assert outer.tolist() == [True, True]
-        times = Datetime("d", "2014-01-01", "2014-01-04", 3)
-        assert times.compare("<", "2014-01-02T00:00:00.5")[1].tolist() == [True, True, False]
 
     @pytest.mark.parametrize(
         ("column", "op", "literal", "said"),

@@ -9,7 +9,7 @@ from understudy.errors import InputError
 from understudy.privacy import planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
-from understudy.releases import targets
+from understudy.releases import plan
 from understudy.schema import Category, Schema
 
 SCHEMA = Schema(tuple(Category(f"c{i}", tuple(range(s))) for i, s in enumerate((3, 5, 2, 8))))
@@ -54,7 +54,7 @@ def test_few_exact_plans(monkeypatch):
 
 
 def test_a_target_that_anything_reaches_gets_the_least_epsilon():
-    assert us.epsilon_for(SCHEMA, 0.99, rows=10**7) == targets.LEAST
+    assert us.epsilon_for(SCHEMA, 0.99, rows=10**7) == plan.LEAST
 
 
 @pytest.mark.parametrize(

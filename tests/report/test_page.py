@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import colorsys
 import re
 import shutil
 import sys
 from dataclasses import replace
-from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -17,7 +15,6 @@ import understudy as us
 from understudy import report
 from understudy.errors import BundleError, InputError
 from understudy.report import facts, words
-from understudy.report.style import DARK, LIGHT, TEXT_ON
 from understudy.schema import Category, Integer, Schema
 
 from .conftest import TOML, Page, people, seeded
@@ -80,44 +77,6 @@ def test_no_network_no_script_and_small(made):
     assert policy.startswith("default-src 'none'")
 
 
-def test_every_figure_has_a_text_alternative(made):
-    page = Page(report.render(made))
-    pictures = page.all("svg")
-    assert len(pictures) > 6
-    for picture in pictures:
-        if picture.get("aria-hidden") != "true":
-            assert picture["role"] == "img"
-            assert len(picture["aria-label"]) > 30
-    assert page.text.count("in numbers") >= len(made.schema.modelled)
-
-
-def luminance(colour):
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one, other):
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
-def test_contrast_is_aa(palette):
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    for ground, inks in TEXT_ON.items():
-        for ink in inks:
-            assert contrast(palette[ground], palette[ink]) >= 4.5, (ground, ink)
-    # What is no text, but means something: WCAG 1.4.11 asks for 3.
-    for mark in ("bar", "noise"):
-        assert contrast(palette["paper"], palette[mark]) >= 3, mark
-    assert contrast(palette["bar"], palette["noise"]) >= 2
-    greys = [colorsys.rgb_to_hls(*(int(palette[f"heat{i}"][k : k + 2], 16) / 255 for k in (1, 3, 5)))
-             for i in range(6)]  # fmt: skip
-    steps = [lightness for _, lightness, _ in greys]
-    assert steps in (sorted(steps), sorted(steps, reverse=True))  # read without colour, too
-
-
 def test_names_and_values_are_escaped():
     evil = '<script>alert("x")</script>&"\''
     schema = Schema((Category(evil, (evil, "b<i>")), Integer("n", 0, 3)))
@@ -159,62 +118,10 @@ def test_a_budget_that_tells_nothing_says_so(table, schema):
     assert "over 100 %" in page
 
 
-def test_what_was_measured_is_shown_with_its_band(made):
-    shown = facts.columns(made, 60)
-    assert [column.name for column in shown] == ["age", "sex", "smoker", "visits"]
-    for column in shown:
-        assert sum(column.shares) == pytest.approx(1)
-        assert column.measured is not None
-        assert min(column.band) > 0
-
-
-def test_a_unit_of_several_rows_is_who_is_promised(schema):
-    text = TOML.replace("version = 1", 'version = 1\nunit = "person"\nmax_rows = 2')
-    whole = Schema.loads(text + '\n[[column]]\nname = "person"\ntype = "identifier"\n')
-    table = people(300).append_column("person", pa.array([f"p{i // 3}" for i in range(300)]))
-    made = seeded(table, whole, method="independent", workload="marginals:1")
-    page = Page(report.render(made)).text
-    assert "whether one particular person was in" in page
-    assert "of those who have more than 2" in page
-    assert "1 was promised" in page
-
-
 def test_an_older_release_without_measurements_has_a_page(made):
     old = replace(made, measurements=())
     assert all(column.measured is None for column in facts.columns(old, 60))
     assert "measured no column by itself" in Page(report.render(old)).text
-
-
-def test_values_are_taken_together_where_they_are_many():
-    labels = tuple(f"v{i}" for i in range(300))
-    schema = Schema((Category("wide", labels), Integer("long", 0, 999, nullable=True)))
-    table = pa.table({"wide": [f"v{i % 7}" for i in range(500)], "long": list(range(500))})
-    made = seeded(table, schema, method="independent", workload="marginals:1")
-    wide, long = facts.columns(made, 20)
-    assert len(wide.labels) == 20
-    assert wide.labels[-1] == "281 other values"
-    assert len(long.labels) <= 20
-    assert long.labels[-1] == "NULL"
-    assert sum(wide.shares) == pytest.approx(1)
-    assert sum(long.shares) == pytest.approx(1)
-
-
-def test_the_error_of_a_pair_is_at_most_that_of_a_table_that_holds_it(table, schema):
-    made = seeded(table, schema, method="gaussian", workload="marginals:3", variations=True)
-    found = {pair.clique: pair for pair in facts.pairs(made)}
-    stated = dict(zip(made.workload.cliques, made.certificate.variations, strict=True))
-    assert found[(0, 1)].error == min(stated[(0, 1, 2)], stated[(0, 1, 3)])
-    assert found[(0, 1)].certified
-    assert found[(0, 1)].measured == "table"
-
-
-def test_relative_errors_fall_with_the_size_of_a_group(made):
-    sizes = facts.cell_sizes(made)
-    assert len(sizes) > 2
-    for one, next in pairwise(sizes):
-        assert next.rows > one.rows
-        assert next.certified < one.certified
-        assert next.pair < one.pair
 
 
 def test_facts_that_were_found_privately_are_in_the_ledger(table):
@@ -316,7 +223,7 @@ def test_a_page_that_cannot_be_made_loses_no_rows(made, tmp_path, monkeypatch, p
             raise ZeroDivisionError
         return page  # which no release may hold
 
-    monkeypatch.setattr(sys.modules["understudy.report.write"], "render", fails)
+    monkeypatch.setattr(sys.modules["understudy.report.page"], "render", fails)
     folder = report.save(made, tmp_path / "r.release")
     assert us.verify(folder).passed
     assert not (folder / "report.html").exists()
@@ -330,7 +237,7 @@ def test_a_page_with_a_script_is_not_saved(made, tmp_path):
 
 
 def test_an_audit_that_is_none_is_refused(tmp_path):
-    from understudy.report.write import read_audit
+    from understudy.report.page import read_audit
 
     with pytest.raises(InputError, match=r"has no audit\.json"):
         read_audit(tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.columns.cells import Cells
+from understudy.columns.binned import Cells
 
 
 @st.composite
