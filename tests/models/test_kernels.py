@@ -228,7 +228,7 @@ def test_swaps_lower_the_scaled_squared_error_one_by_one(key):
         held = chosen.copy()
         taken = kernels.swap(
             chosen, records, columns, strides, offsets, excess, scale,
-            np.array([place]), np.array([proposal]),
+            np.array([place]), np.array([proposal]), *np.empty((2, offsets.size), np.int64),
         )  # fmt: skip
         after = float((scale * excess_of(cell, chosen, target) ** 2).sum())
         held[place] = proposal
@@ -243,7 +243,10 @@ def test_swaps_keep_rows_and_the_account_of_their_excess():
     records, columns, strides, offsets, cell, target, scale, chosen, places, proposals = instance(9)
     excess = excess_of(cell, chosen, target).astype(np.float32)
     first = float((scale * excess.astype(float) ** 2).sum())
-    kernels.swap(chosen, records, columns, strides, offsets, excess, scale, places, proposals)
+    spare = np.empty((2, offsets.size), np.int64)
+    kernels.swap(
+        chosen, records, columns, strides, offsets, excess, scale, places, proposals, *spare
+    )
     assert chosen.shape == (300,)
     assert ((chosen >= 0) & (chosen < 60)).all()
     np.testing.assert_allclose(excess, excess_of(cell, chosen, target), atol=1e-3)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.compiled import compiled
+from understudy.compiled import kernel
 
 __all__ = ["balance", "draw", "multiply", "solve", "swap", "weigh"]
 
@@ -15,7 +15,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _TILT = 60.0
 
 
-@compiled
+@kernel
 def _omega(z: float) -> float:
     """The real ω with ω + ln ω = z (Wright's omega function)."""
     if z < -30.0:
@@ -34,7 +34,7 @@ def _omega(z: float) -> float:
     return w
 
 
-@compiled
+@kernel
 def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
     """Fill m with the solution of m + ratio·ln(m/base) = y + ν, Σm = total; return ν.
 
@@ -48,7 +48,8 @@ def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
         if log_base[i] != -np.inf:
             most = min(most, total + ratio[i] * (math.log(total) - log_base[i]) - y[i])
     if most == np.inf:
-        m[:] = 0.0
+        for i in range(m.size):
+            m[i] = 0.0
         return 0.0
     shift = min(0.0, most)
     for _ in range(60):
@@ -74,7 +75,7 @@ def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
     return shift
 
 
-@compiled
+@kernel
 def balance(m: Any, rows: Any, columns: Any, times: int) -> None:
     """Scale a table to its two margins, `times` times over (iterative proportional fitting)."""
     for _ in range(times):
@@ -96,15 +97,16 @@ def balance(m: Any, rows: Any, columns: Any, times: int) -> None:
                     m[i, j] *= f
 
 
-@compiled
+@kernel
 def weigh(cells: Any, weights: Any, table: Any) -> None:
     """table[c] = Σ weights of the records in cell c."""
-    table[:] = 0.0
+    for c in range(table.size):
+        table[c] = 0.0
     for i in range(cells.size):
         table[cells[i]] += weights[i]
 
 
-@compiled
+@kernel
 def multiply(cells: Any, weights: Any, factors: Any) -> float:
     """weights[i] *= factors[cell of i]; return the new sum."""
     total = 0.0
@@ -114,7 +116,7 @@ def multiply(cells: Any, weights: Any, factors: Any) -> float:
     return total
 
 
-@compiled
+@kernel
 def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
     """One cell per row from the law of its group, along `order`, by a golden-ratio sequence.
 
@@ -145,10 +147,10 @@ def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
             q -= 1.0
 
 
-@compiled
+@kernel
 def swap(
     chosen: Any, records: Any, columns: Any, strides: Any, offsets: Any, excess: Any, scale: Any,
-    places: Any, proposals: Any,
+    places: Any, proposals: Any, old: Any, new: Any,
 ) -> int:  # fmt: skip
     """Replace row places[t] by record proposals[t] where that lowers Σ scale·excess²; how often.
 
@@ -157,8 +159,6 @@ def swap(
     """
     marginals = offsets.size
     width = columns.shape[1]
-    old = np.empty(marginals, np.int64)
-    new = np.empty(marginals, np.int64)
     accepted = 0
     for t in range(places.size):
         row = places[t]

@@ -167,12 +167,13 @@ class Weighted(View):
             excess[own] = -expected
             np.add.at(excess[own], cell[chosen], np.float32(1))
         tries = int(min(_SWAPS_PER_ROW * rows, _SWAP_WORK / (len(cliques) * width)))
+        spare = np.empty((2, len(cliques)), np.int64)
         for start in range(0, tries, _SWAPS_AT_ONCE):
             many = min(_SWAPS_AT_ONCE, tries - start)
             proposals = rng.permutation(self._systematic(many, rng))
             places = rng.integers(rows, size=many)
             kernels.swap(
-                chosen, records, columns, strides, offsets, excess, scale, places, proposals
+                chosen, records, columns, strides, offsets, excess, scale, places, proposals, *spare
             )
 
     def _compressed(self, cliques: list[Clique]) -> tuple[NDArray[np.int64], list[int]]:
