@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import get_args, get_type_hints
 
-import exact_profiles as exact
 import mpmath as mp
 import numpy as np
 import pytest
-from exact_profiles import Finite, Law, Normal, Profile, Sampled, Uniformly
-from tests.thorough import examples
 
+from tests.privacy import exact_profiles as exact
+from tests.privacy.exact_profiles import Finite, Law, Normal, Profile, Sampled, Uniformly
+from tests.thorough import examples
 from tools import verify_release as stranger
 from understudy.privacy import accounting
 from understudy.privacy.cost import (

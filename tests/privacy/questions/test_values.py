@@ -6,8 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from privacy_fakes import LoggedCharges, LoggedNoise
 
+from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from understudy.errors import BudgetExhausted, LedgerError, PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
