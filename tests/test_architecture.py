@@ -22,7 +22,7 @@ ORDER = (
     "_version", "_types", "errors", "files", "quoting", "figures", "units", "compiled",
     "progress", "markup", "privacy", "columns", "constraints", "schema", "wording", "demo",
     "queries", "source", "draft", "oracles",
-    "nets", "models", "players", "game", "learn", "releases", "audit", "report", "web", "cli",
+    "nets", "models", "players", "game", "releases", "learn", "audit", "report", "web", "cli",
     "__main__", "testing",
 )  # fmt: skip
 

@@ -1,11 +1,10 @@
-"""Losses: residuals are derivatives, bounded, and those of one row alone."""
+"""Losses against finite differences, and rows that stand alone."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from understudy.learn.ball import project
 from understudy.privacy.losses import Logistic, Softmax, Squared
 
 LOSSES = [Squared(2.0), Logistic(), Softmax(3)]
@@ -56,22 +55,3 @@ def test_a_rows_residual_does_not_depend_on_other_rows(loss):
         for start in (0, 1, 7, 50):
             part = slice(start, start + size)
             assert np.array_equal(loss.residuals(z[part].copy(), y[part].copy()), whole[part])
-
-
-def test_projection_is_nearest_and_idempotent():
-    rng = np.random.default_rng(5)
-    for _ in range(50):
-        v, radius = rng.normal(0, 2, (2, 4)), rng.uniform(0.1, 5)
-        p = project(v, radius)
-        assert np.abs(p).sum() <= radius * (1 + 1e-12)
-        np.testing.assert_allclose(project(p, radius), p, atol=1e-12)
-        # Nearest: ⟨v − p, s − p⟩ ≤ 0 for every vertex s.
-        g = v - p
-        assert radius * np.abs(g).max() - (g * p).sum() <= 1e-9
-        # In a metric: ⟨d·(v − p), s − p⟩ ≤ 0.
-        d = rng.uniform(0.1, 5, v.shape)
-        q = project(v, radius, d)
-        assert np.abs(q).sum() <= radius * (1 + 1e-12)
-        assert radius * np.abs(d * (v - q)).max() - (d * (v - q) * q).sum() <= 1e-9
-    inside = np.array([[0.2, -0.1]])
-    assert project(inside, 1.0) is inside

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from understudy.errors import BudgetExhausted, PrivacyError
-from understudy.learn.frank_wolfe import frank_wolfe
 from understudy.learn.plans import GRADIENT, PICK
-from understudy.learn.sgd import stochastic_descent
+from understudy.learn.solvers import frank_wolfe, stochastic_descent
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Plan, SampledGaussian, SampledSelection, Selection
 from understudy.privacy.exact import Examples
