@@ -449,7 +449,7 @@ def sums(rng: random.Random) -> Case:
     )
 
 
-def allowances(rng: random.Random) -> Case:
+def filters(rng: random.Random) -> Case:
     """ρ by itself and discoveries: a Gaussian is covered; the documentation promises zCDP."""
     group, delta = some_group(rng), some_delta(rng)
     mu = between(rng, 0.01, 5)
@@ -489,7 +489,7 @@ FAMILIES = {
     once: (5, 100),
     samples: (4, 80),
     sums: (4, 100),
-    allowances: (10, 100),
+    filters: (10, 100),
 }
 """Families of plans: how many in every run, and how many altogether."""
 

@@ -90,7 +90,7 @@ def test_rho_of_selection_is_an_exact_fraction():
     assert accounting.rho(Selection(4.0, sensitivity=2, k=3)) == Fraction(3, 8)  # eps0 = 1
 
 
-def test_rho_of_an_allowance_is_itself():
+def test_rho_of_a_filter_is_itself():
     assert accounting.rho(Zcdp(0.125)) == Fraction(1, 8)
 
 
@@ -249,7 +249,7 @@ def test_gaussians_without_delta_promise_nothing():
     assert spent.epsilon == math.inf
 
 
-def test_an_allowance_leaves_only_zcdp():
+def test_a_filter_leaves_only_zcdp():
     events = [Zcdp(0.01), Laplace(50.0)]
     spent = accounting.epsilon(events, 1e-9)
     assert spent.by == "zcdp"

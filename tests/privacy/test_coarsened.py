@@ -449,7 +449,7 @@ def test_the_charge_is_durable_before_the_draw(method, tmp_path):
 
 
 @both_methods
-def test_allowances_take_the_event_of_the_request(method, tmp_path):
+def test_filters_take_the_event_of_the_request(method, tmp_path):
     relation = Relation.ADD_REMOVE
     event = Gaussian(2.0, changes=len(TABLES))  # rho 1/2
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
@@ -465,7 +465,7 @@ def test_allowances_take_the_event_of_the_request(method, tmp_path):
             few = Gaussian(20.0, changes=len(TABLES) - 1)
             with pytest.raises(PrivacyError):
                 asking(method, TABLES, event=few)(gate)
-            with pytest.raises(PrivacyError):  # an allowance names no scale of its own
+            with pytest.raises(PrivacyError):  # a filter names no scale of its own
                 asking(method, TABLES)(gate)
             assert set(noise.log) == {("gaussian", 2.0)}
         assert [entry.kind for entry in ledger.entries("people")].count("charge") == 2

@@ -118,7 +118,7 @@ def test_plan_refuses_a_purpose_twice():
         Plan((Charge("measure", Gaussian(2.0)), Charge("measure", Gaussian(3.0))))
 
 
-def test_an_allowance_may_be_an_exact_fraction():
+def test_a_filter_may_be_an_exact_fraction():
     """`rho_for` and `split` hand out fractions; rounding one to a float could exceed the budget."""
     event = Zcdp(Fraction(1, 7))
     assert accounting.rho(event) <= Fraction(1, 7)

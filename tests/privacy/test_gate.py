@@ -382,7 +382,7 @@ def test_impossible_cliques_are_refused(cliques):
     assert not log
 
 
-def test_allowances_take_the_event_of_the_request(tmp_path):
+def test_filters_take_the_event_of_the_request(tmp_path):
     relation = Relation.ADD_REMOVE
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         ledger.open_dataset("people", Budget.of(100, "1e-9"), relation)
@@ -397,7 +397,7 @@ def test_allowances_take_the_event_of_the_request(tmp_path):
                 gate.ask("slot", Marginals(CLIQUES), event)
             with pytest.raises(PrivacyError):  # three tables, charged as one
                 gate.ask("slot", Marginals(CLIQUES), Gaussian(20.0, changes=1))
-            with pytest.raises(PrivacyError):  # an allowance names no scale of its own
+            with pytest.raises(PrivacyError):  # a filter names no scale of its own
                 gate.ask("slot", Marginals(CLIQUES))
             assert {entry[1] for entry in noise.log} == {2.0}
         kinds = [entry.kind for entry in ledger.entries("people")]

@@ -41,8 +41,8 @@ from tests.privacy.ledger.test_ledger import (  # noqa: F401
 # The tests of the file that do not look into the file, run again on the fixtures below.
 from tests.privacy.ledger.test_reservation import (  # noqa: F401
     test_a_charge_is_seen_by_others_before_it_returns,
+    test_a_filter_is_drawn_down_and_no_further,
     test_a_settled_reservation_is_closed,
-    test_an_allowance_is_drawn_down_and_no_further,
     test_an_unknown_purpose_is_refused,
     test_reservations_have_names_of_their_own,
     test_the_context_aborts_on_an_exception,

@@ -259,7 +259,7 @@ def test_a_copy_does_not_take_the_entry_of_another_for_its_own(path, ledger, mon
     assert kinds(ledger).count(kind) == 1
 
 
-def test_a_plan_that_names_a_slot_twice_fills_no_allowance(tmp_path):
+def test_a_plan_that_names_a_slot_twice_fills_no_filter(tmp_path):
     with Ledger(tmp_path / "z") as ledger:
         ledger.open_dataset("people", TOTAL, RELATION, "zcdp")
         plan = Plan((Charge("x", Zcdp(0.001)), Charge("a", Gaussian(50.0))))
@@ -291,7 +291,7 @@ def test_a_second_redraw_in_the_chain_breaks_it(ledger):
         books.add([books.next("redraw", {"reservation": made.id, "charge": 2})])
 
 
-def test_a_redraw_of_an_allowance_costs_nothing_more(tmp_path):
+def test_a_redraw_of_a_filter_costs_nothing_more(tmp_path):
     with Ledger(tmp_path / "z") as ledger:
         ledger.open_dataset("people", TOTAL, RELATION, "zcdp")
         made = reserve(ledger, Budget.of("0.9", "1e-9"), Plan((Charge("x", Zcdp(0.01)),)))

@@ -67,7 +67,7 @@ def test_the_context_aborts_without_settle_and_keeps_a_settle(ledger):
     assert ledger.entries("people")[-1].body["outcome"] == "finished"
 
 
-def test_an_allowance_is_drawn_down_and_no_further(zledger):
+def test_a_filter_is_drawn_down_and_no_further(zledger):
     plan = Plan((Charge("adaptive", Zcdp(0.01)), Charge("fixed", Gaussian(100.0))))
     reservation = reserve(zledger, Budget.of("0.9", "1e-9"), plan)
     draw = Gaussian(10.0)  # rho 0.005
@@ -81,7 +81,7 @@ def test_an_allowance_is_drawn_down_and_no_further(zledger):
     assert_spent_rho(zledger, 2 * accounting.rho(draw))
 
 
-def test_an_allowance_refuses_one_draw_that_is_too_large(ledger):
+def test_a_filter_refuses_one_draw_that_is_too_large(ledger):
     plan = Plan((Charge("adaptive", Zcdp(0.00001)),))
     reservation = reserve(ledger, plan=plan)
     with pytest.raises(LedgerError):
@@ -89,14 +89,14 @@ def test_an_allowance_refuses_one_draw_that_is_too_large(ledger):
     assert "charge" not in kinds(ledger)
 
 
-def test_an_allowance_of_rho_pays_for_no_delta(ledger):
-    """A discovery costs δ by itself, which an allowance does not hold, however small its ρ is."""
+def test_a_filter_of_rho_pays_for_no_delta(ledger):
+    """A discovery costs δ by itself, which a filter does not hold, however small its ρ is."""
     shown = Discovery(1000.0, 3000)
     assert accounting.rho(shown) < 0.00001 < shown.delta
     reservation = reserve(ledger, plan=Plan((Charge("adaptive", Zcdp(0.00001)),)))
     with pytest.raises(LedgerError):
         reservation.charge("adaptive", shown)
-    with pytest.raises(PrivacyError, match="costs more than the allowance"):
+    with pytest.raises(PrivacyError, match="costs more than its filter allows"):
         reservation.refine("adaptive", Plan((Charge("values", shown),)), {})
     assert set(kinds(ledger)) == {"open", "reserve"}
 
