@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
-from understudy.models.measured import View
-from understudy.models.merging import commonest
+from understudy.models.measured import View, commonest
 
 __all__ = ["Weighted"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique, Table
 from understudy.models import Measured
 from understudy.privacy.questions import Cell
-from understudy.privacy.random_features import RandomFeatures
+from understudy.privacy.questions.moments import RandomFeatures
 from understudy.queries import Query
 
 __all__ = [

@@ -20,9 +20,9 @@ from itertools import combinations
 import numpy as np
 
 from understudy._types import Table
-from understudy.models.denoise import deconvolve
 from understudy.models.fitting import Fitted
-from understudy.models.merging import Labels, merge, pair_labels
+from understudy.models.margins import deconvolve
+from understudy.models.measured import Labels, merge, pair_labels
 from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
