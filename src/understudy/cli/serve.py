@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import uvicorn
     from fastapi import FastAPI
 
+    from understudy.web.guard import Settings
     from understudy.web.people import People
-    from understudy.web.settings import Settings
 
 __all__ = ["serve"]
 
@@ -132,9 +132,9 @@ def serve(
       understudy serve clinic --behind-proxy 127.0.0.1
     """
     _require_installed()
+    from understudy.web.guard import LOOPBACK, Settings
     from understudy.web.people import People
     from understudy.web.proxy import networks
-    from understudy.web.settings import LOOPBACK, Settings
     from understudy.web.workspace import Workspace
 
     most = _bytes(max_upload)

@@ -18,7 +18,8 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 
 from understudy.errors import InputError, WorkError
-from understudy.web.guard import FOREIGN, Refused, TooLarge, form_is_ours
+from understudy.web.errors import Refused, TooLarge
+from understudy.web.guard import FOREIGN, form_is_ours
 from understudy.web.site import site_of
 from understudy.wording import byte_size
 
