@@ -89,7 +89,7 @@ def _write(found: Comparison, schema: Schema, out: Path, name: str) -> None:
     if out.suffix.lower() == ".json":
         text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
     else:
-        from understudy.report.compare_page import page
+        from understudy.report.compare import page
 
         text = page(found, name)
     files.write(out, text)

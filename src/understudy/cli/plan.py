@@ -90,7 +90,7 @@ def _fit(prepared: Prepared) -> int | None:
 def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
     """Which ε a target error needs, and what it speaks of."""
     from understudy.privacy.budget import decimal
-    from understudy.releases.targets import OF
+    from understudy.releases.plan import OF
 
     target, of = wanted.target_error, OF[wanted.target_of]
     epsilon = decimal(prepared.budget.epsilon)

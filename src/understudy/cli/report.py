@@ -42,7 +42,7 @@ def report(
       understudy report patients.release
       understudy report patients.release --audit patients.audit --out report.html
     """
-    from understudy.report.write import read_audit, write
+    from understudy.report.page import read_audit, write
 
     found = None if audit is None else read_audit(audit)
     with Stages() as stages:

@@ -104,8 +104,8 @@ def sign(
       understudy sign patients.release --key custodian.pem
       understudy verify patients.release --signed-by custodian.pub
     """
-    from understudy.releases.sign import sign as work
     from understudy.releases.signature import external, private_key
+    from understudy.releases.signature import sign as work
 
     if sum(given is not None for given in (key, key_env, signer)) != 1:
         raise InputError("give one of --key KEY.pem, --key-env NAME and --signer COMMAND")

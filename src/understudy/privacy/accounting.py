@@ -15,7 +15,7 @@
   losses are `group` times and ρ is `group`² times that of one row (Bun-Steinke 2016, Proposition 27); a
   pure event may take the ρ of its larger ε instead. Sampled events have no pairs then.
 * discoveries are δ-approximately ρ-zCDP for a whole unit, so that their δ is taken off before ρ is
-  converted: (ε, δ' + Σδ) (Bun-Steinke 2016, Section 8). They and allowances of ρ have no pairs.
+  converted: (ε, δ' + Σδ) (Bun-Steinke 2016, Section 8). They and zCDP filters have no pairs.
 
 Each of the three is an upper bound on its own, so the smallest is one. Nothing here draws or reads
 private data; every result is rounded to the private side.
@@ -51,7 +51,6 @@ from understudy.privacy.noise import LAW
 
 __all__ = [
     "Spent",
-    "delta_from_rho",
     "epsilon",
     "epsilon_from_rho",
     "fits",
@@ -128,7 +127,7 @@ def _rho(event: Event) -> Fraction:
 
     Gaussian changes·step²/(2σ²); Selection k·ε0²/8 with ε0 = 2Δ/scale (bounded range; Cesar-Rogers
     2021); Laplace, objective perturbation and sampled picks ε·tanh(ε/2), valid for every pure ε
-    mechanism; a sampled Gaussian (sides·l2)²/(2σ²), as if the sample were the table; an allowance
+    mechanism; a sampled Gaussian (sides·l2)²/(2σ²), as if the sample were the table; a zCDP filter
     is its own ρ.
     """
     match event:
@@ -147,8 +146,8 @@ def _rho(event: Event) -> Fraction:
             return _rho_of_pure(event)
         case Discovery(sigma, _, values, sides):
             return Fraction(sides * values) / (2 * Fraction(sigma) ** 2)
-        case Zcdp(allowance):
-            return Fraction(allowance)
+        case Zcdp(own):
+            return Fraction(own)
 
 
 def _rho_of_pure(event: Event, group: int = 1) -> Fraction:
@@ -163,9 +162,9 @@ def total_rho(events: Plan | Iterable[Event], group: int = 1) -> Fraction:
     return sum((rho(e, group) * times for e, times in _grouped(events).items()), Fraction(0))
 
 
-def fits(plan: Plan, allowance: Zcdp) -> bool:
-    """Whether an allowance covers a plan: its ρ, and no δ, which an allowance does not hold."""
-    return total_rho(plan) <= Fraction(allowance.rho) and total_delta(plan) == 0
+def fits(plan: Plan, zcdp: Zcdp) -> bool:
+    """Whether a zCDP filter covers a plan: its ρ, and no δ, which a zCDP filter does not hold."""
+    return total_rho(plan) <= Fraction(zcdp.rho) and total_delta(plan) == 0
 
 
 def total_delta(events: Plan | Iterable[Event]) -> Fraction:
@@ -194,22 +193,6 @@ def epsilon_from_rho(rho: Fraction | float, delta: Fraction | float) -> float:
     centre = math.log(math.sqrt(max(-log_delta, 1e-3) / r))
     best = _minimise(bound, centre - 8.0, centre + 8.0)
     return max(0.0, best + _SLACK * (1 + abs(best)))
-
-
-def delta_from_rho(rho: Fraction | float, epsilon: Fraction | float) -> float:
-    """The δ at which ρ-zCDP gives (ε, δ), by the tight conversion."""
-    r, e = round_up(Fraction(rho)), float(epsilon)
-    if r == 0:
-        return 0.0
-
-    def log_delta(t: float) -> float:
-        beyond = math.exp(t)
-        log_power = (1 + beyond) * (t - math.log1p(beyond))
-        return beyond * ((1 + beyond) * r - e) - t + log_power
-
-    centre = math.log(max((e - r) / (2 * r), 1e-6))
-    best = min(_minimise(log_delta, centre - 8.0, centre + 8.0), _minimise(log_delta, -20.0, 20.0))
-    return min(1.0, math.exp(min(0.0, best + _SLACK * (1 + abs(best)))))
 
 
 def _minimise(f: Callable[[float], float], low: float, high: float) -> float:
