@@ -179,38 +179,24 @@ class Guard:
                 await self._app(scope, _at_most(receive, most), out)
         except asyncio.CancelledError:  # the server stops, and does not wait for this
             if not started:
-                await self._stopping(request)(scope, receive, out)
+                stopping = "The page is being stopped", "Send this again when it is back."
+                await self._page(request, 503, *stopping)(scope, receive, out)
         except Exception as error:  # noqa: BLE001 - nothing of it may reach a response or a log
             route = getattr(scope.get("route"), "path", "?")
             log.error("%s on %s %s", type(error).__name__, scope["method"], route)
             if debugging():
                 traceback.print_exception(error)
             if not started:
-                await self._unforeseen(request, error)(scope, receive, out)
-
-    def _stopping(self, request: Request) -> Response:
-        return self._page(
-            request, 503, "The page is being stopped", "Send this again when it is back."
-        )
-
-    def _unforeseen(self, request: Request, error: Exception) -> Response:
-        return self._page(
-            request,
-            500,
-            "Something went wrong here",
-            f"{unforeseen(error)} in the terminal. What was charged is in the ledger.",
-        )
+                text = f"{unforeseen(error)} in the terminal. What was charged is in the ledger."
+                page = self._page(request, 500, "Something went wrong here", text)
+                await page(scope, receive, out)
 
     def _refusal(self, request: Request, session: Session | None) -> Response | None:
         """Why this request goes no further; None where it may."""
         hosts = self._settings.hosts
         if hosts is not None and _hostname(request.headers.get("host", "")) not in hosts:
-            return self._page(
-                request,
-                421,
-                "This is not the address of the page",
-                "Open the address that `understudy serve` printed.",
-            )
+            text = "Open the address that `understudy serve` printed."
+            return self._page(request, 421, "This is not the address of the page", text)
         origin = request.headers.get("origin")
         named = "" if origin in (None, "null") else _hostname(origin.partition("://")[2])
         if named and request.method not in _SAFE and named != _hostname(request.headers["host"]):
@@ -221,17 +207,12 @@ class Guard:
         if session is None:
             if request.method == "GET" and wants_page(request):
                 return RedirectResponse("/login", 303)
-            return self._page(
-                request, 401, "Please log in", "Your session is over, or never began."
-            )
+            text = "Your session is over, or never began."
+            return self._page(request, 401, "Please log in", text)
         reading = request.method in _SAFE and (path == "/" or path.startswith("/releases"))
         if not session.custodian and not reading and path != "/logout":
-            return self._page(
-                request,
-                403,
-                "This is for custodians",
-                "You are an analyst: releases are open to you, tables are not.",
-            )
+            text = "You are an analyst: releases are open to you, tables are not."
+            return self._page(request, 403, "This is for custodians", text)
         return None
 
 
