@@ -61,7 +61,7 @@ class Atoms:
         rank = np.cumsum(opens) - 1 - (np.cumsum(runs) - runs)[attribute]
         of = start[attribute] + np.where(covered, rank, runs[attribute])
         code = of - start[attribute]
-        literals = np.stack([columns, code[lows], code[highs], negated], axis=2)
+        literals = np.stack([columns, code[lows], code[highs], negated], axis=2, dtype=np.int64)
         shape = tuple(int(size) for size in np.diff(start))
         terms = History(shape, literals, history.weights[live])
         sizes = np.bincount(of, minlength=int(start[-1]))
