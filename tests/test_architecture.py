@@ -355,7 +355,11 @@ BAD = {
     ),
     "a charge": ("releases.run", "reservation.charge('tables')", "only privacy.gate"),
     "a charge handed on": ("releases.run", "spend = reservation.charge", "only privacy.gate"),
-    "a charge by a question": ("privacy.questions.counts", "charges.charge(p)", "only privacy.gate"),
+    "a charge by a question": (
+        "privacy.questions.counts",
+        "charges.charge(p)",
+        "only privacy.gate",
+    ),
     "a second draw": ("privacy.exact", "charges.redraw(2, 'tables')", "only privacy.gate"),
     "another noise": ("privacy.gate", "import opendp.prelude as dp", "only privacy.noise"),
     "noise by name": ("releases.run", "import_module('opendp.prelude')", "only privacy.noise"),
