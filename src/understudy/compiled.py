@@ -77,7 +77,7 @@ def _temporary() -> Path | None:
 # --- kernels -------------------------------------------------------------------------------------
 
 Kinds = tuple[tuple[str, int, str], ...]
-"""Of every argument: the name of its type, its dimensions, 0 for a number, and the order in memory."""
+"""Of every argument: NumPy's letter of its type, dimensions, 0 for a number, and order in memory."""
 
 _KERNELS: dict[str, dict[str, Callable[..., Any]]] = {}
 """The functions behind the kernels of each module, which may call one another."""
@@ -100,8 +100,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _kind(argument: Any) -> tuple[str, int, str]:
     if isinstance(argument, np.ndarray):
-        return argument.dtype.name, argument.ndim, "C" if argument.flags.c_contiguous else "A"
-    return "float64" if isinstance(argument, float) else "int64", 0, ""
+        return argument.dtype.char, argument.ndim, "C" if argument.flags.c_contiguous else "A"
+    return "d" if isinstance(argument, float) else "q", 0, ""
 
 
 def _native(function: Callable[..., Any], kinds: Kinds) -> Callable[..., Any]:
@@ -117,7 +117,7 @@ def _native(function: Callable[..., Any], kinds: Kinds) -> Callable[..., Any]:
             parts += [ctypes.c_void_p] * 2 + [ctypes.c_ssize_t] * 2
             parts += [ctypes.c_void_p] + [ctypes.c_ssize_t] * (2 * dimensions)
         else:
-            parts.append(_RESULTS[name])
+            parts.append(ctypes.c_double if name == "d" else ctypes.c_int64)
     entry = ctypes.CFUNCTYPE(ctypes.c_int32, *parts)(address)
 
     def call(arguments: tuple[Any, ...]) -> Any:
