@@ -9,7 +9,7 @@ import numpy as np
 
 from understudy.compiled import kernel
 
-__all__ = ["balance", "count", "draw", "multiply", "solve", "swap", "tabulate", "weigh"]
+__all__ = ["balance", "count", "draw", "multiply", "solve", "swap", "tabulate", "tilt", "weigh"]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _TILT = 60.0
@@ -107,13 +107,21 @@ def weigh(cells: Any, weights: Any, table: Any) -> None:
 
 
 @kernel
-def multiply(cells: Any, weights: Any, factors: Any) -> float:
-    """weights[i] *= factors[cell of i]; return the new sum."""
-    total = 0.0
+def tilt(cells: Any, factors: Any, others: Any, weights: Any, table: Any) -> None:
+    """Multiply weights by the factors of their cells; table[c] = Σ of those whose other cell is c."""
+    for c in range(table.size):
+        table[c] = 0.0
+    for i in range(cells.size):
+        weight = weights[i] * factors[cells[i]]
+        weights[i] = weight
+        table[others[i]] += weight
+
+
+@kernel
+def multiply(cells: Any, weights: Any, factors: Any) -> None:
+    """weights[i] *= factors[cell of i]."""
     for i in range(cells.size):
         weights[i] *= factors[cells[i]]
-        total += weights[i]
-    return total
 
 
 @kernel

@@ -46,6 +46,9 @@ _FLOOR = 5.0
 _SIGNIFICANT = 2.0
 """Deviations by which a second view must differ from independence to be used."""
 _THETA = 40.0
+_SETTLED = 0.04
+"""A sweep that moves the tables by less than this part of how far they are from what was measured is
+the last: noise hides what further ones would do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,10 +334,16 @@ def _margins(base: Table) -> tuple[Table, Table] | None:
     return (base.sum(axis=1), base.sum(axis=0)) if base.ndim == 2 else None
 
 
-def _cells(labels: tuple[Labels, ...], codes: Any) -> NDArray[np.int64]:
-    cell = np.zeros(np.shape(codes[0]), np.int64)
-    for label, code in zip(labels, codes, strict=True):
-        cell = cell * (int(label.max()) + 1) + label[code]
+def _cells(
+    block: _Block, codes: Sequence[NDArray[np.unsignedinteger[Any]]], shape: tuple[int, ...]
+) -> NDArray[np.unsignedinteger[Any]]:
+    """The cell of every record in the table of a block."""
+    small = np.uint16 if block.y.size <= 65536 else np.uint32
+    cell = np.zeros(codes[0].size, small)
+    for k, i in enumerate(block.clique):
+        label = None if block.labels is None else block.labels[k]
+        cell *= small(shape[i] if label is None else int(label.max()) + 1)
+        cell += codes[i].astype(small) if label is None else label.astype(small)[codes[i]]
     return cell
 
 
@@ -357,21 +366,25 @@ def _reweigh(
     from understudy.models import _kernels as kernels
 
     weights = np.full(codes[0].size, rows / codes[0].size)
-    packed: dict[int, NDArray[Any]] = {}
-    for number, block in enumerate(blocks):
-        own = [codes[i] for i in block.clique]
-        if block.labels is None:
-            cell = np.zeros(weights.size, np.int64)
-            for i, code in zip(block.clique, own, strict=True):
-                cell = cell * shape[i] + code
-        else:
-            cell = _cells(block.labels, own)
-        packed[number] = cell.astype(np.uint16 if block.y.size <= 65536 else np.uint32)
-    current = [np.empty(block.y.size) for block in blocks]
-    last = range(len(blocks) - len(ones), len(blocks))
-    for number in [*list(range(len(blocks))) * sweeps, *list(last) * 3]:
-        block, table = blocks[number], current[number]
-        kernels.weigh(packed[number], weights, table)
-        factors = block.refine(table, rows)
-        weights *= rows / kernels.multiply(packed[number], weights, factors)
-    return weights
+    cells = [_cells(block, codes, shape) for block in blocks]
+    tables = [np.empty(block.y.size) for block in blocks]
+    kernels.weigh(cells[0], weights, tables[0])
+    for _ in range(sweeps):
+        moved = off = 0.0
+        for at, (block, table) in enumerate(zip(blocks, tables, strict=True)):
+            factors = _factors(block, table, rows)
+            then = (at + 1) % len(blocks)
+            moved += float(np.abs(factors * table - table).sum())
+            off += float(np.abs(factors * table - block.y).sum())
+            kernels.tilt(cells[at], factors, cells[then], weights, tables[then])
+        if moved < _SETTLED * off:
+            break
+    for at in [*range(len(blocks) - len(ones), len(blocks))] * 3:
+        kernels.weigh(cells[at], weights, tables[at])
+        kernels.multiply(cells[at], weights, _factors(blocks[at], tables[at], rows))
+    return weights * (rows / weights.sum())
+
+
+def _factors(block: _Block, table: Table, rows: float) -> Table:
+    table *= rows / table.sum()
+    return block.refine(table, rows)
