@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.thorough import examples, slow
 
+from tests.thorough import examples, slow
 from understudy.errors import InputError
 from understudy.game.methods import DPGAN, GEM, METHODS, MST, MWEM, Independent, QueryGAN
 from understudy.players.data import MaximumEntropy
