@@ -95,11 +95,11 @@ def release(
     from understudy.audit.releases import audit_release, plant_like
     from understudy.releases import Release
 
-    made = Release.load(folder)
-    table = made.rows if rows is None else _read(rows, "rows")
+    attacked = Release.load(folder)
+    table = attacked.rows if rows is None else _read(rows, "rows")
     named = canaries if held_out is None else _read(held_out, "held-out")
-    claim = Claim(_number(epsilon, made.epsilon), made.delta, shadow.beta)
-    design = plant_like(made, table.slice(0, background), named, shadow.key)
+    claim = Claim(_number(epsilon, attacked.epsilon), attacked.delta, shadow.beta)
+    design = plant_like(attacked, table.slice(0, background), named, shadow.key)
     where = "the synthetic rows of the release" if rows is None else f"{rows.name}, named as known"
     which = "planted records"
     if held_out is not None:

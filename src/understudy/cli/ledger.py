@@ -206,10 +206,10 @@ def settle(
     """
     with _existing(name) as ledger:
         name = ledger.dataset_of(reservation)
-        made = ledger.books(name).made(reservation)
+        release = ledger.books(name).made(reservation)
         console = shell.out()
-        if made.outcome is not None:
-            console.print(f"release {reservation} was {made.outcome} already; nothing changes")
+        if release.outcome is not None:
+            console.print(f"release {reservation} was {release.outcome} already; nothing changes")
             return
         before = ledger.spent(name)
         ledger.settle(reservation, dataset=name)

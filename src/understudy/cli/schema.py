@@ -65,13 +65,13 @@ def draft(
     from understudy.draft import draft as make
     from understudy.source import read
 
-    made = make(read(file, table=table))
-    made.save(target)
+    schema = make(read(file, table=table))
+    schema.save(target)
     console = shell.out()
-    console.print(words.columns_table(made.columns, marks=True))
+    console.print(words.columns_table(schema.columns, marks=True))
     console.print(_headline("wrote", target))
     _private(console, "This draft, on screen and on disk, holds facts from private rows.")
-    _next_step(console, target, made)
+    _next_step(console, target, schema)
 
 
 @app.command()
@@ -136,12 +136,12 @@ def import_(
     options.require_new(out)
     from understudy.schema import import_mbi, import_sdv
 
-    made = import_mbi(file) if source is Format.MBI else import_sdv(file)
-    made.save(out)
+    schema = import_mbi(file) if source is Format.MBI else import_sdv(file)
+    schema.save(out)
     console = shell.out()
-    console.print(words.columns_table(made.columns, marks=False))
+    console.print(words.columns_table(schema.columns, marks=False))
     console.print(_headline("wrote", out))
-    _next_step(console, out, made)
+    _next_step(console, out, schema)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import socket
 import sys
@@ -237,8 +238,6 @@ def _password(name: str) -> str:
 
 
 def _run(settings: Settings, host: str, port: int, tls: tuple[Path, Path] | None) -> None:
-    import os
-
     import uvicorn
 
     from understudy.web.app import create_app
@@ -283,19 +282,19 @@ def _config(app: FastAPI, tls: tuple[Path, Path] | None) -> uvicorn.Config:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    six = ":" in host
+    family = socket.AF_INET6 if six else socket.AF_INET
+    both = six and socket.has_dualstack_ipv6()
     try:
-        listening.bind((host, port))
+        return socket.create_server((host, port), family=family, backlog=256, dualstack_ipv6=both)
+    except socket.gaierror as error:
+        reason = error.strerror
     except OSError as error:
-        listening.close()
-        raise InputError(
-            f"host = {host}, port = {port}: {error.strerror}; choose another with --port, or 0 for "
-            f"any that is free"
-        ) from None
-    listening.listen(256)
-    return listening
+        reason = os.strerror(error.errno or 0)
+    raise InputError(
+        f"host = {host}, port = {port}: {reason}; choose another with --port, or 0 for any that is "
+        "free"
+    )
 
 
 def _say(settings: Settings, host: str, port: int, tls: bool) -> None:

@@ -27,12 +27,14 @@ def _keys() -> None:
 
 
 def _passphrase(*, confirm: bool = False) -> str:
-    found = os.environ.get(PASSPHRASE)
-    if found is None and not sys.stdin.isatty():
+    passphrase = os.environ.get(PASSPHRASE)
+    if passphrase is None and not sys.stdin.isatty():
         raise InputError(f"a passphrase is needed; set {PASSPHRASE}, or use a terminal")
-    if found is None:
-        found = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True)
-    return found
+    if passphrase is None:
+        passphrase = typer.prompt(
+            "Passphrase", hide_input=True, confirmation_prompt=confirm, err=True
+        )
+    return passphrase
 
 
 @keys.command()

@@ -39,10 +39,10 @@ def as_json(console: Console, value: Any) -> None:
 
 def table(*headings: str, right: Iterable[str] = ()) -> Table:
     """A plain table: headings, a rule, no frame."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in headings:
-        made.add_column(heading, justify="right" if heading in set(right) else "left")
-    return made
+        grid.add_column(heading, justify="right" if heading in set(right) else "left")
+    return grid
 
 
 def facts(console: Console, pairs: Sequence[tuple[str, str | Text]]) -> None:
@@ -94,9 +94,9 @@ def columns_table(columns: Iterable[Column], *, marks: bool) -> Table:
     from understudy.schema import Modelled
 
     headings = ["column", "type", "what it may hold", "codes"]
-    made = table(*headings, *(["read from rows"] if marks else []), right=("codes",))
+    listed = table(*headings, *(["read from rows"] if marks else []), right=("codes",))
     for column in columns:
         size = f"{column.size:,}" if isinstance(column, Modelled) else "–"
         read = [", ".join(column.read_from_rows) or "–"] if marks else []
-        made.add_row(column.name, column.kind, domain(column), size, *read)
-    return made
+        listed.add_row(column.name, column.kind, domain(column), size, *read)
+    return listed
