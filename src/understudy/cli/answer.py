@@ -37,10 +37,8 @@ def answer(
 
     release = Release.load(folder)
     answer = release.answer(predicate)
-    console = shell.out()
     if as_json:
         words.as_json(
-            console,
             {
                 "predicate": predicate,
                 "estimate": answer.estimate,
@@ -50,7 +48,7 @@ def answer(
                 "confidence": answer.confidence if answer.certified else None,
                 "columns": None if answer.by is None else list(answer.by),
                 "rows_estimate": release.rows_estimate,
-            },
+            }
         )
         return
     wide = False
@@ -65,12 +63,11 @@ def answer(
     count = round(answer.estimate * release.rows_estimate)
     size = "" if release.rows_public is not None else "about "
     words.facts(
-        console,
         [
             ("share", Text(f"{answer.estimate:.4f}", style="bold")),
             ("truth", interval),
             ("rows", f"about {count:,} of {size}{release.rows_estimate:,}"),
-        ],
+        ]
     )
     if wide and release.certificate.variations is None:
         shell.note(

@@ -66,7 +66,7 @@ def compare(
     if out is not None:
         _write(comparison, out, folder.name)
     if as_json:
-        words.as_json(shell.out(), comparison.to_json())
+        words.as_json(comparison.to_json())
     else:
         _show(comparison, folder)
     if out is not None:
@@ -96,9 +96,9 @@ def _show(comparison: Comparison, folder: Path) -> None:
 
     console = shell.out()
     if console.is_terminal:
-        console.print(Panel(Text(LOUD, style="bold red"), border_style="red"))
+        shell.out().print(Panel(Text(LOUD, style="bold red"), border_style="red"))
     else:
-        console.print(Text(LOUD), soft_wrap=True)
+        shell.say(LOUD)
     holds = "which holds" if comparison.covered else "which FAILED, as it may with probability β"
     scores = [f"{score:.0f} (k = {k})" for k, score in comparison.k_marginal.items()]
     told_apart = (
@@ -106,7 +106,6 @@ def _show(comparison: Comparison, folder: Path) -> None:
         f"{comparison.propensity_area:.3f}, a coin 0.5"
     )
     words.facts(
-        console,
         [
             ("rows", f"{comparison.rows_real:,} real, {comparison.rows_synthetic:,} in {folder}"),
             ("worst error", f"{comparison.worst:.4f}, certified ≤ {comparison.bound:.4f}, {holds}"),
@@ -114,7 +113,7 @@ def _show(comparison: Comparison, folder: Path) -> None:
             ("k-marginal score", ", ".join(scores) + " of 1000"),
             ("propensity", told_apart),
             ("unique rows met again", words.percent(comparison.unique_matches)),
-        ],
+        ]
     )
     right = ("total variation", "worst query")
     worst = words.table("worst of the workload", *right, right=right)
@@ -122,21 +121,21 @@ def _show(comparison: Comparison, folder: Path) -> None:
         name = " × ".join(error.columns)
         name = name if error.kind == "marginals" else f"{error.kind} of {name}"
         worst.add_row(name, words.percent(error.total_variation), words.percent(error.worst))
-    console.print(worst)
+    shell.out().print(worst)
     if comparison.learnt:
         right = ("on synthetic", "on real", "a constant")
         learnt = words.table("accuracy of predicting, trained", *right, right=right)
         for each in comparison.learnt:
             scores = (each.trained_on_synthetic, each.trained_on_real, each.constant)
             learnt.add_row(each.target, *(f"{100 * score:.1f} %" for score in scores))
-        console.print(learnt)
+        shell.out().print(learnt)
     if comparison.associations:
         right = ("real", "synthetic")
         changed = sorted(comparison.associations, key=lambda a: -abs(a.real - a.synthetic))
         table = words.table("associations that changed most (Cramér's V)", *right, right=right)
         for each in changed[:_SHOWN]:
             table.add_row(" × ".join(each.columns), f"{each.real:.3f}", f"{each.synthetic:.3f}")
-        console.print(table)
+        shell.out().print(table)
     right = ("number", "mean error", "worst", "median relative")
     asked = words.table("random questions, true share", *right, right=right)
     for band in comparison.queries:
@@ -146,4 +145,4 @@ def _show(comparison: Comparison, folder: Path) -> None:
             str(band.questions),
             *("–" if error is None else words.percent(error) for error in errors),
         )
-    console.print(asked)
+    shell.out().print(asked)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
@@ -171,7 +170,7 @@ def sample(
     require_output(out)
     drawn = sample_graph(Release.load(folder), key=key)
     write_whole(drawn, out)
-    shell.out().print(Text.assemble(("wrote ", "bold"), f"{drawn.num_rows:,} edges to {out}"))
+    shell.say(("wrote ", "bold"), f"{drawn.num_rows:,} edges to {out}")
 
 
 def _ends(text: str | None) -> tuple[str, str] | None:
@@ -193,22 +192,18 @@ def _clustering(release: Release) -> str:
 
 
 def _show(release: Release, edges: str, out: Path, kinds: tuple[str, ...]) -> None:
-    console = shell.out()
-    console.print(
-        Text.assemble(("A stand-in for ", "bold"), edges, (" lies in ", "bold"), str(out))
-    )
+    shell.say(("A stand-in for ", "bold"), edges, (" lies in ", "bold"), str(out))
     nodes = release.schema.shape[0]
     blocks = f"{len(kinds)} blocks" if len(kinds) > 1 else "no blocks"
     words.facts(
-        console,
         [
             ("graph", f"{release.rows.num_rows:,} edges, {nodes:,} nodes, {blocks}"),
             ("promise", f"{release.promise}; one row is one edge"),
             ("certificate", str(release.certificate)),
             ("clustering", _clustering(release)),
             about_report(out),
-        ],
+        ]
     )
     words.next_commands(
-        console, f"understudy verify {out}", f"understudy graph sample {out} --out another.csv"
+        f"understudy verify {out}", f"understudy graph sample {out} --out another.csv"
     )

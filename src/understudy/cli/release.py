@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
@@ -295,13 +294,9 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.outline import example
     from understudy.source import shown
 
-    console = shell.out()
     rows, columns = release.rows.num_rows, release.rows.num_columns
-    console.print(
-        Text.assemble(("A stand-in for ", "bold"), shown(data), (" lies in ", "bold"), str(out))
-    )
+    shell.say(("A stand-in for ", "bold"), shown(data), (" lies in ", "bold"), str(out))
     words.facts(
-        console,
         [
             ("rows", f"{rows:,} synthetic rows × {columns} columns"),
             ("promise", release.promise),
@@ -311,10 +306,9 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             *_account(release, wanted),
             about_report(out),
             ("digest", read_manifest(out)["digest"]),
-        ],
+        ]
     )
     words.next_commands(
-        console,
         f"understudy verify {out}",
         f"understudy sample {out} --rows {rows} --out rows.csv",
         f'understudy answer {out} "{example(release.schema)}"',

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.text import Text
-
 from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
 from understudy.errors import InputError
@@ -214,7 +212,7 @@ def _change(people: People, users: Users) -> None:
         raise InputError("give --add-user or --remove-user, not both")
     if remove is not None:
         people.remove(remove)
-        shell.out().print(f"{remove} is no user any more")
+        shell.say(f"{remove} is no user any more")
         return
     assert add is not None
     try:
@@ -222,7 +220,7 @@ def _change(people: People, users: Users) -> None:
     except ValueError:
         raise InputError(f"role = {users.role!r} must be custodian or analyst") from None
     people.add(add, _password(add), chosen)
-    shell.out().print(f"{add} may log in as {chosen}")
+    shell.say(f"{add} may log in as {chosen}")
 
 
 def _password(name: str) -> str:
@@ -300,9 +298,8 @@ def _listen(host: str, port: int) -> socket.socket:
 def _say(settings: Settings, host: str, port: int, tls: bool) -> None:
     shown = f"[{host}]" if ":" in host else host
     place = f"{'https' if tls else 'http'}://{shown}:{port}"
-    console = shell.out()
     address = place if settings.token is None else f"{place}/enter?token={settings.token}"
-    console.print(Text.assemble(("The page is at ", "bold"), address), soft_wrap=True)
+    shell.say(("The page is at ", "bold"), address)
     named, local = "named users", "whoever has this address, on this machine"
     facts = {
         "folder": f"{settings.folder}, which holds private rows",
@@ -313,5 +310,5 @@ def _say(settings: Settings, host: str, port: int, tls: bool) -> None:
     }
     if not settings.proxies:
         del facts["proxy"]
-    words.facts(console, list(facts.items()))
+    words.facts(list(facts.items()))
     sys.stdout.flush()

@@ -58,7 +58,7 @@ def new(
 
     private, public = new_keys(name, _passphrase(confirm=True) if lock else None)
     state = "encrypted" if lock else "not encrypted"
-    shell.out().print(f"Wrote {private} (private, {state}) and {public} (for your readers).")
+    shell.say(f"Wrote {private} (private, {state}) and {public} (for your readers).")
 
 
 @shell.guarded
@@ -115,6 +115,5 @@ def sign(
     if ledger is not None:
         options.existing_ledger(ledger, "give the ledger of the release")
     head = work(folder, by, ledger=ledger, dataset=dataset)
-    console = shell.out()
-    console.print(f"Signed {folder}, with the account at {head}.", soft_wrap=True)
+    shell.say(f"Signed {folder}, with the account at {head}.")
     shell.note(f"Readers check it with `understudy verify {folder} --signed-by KEY.pub`.")
