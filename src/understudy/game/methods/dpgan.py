@@ -289,10 +289,7 @@ class DPGAN(Method):
         if self.sigma is not None:
             event = self._event(design, float(self.sigma))
             return event, max(1, min(10**6, math.floor(rho / planning.nominal(event))))
-        each = float(rho) / self.steps
-        inverse = math.log1p(2 * each / rate**2) / sides**2
-        # Where samples do not help, as for all rows.
-        joint = min(1 / math.sqrt(inverse), sides / math.sqrt(2 * each))
+        joint = planning.sampled_multiplier(float(rho) / self.steps, rate, sides)
         event = self._event(design, joint)
         while planning.nominal(event) * self.steps > rho:
             joint *= 1 + 1e-9
