@@ -10,42 +10,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import InputError
 from understudy.models.decomposable import Clique, Decomposable, project
 from understudy.models.junction import ordered, tree_cells, tree_cliques
 from understudy.models.measured import Measured
 
-__all__ = ["fit", "maximum_entropy", "require_reference"]
-
-
-def require_reference(method: str) -> None:
-    """Refuse, before anything is planned or spent, where the libraries are missing.
-
-    Raises:
-        InputError: mbi or JAX is not installed.
-    """
-    if any(find_spec(library) is None for library in ("mbi", "jax")):
-        raise InputError(
-            f"method = {method} needs mbi and JAX, which are not installed: "
-            f"pip install 'understudy[reference]'"
-        )
-
-
-def maximum_entropy(
-    shape: tuple[int, ...],
-    measurements: Sequence[Measured],
-    total: float,
-    *,
-    iterations: int = 1000,
-) -> Decomposable:
-    """The maximum-entropy model of `total` rows for the measurements. Deterministic."""
-    return fit(shape, measurements, total, iterations=iterations)[0]
+__all__ = ["fit"]
 
 
 def fit(
@@ -56,7 +30,10 @@ def fit(
     iterations: int = 1000,
     start: Any = None,
 ) -> tuple[Decomposable, Any]:
-    """The same, and the potentials from which the next fit may `start`; they are mbi's own."""
+    """The maximum-entropy model of `total` rows for the measurements; deterministic.
+
+    And its potentials, mbi's own, from which the next fit may `start`.
+    """
     jax, mbi = _libraries()
     names = [f"c{i}" for i in range(len(shape))]
     with jax.enable_x64(True), warnings.catch_warnings():

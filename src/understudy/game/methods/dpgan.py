@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from understudy._types import Codes
-from understudy.errors import InputError
+from understudy.errors import InputError, require_extra
 from understudy.game.methods.base import Design, Forecast, Method
-from understudy.nets import require_nets
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
 from understudy.privacy.budget import split
@@ -145,7 +144,7 @@ class DPGAN(Method):
                 "public is no setting; give a table of the same schema by the option --public "
                 "(public= in Python)"
             )
-        require_nets(self.name)
+        require_extra(f"method = {self.name}", "nets")
 
     def _check_sampling(self, design: Design) -> None:
         if self.sigma is not None and not (
