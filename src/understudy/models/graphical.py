@@ -84,7 +84,7 @@ def _descent(blocks: int, quick: bool) -> Any:
     jax, mbi = _libraries()
     descent = mbi.estimation.MirrorDescent()
 
-    @partial(jax.jit, compiler_options=_options(_QUICK) if quick else None)
+    @partial(jax.jit, compiler_options=_quick() if quick else None)
     def run(loss: Any, total: Any, start: Any) -> Any:
         state = descent._init(start.domain, loss, total, warm_start=start)
 
@@ -97,18 +97,14 @@ def _descent(blocks: int, quick: bool) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _known(options: tuple[tuple[str, object], ...]) -> bool:
-    """Whether this JAX knows these options of its compiler."""
+def _quick() -> dict[str, object] | None:
+    """Options of the compiler, where this JAX knows them."""
     jax, _ = _libraries()
     try:
-        jax.jit(lambda x: x, compiler_options=dict(options))(0.0)
+        jax.jit(lambda x: x, compiler_options=_QUICK)(0.0)
     except jax.errors.JaxRuntimeError:
-        return False
-    return True
-
-
-def _options(wanted: dict[str, object]) -> dict[str, object] | None:
-    return wanted if _known(tuple(wanted.items())) else None
+        return None
+    return _QUICK
 
 
 def _calibrated(
