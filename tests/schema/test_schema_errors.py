@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thorough import examples
 
 from understudy.columns import KINDS
 from understudy.errors import SchemaError, WorkloadError
@@ -263,7 +264,7 @@ KEYS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(120, 400))
 @given(
     st.sampled_from(sorted(KINDS)), st.dictionaries(KEYS, ANYTHING, max_size=5), st.integers(2, 99)
 )
