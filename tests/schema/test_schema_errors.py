@@ -159,12 +159,12 @@ def test_a_file_that_is_wrong(text, said):
 
 def test_a_million_values_are_refused_at_once():
     values = tuple(str(i) for i in range(10**6))
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(
         SchemaError, match=r"column 'x': values lists 1000000 entries.*other = true"
     ):
         Category("x", values)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_a_file_is_named(tmp_path):
