@@ -6,8 +6,10 @@ page in another way.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,11 +31,16 @@ class Html(str):
 
 @cache
 def environment(package: str) -> Environment:
-    """The templates of a package, read once; a name that is not defined is an error."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    """The templates of a package, read once; a name that is not defined is an error.
 
+    What Jinja2 compiles is kept where Python keeps the bytecode of this file, if that can be written.
+    """
+    from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+
+    kept = Path(__file__).parent / "__pycache__"
     return Environment(
         loader=PackageLoader(package),
+        bytecode_cache=FileSystemBytecodeCache(str(kept)) if os.access(kept, os.W_OK) else None,
         autoescape=True,
         auto_reload=False,
         undefined=StrictUndefined,

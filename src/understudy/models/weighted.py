@@ -73,16 +73,20 @@ class Weighted(View):
 
     def marginal(self, clique: Clique) -> Table:
         """Shares of the weights, axes in the order of `clique`."""
+        from understudy.models import _kernels as kernels
+
         shape = tuple(self.shape[i] for i in clique)
         cells = math.prod(shape)
         if cells > _MAX_CELLS:
             raise InputError(f"the marginal of columns {clique} has {cells:.1e} cells: too many")
-        packed = np.zeros(self.size, np.int64)
+        small = np.min_scalar_type(max(cells - 1, *shape, 0))
+        packed = np.zeros(self.size, small)
         for column in clique:
-            packed *= self.shape[column]
-            packed += self.codes[column]
-        table = np.bincount(packed, self.weights, cells).reshape(shape)
-        return table / table.sum()
+            packed *= small.type(self.shape[column])
+            packed += self.codes[column].astype(small)
+        table = np.empty(cells)
+        kernels.weigh(packed, self.weights, table)
+        return table.reshape(shape) / table.sum()
 
     def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]:
         """Encoded rows: systematic resampling along the records, then swaps towards the model.
