@@ -11,10 +11,10 @@ import pytest
 
 import understudy as us
 from understudy.errors import BudgetExhausted, InputError
-from understudy.game.methods import DPGAN, Design
+from understudy.game.methods import DPGANMethod, Design
 from understudy.game.methods import method as named_method
 from understudy.nets.coding import Coding
-from understudy.players.answers import CriticGradient
+from understudy.players.base import CriticGradient
 from understudy.players.data.gan import Task, least_squares
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
@@ -120,7 +120,7 @@ def test_for_a_given_sigma_as_many_steps_as_the_budget_allows():
 
 def test_training_never_passes_the_plan():
     design = tiny_design((3, 2), rows=30)
-    made = DPGAN(**TINY)
+    made = DPGANMethod(**TINY)
     charges = StrictCharges(Plan(made.charges(design, Fraction(1))))
     rows = [(i % 3, i % 2) for i in range(30)]
     gate = Gate(
@@ -150,7 +150,7 @@ def test_groups_cost_what_they_cost_together():
 def test_public_rows_place_the_noise_where_it_hurts_least():
     rng = np.random.default_rng(0)
     public = tuple(rng.integers(s, size=50).astype(np.uint8) for s in SCHEMA.shape)
-    method, design, plan = planned(method=DPGAN(**TINY, groups=3).warm(public))
+    method, design, plan = planned(method=DPGANMethod(**TINY, groups=3).warm(public))
     event = step_of(plan)
     assert len(event.multipliers) == 3
     assert max(event.multipliers) > min(event.multipliers) * 1.05
@@ -175,23 +175,23 @@ def test_coordinates_are_those_of_the_critic():
     for numbers in ("bins", "real"):
         made, design, plan = planned(numbers=numbers, adapt=0.1)
         _, data = made.players(design, plan)
-        critic = data.architecture(SCHEMA.shape).critic
+        critic = data.gan.critic
         assert step_of(plan).coordinates == critic.parameters + 1
 
 
 def test_kinds_of_columns():
     made, design, plan = planned(numbers="real")
     _, data = made.players(design, plan)
-    assert data.kinds == ("real", "bits", "real", "real", "choice", "choice")
+    assert data.gan.coding.kinds == ("real", "bits", "real", "real", "choice", "choice")
     made, design, plan = planned(numbers="bins")
     _, data = made.players(design, plan)
-    assert set(data.kinds) == {"choice"}
+    assert set(data.gan.coding.kinds) == {"choice"}
 
 
 def test_the_last_critic_gradient_alone_moves_the_networks():
     """The same answers, whatever the rows: state is a function of them and of the key."""
     design = tiny_design((3, 2), rows=30)
-    made = DPGAN(**TINY)
+    made = DPGANMethod(**TINY)
     plan = Plan(made.charges(design, Fraction(1)))
     query, data = made.players(design, plan)
     problem = design.problem(30)
@@ -200,12 +200,14 @@ def test_the_last_critic_gradient_alone_moves_the_networks():
                       SeededNoise(0), 30)  # fmt: skip
     rng = np.random.default_rng(0)
     start = data.respond(problem, data.start(problem), query.play(problem, gate, None, 0), rng)
-    size = data.architecture((3, 2)).critic.parameters
+    size = data.gan.critic.parameters
     answer = (CriticGradient(np.linspace(-1, 1, size).astype(np.float32)),)
     one, other = (data.respond(problem, start, answer, np.random.default_rng(5)) for _ in range(2))
     import jax
 
-    for a, b in zip(jax.tree.leaves(one.playing), jax.tree.leaves(other.playing), strict=True):
+    for a, b in zip(
+        jax.tree.leaves(one.networks.playing), jax.tree.leaves(other.networks.playing), strict=True
+    ):
         assert (np.asarray(a) == np.asarray(b)).all()
 
 

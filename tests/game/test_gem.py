@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.game import play, silent
-from understudy.game.methods import GEM
+from understudy.game import play
+from understudy.game.methods import GEMMethod
 from understudy.models.fitting import Belief
 from understudy.players.base import Measured, Problem
 from understudy.players.data.generator import GeneratorPlayer, ProductMixture, _evidence, listed
@@ -83,7 +83,7 @@ def test_marginals_of_a_mixture_are_exact_and_records_follow_it():
 
 def test_plans_cost_at_most_rho_with_and_without_rounds():
     for rounds in (0, 1, 3):
-        made = GEM(rounds=rounds, picks=5)
+        made = GEMMethod(rounds=rounds, picks=5)
         design = tiny_design((2, 3, 2, 4), rows=1_000, order=3)
         plan = Plan(made.charges(design, Fraction(1, 10)))
         assert accounting.total_rho(plan) <= Fraction(1, 10)
@@ -95,8 +95,8 @@ def test_marginals_that_would_show_noise_alone_are_never_selected():
     shape = (100, 80, 90, 2)
     for rows, rho, some in ((10**6, Fraction(1), True), (1_000, Fraction(1, 10**6), False)):
         design = tiny_design(shape, rows=rows, order=3)
-        plan = Plan(GEM().charges(design, rho))
-        query, _ = GEM().players(design, plan)
+        plan = Plan(GEMMethod().charges(design, rho))
+        query, _ = GEMMethod().players(design, plan)
         cells = [np.prod([shape[i] for i in clique]) for clique in query.candidates]
         assert bool(cells) == some
         assert all(c <= min(250_000, 12 * rows / query.sigma) for c in cells)
@@ -107,9 +107,9 @@ def test_marginals_that_would_show_noise_alone_are_never_selected():
 def test_steps_are_fewer_where_pairs_have_many_cells():
     for shape, steps in (((30, 20, 2), 1200), ((800, 1000, 2), 750), ((2_000, 2_000, 2), 600)):
         design = replace(tiny_design(shape, rows=1_000), cliques=((0, 1),))
-        plan = Plan(GEM().charges(design, Fraction(1)))
-        assert GEM().players(design, plan)[1].steps == steps
-        assert GEM(steps=77).players(design, plan)[1].steps == 77
+        plan = Plan(GEMMethod().charges(design, Fraction(1)))
+        assert GEMMethod().players(design, plan)[1].steps == steps
+        assert GEMMethod(steps=77).players(design, plan)[1].steps == 77
 
 
 def test_no_spike_is_held_so_closely_that_it_outweighs_the_rest():
@@ -125,32 +125,32 @@ def test_settings_out_of_range_name_themselves():
     design = tiny_design((2, 3), rows=100)
     for name, value in {"rounds": -1, "batch": 0, "steps": 0, "width": 1.5, "picks": 0}.items():
         with pytest.raises(InputError, match=rf"method = gem: {name} = {value} must be"):
-            GEM(**{name: value}).check(design)
+            GEMMethod(**{name: value}).check(design)
     for name, value in {"rate": 0, "megabytes": -1}.items():
         with pytest.raises(InputError, match=f"{name} = {value}"):
-            GEM(**{name: value}).check(design)
+            GEMMethod(**{name: value}).check(design)
 
 
 @pytest.mark.parametrize("public", ["rows.csv", (), (np.array([0, 9]), np.array([0, 1]))])
 def test_public_rows_are_a_table_not_a_setting(public):
     with pytest.raises(InputError, match=r"public is no setting; give a table .* --public"):
-        GEM(public=public).check(tiny_design((2, 3), rows=100))
+        GEMMethod(public=public).check(tiny_design((2, 3), rows=100))
 
 
 def test_what_does_not_fit_memory_is_said_with_its_size_and_what_to_lower():
     design = tiny_design((4_000, 3_000, 2), rows=10_000)
     with pytest.raises(InputError) as refused:
-        GEM(batch=200_000).check(design)
+        GEMMethod(batch=200_000).check(design)
     said = str(refused.value)
     assert "MB, above megabytes = 4,000" in said
     assert "lower batch or width" in said
     assert "at position 0 (4,000 values)" in said
-    GEM(batch=100).check(tiny_design((400, 300, 2), rows=10_000))
+    GEMMethod(batch=100).check(tiny_design((400, 300, 2), rows=10_000))
 
 
 def game(rate, progress=None):
     design = tiny_design(SHAPE, rows=200, order=3)
-    made = GEM(**SMALL, rate=rate)
+    made = GEMMethod(**SMALL, rate=rate)
     plan = Plan(made.charges(design, Fraction(1, 4)))
     charges = StrictCharges(plan, design.relation)
     table = tuple(zip(*(c.tolist() for c in rows_of(200, 3)), strict=True))

@@ -13,7 +13,7 @@ import understudy as us
 from understudy import demo
 from understudy.errors import PrivacyError
 from understudy.game import play
-from understudy.game.methods import Design, MaxEnt
+from understudy.game.methods import Design, MaxEntMethod
 from understudy.players.data import Particles
 from understudy.players.query import Survey
 from understudy.privacy import planning
@@ -127,8 +127,8 @@ def played(codes, noise=1, change=lambda survey: survey, epsilon=1):
     triples = tuple(itertools.combinations(range(len(SHAPE)), 3))
     design = Design(SHAPE, triples, (1.0,) * len(triples), Relation.ADD_REMOVE, MANY)
     rho = planning.rho_for(Budget.of(epsilon, Fraction(1, MANY**2)))
-    plan = Plan(MaxEnt().charges(design, rho))
-    query, _ = MaxEnt().players(design, plan)
+    plan = Plan(MaxEntMethod().charges(design, rho))
+    query, _ = MaxEntMethod().players(design, plan)
     account = StrictCharges(plan, design.relation)
     gate = Gate(Codes(codes, SHAPE), account, design.relation, SeededNoise(noise), MANY)
     rng = np.random.default_rng(0)

@@ -7,9 +7,9 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.game import require_pair
-from understudy.game.methods import METHODS, MWEM, Independent, Method, QueryGAN
+from understudy.game.methods import METHODS, MWEMMethod, IndependentMethod, Method, QueryGANMethod
 from understudy.game.methods.graph import GraphMethod
-from understudy.players.answers import Kind, kind_of
+from understudy.players.base import Kind, kind_of
 from understudy.players.base import DataPlayer
 from understudy.players.data import BestResponse, FTPLGenerator, PerturbedLeader
 from understudy.players.data.ftpl_generator import Judged
@@ -41,13 +41,13 @@ SMALL = {
     "sepfem": {"rounds": 4, "samples": 20},
 }
 MADE = {name: METHODS[name](**SMALL.get(name, {})) for name in METHODS} | {
-    "mwem without measuring": MWEM(rounds=3, measure=False),
+    "mwem without measuring": MWEMMethod(rounds=3, measure=False),
     **{
-        f"querygan, {oracle}": QueryGAN(oracle=oracle, **SMALL["querygan"])
+        f"querygan, {oracle}": QueryGANMethod(oracle=oracle, **SMALL["querygan"])
         for oracle in ("exponential", "weights", "logistic")
     },
-    "querygan, random features": QueryGAN(features="fourier", units=4, **SMALL["querygan"]),
-    "querygan, tilted": QueryGAN(oracle="exponential", tilt=1.0, **SMALL["querygan"]),
+    "querygan, random features": QueryGANMethod(features="fourier", units=4, **SMALL["querygan"]),
+    "querygan, tilted": QueryGANMethod(oracle="exponential", tilt=1.0, **SMALL["querygan"]),
 }
 PLANS = {name: Plan(method.charges(DESIGN, RHO)) for name, method in MADE.items()}
 PAIRS = {name: method.players(DESIGN, PLANS[name]) for name, method in MADE.items()}
@@ -161,9 +161,9 @@ def test_a_graph_is_learned_from_its_degrees_alone():
 
 
 def test_a_wrong_pair_is_refused_before_anything_is_spent():
-    class Wrong(Independent):
+    class Wrong(IndependentMethod):
         def players(self, design, plan):
-            return Independent.players(self, design, plan)[0], DATA["mwem"]
+            return IndependentMethod.players(self, design, plan)[0], DATA["mwem"]
 
     method = Wrong()
     with pytest.raises(InputError, match="noisy marginals, which would be paid for and not used"):

@@ -11,13 +11,13 @@ import pytest
 from understudy.errors import InputError, WorkError
 from understudy.game import play
 from understudy.game.methods import (
-    AIM,
+    AIMMethod,
     METHODS,
-    MST,
-    MWEM,
-    GaussianMarginals,
-    Independent,
-    MaxEnt,
+    MSTMethod,
+    MWEMMethod,
+    GaussianMethod,
+    IndependentMethod,
+    MaxEntMethod,
     method,
 )
 from understudy.players.base import DataPlayer, Kind, Measured, Problem
@@ -108,8 +108,8 @@ def test_nothing_more_is_asked_once_the_data_player_can_learn_no_more():
 
 def test_methods_by_name():
     assert set(METHODS) >= {"independent", "mst", "mwem"}
-    assert method("auto") == MaxEnt()
-    assert method("mwem", rounds=7) == MWEM(rounds=7)
+    assert method("auto") == MaxEntMethod()
+    assert method("mwem", rounds=7) == MWEMMethod(rounds=7)
     for name, make in METHODS.items():
         described = make().describe()
         assert described["name"] == name
@@ -131,13 +131,13 @@ def test_wrong_names_and_parameters_are_named(name, parameters, message):
 @pytest.mark.parametrize(
     "made",
     [
-        AIM(),
-        GaussianMarginals(),
-        Independent(),
-        MST(),
-        MWEM(),
-        MWEM(measure=False),
-        MWEM(rounds=9),
+        AIMMethod(),
+        GaussianMethod(),
+        IndependentMethod(),
+        MSTMethod(),
+        MWEMMethod(),
+        MWEMMethod(measure=False),
+        MWEMMethod(rounds=9),
     ],
     ids=str,
 )
@@ -150,7 +150,7 @@ def test_charges_use_the_whole_budget_and_no_more(made, rho, relation):
 
 
 def test_mst_splits_as_it_says():
-    plan = Plan(MST().charges(tiny_design((2, 3, 4, 2), Relation.REPLACE, 100), Fraction(1)))
+    plan = Plan(MSTMethod().charges(tiny_design((2, 3, 4, 2), Relation.REPLACE, 100), Fraction(1)))
     cost = {c.purpose: float(accounting.rho(c.event)) * c.times for c in plan}
     assert list(cost.values()) == pytest.approx([0.3, 0.1, 0.6])
     events = {c.purpose: (c.event, c.times) for c in plan}
@@ -165,21 +165,21 @@ def test_mwem_takes_its_rounds_from_public_facts():
     unknown = tiny_design((2, 3))
     for design, rows in ((known, 400), (unknown, 10_000)):
         for rho in (Fraction(1, 100), Fraction(1)):
-            select, measure = MWEM().charges(design, rho)
+            select, measure = MWEMMethod().charges(design, rho)
             expected = max(1, round(0.9 * math.sqrt(rows * math.sqrt(2 * rho))))
             assert select.times == measure.times == expected
-            assert MWEM().players(design, Plan((select, measure)))[0].rounds == expected
+            assert MWEMMethod().players(design, Plan((select, measure)))[0].rounds == expected
 
 
 def test_mwem_refuses_what_it_cannot_enumerate():
     with pytest.raises(InputError, match="use method = auto"):
-        MWEM().check(tiny_design((100, 100, 100, 100)))
+        MWEMMethod().check(tiny_design((100, 100, 100, 100)))
     with pytest.raises(InputError, match="rounds = 0"):
-        MWEM(rounds=0).check(tiny_design((2,)))
-    MWEM().check(tiny_design((100, 100)))
+        MWEMMethod(rounds=0).check(tiny_design((2,)))
+    MWEMMethod().check(tiny_design((100, 100)))
 
 
-@pytest.mark.parametrize("made", [Independent(), MST(), MWEM()], ids=str)
+@pytest.mark.parametrize("made", [IndependentMethod(), MSTMethod(), MWEMMethod()], ids=str)
 def test_methods_are_frozen(made):
     with pytest.raises(dataclasses.FrozenInstanceError):
         made.name = "another"

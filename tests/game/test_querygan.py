@@ -14,7 +14,7 @@ import understudy as us
 from understudy import demo
 from understudy.errors import InputError, WorkError
 from understudy.game import play
-from understudy.game.methods import METHODS, QueryGAN
+from understudy.game.methods import METHODS, QueryGANMethod
 from understudy.game.methods.querygan import COLUMNS, FEATURES, TABLES
 from understudy.models import Empirical
 from understudy.nets.generator import one_hot
@@ -29,7 +29,7 @@ from understudy.players.base import (
 from understudy.players.data import FTPLGenerator
 from understudy.players.data.ftpl_generator import Judged, _arranged, _units
 from understudy.players.query import CellPicker, LogisticCritics, Payoffs
-from understudy.players.query.logistic import grouped
+from understudy.players.query.querygan import grouped
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Plan
@@ -50,7 +50,7 @@ from understudy.testing import (
 )
 from understudy.testing.stand_ins import Front
 
-TINY = QueryGAN(rounds=2, batch=8, width=4, records=60, steps=1)
+TINY = QueryGANMethod(rounds=2, batch=8, width=4, records=60, steps=1)
 ORACLES = ("moments", "exponential", "weights", "logistic")
 
 
@@ -63,7 +63,7 @@ def test_plans_use_the_budget_and_no_more(oracle, relation):
     for shape in ((3, 2, 2, 4), (5,), (2, 2)):
         design = tiny_design(shape, relation, 500)
         for rho in (Fraction(1, 1000), Fraction(2)):
-            made = QueryGAN(oracle=oracle)
+            made = QueryGANMethod(oracle=oracle)
             made.check(design)
             plan = Plan(made.charges(design, rho))
             cost = accounting.total_rho(plan)
@@ -78,9 +78,9 @@ def test_plans_use_the_budget_and_no_more(oracle, relation):
 
 def test_moments_are_all_pairs_inside_the_workload():
     design = replace(tiny_design((3, 2, 2, 4), rows=100), cliques=((0, 1, 2), (2, 3)))
-    query, _ = QueryGAN().players(design, Plan(QueryGAN().charges(design, Fraction(1))))
+    query, _ = QueryGANMethod().players(design, Plan(QueryGANMethod().charges(design, Fraction(1))))
     assert query.then.cliques == ((0, 1), (0, 2), (1, 2), (2, 3))
-    three = QueryGAN(degree=3)
+    three = QueryGANMethod(degree=3)
     query, _ = three.players(design, Plan(three.charges(design, Fraction(1))))
     assert query.then.cliques[-1] == (0, 1, 2)
 
@@ -88,15 +88,17 @@ def test_moments_are_all_pairs_inside_the_workload():
 @pytest.mark.parametrize(("rho", "rounds"), [("1e-12", 300), ("1e-7", 1270), ("50", 4000)])
 def test_free_rounds_grow_with_what_the_means_are_worth(rho, rounds):
     design = tiny_design((3, 2, 2), rows=50_000)
-    _, leader = QueryGAN().players(design, Plan(QueryGAN().charges(design, Fraction(rho))))
+    _, leader = QueryGANMethod().players(
+        design, Plan(QueryGANMethod().charges(design, Fraction(rho)))
+    )
     assert leader.rounds == rounds
-    given = QueryGAN(rounds=7)
+    given = QueryGANMethod(rounds=7)
     assert given.players(design, Plan(given.charges(design, Fraction(rho))))[1].rounds == 7
 
 
 def test_noise_of_the_moments_is_exactly_calibrated():
     design = tiny_design((3, 2, 2), rows=100)
-    columns, tables = (charge.event for charge in QueryGAN().charges(design, Fraction(1)))
+    columns, tables = (charge.event for charge in QueryGANMethod().charges(design, Fraction(1)))
     assert isinstance(columns, Gaussian)
     assert isinstance(tables, Gaussian)
     assert (columns.changes, tables.changes) == (3, 3)
@@ -106,7 +108,7 @@ def test_noise_of_the_moments_is_exactly_calibrated():
 
 def test_tables_that_noise_would_hide_leave_their_share_to_the_columns():
     design = tiny_design((40, 50, 30), rows=100)
-    columns, tables = (charge.event for charge in QueryGAN().charges(design, Fraction(1)))
+    columns, tables = (charge.event for charge in QueryGANMethod().charges(design, Fraction(1)))
     whole = math.sqrt(3 / (2 * 0.85))
     cells = (40 * 50 + 40 * 30 + 50 * 30) / 3
     share = 0.85 * 2 * 100 / (cells * whole)
@@ -121,7 +123,7 @@ def test_tables_that_noise_would_hide_leave_their_share_to_the_columns():
 @pytest.mark.parametrize("features", FEATURES)
 def test_every_feature_map_uses_the_budget_and_no_more(features, relation):
     design = tiny_design((3, 2, 2, 4), relation, 500)
-    made = QueryGAN(features=features, units=4)
+    made = QueryGANMethod(features=features, units=4)
     made.check(design)
     for rho in (Fraction(1, 1000), Fraction(2)):
         plan = Plan(made.charges(design, rho))
@@ -136,7 +138,7 @@ def test_every_feature_map_uses_the_budget_and_no_more(features, relation):
 def test_the_kernel_s_features_are_released_with_its_own_sensitivity(relation):
     """Scaled by w^{|A|/2}, all features have one noise σ, and ρ = c·κ/(2σ²), κ = Σ_k J_k·w^k."""
     design = replace(tiny_design((3, 2, 2, 4), relation, 500), cliques=((0, 1, 2), (2, 3)))
-    w, made = 0.2, QueryGAN(features="subsets", degree=3, kernel=0.2)
+    w, made = 0.2, QueryGANMethod(features="subsets", degree=3, kernel=0.2)
     plan = Plan(made.charges(design, Fraction(1)))
     sigmas = [charge.event.sigma for charge in plan]
     scaled = [s * w ** (order / 2) for order, s in enumerate(sigmas, 1)]
@@ -190,8 +192,7 @@ def test_logistic_critics_take_their_groups_in_turn():
     shape, cliques = (2, 3, 4), ((0, 1), (0, 2), (1, 2))
     assert grouped(cliques, shape, 15) == (((0, 1), (0, 2)), ((1, 2),))
     assert grouped(cliques, shape, 1) == tuple((c,) for c in cliques)
-    assert grouped(cliques, shape, 100, columns=8) == (((0, 1),), ((0, 2),), ((1, 2),))
-    made = QueryGAN(oracle="logistic", cells=15, rounds=5)
+    made = QueryGANMethod(oracle="logistic", cells=15, rounds=5)
     design = replace(tiny_design(shape, rows=50), cliques=cliques)
     plan = Plan(made.charges(design, Fraction(1)))
     assert [(c.purpose, c.times) for c in plan][1:] == [
@@ -507,11 +508,11 @@ def test_it_learns_and_says_what_was_proved(survey, tmp_path):
 
 
 def test_it_is_registered():
-    assert METHODS["querygan"] is QueryGAN
-    assert QueryGAN().describe()["oracle"] == "moments"
+    assert METHODS["querygan"] is QueryGANMethod
+    assert QueryGANMethod().describe()["oracle"] == "moments"
     assert CellPicker.PICK in [
         charge.purpose
-        for charge in QueryGAN(oracle="exponential").charges(
+        for charge in QueryGANMethod(oracle="exponential").charges(
             tiny_design((2, 2), rows=50), Fraction(1)
         )
     ]

@@ -12,11 +12,11 @@ import understudy as us
 from understudy import demo
 from understudy.errors import BudgetExhausted, InputError
 from understudy.game import play
-from understudy.game.methods import AIM, MST, Design, GaussianMarginals
+from understudy.game.methods import AIMMethod, MSTMethod, Design, GaussianMethod
 from understudy.models import Decomposable, Measured, graphical
 from understudy.models.elimination import tree_cells, tree_cliques
 from understudy.players.base import Problem
-from understudy.players.data.adaptive import AdaptiveEntropy, Move, _merged
+from understudy.players.data.maxent import MaximumEntropy, Move, _merged
 from understudy.players.query import AdaptiveRounds
 from understudy.players.query.aim import candidates
 from understudy.privacy import accounting
@@ -157,7 +157,7 @@ def test_repeated_tables_are_merged_by_precision():
 
 def test_the_view_tells_how_far_an_answer_moved_the_model():
     problem = Problem((2, 2), ((0, 1),), (1.0,), 100)
-    data, rng = AdaptiveEntropy(), np.random.default_rng(0)
+    data, rng = MaximumEntropy(), np.random.default_rng(0)
     ones = (Measured((0,), np.array([60, 40]), 1.0), Measured((1,), np.array([50, 50]), 1.0))
     state = data.respond(problem, data.start(problem), ones, rng)
     assert state.moves == ()
@@ -173,7 +173,7 @@ def test_the_view_tells_how_far_an_answer_moved_the_model():
 SHAPE = (2, 2)
 
 
-class Stays(AdaptiveEntropy):
+class Stays(MaximumEntropy):
     """Never fits: selections and their charges do not need it, and the schedule is then known."""
 
     def _fit(self, problem, measured, start):
@@ -181,7 +181,7 @@ class Stays(AdaptiveEntropy):
 
 
 def aim_game(relation, rows, rho=Fraction(4)):
-    method = AIM(rounds=4)
+    method = AIMMethod(rounds=4)
     design = replace(tiny_design(SHAPE, relation, rows), weights=(1.0, 1.0, 2.0))
     plan = Plan(method.charges(design, rho))
     query, _ = method.players(design, plan)
@@ -295,7 +295,7 @@ def played(method, rows, shape, rho, noise, cliques=((0, 1, 2),)):
 
 def test_a_dependence_among_three_is_found_and_measured():
     rows = parity()
-    model, account = played(AIM(iterations=200), rows, (2, 2, 2), Fraction(2), SeededNoise(2))
+    model, account = played(AIMMethod(iterations=200), rows, (2, 2, 2), Fraction(2), SeededNoise(2))
     truth = np.zeros((2, 2, 2))
     for row in rows:
         truth[row] += 1 / len(rows)
@@ -306,7 +306,7 @@ def test_a_dependence_among_three_is_found_and_measured():
 
 def test_a_tree_that_would_be_too_large_is_not_grown():
     rows = parity(200)
-    tiny = AIM(megabytes=1e-9, iterations=20)
+    tiny = AIMMethod(megabytes=1e-9, iterations=20)
     model, _ = played(tiny, rows, (2, 2, 2), Fraction(2), SeededNoise(3))
     assert set(model.cliques) == {(0,), (1,), (2,)}
 
@@ -314,12 +314,12 @@ def test_a_tree_that_would_be_too_large_is_not_grown():
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        (AIM(rounds=2), "above the number of columns, 2"),
-        (AIM(megabytes=0), "megabytes = 0"),
-        (AIM(iterations=0), "iterations = 0"),
-        (AIM(limit=2), "3 of them, above its limit of 2"),
-        (GaussianMarginals(points=0), "points = 0"),
-        (GaussianMarginals(limit=3), "above its limit of 3"),
+        (AIMMethod(rounds=2), "above the number of columns, 2"),
+        (AIMMethod(megabytes=0), "megabytes = 0"),
+        (AIMMethod(iterations=0), "iterations = 0"),
+        (AIMMethod(limit=2), "3 of them, above its limit of 2"),
+        (GaussianMethod(points=0), "points = 0"),
+        (GaussianMethod(limit=3), "above its limit of 3"),
     ],
 )
 def test_what_cannot_be_is_refused(method, message):
@@ -327,7 +327,7 @@ def test_what_cannot_be_is_refused(method, message):
         method.check(tiny_design((2, 3), rows=10))
 
 
-@pytest.mark.parametrize("method", [AIM(), MST()], ids=lambda m: m.name)
+@pytest.mark.parametrize("method", [AIMMethod(), MSTMethod()], ids=lambda m: m.name)
 @pytest.mark.parametrize("missing", ["mbi", "jax"])
 def test_without_the_libraries_the_extra_is_named(method, missing, monkeypatch):
     real = graphical.find_spec
@@ -340,7 +340,7 @@ def test_without_the_libraries_the_extra_is_named(method, missing, monkeypatch):
     )
     with pytest.raises(InputError, match=expected):
         method.check(tiny_design((2, 3), rows=10))
-    GaussianMarginals().check(tiny_design((2, 3), rows=10))
+    GaussianMethod().check(tiny_design((2, 3), rows=10))
 
 
 # --- the floor ----------------------------------------------------------------------------------
@@ -349,18 +349,18 @@ def test_without_the_libraries_the_extra_is_named(method, missing, monkeypatch):
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 def test_gaussian_measures_the_workload_and_lone_columns_alike(relation):
     design = Design((2, 3, 4), ((0, 1), (1,), (0, 1)), (1.0,) * 3, relation, 50)
-    (charge,) = GaussianMarginals().charges(design, Fraction(1, 2))
+    (charge,) = GaussianMethod().charges(design, Fraction(1, 2))
     tables = 3  # (0, 1), (1,) and the column that nobody asks for
     assert charge.event.changes == tables * relation.multiplicity
     assert charge.event.sigma == pytest.approx(math.sqrt(tables * relation.multiplicity))
-    query, _ = GaussianMarginals().players(design, Plan((charge,)))
+    query, _ = GaussianMethod().players(design, Plan((charge,)))
     assert query.cliques == ((0, 1), (1,), (2,))
 
 
 def test_gaussian_answers_what_it_measured():
     rows = parity()
     model, account = played(
-        GaussianMarginals(), rows, (2, 2, 2), Fraction(100), SeededNoise(4), ((0, 1, 2), (0, 1))
+        GaussianMethod(), rows, (2, 2, 2), Fraction(100), SeededNoise(4), ((0, 1, 2), (0, 1))
     )
     truth = np.zeros((2, 2, 2))
     for row in rows:

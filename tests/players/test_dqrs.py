@@ -12,7 +12,7 @@ from tests.thorough import slow
 import understudy as us
 from understudy.errors import InputError
 from understudy.game import play
-from understudy.game.methods import DQRS, DualQuery
+from understudy.game.methods import DQRSMethod, DualQueryMethod
 from understudy.models import Decomposable
 from understudy.players.base import DataPlayer, Kind, MeasuredCell, Problem
 from understudy.players.data.response import BestResponse, Responses, uniform_queries
@@ -270,7 +270,7 @@ def test_without_coins_it_is_dualquery():
 
 # --- the method ---------------------------------------------------------------------------------
 
-RECYCLES = DQRS(rounds=10, samples=100)
+RECYCLES = DQRSMethod(rounds=10, samples=100)
 
 
 @pytest.mark.slow
@@ -284,14 +284,16 @@ def test_no_theorem_is_claimed():
     design = tiny_design((2, 3), rows=30)
     plan = Plan(RECYCLES.charges(design, Fraction(1, 16)))
     assert RECYCLES.theorem(design, plan, 30, 0.05) is None
-    assert DualQuery().theorem(design, Plan(DualQuery().charges(design, Fraction(1))), 30, 0.05)
+    assert DualQueryMethod().theorem(
+        design, Plan(DualQueryMethod().charges(design, Fraction(1))), 30, 0.05
+    )
 
 
 @pytest.mark.parametrize("settings", [{"rounds": 1}, {"samples": 0}, {"samples": 10**8}])
 def test_sizes_that_make_no_game_are_refused(settings):
     ((name, value),) = settings.items()
     with pytest.raises(InputError, match=f"method = dqrs: {name} = {value}"):
-        DQRS(**settings).check(tiny_design((2, 2)))
+        DQRSMethod(**settings).check(tiny_design((2, 2)))
 
 
 def test_it_needs_a_player_that_lists_records():

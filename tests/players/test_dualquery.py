@@ -10,7 +10,7 @@ from scipy import stats
 
 import understudy as us
 from understudy.errors import InputError
-from understudy.game.methods import DualQuery
+from understudy.game.methods import DualQueryMethod
 from understudy.players.base import DataPlayer, Kind, MeasuredCell, Problem
 from understudy.players.data.response import BestResponse, Responses, uniform_queries
 from understudy.players.query.weights import QueryWeights, squares
@@ -253,7 +253,7 @@ def test_the_records_of_all_rounds_are_released():
 
 def test_the_players_keep_their_contracts():
     check_data_player(lambda problem: BestResponse(samples=3, records=2))
-    check_method(DualQuery(rounds=4, samples=3))
+    check_method(DualQueryMethod(rounds=4, samples=3))
 
 
 # --- the method ---------------------------------------------------------------------------------
@@ -264,13 +264,13 @@ def test_rules_are_public_and_bounded():
         design = tiny_design((2, 3), rows=rows)
         for rho in (Fraction(1, 100), Fraction(1)):
             root = math.sqrt(expected * math.sqrt(2 * rho))
-            plan = Plan(DualQuery().charges(design, rho))
+            plan = Plan(DualQueryMethod().charges(design, rho))
             rounds, samples, _ = QueryWeights.read(plan)
             assert rounds == round(1.5 * root)
             assert samples == max(5, round(root / 10))
     for rho in (Fraction(1, 10**15), Fraction(10**6)):
         design = tiny_design((2, 3), rows=10**9)
-        rounds, samples, _ = QueryWeights.read(Plan(DualQuery().charges(design, rho)))
+        rounds, samples, _ = QueryWeights.read(Plan(DualQueryMethod().charges(design, rho)))
         assert 2 <= rounds <= 400
         assert 5 <= samples <= 100
 
@@ -288,12 +288,12 @@ def test_rules_are_public_and_bounded():
 )
 def test_sizes_that_make_no_game_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
-        DualQuery(**settings).check(tiny_design((2, 2)))
+        DualQueryMethod(**settings).check(tiny_design((2, 2)))
 
 
 def test_the_theorem_is_the_formula():
     design = tiny_design((2, 3), rows=10**9)
-    method = DualQuery(rounds=400, samples=10_000)
+    method = DualQueryMethod(rounds=400, samples=10_000)
     plan = Plan(method.charges(design, Fraction(1, 10**7)))
     rounds, samples, scale = QueryWeights.read(plan)
     eta = 10**9 * UNIT / scale
@@ -303,8 +303,8 @@ def test_the_theorem_is_the_formula():
     assert bound.bound == pytest.approx(min(1.0, expected))
     assert "exact oracle" in bound.statement
     small = tiny_design((2, 3), rows=50)
-    coarse = Plan(DualQuery().charges(small, Fraction(1, 100)))
-    assert DualQuery().theorem(small, coarse, 50, 0.05).bound == 1.0
+    coarse = Plan(DualQueryMethod().charges(small, Fraction(1, 100)))
+    assert DualQueryMethod().theorem(small, coarse, 50, 0.05).bound == 1.0
 
 
 def table(rows, key=0):

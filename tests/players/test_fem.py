@@ -12,7 +12,7 @@ from tests.thorough import examples, slow
 
 import understudy as us
 from understudy.errors import InputError, WorkError
-from understudy.game.methods import FEM, Design, SepFEM
+from understudy.game.methods import FEMMethod, Design, SepFEMMethod
 from understudy.oracles import Law
 from understudy.players.base import Measured, MeasuredCell, Problem
 from understudy.players.data import PerturbedLeader
@@ -195,19 +195,19 @@ def test_error_falls_with_the_budget(method):
 
 def test_plans_theorems_and_bad_settings():
     design = Design((4, 3), ((0, 1),), (1.0,), Relation.ADD_REMOVE, 1000)
-    charges = FEM().charges(design, Fraction(1, 50))
+    charges = FEMMethod().charges(design, Fraction(1, 50))
     assert accounting.total_rho(Plan(charges)) <= Fraction(1, 50)
     assert charges[0].times == round(2 * np.sqrt(1000 * np.sqrt(0.04)))
     wide = Design((400,) * 3, ((0, 1, 2),), (1.0,), Relation.ADD_REMOVE, 1000)
     balanced = round(88 * 1000 * np.sqrt(0.04) / np.log(2 * 400**3) ** 2.5)
-    assert FEM().charges(wide, Fraction(1, 50))[0].times == balanced
-    for method in (FEM(), SepFEM()):
+    assert FEMMethod().charges(wide, Fraction(1, 50))[0].times == balanced
+    for method in (FEMMethod(), SepFEMMethod()):
         theorem = method.theorem(design, Plan(charges), 1000, 0.05)
         assert 0 < theorem.bound <= 1
         assert "oracle" in theorem.statement
     for bad in (
-        FEM(rounds=0), FEM(samples=0), FEM(keep=0.0), FEM(step=0.0), FEM(decay=-1.0),
-        FEM(law="cauchy"), FEM(samples=10**9),
+        FEMMethod(rounds=0), FEMMethod(samples=0), FEMMethod(keep=0.0), FEMMethod(step=0.0), FEMMethod(decay=-1.0),
+        FEMMethod(law="cauchy"), FEMMethod(samples=10**9),
     ):  # fmt: skip
         with pytest.raises(InputError, match="method = fem"):
             bad.check(design)

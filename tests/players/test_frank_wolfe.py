@@ -9,7 +9,7 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.game import play
-from understudy.game.methods import FrankWolfe
+from understudy.game.methods import FrankWolfeMethod
 from understudy.players.base import MeasuredCell, Problem
 from understudy.players.data import MultiplicativeWeights, SoftmaxResponse
 from understudy.players.data.universe import Universe, log_softmax
@@ -129,7 +129,7 @@ def test_the_average_gap_keeps_its_bound_without_noise(rounds, alpha):
     """avg_t g(q_t) ≤ 2·√(2 ln|X|/T) at the theory's step, whatever α; g ≥ 0 always."""
     rows = rows_of(300)
     truth = shares(rows)
-    method = FrankWolfe(rounds=rounds, alpha=alpha, step=1.0)
+    method = FrankWolfeMethod(rounds=rounds, alpha=alpha, step=1.0)
     design, _, watching, _ = played(method, rows)
     gaps = []
     for state in watching.seen:
@@ -147,7 +147,7 @@ def test_the_theorem_holds_for_every_step(alpha, step, noisy):
     rows = rows_of(5_000)
     said = []
     for key in range(2):
-        method = FrankWolfe(rounds=150, alpha=alpha, step=step)
+        method = FrankWolfeMethod(rounds=150, alpha=alpha, step=step)
         noise = SeededNoise(key) if noisy else StillNoise()
         design, plan, _, model = played(
             method, rows, noise=noise, rho=Fraction(1, 2) if noisy else STILL
@@ -160,7 +160,7 @@ def test_the_theorem_holds_for_every_step(alpha, step, noisy):
 
 def test_the_theorem_speaks_of_expectation_and_population():
     design = tiny_design((2, 2), rows=10_000)
-    method = FrankWolfe(rounds=5_000, step=1.0)
+    method = FrankWolfeMethod(rounds=5_000, step=1.0)
     plan = Plan(method.charges(design, Fraction(1)))
     theorem = method.theorem(design, plan, 10_000, 0.05)
     (charge,) = plan
@@ -179,7 +179,7 @@ def test_small_alpha_is_multiplicative_weights():
     softmax, weights = SoftmaxResponse(alpha, eta * alpha), MultiplicativeWeights(rounds)
     design = tiny_design(SHAPE, Relation.REPLACE, len(rows))
     problem, rng = design.problem(len(rows)), np.random.default_rng(0)
-    plan = Plan(FrankWolfe(rounds=rounds).charges(design, STILL))
+    plan = Plan(FrankWolfeMethod(rounds=rounds).charges(design, STILL))
     gate = Gate(
         TinyCounts(SHAPE, rows),
         StrictCharges(plan, Relation.REPLACE),
@@ -209,7 +209,7 @@ def test_error_goes_to_zero_without_noise():
     rows = rows_of(400)
     found = []
     for rounds in (8, 100, 1_000):
-        design, _, _, model = played(FrankWolfe(rounds=rounds), rows)
+        design, _, _, model = played(FrankWolfeMethod(rounds=rounds), rows)
         found.append(worst(model, design, rows))
     assert found[2] < found[1] < found[0]
     assert found[2] < 0.03
@@ -247,7 +247,7 @@ def test_marginals_of_a_universe_are_sums_in_the_order_asked():
 def test_the_players_conform():
     check_data_player(lambda problem: SoftmaxResponse(0.01, 0.1, 1))
     design = tiny_design((3, 2, 1, 2))
-    plan = Plan(FrankWolfe(rounds=4).charges(design, Fraction(1)))
+    plan = Plan(FrankWolfeMethod(rounds=4).charges(design, Fraction(1)))
     check_query_player(lambda: NoisyVertex.over(4, design.cliques, design.shape), plan)
 
 
@@ -264,7 +264,7 @@ class HalfTheNoise(GivenNoise):
 def test_two_rounds_on_three_values_keep_their_plan_exactly(relation, rho):
     """Every transcript of the real loop on every pair of neighbouring tables; half the noise fails."""
     n = 3
-    method = FrankWolfe(rounds=2, alpha=0.1)
+    method = FrankWolfeMethod(rounds=2, alpha=0.1)
     design = tiny_design((3,), relation, n)
     plan = Plan(method.charges(design, rho))
     query, data = method.players(design, plan)
@@ -309,13 +309,13 @@ def test_two_rounds_on_three_values_keep_their_plan_exactly(relation, rho):
 )
 def test_what_cannot_be_served_is_refused_before_planning(parameters, message):
     with pytest.raises(InputError, match=message):
-        FrankWolfe(**parameters).check(tiny_design((2, 3)))
+        FrankWolfeMethod(**parameters).check(tiny_design((2, 3)))
 
 
 def test_rounds_follow_from_public_facts_and_are_never_zero():
     known = tiny_design((2, 3), rows=400)
     for rho in (Fraction(1, 10**15), Fraction(1, 100), Fraction(1)):
-        (charge,) = FrankWolfe().charges(known, rho)
+        (charge,) = FrankWolfeMethod().charges(known, rho)
         assert charge.times == max(1, round(2 * math.sqrt(400 * math.sqrt(2 * rho))))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from understudy.game import play
-from understudy.game.methods import MWEM
+from understudy.game.methods import MWEMMethod
 from understudy.players.base import MeasuredCell, Problem
 from understudy.players.data import MultiplicativeWeights
 from understudy.players.query import ExponentialMechanism
@@ -40,7 +40,7 @@ def shares(rows, shape=SHAPE):
 def noiseless(rounds, *, measure, rows, order=3, shape=SHAPE, replays=4, data=None, noise=None):
     """The model of a game in which every selection is the true maximum and every count exact."""
     design = tiny_design(shape, Relation.REPLACE, len(rows), order=order)
-    method = MWEM(rounds=rounds, measure=measure, replays=replays)
+    method = MWEMMethod(rounds=rounds, measure=measure, replays=replays)
     plan = Plan(method.charges(design, Fraction(1)))
     query, ours = method.players(design, plan)
     problem = design.problem(len(rows))
@@ -106,7 +106,7 @@ def test_the_average_keeps_the_theorem_with_noise():
     rows, rounds, beta = skewed_rows(2_000), 30, 0.01
     for key in range(20):
         design, model = noiseless(rounds, measure=False, rows=rows, noise=SeededNoise(key))
-        (charge,) = MWEM(rounds=rounds, measure=False).charges(design, Fraction(1))
+        (charge,) = MWEMMethod(rounds=rounds, measure=False).charges(design, Fraction(1))
         epsilon0 = float(accounting.pure(charge.event))
         queries = 2 * sum(math.prod(SHAPE[i] for i in c) for c in design.cliques)
         selection = 2 / (len(rows) * epsilon0) * math.log(queries * rounds / beta)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.game.methods import MaxEnt
+from understudy.game.methods import MaxEntMethod
 from understudy.players.data import Particles
 from understudy.releases import prepare
 from understudy.schema import Category, Schema
@@ -24,7 +24,7 @@ def test_wide_tables_get_fewer_records_not_more_memory(columns):
 def test_the_forecast_of_memory_stays_below_four_gigabytes():
     def memory(columns):
         schema = Schema(tuple(Category(f"c{i}", tuple(range(10))) for i in range(columns)))
-        return prepare(schema, epsilon=1, method=MaxEnt()).forecast(10**5).memory_bytes
+        return prepare(schema, epsilon=1, method=MaxEntMethod()).forecast(10**5).memory_bytes
 
     few, many = memory(20), memory(100)
     assert few < many < 4e9

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.game.methods import FEM, Design, SepFEM
+from understudy.game.methods import FEMMethod, Design, SepFEMMethod
 from understudy.players.base import PickedQuery, Problem
 from understudy.players.data import PerturbedLeader
 from understudy.players.data.ftpl import _query
@@ -73,7 +73,9 @@ def test_the_whole_game_costs_what_is_planned(relation):
     check(law, sorted(pairs), rho=float(accounting.total_rho(plan)))
 
 
-@pytest.mark.parametrize("method", [FEM(rounds=60, samples=40), SepFEM(rounds=60, samples=40)])
+@pytest.mark.parametrize(
+    "method", [FEMMethod(rounds=60, samples=40), SepFEMMethod(rounds=60, samples=40)]
+)
 def test_without_noise_the_game_finds_the_data(method):
     """A pick that is next to exact drives the error down on a small domain (every class at once)."""
     from understudy.game import play

@@ -9,7 +9,7 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.game import play
-from understudy.game.methods import HDMM
+from understudy.game.methods import HDMMMethod
 from understudy.models import Empirical, Measured
 from understudy.models.residual import cell_variance, closure, optimise, reconstruct
 from understudy.players.base import Problem
@@ -152,10 +152,10 @@ def test_simulated_errors_are_unbiased_and_have_the_forecast_size(relation):
     """Through the real plan and gate; two thirds and three halves of the noise would be seen."""
     shape, rows = (3, 2, 4), rows_of(60, (3, 2, 4))
     design = tiny_design(shape, relation, len(rows))
-    plan = Plan(HDMM().charges(design, Fraction(1, 8)))
-    query, _ = HDMM().players(design, plan)
+    plan = Plan(HDMMMethod().charges(design, Fraction(1, 8)))
+    query, _ = HDMMMethod().players(design, plan)
     problem = design.problem(len(rows))
-    variances = {c: level.sigma**2 for level in query.levels for c in level.cliques}
+    variances = {c: level.sigma**2 for level in query.players for c in level.cliques}
     expected = cell_variance(shape, variances, design.cliques)
     exact = [
         np.asarray(m)
@@ -179,8 +179,8 @@ def test_simulated_errors_are_unbiased_and_have_the_forecast_size(relation):
 def test_exact_tables_come_back_exactly():
     shape, rows = (3, 2, 4), rows_of(60, (3, 2, 4))
     design = tiny_design(shape, Relation.ADD_REMOVE, 60)
-    plan = Plan(HDMM().charges(design, Fraction(1)))
-    query, _ = HDMM().players(design, plan)
+    plan = Plan(HDMMMethod().charges(design, Fraction(1)))
+    query, _ = HDMMMethod().players(design, plan)
     answers = query.play(design.problem(60), gate_for(rows, shape, plan, StillNoise()), None, 0)
     for clique, table in zip(
         design.cliques, reconstruct(shape, answers, design.cliques), strict=True
@@ -195,8 +195,8 @@ def test_exact_tables_come_back_exactly():
 def test_rows_come_close_where_there_is_hardly_any_noise(limit, most):
     shape, rows = (3, 2, 4, 2), rows_of(2_000, (3, 2, 4, 2))
     design = tiny_design(shape, Relation.ADD_REMOVE, len(rows))
-    plan = Plan(HDMM().charges(design, Fraction(10)))
-    query, _ = HDMM().players(design, plan)
+    plan = Plan(HDMMMethod().charges(design, Fraction(10)))
+    query, _ = HDMMMethod().players(design, plan)
     data = Reconstruction(points=20_000, enumerate_up_to=limit)
     gate = gate_for(rows, shape, plan, SeededNoise(0))
     model = play(design.problem(len(rows)), query, data, gate, np.random.default_rng(0)).model
@@ -229,15 +229,15 @@ def test_maximal_cliques_cover_every_column():
 def test_columns_outside_the_workload_are_measured_too():
     design = tiny_design((2, 3), rows=100, order=1)
     only = type(design)((2, 3), ((0,),), (1.0,), design.relation, 100)
-    plan = Plan(HDMM().charges(only, Fraction(1)))
-    query, _ = HDMM().players(only, plan)
-    assert {c for level in query.levels for c in level.cliques} == {(0,), (1,)}
+    plan = Plan(HDMMMethod().charges(only, Fraction(1)))
+    query, _ = HDMMMethod().players(only, plan)
+    assert {c for level in query.players for c in level.cliques} == {(0,), (1,)}
 
 
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 @pytest.mark.parametrize("rho", [Fraction(1, 1000), Fraction(2, 7), Fraction(50)], ids=str)
 def test_the_plan_uses_the_whole_budget_and_no_more(rho, relation):
-    plan = Plan(HDMM().charges(tiny_design((3, 2, 2, 4, 2), relation, 500, order=3), rho))
+    plan = Plan(HDMMMethod().charges(tiny_design((3, 2, 2, 4, 2), relation, 500, order=3), rho))
     cost = accounting.total_rho(plan)
     assert cost <= rho
     assert float(cost / rho) == pytest.approx(1.0, abs=1e-9)
@@ -245,12 +245,12 @@ def test_the_plan_uses_the_whole_budget_and_no_more(rho, relation):
 
 def test_the_forecast_gives_the_expected_error():
     design = tiny_design((3, 4), rows=1_000)
-    plan = Plan(HDMM().charges(design, Fraction(1, 50)))
-    forecast = HDMM().forecast(design, plan, 1_000)
+    plan = Plan(HDMMMethod().charges(design, Fraction(1, 50)))
+    forecast = HDMMMethod().forecast(design, plan, 1_000)
     sigmas = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
     assert forecast.noise == sigmas
-    query, _ = HDMM().players(design, plan)
-    variances = {c: level.sigma**2 for level in query.levels for c in level.cliques}
+    query, _ = HDMMMethod().players(design, plan)
+    variances = {c: level.sigma**2 for level in query.players for c in level.cliques}
     worst = math.sqrt(max(cell_variance((3, 4), variances, design.cliques))) / 1_000
     assert f"{worst:.2g} in the worst marginal" in forecast.measured
 
@@ -265,7 +265,7 @@ def test_the_forecast_gives_the_expected_error():
 )
 def test_what_cannot_be_served_is_refused_before_planning(parameters, message):
     with pytest.raises(InputError, match=message):
-        HDMM(**parameters).check(tiny_design((2, 3)))
+        HDMMMethod(**parameters).check(tiny_design((2, 3)))
 
 
 def test_the_players_conform():
@@ -274,8 +274,8 @@ def test_the_players_conform():
         lambda problem: Reconstruction(sweeps=4, points=3_000, enumerate_up_to=1), kinds=("tables",)
     )
     design = tiny_design((3, 2, 1, 2))
-    plan = Plan(HDMM().charges(design, Fraction(1)))
-    check_query_player(lambda: HDMM().players(design, plan)[0], plan)
+    plan = Plan(HDMMMethod().charges(design, Fraction(1)))
+    check_query_player(lambda: HDMMMethod().players(design, plan)[0], plan)
 
 
 def test_other_tables_than_the_workload_are_fitted_as_they_are():

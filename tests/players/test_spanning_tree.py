@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.game import play
-from understudy.game.methods import MST, Independent
+from understudy.game.methods import MSTMethod, IndependentMethod
 from understudy.models import Decomposable
 from understudy.players.base import Problem
 from understudy.players.data import MaximumEntropy
@@ -60,7 +60,7 @@ def run(rows, shape, noise, scale=1.0):
     account = StrictCharges(tree_plan(len(shape), scale=scale))
     gate = Gate(TinyCounts(shape, rows), account, Relation.ADD_REMOVE, noise)
     player, data = SpanningTree(1.0, 1.0), MaximumEntropy()
-    ones = player.play(problem, gate, data.start(problem)[1], 0)
+    ones = player.play(problem, gate, data.start(problem), 0)
     state = data.respond(problem, data.start(problem), ones, np.random.default_rng(0))
     return ones, player.play(problem, gate, data.view(problem, state), 1), account
 
@@ -109,16 +109,16 @@ def test_one_column_has_no_tree():
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 def test_one_column_is_measured_with_all_of_the_budget(relation):
     design = tiny_design((3,), relation, 10)
-    (charge,) = MST().charges(design, Fraction(1, 2))
-    assert charge == Independent().charges(design, Fraction(1, 2))[0]
-    query, _ = MST().players(design, Plan((charge,)))
+    (charge,) = MSTMethod().charges(design, Fraction(1, 2))
+    assert charge == IndependentMethod().charges(design, Fraction(1, 2))[0]
+    query, _ = MSTMethod().players(design, Plan((charge,)))
     assert query.rounds == 1
 
 
 def test_the_whole_game_learns_the_tree():
     rows, shape = planted(TREES["chain"][:2], columns=3), (3, 3, 3)
     design = tiny_design(shape, Relation.ADD_REMOVE, len(rows))
-    plan = Plan(MST().charges(design, Fraction(10_000)))
+    plan = Plan(MSTMethod().charges(design, Fraction(10_000)))
     gate = Gate(
         TinyCounts(shape, rows),
         StrictCharges(plan, design.relation),
@@ -127,7 +127,10 @@ def test_the_whole_game_learns_the_tree():
         len(rows),
     )
     model = play(
-        design.problem(len(rows)), *MST().players(design, plan), gate, np.random.default_rng(0)
+        design.problem(len(rows)),
+        *MSTMethod().players(design, plan),
+        gate,
+        np.random.default_rng(0),
     ).model
     truth = np.zeros(shape)
     for row in rows:

@@ -10,10 +10,10 @@ import pytest
 
 from understudy.errors import BudgetExhausted, InputError, PrivacyError
 from understudy.game import play
-from understudy.game.methods import Design, MaxEnt
+from understudy.game.methods import Design, MaxEntMethod
 from understudy.players.base import Measured
 from understudy.players.data import Particles
-from understudy.players.query import Survey
+from understudy.players.query import Opening, Survey
 from understudy.privacy import accounting
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Plan
@@ -42,7 +42,7 @@ WIDE = (40, 50, 3, 2)
 
 
 def planned(shape, relation=Relation.ADD_REMOVE, rows=30, rho=Fraction(1), order=2, **settings):
-    method = MaxEnt(records=1_000, **settings)
+    method = MaxEntMethod(records=1_000, **settings)
     design = tiny_design(shape, relation, rows, order)
     method.check(design)
     return method, design, Plan(method.charges(design, rho))
@@ -73,7 +73,7 @@ def test_the_data_player_conforms(kept):
 
 def test_the_pairing_conforms_at_tiny_shapes():
     """Both relations, private and public n, on a real ledger; same releases, same model."""
-    assert check_method(MaxEnt(records=1_000), shapes=((2,), (1,), (1, 5), (2, 2))) > 20
+    assert check_method(MaxEntMethod(records=1_000), shapes=((2,), (1,), (1, 5), (2, 2))) > 20
 
 
 # --- what is asked ------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_round_by_round(shape):
     look, again = (ThresholdedErrors, Survey.LOOK), (Marginals, Survey.AGAIN)
     rounds = plan[Survey.LOOK].times
     assert names == [
-        (Marginals, Survey.PAIRS),
+        (Marginals, Opening.PAIRS),
         *[look, again] * (rounds - 1),
         look,
         (ThresholdedErrors, Survey.HIGHER),
@@ -164,7 +164,7 @@ def test_round_by_round(shape):
     ]
     columns = [c for _, purpose, tables in log if "one-way" in purpose for c in tables]
     assert sorted(columns) == [(i,) for i in range(len(shape))]
-    (pairs,) = [tables for _, purpose, tables in log if purpose == Survey.PAIRS]
+    (pairs,) = [tables for _, purpose, tables in log if purpose == Opening.PAIRS]
     cliques = [getattr(table, "clique", table) for table in pairs]
     assert cliques == list(itertools.combinations(range(len(shape)), 2))
 
@@ -174,7 +174,7 @@ def test_pairs_that_noise_would_drown_are_merged():
 
     def pairs(rho):
         log, *_ = asked(WIDE, 2_000, rho)
-        (tables,) = [tables for _, purpose, tables in log if purpose == Survey.PAIRS]
+        (tables,) = [tables for _, purpose, tables in log if purpose == Opening.PAIRS]
         return tables
 
     assert not any(isinstance(table, Coarsened) for table in pairs(Fraction(100)))
@@ -246,7 +246,7 @@ def test_a_player_that_takes_more_than_its_plan_is_stopped(relation):
         replace(query, quanta=query.quanta + 1),
         replace(query, slots=query.slots * 2),
         replace(query, higher=query.higher * 2),
-        replace(query, pairs=query.pairs * 2),
+        replace(query, first=replace(query.first, pairs=query.first.pairs * 2)),
     ):
         with pytest.raises(PrivacyError):
             played(greedy)
@@ -255,10 +255,10 @@ def test_a_player_that_takes_more_than_its_plan_is_stopped(relation):
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        (MaxEnt(records=999), "records = 999"),
-        (MaxEnt(records=10**8), "records = 100000000"),
-        (MaxEnt(quanta=0), "quanta = 0"),
-        (MaxEnt(pairs=0), "pairs = 0"),
+        (MaxEntMethod(records=999), "records = 999"),
+        (MaxEntMethod(records=10**8), "records = 100000000"),
+        (MaxEntMethod(quanta=0), "quanta = 0"),
+        (MaxEntMethod(pairs=0), "pairs = 0"),
     ],
 )
 def test_settings_out_of_range_are_refused(method, message):
@@ -269,17 +269,17 @@ def test_settings_out_of_range_are_refused(method, message):
 def test_pairs_that_do_not_fit_in_memory_are_refused_with_a_remedy():
     design = tiny_design((10_000, 9_000, 2), rows=10)
     with pytest.raises(InputError, match=r"3 pairs of the workload have 90,038,000 cells") as e:
-        MaxEnt().check(design)
+        MaxEntMethod().check(design)
     assert "10,000 values" in str(e.value)
 
 
 def test_fewer_pairs_are_those_that_most_of_the_workload_holds():
     cliques = ((0, 1, 2), (1, 2, 3), (2, 3))
     design = Design((2,) * 4, cliques, (1.0, 2.0, 4.0), Relation.ADD_REMOVE, 100)
-    plan = Plan(MaxEnt(pairs=2).charges(design, Fraction(1)))
-    query, _ = MaxEnt(pairs=2).players(design, plan)
-    assert query.pairs == ((1, 2), (2, 3))  # weights 3 and 6
-    assert plan[Survey.PAIRS].event.changes == 2
+    plan = Plan(MaxEntMethod(pairs=2).charges(design, Fraction(1)))
+    query, _ = MaxEntMethod(pairs=2).players(design, plan)
+    assert query.first.pairs == ((1, 2), (2, 3))  # weights 3 and 6
+    assert plan[Opening.PAIRS].event.changes == 2
 
 
 def test_no_answers_leave_the_records_as_they_are_but_for_the_key():

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from understudy.models import Decomposable, Measured
-from understudy.players.answers import kind_of
+from understudy.players.base import kind_of
 from understudy.players.base import (
     Answer,
     DataPlayer,

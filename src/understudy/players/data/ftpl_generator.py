@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from understudy.errors import WorkError
 from understudy.models import Empirical, Measured
 from understudy.models.fitting import beliefs, independent
-from understudy.players.answers import kind_of
 from understudy.players.base import (
     Answer,
+    Answers,
     Clique,
     DataPlayer,
     Kind,
@@ -37,6 +37,7 @@ from understudy.players.base import (
     MeasuredMoments,
     PaidOff,
     Problem,
+    kind_of,
 )
 from understudy.progress import Progress
 
@@ -147,7 +148,7 @@ class FTPLGenerator(DataPlayer[Game]):
         return Shown(model.shape, model.codes, state.picks)
 
     def respond(
-        self, problem: Problem, state: Game, answers: tuple[Answer, ...], rng: np.random.Generator
+        self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
     ) -> Game:
         """Answer to this round's critics."""
         if len({kind_of(answer) for answer in answers}) > 1:
@@ -271,7 +272,7 @@ class FTPLGenerator(DataPlayer[Game]):
         )  # fmt: skip
 
     def _answered(
-        self, problem: Problem, state: Game, answers: tuple[Answer, ...], rng: np.random.Generator
+        self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
     ) -> Game:
         from understudy.nets.critics import Cells
         from understudy.nets.leader import Conjunctions, Diverged, Past, Play
@@ -357,7 +358,7 @@ class FTPLGenerator(DataPlayer[Game]):
         scale = self.scale if Play(self.play).perturbed else 0.0
         return Player(generator, self.steps, self.batch, self.anchor, scale)
 
-    def _capacity(self, answers: tuple[Answer, ...]) -> int:
+    def _capacity(self, answers: Answers) -> int:
         return self.rounds * max(1, len(answers))
 
     def _scores(self, problem: Problem, state: Game, pool: Records) -> NDArray[np.float64]:
@@ -437,7 +438,7 @@ def _arranged(moments: MeasuredMoments) -> NDArray[np.float64]:
     return np.moveaxis(parts, 1, 0).reshape(-1)
 
 
-def _joined(features: Any, answers: tuple[Answer, ...]) -> NDArray[np.float64]:
+def _joined(features: Any, answers: Answers) -> NDArray[np.float64]:
     """One vector over all tables for the linear critics of a round."""
     tables = {clique: np.zeros(()) for clique in features.cliques}
     for answer in answers:
@@ -453,7 +454,7 @@ def _joined(features: Any, answers: tuple[Answer, ...]) -> NDArray[np.float64]:
 
 def _picked(
     problem: Problem,
-    answers: tuple[Answer, ...],
+    answers: Answers,
     before: tuple[tuple[int, ...], ...],
     capacity: int,
 ) -> tuple[tuple[tuple[int, ...], ...], NDArray[np.float64]]:

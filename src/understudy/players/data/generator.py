@@ -18,7 +18,7 @@ import numpy as np
 from understudy._types import Codes, Table
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Belief, beliefs, independent
-from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
+from understudy.players.base import Answers, Clique, DataPlayer, Kind, Problem
 from understudy.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -114,11 +114,7 @@ class GeneratorPlayer(DataPlayer[State]):
         return ProductMixture(tuple(state.mixture.heads()))
 
     def respond(
-        self,
-        problem: Problem,
-        state: State,
-        answers: tuple[Answer, ...],
-        rng: np.random.Generator,
+        self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
     ) -> State:
         """Train on everything released so far, from where the last round ended."""
         fresh = tuple(answer for answer in answers if isinstance(answer, Measured))
