@@ -6,6 +6,7 @@ fail.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ ORDER = (
     "_version", "_types", "errors", "files", "quoting", "figures", "units", "compiled",
     "progress", "markup", "privacy", "columns", "constraints", "schema", "wording", "demo",
     "queries", "source", "draft", "oracles",
-    "nets", "models", "players", "game", "learn", "releases", "audit", "report", "web", "cli",
+    "nets", "models", "players", "game", "releases", "learn", "audit", "report", "web", "cli",
     "__main__", "testing",
 )  # fmt: skip
 
@@ -305,13 +306,13 @@ BAD = {
     ),
     "reveal in the gate": ("privacy.gate", "reveal(x)", "opens a Sensitive"),
     "reveal in a question": (
-        "privacy.questions.cells",
+        "privacy.questions.counts",
         "from understudy.privacy.sensitive import reveal",
         "opens a Sensitive",
     ),
     "reveal at the door": ("privacy", "from understudy.privacy.sensitive import reveal", "opens a"),
     "the slot in a question": (
-        "privacy.questions.cells",
+        "privacy.questions.counts",
         "x._Sensitive__sealed()",
         "opens a Sensitive",
     ),
@@ -354,7 +355,11 @@ BAD = {
     ),
     "a charge": ("releases.run", "reservation.charge('tables')", "only privacy.gate"),
     "a charge handed on": ("releases.run", "spend = reservation.charge", "only privacy.gate"),
-    "a charge by a question": ("privacy.questions.cells", "charges.charge(p)", "only privacy.gate"),
+    "a charge by a question": (
+        "privacy.questions.counts",
+        "charges.charge(p)",
+        "only privacy.gate",
+    ),
     "a second draw": ("privacy.exact", "charges.redraw(2, 'tables')", "only privacy.gate"),
     "another noise": ("privacy.gate", "import opendp.prelude as dp", "only privacy.noise"),
     "noise by name": ("releases.run", "import_module('opendp.prelude')", "only privacy.noise"),
@@ -392,8 +397,8 @@ def test_the_checker_can_fail(name):
         ("privacy", "from .sensitive import Sensitive", True),
         ("privacy.gate", "charges.charge(purpose, event)", False),
         ("privacy.journal", "charges.redraw(2, purpose, event)", False),
-        ("privacy.questions.cells", "from understudy.privacy.exact import Learned, Tables", False),
-        ("privacy.questions.cells", "from understudy.privacy.mechanisms import added", False),
+        ("privacy.questions.counts", "from understudy.privacy.exact import Learned, Tables", False),
+        ("privacy.questions.counts", "from understudy.privacy.mechanisms import added", False),
         ("learn.estimators", "from understudy.privacy.exact import Examples, Facts", False),
         ("source.base", "from understudy.privacy.exact import ExactCounts, ExactRows", False),
         ("releases.facts", "from understudy.privacy.exact import HeldValues", False),
@@ -462,3 +467,13 @@ PUBLIC = [
     "epsilon_for", "errors", "release_graph", "sample_graph",
     "marginals", "prepare", "read", "release", "verify", "workload",
 ]  # fmt: skip
+
+
+def test_picture_of_the_rooms_shows_their_order():
+    """Bottom to top, right to left: a room uses those below it and to its right."""
+    drawn = (SRC.parent.parent / "docs" / "figures" / "rooms.svg").read_text(encoding="utf-8")
+    boxes = re.findall(r'class="name mid" x="([\d.]+)" y="([\d.]+)">([^<]+)<', drawn)
+    placed = sorted(boxes, key=lambda box: (-float(box[1]), -float(box[0])))
+    rooms = [name for _, _, names in placed for name in reversed(names.split(" · "))]
+    hidden = {"_version", "_types", "__main__"}
+    assert rooms == [room for room in ORDER if room not in hidden]

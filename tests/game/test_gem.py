@@ -17,6 +17,7 @@ from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
+from understudy.progress import silent
 from understudy.queries import counts
 from understudy.testing import tiny_design
 from understudy.testing.stand_ins import StrictCharges, TinyCounts

@@ -7,10 +7,9 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.game import require_pair
-from understudy.game.methods import METHODS, MWEMMethod, IndependentMethod, Method, QueryGANMethod
+from understudy.game.methods import METHODS, IndependentMethod, Method, MWEMMethod, QueryGANMethod
 from understudy.game.methods.graph import GraphMethod
-from understudy.players.base import Kind, kind_of
-from understudy.players.base import DataPlayer
+from understudy.players.base import DataPlayer, Kind, kind_of
 from understudy.players.data import BestResponse, FTPLGenerator, PerturbedLeader
 from understudy.players.data.ftpl_generator import Judged
 from understudy.players.query import ExponentialMechanism, FixedMarginals, QueryPicker

@@ -11,13 +11,13 @@ import pytest
 from understudy.errors import InputError, WorkError
 from understudy.game import play
 from understudy.game.methods import (
-    AIMMethod,
     METHODS,
-    MSTMethod,
-    MWEMMethod,
+    AIMMethod,
     GaussianMethod,
     IndependentMethod,
     MaxEntMethod,
+    MSTMethod,
+    MWEMMethod,
     method,
 )
 from understudy.players.base import DataPlayer, Kind, Measured, Problem

@@ -12,7 +12,7 @@ from tests.thorough import examples, slow
 
 import understudy as us
 from understudy.errors import InputError, WorkError
-from understudy.game.methods import FEMMethod, Design, SepFEMMethod
+from understudy.game.methods import Design, FEMMethod, SepFEMMethod
 from understudy.oracles import Law
 from understudy.players.base import Measured, MeasuredCell, Problem
 from understudy.players.data import PerturbedLeader
@@ -59,7 +59,7 @@ def test_exact_privacy_of_two_rounds(relation):
             query, data, problem, plan, rows, relation=relation, rows_public=2, noise=noise
         )
 
-    pure = float(sum(accounting.pure(event) for event in claimed.events()))
+    pure = float(sum(accounting.pure(charge.event) * charge.times for charge in claimed))
     check(law, pairs, pure=pure, rho=float(accounting.total_rho(claimed)))
     with pytest.raises(PrivacyViolation):
         check(lambda rows: law(rows, HalfNoise), pairs, pure=pure)
@@ -68,7 +68,7 @@ def test_exact_privacy_of_two_rounds(relation):
 def test_a_forgotten_round_is_caught():
     problem, query, data, plan, claimed = small_game(1.0, charged=1)
     pairs = list(neighbours(UNIVERSE, 2, Relation.REPLACE))[::5]
-    pure = float(sum(accounting.pure(event) for event in claimed.events()))
+    pure = float(sum(accounting.pure(charge.event) * charge.times for charge in claimed))
     with pytest.raises(PrivacyViolation):
         check(
             lambda rows: game_law(
@@ -206,8 +206,13 @@ def test_plans_theorems_and_bad_settings():
         assert 0 < theorem.bound <= 1
         assert "oracle" in theorem.statement
     for bad in (
-        FEMMethod(rounds=0), FEMMethod(samples=0), FEMMethod(keep=0.0), FEMMethod(step=0.0), FEMMethod(decay=-1.0),
-        FEMMethod(law="cauchy"), FEMMethod(samples=10**9),
-    ):  # fmt: skip
+        FEMMethod(rounds=0),
+        FEMMethod(samples=0),
+        FEMMethod(keep=0.0),
+        FEMMethod(step=0.0),
+        FEMMethod(decay=-1.0),
+        FEMMethod(law="cauchy"),
+        FEMMethod(samples=10**9),
+    ):
         with pytest.raises(InputError, match="method = fem"):
             bad.check(design)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.game.methods import FEMMethod, Design, SepFEMMethod
+from understudy.game.methods import Design, FEMMethod, SepFEMMethod
 from understudy.players.base import PickedQuery, Problem
 from understudy.players.data import PerturbedLeader
 from understudy.players.data.ftpl import _query

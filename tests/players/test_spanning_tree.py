@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.game import play
-from understudy.game.methods import MSTMethod, IndependentMethod
+from understudy.game.methods import IndependentMethod, MSTMethod
 from understudy.models import Decomposable
 from understudy.players.base import Problem
 from understudy.players.data import MaximumEntropy

@@ -9,12 +9,12 @@ from tests.thorough import examples, slow
 
 from understudy.errors import InputError
 from understudy.game.methods import (
+    METHODS,
     DPGANMethod,
     GEMMethod,
-    METHODS,
+    IndependentMethod,
     MSTMethod,
     MWEMMethod,
-    IndependentMethod,
     QueryGANMethod,
 )
 from understudy.players.data import MaximumEntropy

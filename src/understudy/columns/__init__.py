@@ -9,8 +9,14 @@ from understudy.columns.binned import MOST_SINGLES
 from understudy.columns.category import Boolean, Category
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.temporal import Date, Datetime
-from understudy.columns.undeclared import Undeclared, UndeclaredBins, UndeclaredCategory
-from understudy.columns.unmodelled import Identifier, Incomplete, Text
+from understudy.columns.unmodelled import (
+    Identifier,
+    Incomplete,
+    Text,
+    Undeclared,
+    UndeclaredBins,
+    UndeclaredCategory,
+)
 
 __all__ = [
     "KINDS",

@@ -17,19 +17,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.cells import Masks
-from understudy.columns.compute import pc
-from understudy.columns.dtypes import arrow_type, same_stored, type_name
-from understudy.columns.reading import flat, present
+from understudy.columns.arrow import arrow_type, numpy_of, pc, same_stored, type_name, valid_of
+from understudy.columns.reading import Read, flat, present
 from understudy.errors import SchemaError, WorkloadError
 
-__all__ = ["MOST_CELLS", "OPERATORS", "Column", "Modelled", "near"]
+__all__ = ["MOST_CELLS", "OPERATORS", "Column", "Domain", "Masks", "Modelled", "near"]
 
 MOST_CELLS = 10_000
 """The most cells one column may have."""
 
+Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+"""`(inner, outer)`: cells all of whose points satisfy a predicate; cells some of whose do."""
+
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
 _SPELLINGS = {"==": "=", "<>": "!="}
+_SHOWN = 12
 
 
 def near(word: str, known: Iterable[str]) -> str:
@@ -39,7 +41,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Column(ABC):
+class Column:
     """Public facts about one column of a table.
 
     `dtype` names the Arrow type the column has on output; "" means the usual one for the type.
@@ -49,6 +51,8 @@ class Column(ABC):
 
     kind: ClassVar[str]
     """The word for this type of column in a schema file."""
+    usual: ClassVar[str] = "string"
+    """The name of the Arrow type that it has unless another is declared."""
 
     name: str
     dtype: str = field(default="", kw_only=True)
@@ -63,19 +67,19 @@ class Column(ABC):
             )
         if not isinstance(self.nullable, bool):
             self._refuse(f"nullable = {self.nullable!r} must be true or false")
-        for key in ("null_values", "read_from_rows"):
-            self._set(key, self._texts(key))
+        self._set("null_values", self._texts("null_values", self.null_values))
+        self._set("read_from_rows", self._texts("read_from_rows", self.read_from_rows))
         try:
-            self._set("dtype", type_name(arrow_type(self.dtype or self._default_dtype())))
+            self._set("dtype", type_name(arrow_type(self.dtype or self._usual_dtype())))
         except (ValueError, TypeError):
             self._refuse(
                 f"dtype = {self.dtype!r} is not the name of an Arrow type; "
-                f'write for instance dtype = "{self._default_dtype()}", or leave it out'
+                f'write for instance dtype = "{self._usual_dtype()}", or leave it out'
             )
         if not self._accepts(self.arrow_type):
             self._refuse(
                 f"dtype = {self.dtype!r} cannot hold a column of type {self.kind!r}; "
-                f'write for instance dtype = "{self._default_dtype()}", or change the type'
+                f'write for instance dtype = "{self._usual_dtype()}", or change the type'
             )
 
     @property
@@ -83,14 +87,13 @@ class Column(ABC):
         """The Arrow type that `dtype` names."""
         return arrow_type(self.dtype)
 
-    @abstractmethod
-    def _default_dtype(self) -> str: ...
+    def _usual_dtype(self) -> str:
+        return self.usual
 
-    @abstractmethod
-    def _accepts(self, type_: pa.DataType) -> bool: ...
+    def _accepts(self, type_: pa.DataType) -> bool:
+        return True
 
-    def _texts(self, key: str) -> tuple[str, ...]:
-        found = getattr(self, key)
+    def _texts(self, key: str, found: object) -> tuple[str, ...]:
         if not isinstance(found, (list, tuple)) or not all(isinstance(i, str) for i in found):
             self._refuse(f'{key} = {found!r} must be a list of texts, such as {key} = ["?"]')
         return tuple(found)
@@ -103,7 +106,7 @@ class Column(ABC):
 
 
 @dataclass(frozen=True)
-class Modelled(Column):
+class Modelled(Column, ABC):
     """A column with codes: the part of a table that a release models.
 
     Guarantees, for every code c and every legal value x:
@@ -111,6 +114,9 @@ class Modelled(Column):
     `encode` depends on the schema and the array alone, accepts any Arrow type and never fails on
     a value: what lies outside the domain goes to the nearest legal value or to OTHER, what cannot
     be read is null, and a null where none is allowed becomes OTHER or the first legal value.
+
+    A type of column says how a value is read as a point, which points are legal, which cell a point
+    lies in, and how a point of a cell is drawn and written.
     """
 
     @property
@@ -119,9 +125,9 @@ class Modelled(Column):
         """How many codes stand for values; null comes on top."""
 
     @property
-    @abstractmethod
     def ordered(self) -> bool:
         """Whether neighbouring codes are neighbouring values."""
+        return False
 
     @property
     def size(self) -> int:
@@ -137,24 +143,36 @@ class Modelled(Column):
     def _cell_labels(self) -> list[str]: ...
 
     @abstractmethod
-    def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
-        """`(cell, valid)` of each entry of a flat array."""
+    def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
+        """The point of each entry of a flat array, legal or not, and whether there is one."""
 
     @abstractmethod
+    def _nearest(self, points: NDArray) -> NDArray:
+        """The nearest legal points."""
+
+    def _cell(self, points: NDArray) -> NDArray:
+        """The cells of points, of the nearest legal ones where they are not; by default one each."""
+        return self._nearest(points)
+
     def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
-        """One point of each cell."""
+        """One point of each cell, uniformly."""
+        return cells
 
     @abstractmethod
     def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
         """The points as an array of the declared type."""
 
     @abstractmethod
+    def _literal(self, literal: Any) -> Any:
+        """The literal in the column's own terms; WorkloadError if it has none."""
+
+    @abstractmethod
     def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
         """Masks over the cells; `op` is "in" or one of < <= > >= with a single literal."""
 
-    @abstractmethod
     def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
         """Whether each entry of a flat array satisfies it; unspecified at nulls."""
+        return self._compare(op, literals)[0][self._cell(self._read(array, self.null_values)[0])]
 
     def _stand_in(self) -> int:
         """The cell that takes a null where none is allowed."""
@@ -175,9 +193,9 @@ class Modelled(Column):
         return np.concatenate([self._encode(chunk, tokens) for chunk in flat(array)])
 
     def _encode(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.unsignedinteger]:
-        cells, valid = self._locate(array, tokens)
+        points, valid = self._read(array, tokens)
         missing = self.cells if self.nullable else self._stand_in()
-        return np.where(valid, cells, missing).astype(self.code_dtype)
+        return np.where(valid, self._cell(points), missing).astype(self.code_dtype)
 
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pa.Array:
         """One value for each code, uniform within its cell, as an array of the declared type."""
@@ -194,17 +212,15 @@ class Modelled(Column):
         `op` is one of `OPERATORS`. Null satisfies "is null" and nothing else.
         """
         op, literals = self._predicate(op, literal)
-        inner, outer = np.zeros(self.size, np.bool_), np.zeros(self.size, np.bool_)
-        if op == "is null":
-            inner[self.cells :] = outer[self.cells :] = True
-        elif op == "is not null":
-            inner[: self.cells] = outer[: self.cells] = True
-        elif op == "not in":
-            touched, whole = self._compare("in", literals)
-            inner[: self.cells], outer[: self.cells] = ~whole, ~touched
-        else:
-            inner[: self.cells], outer[: self.cells] = self._compare(op, literals)
-        return inner, outer
+        null = np.arange(self.size) >= self.cells
+        if op in ("is null", "is not null"):
+            holds = null if op == "is null" else ~null
+            return holds, holds.copy()
+        inner, outer = self._compare("in" if op == "not in" else op, literals)
+        if op == "not in":
+            inner, outer = ~outer, ~inner
+        never = np.zeros(self.size - self.cells, np.bool_)
+        return np.append(inner, never), np.append(outer, never)
 
     def evaluate(
         self, op: str, literal: Any, array: pa.Array | pa.ChunkedArray
@@ -232,9 +248,9 @@ class Modelled(Column):
     def _legal(self, array: pa.Array) -> NDArray[np.bool_]:
         if not same_stored(self.arrow_type, array.type):
             return np.zeros(len(array), np.bool_)
-        points, valid = self._points(array)
-        back = self._emit(points, ~valid)
-        return _identical(array, back) & (valid | (self.nullable & _nulls(array)))
+        points, valid = self._read(array, ())
+        back = self._emit(self._nearest(points), ~valid)
+        return _identical(array, back) & (valid | (self.nullable & ~valid_of(array)))
 
     def misfits(
         self, array: pa.Array | pa.ChunkedArray, null_values: Sequence[str] = ()
@@ -250,31 +266,19 @@ class Modelled(Column):
 
     def _misfits(self, array: pa.Array, tokens: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
         there = present(array, tokens)
-        readable, inside = self._judge(array, tokens)
+        points, readable = self._read(array, tokens)
         return {
             "null": ~there & (not self.nullable),
             "unreadable": there & ~readable,
-            "outside": there & readable & ~inside,
+            "outside": there & readable & (points != self._nearest(points)),
         }
-
-    @abstractmethod
-    def _judge(
-        self, array: pa.Array, tokens: Sequence[str]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Whether each entry can be read, and whether what it says lies in the domain."""
-
-    @abstractmethod
-    def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
-        """The nearest legal point of each entry of a flat array, and whether there is one."""
 
     def _predicate(self, op: str, literal: Any) -> tuple[str, list[Any]]:
         """The operator reduced to in, not in, is null, is not null or an inequality."""
         spelt = " ".join(op.lower().split())
         spelt = _SPELLINGS.get(spelt, spelt)
         if spelt not in OPERATORS:
-            raise WorkloadError(
-                f"column {self.name!r}: unknown operator {op!r}; use one of {', '.join(OPERATORS)}"
-            )
+            self._misuse(f"unknown operator {op!r}; use one of {', '.join(OPERATORS)}")
         if spelt in ("is null", "is not null"):
             return spelt, []
         if spelt in ("in", "not in"):
@@ -284,16 +288,8 @@ class Modelled(Column):
         reduced = {"=": "in", "!=": "not in"}.get(spelt, spelt)
         return reduced, [self._literal(literal)]
 
-    @abstractmethod
-    def _literal(self, literal: Any) -> Any:
-        """The literal in the column's own terms; WorkloadError if it has none."""
-
     def _misuse(self, why: str) -> NoReturn:
         raise WorkloadError(f"column {self.name!r}: {why}")
-
-
-def _nulls(array: pa.Array) -> NDArray[np.bool_]:
-    return array.is_null().to_numpy(zero_copy_only=False)
 
 
 def _identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
@@ -302,5 +298,44 @@ def _identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
         left = left.dictionary_decode()
     if pa.types.is_dictionary(right.type):
         right = right.dictionary_decode()
-    same = pc.equal(left, right.cast(left.type)).fill_null(False)
-    return same.to_numpy(zero_copy_only=False) | (_nulls(left) & _nulls(right))
+    same = numpy_of(pc.equal(left, right.cast(left.type)))
+    return same | ~(valid_of(left) | valid_of(right))
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The columns of a table, in its order: all that a predicate knows of a schema."""
+
+    columns: tuple[Column, ...]
+
+    @cached_property
+    def modelled(self) -> tuple[Modelled, ...]:
+        """The columns with codes, in order."""
+        return tuple(column for column in self.columns if isinstance(column, Modelled))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The number of codes of each modelled column."""
+        return tuple(column.size for column in self.modelled)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {column.name: at for at, column in enumerate(self.modelled)}
+
+    def position(self, name: str) -> int:
+        """The place of a column among the modelled ones; WorkloadError if it is none of them."""
+        if name in self._positions:
+            return self._positions[name]
+        for column in self.columns:
+            if column.name == name:
+                raise WorkloadError(
+                    f"column {name!r} is of type {column.kind!r} and not modelled; "
+                    "leave it out, or declare its domain in the schema"
+                )
+        hint = near(name, self._positions)
+        known = ", ".join(list(self._positions)[:_SHOWN])
+        raise WorkloadError(f"unknown column {name!r}{hint or '; known are ' + known}")
+
+    def column(self, name: str) -> Modelled:
+        """The modelled column of that name; WorkloadError as `position`."""
+        return self.modelled[self.position(name)]

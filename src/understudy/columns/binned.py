@@ -3,25 +3,100 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence, Sized
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from math import ceil, floor
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.base import MOST_CELLS, Modelled
-from understudy.columns.cells import Cells, Masks
+from understudy.columns.base import MOST_CELLS, Masks, Modelled
 
-__all__ = ["MOST_SINGLES", "Binned", "decimals_from_units", "largest"]
+__all__ = ["MOST_SINGLES", "Binned", "Cells", "decimals_from_units", "largest"]
 
 MOST_SINGLES = 1_000
 """The most values for which a column without bins gets one cell each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cell i holds the points from `lows[i]` to `highs[i]`, both included.
+
+    The points are all integers in between (int64 arrays) or all doubles (float64 arrays). Cells
+    are sorted, disjoint and not empty.
+    """
+
+    lows: NDArray[Any]
+    highs: NDArray[Any]
+
+    @classmethod
+    def starting(cls, lows: Sequence[int], last: int) -> Cells:
+        """Cells over integers that follow each other, up to the last one."""
+        highs = [*(low - 1 for low in lows[1:]), last]
+        return cls(np.array(lows, np.int64), np.array(highs, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.lows)
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the points are integers."""
+        return self.lows.dtype.kind == "i"
+
+    def clip(self, points: NDArray) -> NDArray:
+        """The nearest point inside the domain."""
+        return np.clip(points, self.lows[0], self.highs[-1])
+
+    def find(self, points: NDArray) -> NDArray[np.intp]:
+        """The cell of each point; a point outside the domain falls into the nearest cell."""
+        if self.discrete and int(self.highs[-1]) - int(self.lows[0]) == len(self) - 1:
+            return self.clip(points) - self.lows[0]
+        return np.maximum(np.searchsorted(self.lows, points, side="right") - 1, 0)
+
+    def draw(self, cells: NDArray, rng: np.random.Generator) -> NDArray:
+        """One point of each cell, uniformly."""
+        lows, highs = self.lows[cells], self.highs[cells]
+        if self.discrete:
+            return rng.integers(lows, highs, endpoint=True)
+        return np.clip(lows + rng.random(len(cells)) * (highs - lows), lows, highs)
+
+    def among(self, literals: Sequence[Fraction]) -> Masks:
+        """Cells whose points are among the literals."""
+        inner, outer = np.zeros(len(self), np.bool_), np.zeros(len(self), np.bool_)
+        points = set(literals)
+        if self.discrete:
+            held = np.zeros(len(self), np.int64)
+            for point in points:
+                if point.denominator == 1 and self.lows[0] <= point.numerator <= self.highs[-1]:
+                    held[self.find(np.array([point.numerator], np.int64))] += 1
+            outer = held > 0
+            for cell in np.flatnonzero(outer):  # in Python's integers: a width can exceed int64
+                inner[cell] = held[cell] == int(self.highs[cell]) - int(self.lows[cell]) + 1
+            return inner, outer
+        for point in (float(literal) for literal in points):
+            touched = (self.lows <= point) & (point <= self.highs)
+            outer |= touched
+            inner |= touched & (self.lows == self.highs)
+        return inner, outer
+
+    def ordered(self, op: str, literal: Fraction) -> Masks:
+        """Cells on one side of a literal; `op` is one of < <= > >=."""
+        if self.discrete:
+            below = ceil(literal) - 1 if op in ("<", ">=") else floor(literal)
+            inner, outer = self.highs <= below, self.lows <= below
+        else:
+            bound = float(literal)
+            if op in ("<", ">="):
+                inner, outer = self.highs < bound, self.lows < bound
+            else:
+                inner, outer = self.highs <= bound, self.lows <= bound
+        return (inner, outer) if op in ("<", "<=") else (~outer, ~inner)
 
 
 @dataclass(frozen=True)
@@ -38,50 +113,61 @@ class Binned(Modelled):
     bins: int | None = None
     edges: tuple[Any, ...] | None = None
 
+    example: ClassVar[str]
+    """A bound, as a schema file writes it."""
+
     def __post_init__(self) -> None:
         self._normalise()
         self._check_bins()
         super().__post_init__()
         self._check_cells()
-        self._check_storable()
+        if self.dtype != self.usual:  # the usual type holds every point
+            self._check_storable()
 
     def _normalise(self) -> None:
+        first, last = None, None
         if self.edges is not None:
-            if isinstance(self.edges, str) or not isinstance(self.edges, Sized):
-                self._refuse(f"edges = {self.edges!r} must be a list of increasing values")
-            if len(self.edges) < 2:
-                self._refuse(f"edges = {list(self.edges)!r} must list at least two values")
-            if len(self.edges) > MOST_CELLS + 1:
-                self._refuse(
-                    f"edges lists {len(self.edges)} values, more than {MOST_CELLS + 1}; "
-                    "use fewer, wider cells"
-                )
-            edges = tuple(self._bound("edges", edge) for edge in self.edges)
-            for left, right in pairwise(edges):
-                if not left < right:
-                    self._refuse(
-                        f"edges must increase, but {_show(left)} is followed by {_show(right)}; "
-                        "sort them and keep each once"
-                    )
-            self._set("edges", edges)
-            for key, edge in (("lower", edges[0]), ("upper", edges[-1])):
-                stated = getattr(self, key)
-                if stated is not None and self._bound(key, stated) != edge:
-                    self._refuse(
-                        f"{key} = {_show(stated)} differs from the outermost edge {_show(edge)}; "
-                        f"drop {key}, or correct the edges"
-                    )
-                self._set(key, edge)
-        for key in ("lower", "upper"):
-            if getattr(self, key) is None:
-                self._refuse(f"{key} is missing; state the public bound, {key} = {self._example()}")
-            self._set(key, self._bound(key, getattr(self, key)))
+            self._set("edges", self._checked(self.edges))
+            first, last = self.edges[0], self.edges[-1]
+        self._set("lower", self._end("lower", self.lower, first))
+        self._set("upper", self._end("upper", self.upper, last))
         if not self.lower < self.upper:
             how = "equals" if self.lower == self.upper else "lies above"
             self._refuse(
                 f"lower = {_show(self.lower)} {how} upper = {_show(self.upper)}; "
                 "lower must be below upper (declare a constant column as a category)"
             )
+
+    def _checked(self, edges: Any) -> tuple[Any, ...]:
+        if isinstance(edges, str) or not isinstance(edges, Collection):
+            self._refuse(f"edges = {edges!r} must be a list of increasing values")
+        if len(edges) < 2:
+            self._refuse(f"edges = {[*edges]!r} must list at least two values")
+        if len(edges) > MOST_CELLS + 1:
+            self._refuse(
+                f"edges lists {len(edges)} values, more than {MOST_CELLS + 1}; "
+                "use fewer, wider cells"
+            )
+        found = tuple(self._bound("edges", edge) for edge in edges)
+        for left, right in pairwise(found):
+            if not left < right:
+                self._refuse(
+                    f"edges must increase, but {_show(left)} is followed by {_show(right)}; "
+                    "sort them and keep each once"
+                )
+        return found
+
+    def _end(self, key: str, stated: Any, edge: Any) -> Any:
+        """One bound of the domain: as stated, or the outermost edge."""
+        if stated is None and edge is None:
+            self._refuse(f"{key} is missing; state the public bound, {key} = {self.example}")
+        bound = edge if stated is None else self._bound(key, stated)
+        if edge is not None and bound != edge:
+            self._refuse(
+                f"{key} = {_show(stated)} differs from the outermost edge {_show(edge)}; "
+                f"drop {key}, or correct the edges"
+            )
+        return bound
 
     def _check_bins(self) -> None:
         if self.bins is None:
@@ -105,19 +191,12 @@ class Binned(Modelled):
     def _check_storable(self) -> None:
         """Every kind of point survives a trip through the declared type."""
         lows, highs = self.grid.lows, self.grid.highs
-        if self.grid.discrete:
-            points = np.concatenate(
-                [lows, highs, np.minimum(lows, highs - 1) + 1, np.maximum(highs, lows + 1) - 1]
-            )
-        else:
-            points = np.concatenate([lows, highs])
+        discrete = self.grid.discrete
+        inner = (np.minimum(lows, highs - 1) + 1, np.maximum(highs, lows + 1) - 1)
+        points = np.concatenate([lows, highs, *(inner if discrete else ())])
         try:
             back, valid = self._read(self._emit(points, np.zeros(len(points), np.bool_)), ())
-            same = (
-                back == points
-                if self.grid.discrete
-                else self.grid.find(back) == self.grid.find(points)
-            )
+            same = back == points if discrete else self._cell(back) == self._cell(points)
             kept = bool(np.all(valid & same))
         except (pa.ArrowException, OverflowError, ValueError):
             kept = False
@@ -144,34 +223,23 @@ class Binned(Modelled):
         bins = count if self.bins is None else self.bins
         if bins > count:
             self._refuse(f"bins = {bins} is more than its {count} values; leave bins out")
-        lows = [lower + count * i // bins for i in range(bins)]
-        return Cells(
-            np.array(lows, np.int64), np.array([*(low - 1 for low in lows[1:]), upper], np.int64)
-        )
-
-    @staticmethod
-    def _cut(edges: Sequence[int]) -> Cells:
-        """Cells between integer edges."""
-        lows, ends = list(edges[:-1]), list(edges[1:])
-        return Cells(
-            np.array(lows, np.int64), np.array([*(e - 1 for e in ends[:-1]), ends[-1]], np.int64)
-        )
+        return Cells.starting([lower + count * i // bins for i in range(bins)], upper)
 
     @cached_property
-    @abstractmethod
     def grid(self) -> Cells:
         """The cells, in the column's own points."""
+        if self.edges is None:
+            return self._even(self._point(self.lower), self._point(self.upper))
+        points = [self._point(edge) for edge in self.edges]
+        return Cells.starting(points[:-1], points[-1])
+
+    def _point(self, bound: Any) -> int:
+        """The whole point of a bound or edge."""
+        return bound
 
     @abstractmethod
     def _bound(self, key: str, value: Any) -> Any:
         """A bound or edge in the column's own type; SchemaError otherwise."""
-
-    @abstractmethod
-    def _example(self) -> str: ...
-
-    @abstractmethod
-    def _read(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
-        """The point of each entry of a flat array, not clipped, and whether it could be read."""
 
     @abstractmethod
     def _show_point(self, point: Any) -> str: ...
@@ -187,27 +255,14 @@ class Binned(Modelled):
         return True
 
     def _cell_labels(self) -> list[str]:
-        pairs = zip(self.grid.lows, self.grid.highs, strict=True)
-        return [
-            self._show_point(low)
-            if low == high
-            else f"{self._show_point(low)}..{self._show_point(high)}"
-            for low, high in pairs
-        ]
+        ends = zip(self.grid.lows, self.grid.highs, strict=True)
+        return ["..".join(self._show_point(x) for x in dict.fromkeys(pair)) for pair in ends]
 
-    def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
-        points, valid = self._read(array, tokens)
-        return self.grid.find(points), valid
+    def _nearest(self, points: NDArray) -> NDArray:
+        return self.grid.clip(points)
 
-    def _judge(
-        self, array: pa.Array, tokens: Sequence[str]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        points, readable = self._read(array, tokens)
-        return readable, points == self.grid.clip(points)
-
-    def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
-        points, valid = self._read(array, ())
-        return self.grid.clip(points), valid
+    def _cell(self, points: NDArray) -> NDArray[np.intp]:
+        return self.grid.find(points)
 
     def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
         return self.grid.draw(cells, rng)
@@ -215,9 +270,7 @@ class Binned(Modelled):
     def _compare(self, op: str, literals: Sequence[Fraction]) -> Masks:
         return self.grid.among(literals) if op == "in" else self.grid.ordered(op, literals[0])
 
-    def _satisfied(
-        self, op: str, literals: Sequence[Fraction], array: pa.Array
-    ) -> NDArray[np.bool_]:
+    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
         points, valid = self._read(array, self.null_values)
         points = np.where(valid, self.grid.clip(points), self.grid.lows[0])
         if op != "in":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -14,12 +15,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.base import MOST_CELLS, Modelled, near
-from understudy.columns.cells import Masks
-from understudy.columns.compute import pc
-from understudy.columns.dtypes import converted, value_type, writes_text
+from understudy.columns.arrow import (
+    array_of,
+    converted,
+    numpy_of,
+    pc,
+    texts_of,
+    valid_of,
+    value_type,
+    writes_text,
+)
+from understudy.columns.base import MOST_CELLS, Masks, Modelled, near
 from understudy.columns.reading import (
     DAY,
+    Read,
     booleans,
     distinct_texts,
     floats,
@@ -83,13 +92,10 @@ class Category(Modelled):
             self._refuse(
                 'values is empty; list the values the column can take, or set type = "identifier"'
             )
-        self._set("values", tuple(self.values))
         self._set("values", self._uniform((*self.values,)))
-        seen: set[Value] = set()
-        for value in self.values:
-            if value in seen:
+        for value, count in Counter(self.values).items():
+            if count > 1:
                 self._refuse(f"values lists {value!r} more than once; keep one of them")
-            seen.add(value)
 
     def _uniform(self, values: tuple[Any, ...]) -> tuple[Value, ...]:
         types = {type(value) for value in values}
@@ -130,14 +136,15 @@ class Category(Modelled):
 
     def _check_storable(self) -> None:
         try:
-            cells, listed = self._look_up(self._stored, ())
-            kept = bool(np.all(listed & (cells == np.arange(self.cells))))
+            stored = self._stored
+            usual = self.dtype == self._usual_dtype()
+            kept = usual or np.array_equal(self._look_up(stored, ()), np.arange(self.cells))
         except (pa.ArrowException, OverflowError):
             kept = False
         if not kept:
             self._refuse(
                 f"dtype = {self.dtype!r} cannot hold all its values; "
-                f'write dtype = "{self._default_dtype()}", or change the values'
+                f'write dtype = "{self._usual_dtype()}", or change the values'
             )
 
     @cached_property
@@ -146,9 +153,14 @@ class Category(Modelled):
         type_ = value_type(self.arrow_type)
         if pa.types.is_decimal(type_):
             return pa.array([Decimal(repr(value)) for value in self.listed], type_)
-        return converted(pa.array(self.listed), type_)
+        if isinstance(self.values[0], str):
+            return converted(self._words, type_)
+        points = np.array([_point(value) for value in self.listed])
+        if isinstance(self.values[0], date):
+            return converted(array_of(points.astype(np.int32)).cast(pa.date32()), type_)
+        return converted(array_of(points), type_)
 
-    def _default_dtype(self) -> str:
+    def _usual_dtype(self) -> str:
         return _DTYPES[type(self.values[0])]
 
     def _accepts(self, type_: pa.DataType) -> bool:
@@ -185,20 +197,15 @@ class Category(Modelled):
     def _stand_in(self) -> int:
         return 0 if self.other is None else len(self.values)
 
-    def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
-        cells, listed = self._look_up(array, tokens)
-        return np.where(listed, cells, self._stand_in()), listed | present(array, tokens)
+    def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
+        cells = self._look_up(array, tokens)
+        return cells, (cells >= 0) | present(array, tokens)
 
-    def _judge(
-        self, array: pa.Array, tokens: Sequence[str]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        _, listed = self._look_up(array, tokens)
-        return np.ones(len(array), np.bool_), listed
+    def _nearest(self, points: NDArray) -> NDArray:
+        return np.where(points < 0, self._stand_in(), points)
 
-    def _look_up(
-        self, array: pa.Array, tokens: Sequence[str]
-    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """The cell of each entry, and whether it is listed at all."""
+    def _look_up(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.intp]:
+        """The cell of each entry, -1 where it is not listed."""
         kind = type(self.values[0])
         if kind is str:
             return self._look_up_texts(array)
@@ -215,40 +222,36 @@ class Category(Modelled):
         known = np.array([_point(value) for value in self.listed])
         order = np.argsort(known)
         at = np.minimum(np.searchsorted(known[order], points), len(known) - 1)
-        return order[at], readable & (known[order][at] == points)
+        return np.where(readable & (known[order][at] == points), order[at], -1)
 
-    def _look_up_texts(self, array: pa.Array) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def _look_up_texts(self, array: pa.Array) -> NDArray[np.intp]:
         if pa.types.is_boolean(array.type):
             texts, (flags, there) = self._truth, booleans(array)
             index = np.where(there, flags.astype(np.intp), len(texts))
         else:
             texts, index = distinct_texts(array)
-        found = pc.index_in(texts, pa.array(self.listed, pa.string()))
-        listed = np.append(found.is_valid().to_numpy(zero_copy_only=False), False)
-        cells = np.append(found.fill_null(0).to_numpy().astype(np.intp), 0)
-        return cells[index], listed[index]
+        found = pc.index_in(texts, self._words)
+        return np.append(np.where(valid_of(found), numpy_of(found), -1), -1)[index]
+
+    @cached_property
+    def _words(self) -> pa.Array:
+        return texts_of([str(value) for value in self.listed])
 
     @cached_property
     def _truth(self) -> pa.Array:
         """How this column writes false and true, for when it arrives as booleans."""
         words = {word.lower(): word for word in reversed([str(v) for v in self.values])}
-        return pa.array([words.get("false", "false"), words.get("true", "true")])
-
-    def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
-        return cells
-
-    def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
-        return self._locate(array, ())
+        return texts_of([words.get("false", "false"), words.get("true", "true")])
 
     def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
         type_ = self.arrow_type
         if pa.types.is_dictionary(type_):
-            indices = pa.array(points, mask=null).cast(type_.index_type)
+            indices = array_of(points, null).cast(type_.index_type)
             return pa.DictionaryArray.from_arrays(indices, self._stored, ordered=type_.ordered)
         values = self._stored
         if pa.types.is_string_view(type_):  # Arrow cannot take from a view
             values = values.cast(pa.string())
-        return values.take(pa.array(points, pa.int64(), mask=null)).cast(type_)
+        return values.take(array_of(points, null)).cast(type_)
 
     def _literal(self, literal: Any) -> int:
         """The cell of a declared value."""
@@ -276,18 +279,11 @@ class Category(Modelled):
         if literals[0] >= len(self.values):
             self._misuse(f"{op!r} cannot be used with OTHER, which has no place in the order")
         by_place = kind in (str, bool)
-        places = (
-            np.arange(len(self.values)) if by_place else np.array([_point(v) for v in self.values])
-        )
+        places = np.array([at if by_place else _point(v) for at, v in enumerate(self.values)])
         holds = _INEQUALITIES[op](places, places[literals[0]])
         rest = self.cells - len(self.values)
         inner, outer = np.zeros(rest, np.bool_), np.ones(rest, np.bool_)
         return np.concatenate([holds, inner]), np.concatenate([holds, outer])
-
-    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
-        inner, _ = self._compare(op, literals)
-        cells, _ = self._locate(array, self.null_values)
-        return inner[cells]
 
 
 @dataclass(frozen=True)
@@ -299,9 +295,7 @@ class Boolean(Modelled):
     """
 
     kind: ClassVar[str] = "boolean"
-
-    def _default_dtype(self) -> str:
-        return "bool"
+    usual: ClassVar[str] = "bool"
 
     def _accepts(self, type_: pa.DataType) -> bool:
         return pa.types.is_boolean(type_) or pa.types.is_integer(type_) or writes_text(type_)
@@ -311,32 +305,18 @@ class Boolean(Modelled):
         """Always two."""
         return 2
 
-    @property
-    def ordered(self) -> bool:
-        """Two values have no order worth the name."""
-        return False
-
     def _cell_labels(self) -> list[str]:
         return ["false", "true"]
 
-    def _locate(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+    def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
         values, valid = booleans(array, tokens)
         return values.astype(np.intp), valid
 
-    def _judge(
-        self, array: pa.Array, tokens: Sequence[str]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        _, readable = booleans(array, tokens)
-        return readable, readable
-
-    def _points(self, array: pa.Array) -> tuple[NDArray, NDArray[np.bool_]]:
-        return self._locate(array, ())
-
-    def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
-        return cells
+    def _nearest(self, points: NDArray) -> NDArray:
+        return points
 
     def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
-        return converted(pa.array(points.astype(np.bool_), mask=null), self.arrow_type)
+        return converted(array_of(points.astype(np.bool_), null), self.arrow_type)
 
     def _literal(self, literal: Any) -> int:
         values, valid = booleans(pa.array([literal if isinstance(literal, bool) else str(literal)]))
@@ -346,24 +326,12 @@ class Boolean(Modelled):
 
     def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
         places = np.arange(2)
-        if op == "in":
-            holds = np.isin(places, list(literals))
-        else:
-            holds = _INEQUALITIES[op](places, literals[0])
+        among = op == "in"
+        holds = np.isin(places, literals) if among else _INEQUALITIES[op](places, literals[0])
         return holds, holds.copy()
 
-    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
-        inner, _ = self._compare(op, literals)
-        cells, _ = self._locate(array, self.null_values)
-        return inner[cells]
 
-
-_INEQUALITIES = {
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
+_INEQUALITIES = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
 def _fractional(type_: pa.DataType) -> bool:

@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.binned import Binned, decimals_from_units, largest
-from understudy.columns.cells import Cells
-from understudy.columns.dtypes import converted, writes_text
-from understudy.columns.reading import floats, integers, round_to_integers
+from understudy.columns.arrow import array_of, converted, writes_text
+from understudy.columns.binned import Binned, Cells, decimals_from_units, largest
+from understudy.columns.reading import Read, floats, integers, round_to_integers
 
 __all__ = ["Integer", "Number"]
 
@@ -31,19 +30,15 @@ class Integer(Binned):
     """
 
     kind: ClassVar[str] = "integer"
+    usual: ClassVar[str] = "int64"
+    example: ClassVar[str] = "0"
 
     lower: int | None = None
     upper: int | None = None
     edges: tuple[int, ...] | None = None
 
-    def _default_dtype(self) -> str:
-        return "int64"
-
     def _accepts(self, type_: pa.DataType) -> bool:
         return pa.types.is_integer(type_) or _holds_numbers(type_)
-
-    def _example(self) -> str:
-        return "0"
 
     def _bound(self, key: str, value: Any) -> int:
         if isinstance(value, float) and value.is_integer():
@@ -54,23 +49,14 @@ class Integer(Binned):
             self._refuse(f"{key} holds {value}, which lies beyond 64 bits; narrow the bounds")
         return value
 
-    @cached_property
-    def grid(self) -> Cells:
-        """The cells over the integers."""
-        if self.edges is not None:
-            return self._cut(self.edges)
-        assert self.lower is not None
-        assert self.upper is not None
-        return self._even(self.lower, self.upper)
-
-    def _read(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+    def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
         return integers(array, tokens)
 
     def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
         type_ = self.arrow_type
         if pa.types.is_decimal(type_):
             return decimals_from_units(_times(points, type_.scale), type_, null)
-        return converted(pa.array(points, pa.int64(), mask=null), type_)
+        return converted(array_of(points, null), type_)
 
     def _show_point(self, point: Any) -> str:
         return str(int(point))
@@ -90,6 +76,8 @@ class Number(Binned):
     """
 
     kind: ClassVar[str] = "number"
+    usual: ClassVar[str] = "float64"
+    example: ClassVar[str] = "0.0"
 
     lower: float | None = None
     upper: float | None = None
@@ -118,14 +106,8 @@ class Number(Binned):
             self._set("decimals", self.arrow_type.scale)
         super()._check_cells()
 
-    def _default_dtype(self) -> str:
-        return "float64"
-
     def _accepts(self, type_: pa.DataType) -> bool:
         return _holds_numbers(type_)
-
-    def _example(self) -> str:
-        return "0.0"
 
     def _bound(self, key: str, value: Any) -> float:
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not isfinite(value):
@@ -166,9 +148,7 @@ class Number(Binned):
                 f"decimals = {decimals} is finer than a double allows between {self.lower} and "
                 f"{self.upper}; use fewer decimals"
             )
-        lows = [ceil(cut) for cut in scaled[:-1]]
-        highs = [*(low - 1 for low in lows[1:]), last]
-        return Cells(np.array(lows, np.int64), np.array(highs, np.int64))
+        return Cells.starting([ceil(cut) for cut in scaled[:-1]], last)
 
     @property
     def _narrow_type(self) -> type[np.floating] | None:
@@ -184,7 +164,7 @@ class Number(Binned):
             passed = back < points if towards > 0 else back > points
             return np.where(passed, np.nextafter(narrow, narrow_type(towards)), narrow)
 
-    def _read(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+    def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
         values, valid = floats(array, tokens)
         values = np.where(valid, values, 0.0)
         with np.errstate(over="ignore"):
@@ -202,10 +182,10 @@ class Number(Binned):
             if pa.types.is_floating(type_):
                 low = self._narrow(self.grid.lows.astype(np.float64), np.inf)[cells]
                 high = self._narrow(self.grid.highs.astype(np.float64), -np.inf)[cells]
-                return pa.array(np.clip(points.astype(low.dtype), low, high), type_, mask=null)
-            return converted(pa.array(points, mask=null), type_)
+                return array_of(np.clip(points.astype(low.dtype), low, high), null)
+            return converted(array_of(points, null), type_)
         if pa.types.is_floating(type_):
-            return pa.array(points / 10.0**self.decimals, mask=null).cast(type_)
+            return array_of(points / 10.0**self.decimals, null).cast(type_)
         if pa.types.is_decimal(type_):
             return decimals_from_units(_times(points, type_.scale - self.decimals), type_, null)
         written = decimals_from_units(points, pa.decimal128(38, self.decimals), null)
@@ -222,12 +202,9 @@ class Number(Binned):
     def _cell_labels(self) -> list[str]:
         if self.decimals is not None:
             return super()._cell_labels()
-        edges = [*self.grid.lows, self.grid.highs[-1]]
-        shown = [f"{edge:.6g}" for edge in edges]
-        pairs = list(pairwise(shown))
-        return [f"[{low}, {high})" for low, high in pairs[:-1]] + [
-            f"[{low}, {high}]" for low, high in pairs[-1:]
-        ]
+        shown = [f"{edge:.6g}" for edge in (*self.grid.lows, self.grid.highs[-1])]
+        *labels, last = (f"[{low}, {high})" for low, high in pairwise(shown))
+        return [*labels, last[:-1] + "]"]
 
     def _literal(self, literal: Any) -> Fraction:
         number = _number(self, literal)

@@ -17,13 +17,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.compute import pc
-from understudy.columns.dtypes import value_type, writes_text
+from understudy.columns.arrow import (
+    array_of,
+    is_number,
+    numpy_of,
+    pc,
+    texts_of,
+    valid_of,
+    value_type,
+    writes_text,
+)
 
 __all__ = [
     "DAY",
     "FALSE_WORDS",
     "TRUE_WORDS",
+    "UNITS",
+    "Read",
     "booleans",
     "distinct_texts",
     "flat",
@@ -39,12 +49,15 @@ __all__ = [
 ]
 
 Read = tuple[NDArray, NDArray[np.bool_]]
+"""Values, and where they are valid."""
 
 DAY = 86_400 * 10**9
 """Nanoseconds in a day."""
 
+UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+"""Nanoseconds in a unit of Arrow's."""
+
 _JOIN_BELOW = 2**30
-_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _INT64 = np.iinfo(np.int64)
 _INTEGER = r"^[+-]?[0-9]{1,19}$"
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
@@ -68,7 +81,7 @@ def flat(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
         if pa.types.is_dictionary(array.type):
             array = array.unify_dictionaries()
         return [_unwrapped(array.combine_chunks())]
-    return [_unwrapped(chunk) for chunk in array.chunks or [pa.array([], array.type)]]
+    return [_unwrapped(chunk) for chunk in array.chunks or [pa.nulls(0, array.type)]]
 
 
 def _unwrapped(array: pa.Array) -> pa.Array:
@@ -99,11 +112,11 @@ def distinct_texts(array: pa.Array) -> tuple[pa.Array, NDArray[np.intp]]:
         try:
             array = pc.dictionary_encode(array)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            return pa.array([], pa.string()), np.zeros(len(array), np.intp)
-    texts, absent = _as_text(array.dictionary), ~_valid(array.indices)
-    index = _numpy(array.indices).astype(np.intp)
+            return texts_of([]), np.zeros(len(array), np.intp)
+    texts, absent = _as_text(array.dictionary), ~valid_of(array.indices)
+    index = numpy_of(array.indices).astype(np.intp)
     if texts.null_count:
-        absent |= ~_valid(texts)[index]
+        absent |= ~valid_of(texts)[index]
         texts = texts.fill_null("")
     index[absent] = len(texts)
     return texts, index
@@ -136,8 +149,8 @@ def _as_unicode(values: pa.Array) -> pa.Array:
 
 def null_texts(texts: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
     """Which texts stand for null: the tokens, with or without blanks around, and empty ones."""
-    known = pa.array(["", *tokens], pa.string())
-    return _mask(pc.or_(pc.is_in(texts, known), pc.is_in(pc.utf8_trim_whitespace(texts), known)))
+    known = texts_of(["", *tokens])
+    return numpy_of(pc.or_(pc.is_in(texts, known), pc.is_in(pc.utf8_trim_whitespace(texts), known)))
 
 
 def present(array: pa.Array, tokens: Sequence[str] = ()) -> NDArray[np.bool_]:
@@ -146,7 +159,7 @@ def present(array: pa.Array, tokens: Sequence[str] = ()) -> NDArray[np.bool_]:
         texts, index = distinct_texts(array)
         return ~np.append(null_texts(texts, tokens), True)[index]
     array, type_ = _plain(array)
-    return floats(array)[1] if pa.types.is_floating(type_) else _valid(array)
+    return floats(array)[1] if pa.types.is_floating(type_) else valid_of(array)
 
 
 def shown(cell: pa.Scalar) -> str:
@@ -164,10 +177,10 @@ def integers(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
     if is_text(type_) or pa.types.is_decimal(type_):  # decimals exactly, digit by digit
         return _through_text(array, tokens, _text_to_integers, np.int64)
     if pa.types.is_boolean(type_) or pa.types.is_signed_integer(type_):
-        return _numpy(array).astype(np.int64), _valid(array)
+        return numpy_of(array).astype(np.int64), valid_of(array)
     if pa.types.is_unsigned_integer(type_):
-        values = np.minimum(_numpy(array).astype(np.uint64), np.uint64(_INT64.max))
-        return values.astype(np.int64), _valid(array)
+        values = np.minimum(numpy_of(array).astype(np.uint64), np.uint64(_INT64.max))
+        return values.astype(np.int64), valid_of(array)
     values, valid = floats(array, tokens)
     return round_to_integers(values), valid
 
@@ -177,12 +190,10 @@ def floats(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
     array, type_ = _plain(array)
     if is_text(type_) or pa.types.is_decimal(type_):
         return _through_text(array, tokens, _text_to_floats, np.float64)
-    if not (
-        pa.types.is_floating(type_) or pa.types.is_integer(type_) or pa.types.is_boolean(type_)
-    ):
+    if not (is_number(type_) or pa.types.is_boolean(type_)):
         return np.zeros(len(array)), np.zeros(len(array), np.bool_)
-    values = _numpy(array).astype(np.float64)
-    return values, _valid(array) & ~np.isnan(values)
+    values = numpy_of(array).astype(np.float64)
+    return values, valid_of(array) & ~np.isnan(values)
 
 
 def booleans(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
@@ -191,7 +202,7 @@ def booleans(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
     if is_text(type_):
         return _through_text(array, tokens, _text_to_booleans, np.bool_)
     if pa.types.is_boolean(type_):
-        return _numpy(array).astype(np.bool_), _valid(array)
+        return numpy_of(array).astype(np.bool_), valid_of(array)
     values, valid = floats(array)
     return values >= 0.5, valid
 
@@ -212,15 +223,15 @@ def ticks(
     """
     array, type_ = _plain(array)
     if pa.types.is_timestamp(type_):
-        unit = _UNIT[type_.unit]
+        unit = UNITS[type_.unit]
         if type_.tz is not None and not zoned:
             array = _wall_clock(array)
-        return _rescale(_numpy(array.cast(pa.int64())), unit, tick), _valid(array)
+        return _rescale(numpy_of(array.cast(pa.int64())), unit, tick), valid_of(array)
     if pa.types.is_date32(type_):
-        days = _numpy(array.cast(pa.int32())).astype(np.int64)
-        return _rescale(days, DAY, tick), _valid(array)
+        days = numpy_of(array.cast(pa.int32())).astype(np.int64)
+        return _rescale(days, DAY, tick), valid_of(array)
     if pa.types.is_date64(type_):
-        return _rescale(_numpy(array.cast(pa.int64())), 10**6, tick), _valid(array)
+        return _rescale(numpy_of(array.cast(pa.int64())), 10**6, tick), valid_of(array)
     if not (is_text(type_) or pa.types.is_integer(type_)):
         return np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_)
 
@@ -255,19 +266,6 @@ def _plain(array: pa.Array) -> tuple[pa.Array, pa.DataType]:
     return array, array.type
 
 
-def _valid(array: pa.Array) -> NDArray[np.bool_]:
-    if array.null_count == 0:
-        return np.ones(len(array), np.bool_)
-    return array.is_valid().to_numpy(zero_copy_only=False)
-
-
-def _numpy(array: pa.Array) -> NDArray:
-    if array.null_count:
-        zero = pa.scalar(False if pa.types.is_boolean(array.type) else 0).cast(array.type)
-        array = array.fill_null(zero)
-    return array.to_numpy(zero_copy_only=False)
-
-
 def _through_text(
     array: pa.Array, tokens: Sequence[str], parse: Callable[[pa.Array], Read], dtype: type
 ) -> Read:
@@ -275,41 +273,37 @@ def _through_text(
     trimmed = pc.utf8_trim_whitespace(texts)
     values, valid = parse(trimmed)
     if tokens:
-        known = pa.array(tokens, pa.string())
-        valid = valid & ~_mask(pc.is_in(texts, known)) & ~_mask(pc.is_in(trimmed, known))
+        known = texts_of(tokens)
+        valid = valid & ~numpy_of(pc.is_in(texts, known)) & ~numpy_of(pc.is_in(trimmed, known))
     values = np.append(values.astype(dtype), dtype(0))
     return values[index], np.append(valid, False)[index]
-
-
-def _mask(values: pa.Array) -> NDArray[np.bool_]:
-    return values.to_numpy(zero_copy_only=False).astype(np.bool_)
 
 
 def _text_to_floats(texts: pa.Array) -> Read:
     plain = pc.match_substring_regex(texts, _FLOAT)
     digits = pc.utf8_ltrim(pc.if_else(plain, texts, "nan"), "+")
-    values = digits.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
+    values = numpy_of(digits.cast(pa.float64())).copy()
     lowered = pc.utf8_ltrim(pc.utf8_lower(texts), "+")
-    values[_mask(pc.is_in(lowered, pa.array(["inf", "infinity"])))] = np.inf
-    values[_mask(pc.is_in(lowered, pa.array(["-inf", "-infinity"])))] = -np.inf
+    values[numpy_of(pc.is_in(lowered, texts_of(["inf", "infinity"])))] = np.inf
+    values[numpy_of(pc.is_in(lowered, texts_of(["-inf", "-infinity"])))] = -np.inf
     return values, ~np.isnan(values)
 
 
 def _text_to_integers(texts: pa.Array) -> Read:
     whole = pc.match_substring_regex(texts, _INTEGER)
     digits = pc.utf8_ltrim(pc.if_else(whole, texts, "0"), "+-").cast(pa.uint64())
-    size = np.minimum(digits.to_numpy(zero_copy_only=False), np.uint64(2**63))
+    size = np.minimum(numpy_of(digits), np.uint64(2**63))
     below = np.minimum(size, np.uint64(_INT64.max)).astype(np.int64)
     lowest = np.where(size == 2**63, _INT64.min, -below)
-    exact = np.where(_mask(pc.starts_with(texts, "-")), lowest, below)
+    exact = np.where(numpy_of(pc.starts_with(texts, "-")), lowest, below)
     values, valid = _text_to_floats(texts)
-    return np.where(_mask(whole), exact, round_to_integers(values)), valid
+    return np.where(numpy_of(whole), exact, round_to_integers(values)), valid
 
 
 def _text_to_booleans(texts: pa.Array) -> Read:
     lowered = pc.utf8_lower(texts)
-    true = _mask(pc.is_in(lowered, pa.array(sorted(TRUE_WORDS))))
-    return true, true | _mask(pc.is_in(lowered, pa.array(sorted(FALSE_WORDS))))
+    true = numpy_of(pc.is_in(lowered, texts_of(sorted(TRUE_WORDS))))
+    return true, true | numpy_of(pc.is_in(lowered, texts_of(sorted(FALSE_WORDS))))
 
 
 def _rescale(values: NDArray[np.int64], unit: int, tick: int) -> NDArray[np.int64]:
@@ -322,22 +316,22 @@ def _rescale(values: NDArray[np.int64], unit: int, tick: int) -> NDArray[np.int6
 def _wall_clock(array: pa.Array) -> pa.Array:
     """What a clock in the array's time zone shows; a zone this machine does not know is UTC."""
     try:
-        pc.local_timestamp(pa.array([0], array.type))
+        pc.local_timestamp(array_of(np.zeros(1, np.int64)).cast(array.type))
     except (pa.ArrowInvalid, OSError):
         return array
-    day = DAY // _UNIT[array.type.unit]  # away from the ends of the type, where it would wrap
-    moments = np.clip(_numpy(array.cast(pa.int64())), _INT64.min + day, _INT64.max - day)
-    return pc.local_timestamp(pa.array(moments, mask=~_valid(array)).cast(array.type))
+    day = DAY // UNITS[array.type.unit]  # away from the ends of the type, where it would wrap
+    moments = np.clip(numpy_of(array.cast(pa.int64())), _INT64.min + day, _INT64.max - day)
+    return pc.local_timestamp(array_of(moments, ~valid_of(array)).cast(array.type))
 
 
 def _iso_to_ticks(texts: pa.Array, tick: int, zoned: bool) -> Read:
     parts = pc.extract_regex(texts, _ISO)
-    valid = _valid(parts)
+    valid = valid_of(parts)
 
     def number(key: str) -> NDArray[np.int64]:
         part = pc.struct_field(parts, key).fill_null("0")
         part = pc.if_else(pc.equal(part, ""), "0", part)
-        return part.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return numpy_of(part.cast(pa.int64()))
 
     year, month, day = number("y"), number("m"), number("d")
     hour, minute, second = number("H"), number("M"), number("S")
@@ -347,8 +341,7 @@ def _iso_to_ticks(texts: pa.Array, tick: int, zoned: bool) -> Read:
     dates = months.astype("M8[M]").astype("M8[D]") + np.where(valid, day - 1, 0)
     valid &= dates.astype("M8[M]").astype(np.int64) == months
     fraction = pc.utf8_rpad(pc.struct_field(parts, "f").fill_null(""), 9, "0")
-    nanos = fraction.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    nanos = nanos + (hour * 3600 + minute * 60 + second) * 10**9
+    nanos = numpy_of(fraction.cast(pa.int64())) + (hour * 3600 + minute * 60 + second) * 10**9
     if zoned:
         nanos = nanos - _offsets(pc.struct_field(parts, "z").fill_null("")) * 10**9
     return _rescale(dates.astype(np.int64), DAY, tick) + nanos // tick, valid
@@ -357,9 +350,9 @@ def _iso_to_ticks(texts: pa.Array, tick: int, zoned: bool) -> Read:
 def _offsets(zones: pa.Array) -> NDArray[np.int64]:
     """Seconds east of Greenwich of "Z", "+02", "+0200", "+02:00" or ""."""
     digits = pc.replace_substring_regex(zones, r"[^0-9]", "")
-    digits = pc.utf8_rpad(digits, 4, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
+    digits = numpy_of(pc.utf8_rpad(digits, 4, "0").cast(pa.int64()))
     seconds = (digits // 100) * 3600 + (digits % 100) * 60
-    return np.where(_mask(pc.starts_with(zones, "-")), -seconds, seconds)
+    return np.where(numpy_of(pc.starts_with(zones, "-")), -seconds, seconds)
 
 
 def _form_to_ticks(texts: pa.Array, tick: int, form: str, zoned: bool) -> Read:
@@ -368,7 +361,7 @@ def _form_to_ticks(texts: pa.Array, tick: int, form: str, zoned: bool) -> Read:
         values = np.array([0 if t is None else tick_of(t, tick) for t in found], np.int64)
         return values, np.array([t is not None for t in found], np.bool_)
     moments = pc.strptime(texts, format=form, unit="us", error_is_null=True)
-    return _rescale(_numpy(moments.cast(pa.int64())), 10**3, tick), _valid(moments)
+    return _rescale(numpy_of(moments.cast(pa.int64())), 10**3, tick), valid_of(moments)
 
 
 def _strptime(text: str, form: str, zoned: bool) -> datetime | None:

@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy.columns.arrow import array_of, pc, writes_text
 from understudy.columns.base import near
 from understudy.columns.binned import Binned, largest
-from understudy.columns.cells import Cells
-from understudy.columns.compute import pc
-from understudy.columns.dtypes import writes_text
-from understudy.columns.reading import DAY, tick_of, ticks
+from understudy.columns.reading import DAY, UNITS, Read, tick_of, ticks
 
 __all__ = ["RESOLUTIONS", "Date", "Datetime"]
 
@@ -32,12 +29,13 @@ RESOLUTIONS = {
 }
 """How fine a datetime column is, in nanoseconds."""
 
-_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-
 
 @dataclass(frozen=True)
 class _Temporal(Binned):
     """Points are whole ticks since 1970-01-01."""
+
+    iso: ClassVar[str]
+    """How texts are written unless `format` says otherwise."""
 
     format: str | None = None
 
@@ -60,7 +58,7 @@ class _Temporal(Binned):
             return self._naive(value)
         if isinstance(value, date):
             return datetime(value.year, value.month, value.day)
-        self._refuse(f"{key} holds {value!r}; it must be a date, such as {key} = {self._example()}")
+        self._refuse(f"{key} holds {value!r}; it must be a date, such as {key} = {self.example}")
 
     def _naive(self, moment: datetime) -> datetime:
         if moment.tzinfo is not None and self._zoned:
@@ -72,32 +70,23 @@ class _Temporal(Binned):
             self._refuse(f'format = {self.format!r} must be a pattern such as format = "%d/%m/%Y"')
         super()._normalise()
 
-    @cached_property
-    def grid(self) -> Cells:
-        """The cells, in ticks."""
-        if self.edges is not None:
-            return self._cut([self._tick_of(edge) for edge in self.edges])
-        return self._even(self._tick_of(self.lower), self._tick_of(self.upper))
+    def _point(self, bound: Any) -> int:
+        return tick_of(self._moment("lower", bound), self._tick)
 
-    def _tick_of(self, value: date | None) -> int:
-        return tick_of(self._moment("lower", value), self._tick)
-
-    def _read(self, array: pa.Array, tokens: Sequence[str]) -> tuple[NDArray, NDArray[np.bool_]]:
+    def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
         return ticks(array, tokens, tick=self._tick, form=self.format, zoned=self._zoned)
 
     def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
         type_ = self.arrow_type
         if pa.types.is_date32(type_):
-            return pa.array(points.astype(np.int32), pa.int32(), mask=null).cast(type_)
+            return array_of(points.astype(np.int32), null).cast(type_)
         if pa.types.is_date64(type_):
-            return pa.array(points * (DAY // 10**6), pa.int64(), mask=null).cast(type_)
+            return array_of(points * (DAY // 10**6), null).cast(type_)
         if pa.types.is_timestamp(type_):
-            return pa.array(self._scaled(points, _UNIT[type_.unit]), pa.int64(), mask=null).cast(
-                type_
-            )
-        unit = "s" if self._tick >= _UNIT["s"] else "us"
-        moments = pa.array(self._scaled(points, _UNIT[unit]), pa.int64(), mask=null)
-        form = self.format or self._iso()
+            return array_of(self._scaled(points, UNITS[type_.unit]), null).cast(type_)
+        unit = "s" if self._tick >= UNITS["s"] else "us"
+        moments = array_of(self._scaled(points, UNITS[unit]), null)
+        form = self.format or self.iso
         return pc.strftime(moments.cast(pa.timestamp(unit)), format=form).cast(type_)
 
     def _scaled(self, points: NDArray[np.int64], unit: int) -> NDArray[np.int64]:
@@ -107,9 +96,6 @@ class _Temporal(Binned):
         if largest(points) * factor >= 2**63:
             raise ValueError("a value lies beyond the type")
         return points * factor
-
-    def _iso(self) -> str:
-        return "%Y-%m-%d"
 
     def _at(self, point: Any) -> datetime:
         return datetime(1970, 1, 1) + timedelta(microseconds=int(point) * (self._tick // 1000))
@@ -122,7 +108,7 @@ class _Temporal(Binned):
         elif isinstance(literal, date):
             literal = datetime(literal.year, literal.month, literal.day)
         else:
-            self._misuse(f"{literal!r} is not a date; write it as '{self._example()}'")
+            self._misuse(f"{literal!r} is not a date; write it as '{self.example}'")
         return Fraction(tick_of(literal, 1000) * 1000, self._tick)
 
     def _parse(self, literal: str) -> datetime:
@@ -131,9 +117,9 @@ class _Temporal(Binned):
         except ValueError:
             pass
         try:
-            return datetime.strptime(literal, self.format or self._iso())
+            return datetime.strptime(literal, self.format or self.iso)
         except ValueError:
-            self._misuse(f"{literal!r} is not a date; write it as '{self._example()}'")
+            self._misuse(f"{literal!r} is not a date; write it as '{self.example}'")
 
     def _remedy(self) -> str:
         if self.format is not None:
@@ -151,19 +137,16 @@ class Date(_Temporal):
     """
 
     kind: ClassVar[str] = "date"
+    usual: ClassVar[str] = "date32[day]"
+    example: ClassVar[str] = "2000-01-31"
+    iso: ClassVar[str] = "%Y-%m-%d"
 
     lower: date | None = None
     upper: date | None = None
     edges: tuple[date, ...] | None = None
 
-    def _default_dtype(self) -> str:
-        return "date32[day]"
-
     def _accepts(self, type_: pa.DataType) -> bool:
         return pa.types.is_date(type_) or _naive_or_text(type_)
-
-    def _example(self) -> str:
-        return "2000-01-31"
 
     def _bound(self, key: str, value: Any) -> date:
         return self._moment(key, value).date()
@@ -182,6 +165,9 @@ class Datetime(_Temporal):
     """
 
     kind: ClassVar[str] = "datetime"
+    usual: ClassVar[str] = "timestamp[us]"
+    example: ClassVar[str] = "2000-01-31T00:00:00"
+    iso: ClassVar[str] = "%Y-%m-%dT%H:%M:%S"
 
     lower: datetime | None = None
     upper: datetime | None = None
@@ -196,9 +182,6 @@ class Datetime(_Temporal):
             )
         super()._normalise()
 
-    def _default_dtype(self) -> str:
-        return "timestamp[us]"
-
     def _accepts(self, type_: pa.DataType) -> bool:
         return pa.types.is_timestamp(type_) or _naive_or_text(type_)
 
@@ -210,14 +193,8 @@ class Datetime(_Temporal):
     def _zoned(self) -> bool:
         return self.dtype.startswith("timestamp[") and "tz=" in self.dtype
 
-    def _example(self) -> str:
-        return "2000-01-31T00:00:00"
-
     def _bound(self, key: str, value: Any) -> datetime:
         return self._moment(key, value)
-
-    def _iso(self) -> str:
-        return "%Y-%m-%dT%H:%M:%S"
 
     def _show_point(self, point: Any) -> str:
         return self._at(point).isoformat()

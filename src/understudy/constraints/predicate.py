@@ -35,7 +35,7 @@ from understudy.errors import WorkloadError, cut
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from understudy.columns.domain import Domain
+    from understudy.columns.base import Domain
 
 __all__ = ["Literal", "Predicate", "tokens"]
 

@@ -33,7 +33,7 @@ from understudy.errors import SchemaError, WorkloadError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from understudy.columns.domain import Domain
+    from understudy.columns.base import Domain
 
 __all__ = ["Rule", "Rules"]
 

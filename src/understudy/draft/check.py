@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns import Category, Column, Modelled, Text
+from understudy.columns.arrow import same_stored, type_name
 from understudy.columns.base import near
-from understudy.columns.dtypes import same_stored, type_name
 from understudy.columns.reading import flat, shown
 from understudy.schema.schema import Schema
 from understudy.source import read, read_table

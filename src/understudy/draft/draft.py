@@ -33,8 +33,7 @@ from understudy.columns import (
     Number,
     Text,
 )
-from understudy.columns.compute import pc
-from understudy.columns.dtypes import arrow_type, type_name, value_type, writes_text
+from understudy.columns.arrow import arrow_type, pc, type_name, value_type, writes_text
 from understudy.columns.reading import DAY, distinct_texts, flat, floats, is_text, ticks
 from understudy.draft.rounding import amount_edges, calendar_edges, fewest_decimals, nice_bounds
 from understudy.errors import SchemaError

@@ -16,7 +16,7 @@ from understudy.players.base import (
     Model,
     Problem,
     QueryPlayer,
-    kind_of,
+    kinds_of,
 )
 from understudy.privacy.gate import Gate
 from understudy.progress import Progress, Watch, silent
@@ -60,20 +60,19 @@ def play(
     problem = replace(problem, watch=watch)
     state = data.start(problem)
     answered: list[Answers] = []
-    for round in range(query.rounds):
+    rounds = query.rounds
+    for round in range(rounds):
         if data.over(state):
             break
-        watch(Progress("playing", round, query.rounds))
+        watch(Progress("playing", round, rounds))
         answers = query.play(problem, gate, data.view(problem, state), round)
-        for answer in answers:
-            if kind_of(answer) not in query.gives:
-                raise WorkError(
-                    f"{type(query).__name__} gives {kind_of(answer)}, which it does not declare in "
-                    f"`gives`"
-                )
+        for kind in kinds_of(answers) - query.gives:
+            raise WorkError(
+                f"{type(query).__name__} gives {kind}, which it does not declare in `gives`"
+            )
         answered.append(tuple(each for each in answers if not isinstance(each, CriticGradient)))
         state = data.respond(problem, state, answers, rng)
-    watch(Progress("playing", query.rounds, query.rounds))
+    watch(Progress("playing", rounds, rounds))
     return Played(data.finish(problem, state), tuple(answered), data.diagnostics(state))
 
 

@@ -12,7 +12,7 @@ pairing in which a charged answer would be lost is refused (`understudy.game.pla
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import UnionType
@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes, Projection, Table
-from understudy.models import Measured
+from understudy.models import Measured, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Cell
-from understudy.privacy.random_features import RandomFeatures
+from understudy.privacy.questions.moments import RandomFeatures
 from understudy.progress import Watch, silent
 from understudy.queries import Family, Query
 
@@ -51,6 +51,7 @@ __all__ = [
     "QueryPlayer",
     "View",
     "kind_of",
+    "kinds_of",
 ]
 
 S = TypeVar("S")
@@ -193,6 +194,11 @@ def kind_of(answer: Answer) -> Kind:
             return _KINDS[type(answer)]
 
 
+def kinds_of(answers: Iterable[Answer]) -> frozenset[Kind]:
+    """The kinds that are among released answers."""
+    return frozenset(map(kind_of, answers))
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """What everybody may know: domain sizes, the workload, and a public number of rows.
@@ -219,14 +225,6 @@ class Problem:
     def uniform(self) -> list[Table]:
         """Equal shares for the values of every column."""
         return [np.full(size, 1.0 / size) for size in self.shape]
-
-
-class View(Protocol):
-    """A distribution over the universe, as far as marginals show it."""
-
-    def marginal(self, clique: Clique) -> Table:
-        """Shares summing to one, axes in the order of `clique`."""
-        ...
 
 
 @runtime_checkable

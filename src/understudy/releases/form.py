@@ -539,6 +539,8 @@ def require_rows(path: Path, rows: int) -> None:
     """`synthetic.parquet`: as many rows as stated, and no larger unpacked than its size allows."""
     import pyarrow.parquet as pq
 
+    from understudy.columns.arrow import numpy_of
+
     size = os.path.getsize(path)
     with pq.ParquetFile(path) as file:
         facts, schema = file.metadata, file.schema_arrow
@@ -562,7 +564,7 @@ def require_rows(path: Path, rows: int) -> None:
         for name in texts:  # a long text that is repeated is there once, until it is unpacked
             for chunk in file.read([name]).column(0).chunks:
                 lengths = np.array([len(text or b"") for text in _raw(chunk.dictionary)], np.int64)
-                codes = chunk.indices.drop_null().to_numpy()
+                codes = numpy_of(chunk.indices.drop_null())
                 most -= int((np.bincount(codes, minlength=len(lengths)) * lengths).sum())
         if most < 0:
             raise BundleError("synthetic.parquet unpacks to texts beyond any file of its size")

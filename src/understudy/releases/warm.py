@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from understudy.columns.compute import pc
+from understudy.columns.arrow import pc
 from understudy.columns.reading import flat, is_text, present
 from understudy.errors import InputError, UnderstudyError
 from understudy.game.methods import method as named_method

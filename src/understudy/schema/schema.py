@@ -23,10 +23,8 @@ from understudy.columns import (
     Text,
     Undeclared,
 )
-from understudy.columns.base import near
-from understudy.columns.compute import pc
-from understudy.columns.domain import Domain
-from understudy.columns.dtypes import same_stored, type_name
+from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
+from understudy.columns.base import Domain, near
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rules import Rule, Rules
@@ -284,7 +282,7 @@ class Schema(Domain):
                     f"column {column.name!r} has {array.null_count} nulls and must have none"
                 )
             assert isinstance(column, Modelled | Identifier)
-            bad = ~column.legal(array) & array.is_valid().to_numpy()
+            bad = ~column.legal(array) & np.concatenate([valid_of(part) for part in flat(array)])
             if count := int(bad.sum()):
                 example = shown(array[int(bad.argmax())])
                 found.append(
@@ -416,7 +414,7 @@ def _texts(array: pa.Array | pa.ChunkedArray, tokens: Sequence[str]) -> pa.Array
         texts, index = distinct_texts(chunk)
         null = np.append(null_texts(texts, tokens), True)
         named = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
-        parts.append(named.take(pa.array(np.where(null[index], len(texts), index))))
+        parts.append(named.take(array_of(np.where(null[index], len(texts), index))))
     return pa.concat_arrays(parts)
 
 

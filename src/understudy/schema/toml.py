@@ -16,7 +16,7 @@ from typing import Any
 
 from understudy.columns import KINDS, Column, Incomplete, UndeclaredBins, UndeclaredCategory
 from understudy.columns.base import near
-from understudy.columns.undeclared import DISCOVER
+from understudy.columns.unmodelled import DISCOVER
 from understudy.errors import SchemaError
 
 __all__ = [

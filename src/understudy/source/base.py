@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from understudy.errors import CountingError, SourceError, UnderstudyError
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.sensitive import Sensitive
-from understudy.queries.evaluate import Clique, Counter, SparseCounter
+from understudy.queries.evaluate import Clique, Counter, SparseCounter, counts
 from understudy.quoting import named, require_names, unquoted
 from understudy.schema import Schema
 from understudy.source.units import chosen, turn
@@ -168,9 +168,7 @@ class EncodedCounts:
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
         """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
-        counter = Counter(self.shape, cliques)
-        counter.add(self._codes)
-        return Sensitive(counter.tables())
+        return Sensitive(counts(self._codes, self.shape, cliques))
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
         """Occupied cells of marginals of any size, sealed."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from understudy.columns.undeclared import DISCOVER, Undeclared, UndeclaredBins
+from understudy.columns.unmodelled import DISCOVER, Undeclared, UndeclaredBins
 from understudy.errors import SchemaError
 from understudy.schema import Category, Column, Incomplete, Modelled, Schema
 from understudy.schema.toml import build_column

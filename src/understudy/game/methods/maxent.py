@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from understudy.game.forecast import Errors, Knowledge, expected, seen
-from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.players.base import Clique, Model
 from understudy.players.data import Particles
 from understudy.players.query import Opening, Slot, Survey, Tier
@@ -109,23 +109,22 @@ class MaxEntMethod(Method):
 
     def players(self, design: Design, plan: Plan) -> tuple[Opening | Survey, Particles]:
         """The survey against weighted records; columns alone where there are no pairs."""
-        closure, data = self._closure(design), Particles(self.records)
+        closure, sigma = self._closure(design), _sigmas(plan)
+        data = Particles(self.records)
         tiers = tuple(
-            Tier(purpose, _sigma_of(plan, purpose), columns)
-            for purpose, columns, _ in _tiers(design)
+            Tier(purpose, sigma[purpose], columns) for purpose, columns, _ in _tiers(design)
         )
         if not closure:
             return Opening(tiers), data
-        again = _sigma_of(plan, Survey.AGAIN)
-        slots, higher = self._slots(design, closure, again)
+        slots, higher = self._slots(design, closure, sigma[Survey.AGAIN])
         survey = Survey(
-            Opening(tiers, closure, _sigma_of(plan, Opening.PAIRS)),
+            Opening(tiers, closure, sigma[Opening.PAIRS]),
             slots,
-            _sigma_of(plan, Survey.LOOK),
+            sigma[Survey.LOOK],
             higher,
-            _sigma_of(plan, Survey.HIGHER) if higher else 1.0,
+            sigma[Survey.HIGHER] if higher else 1.0,
             self.quanta,
-            again,
+            sigma[Survey.AGAIN],
             _column_weights(design),
             plan[Survey.AGAIN].times,
         )
@@ -133,7 +132,6 @@ class MaxEntMethod(Method):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Counting pairs, drawing their noise and fitting the records."""
-        noise = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
         closure = self._closure(design)
         d, many = len(design.shape), design.cells(closure)
         blocks = len(closure) + d
@@ -142,7 +140,7 @@ class MaxEntMethod(Method):
         if closure:
             merged = f"; the worst {plan[Survey.AGAIN].times} × {self.quanta} tables again"
         return Forecast(
-            noise,
+            _sigmas(plan),
             f"all {d} columns and {pairs} are measured{merged}; other tables are model",
             2.5e8 + 40.0 * rows * d + 2.0 * records * (blocks + 5 * d) + 60.0 * many,
             2.5 + 1e-8 * rows * blocks + 6e-8 * records * blocks + 1.5e-5 * min(many, 2_000_000),
@@ -154,7 +152,7 @@ class MaxEntMethod(Method):
         knowledge = self._knowledge(design, plan)
         released = None
         if model is not None:
-            released = seen(design.shape, model.marginal, tuple(knowledge.pairs), rows)
+            released = seen(design.shape, model, tuple(knowledge.pairs), rows)
         return expected(design.shape, design.cliques, design.weights, rows, knowledge, released)
 
     def _closure(self, design: Design) -> tuple[Clique, ...]:
@@ -163,17 +161,15 @@ class MaxEntMethod(Method):
 
     def _knowledge(self, design: Design, plan: Plan) -> Knowledge:
         """Deviations of columns and pairs; quanta are thought of as spread over all pairs."""
-        closure = self._closure(design)
+        closure, sigma = self._closure(design), _sigmas(plan)
         columns = [math.inf] * len(design.shape)
         for purpose, positions, _ in _tiers(design):
             for i in positions:
-                columns[i] = _sigma_of(plan, purpose)
+                columns[i] = sigma[purpose]
         if not closure:
             return Knowledge(tuple(columns), {})
         again = self.quanta * plan[Survey.AGAIN].times / len(closure)
-        precision = (
-            _sigma_of(plan, Opening.PAIRS) ** -2 + again * _sigma_of(plan, Survey.AGAIN) ** -2
-        )
+        precision = sigma[Opening.PAIRS] ** -2 + again * sigma[Survey.AGAIN] ** -2
         for i, own in enumerate(columns):  # whole pairs tell of their columns as well
             others = sum(1 / design.shape[sum(p) - i] for p in closure if i in p)
             columns[i] = math.sqrt(1 / (own**-2 + precision * others))
@@ -271,5 +267,6 @@ def _sigma(rho: Fraction, tables: int, design: Design) -> float:
     return math.sqrt(design.relation.marginal_l2_squared(tables) / (2 * float(rho)))
 
 
-def _sigma_of(plan: Plan, purpose: str) -> float:
-    return planned(plan, purpose, Gaussian).sigma
+def _sigmas(plan: Plan) -> dict[str, float]:
+    """The noise of every Gaussian charge, by its purpose."""
+    return {c.purpose: c.event.sigma for c in plan.charges if isinstance(c.event, Gaussian)}

@@ -37,7 +37,7 @@ from understudy.players.base import (
     MeasuredMoments,
     PaidOff,
     Problem,
-    kind_of,
+    kinds_of,
 )
 from understudy.progress import Progress
 
@@ -151,7 +151,7 @@ class FTPLGenerator(DataPlayer[Game]):
         self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
     ) -> Game:
         """Answer to this round's critics."""
-        if len({kind_of(answer) for answer in answers}) > 1:
+        if len(kinds_of(answers)) > 1:
             raise WorkError("a round with several kinds of answers has no critic")
         tables = tuple(answer for answer in answers if isinstance(answer, Measured))
         if tables and all(len(table.clique) == 1 for table in tables) and not state.round:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Codes, Table
 from understudy.errors import WorkError
-from understudy.models import Measured, Weighted
+from understudy.models import Measured, View, Weighted
 from understudy.models.fitting import independent
 from understudy.players.base import (
     Answers,
@@ -127,7 +127,7 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class GanView:
+class GanView(View):
     """What the query player is shown: the critic, the groups, and at the end the candidates."""
 
     network: Rows | None

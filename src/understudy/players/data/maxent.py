@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from understudy._types import Clique, Table
-from understudy.models import Decomposable, Measured, simplex
+from understudy.models import Decomposable, Measured, View, simplex
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
 
 __all__ = ["EntropyModel", "MaximumEntropy", "Move"]
@@ -37,7 +37,7 @@ class Move:
 
 
 @dataclass(frozen=True, eq=False)
-class EntropyModel:
+class EntropyModel(View):
     """The current model, all that was measured, and what each answer did: state and view."""
 
     model: Decomposable

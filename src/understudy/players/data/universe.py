@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from understudy._types import Table
-from understudy.models import Decomposable
+from understudy.models import Decomposable, View
 from understudy.models.decomposable import project
 from understudy.players.base import Answers, Clique, DataPlayer, Kind, MeasuredCell, Problem
 
@@ -47,7 +47,7 @@ _RANGE = 1e60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Universe:
+class Universe(View):
     """A joint table as a view. Tables that many cliques sum to on their way are kept."""
 
     p: Table

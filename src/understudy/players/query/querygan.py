@@ -38,7 +38,7 @@ from understudy.players.data.ftpl_generator import Shown
 from understudy.players.query.weights import Listed, listed
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Critic, Moments, Payoff
-from understudy.privacy.random_features import RandomFeatures
+from understudy.privacy.questions.moments import RandomFeatures
 from understudy.queries import cells
 
 __all__ = ["LogisticCritics", "Payoffs", "RandomMoments", "grouped"]

@@ -26,9 +26,9 @@ from itertools import combinations
 import numpy as np
 
 from understudy._types import Table
-from understudy.models.denoise import deconvolve
 from understudy.models.fitting import Fitted
-from understudy.models.merging import Labels, merge, pair_labels
+from understudy.models.margins import deconvolve
+from understudy.models.measured import Labels, merge, pair_labels
 from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View
 from understudy.players.query.fixed import measure
 from understudy.privacy.coarsened import Coarsened
@@ -107,11 +107,12 @@ class Opening:
                 )
             )
         per_cell = problem.rows / self.sigma_pairs
+        shares = view.marginals(problem.columns)
         asked: list[tuple[Clique, Merged, int]] = []
         for pair in self.pairs:
             labels = None
             if cells(problem.shape, pair) > _WHOLE * per_cell:
-                own = tuple(view.marginal((i,)) for i in pair)
+                own = tuple(shares[i] for i in pair)
                 labels = pair_labels(own, max(4.0, _COARSE * per_cell))
             asked.append((pair, labels, 1))
         return _measured(gate, self.PAIRS, asked, self.sigma_pairs)
@@ -188,7 +189,7 @@ class Survey:
         return self._look(problem, gate, view, last=round == self.rounds - 1)
 
     def _look(self, problem: Problem, gate: Gate, view: View, *, last: bool) -> Answers:
-        shares = [view.marginal(column) for column in problem.columns]
+        shares = view.marginals(problem.columns)
         tables, values = self._errors(problem, gate, view, shares, self.LOOK, self.slots)
         worth = deconvolve(values, self.sigma_look, positive=True)[0]
         chosen: dict[Clique, tuple[float, int]] = {}
@@ -224,9 +225,6 @@ class Survey:
         """(slots that are asked for with their merged values, noisy thresholded errors)."""
         per_cell = problem.rows / self.sigma_again
         tables: list[tuple[Slot, Merged]] = []
-        references: list[Table] = []
-        expected: Table | None = None
-        of: Clique | None = None
         for slot in slots:
             labels = None
             if slot.cells is not None:
@@ -234,10 +232,14 @@ class Survey:
                 labels = pair_labels(own, max(4.0, slot.cells * per_cell))
                 if labels is None and len(slot.clique) == 2:
                     continue  # the whole table is a slot of its own
-            if expected is None or of != slot.clique:
-                expected, of = problem.rows * view.marginal(slot.clique), slot.clique
             tables.append((slot, labels))
-            references.append(expected if labels is None else merge(expected, labels))
+        cliques = list(dict.fromkeys(slot.clique for slot, _ in tables))
+        shares_of = zip(cliques, view.marginals(cliques), strict=True)
+        expected = {clique: problem.rows * table for clique, table in shares_of}
+        references = [
+            expected[slot.clique] if labels is None else merge(expected[slot.clique], labels)
+            for slot, labels in tables
+        ]
         asked = [_table(slot.clique, labels) for slot, labels in tables]
         thresholds = [(_DENSE if slot.dense else _SPARSE) * self.sigma_again for slot, _ in tables]
         noisy = gate.ask(purpose, ThresholdedErrors(asked, references, thresholds))

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Form, Query, Request
 from pydantic import BaseModel
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from understudy.columns.undeclared import Undeclared
+from understudy.columns.unmodelled import Undeclared
 from understudy.errors import BudgetExhausted, InputError, UnderstudyError
 from understudy.game.methods import METHODS
 from understudy.privacy.budget import Budget
