@@ -25,7 +25,7 @@ LEFT_OUT = (
     "tests/models/test_measured_graphical.py",
     "tests/nets",
     "tests/players/test_aim.py",
-    "tests/privacy/test_ledger_postgres.py",
+    "tests/privacy/test_postgres.py",
     "tests/report/test_compare.py",
     "tests/source/test_engines.py",
     "tests/test_compiled.py",

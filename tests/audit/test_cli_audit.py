@@ -18,7 +18,7 @@ from pyarrow import csv
 
 from tests.audit.tables import SCHEMA, background
 from understudy.cli import main
-from understudy.releases import release
+from understudy.releases.run import release
 
 
 def run(*words: object) -> tuple[int, str, str]:

@@ -22,7 +22,7 @@ from understudy.releases.replan import method_of
 from understudy.schema import Schema
 
 from .conftest import people
-from .test_graph_releases import BLOCKS, edges
+from .test_graphs import BLOCKS, edges
 
 THREE = Schema.loads("""[understudy]
 version = 1

@@ -13,39 +13,44 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
-import test_ledger as file
 
-# The tests of the file that do not look into the file, run again on the fixtures below.
-from test_ledger import (  # noqa: F401
-    test_a_charge_is_seen_by_others_before_it_returns,
+from tests.privacy.ledger import test_ledger as file
+from tests.privacy.ledger.test_books import (  # noqa: F401
+    test_an_open_reservation_counts_in_full,
+    test_any_history_agrees_with_exact_addition,
+    test_datasets_do_not_share_budgets,
+    test_one_charge_makes_the_whole_reservation_count,
+    test_ten_tenths_fit_exactly_and_nothing_more,
+    test_zcdp_composition_fits_more_than_basic_but_never_too_much,
+    test_zcdp_counts_whole_plans_while_open_and_charges_once_settled,
+)
+from tests.privacy.ledger.test_ledger import (  # noqa: F401
     test_a_dataset_keeps_its_facts,
     test_a_dead_reservation_is_closed_from_outside,
     test_a_plan_must_fit_its_reservation,
-    test_a_settled_reservation_is_closed,
-    test_an_allowance_is_drawn_down_and_no_further,
-    test_an_open_reservation_counts_in_full,
     test_an_unknown_dataset_is_named_with_those_that_exist,
-    test_an_unknown_purpose_is_refused,
-    test_any_history_agrees_with_exact_addition,
-    test_datasets_do_not_share_budgets,
     test_drawing_before_charging_is_caught_by_the_same_check,
     test_eight_processes_create_one_ledger,
     test_eight_processes_race_for_a_budget_that_fits_three,
-    test_entries_form_a_chain_that_anyone_can_recompute,
-    test_one_charge_makes_the_whole_reservation_count,
     test_opening_twice_is_fine_only_with_the_same_facts,
     test_relations_do_not_mix,
-    test_reservations_have_names_of_their_own,
     test_settling_an_unknown_reservation_is_refused,
-    test_ten_tenths_fit_exactly_and_nothing_more,
-    test_the_context_aborts_on_an_exception,
     test_writers_at_the_same_time_leave_one_chain,
-    test_zcdp_composition_fits_more_than_basic_but_never_too_much,
-    test_zcdp_counts_whole_plans_while_open_and_charges_once_settled,
-    zledger,
+)
+
+# The tests of the file that do not look into the file, run again on the fixtures below.
+from tests.privacy.ledger.test_reservation import (  # noqa: F401
+    test_a_charge_is_seen_by_others_before_it_returns,
+    test_a_filter_is_drawn_down_and_no_further,
+    test_a_settled_reservation_is_closed,
+    test_an_unknown_purpose_is_refused,
+    test_reservations_have_names_of_their_own,
+    test_the_context_aborts_on_an_exception,
+)
+from tests.privacy.test_chain import (  # noqa: F401
+    test_entries_form_a_chain_that_anyone_can_recompute,
 )
 from tests.tools.servers import house, postgres
-
 from understudy.errors import (
     BudgetExhausted,
     ChainBroken,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 
+from tests.privacy.privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Laplace
 from understudy.privacy.gate import Gate

@@ -1,13 +1,20 @@
 """Requests that ask for more than is charged: each is refused before the charge, or moves no more."""
 
 import math
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from neighbour_cases import CoinNoise, Learning, Net, World, gate_of, given_to_noise, law
 
+from tests.privacy.neighbour_cases import (
+    CoinNoise,
+    Learning,
+    Net,
+    World,
+    gate_of,
+    given_to_noise,
+    law,
+)
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import (
     Gaussian,
@@ -17,9 +24,6 @@ from understudy.privacy.cost import (
     Selection,
     Zcdp,
 )
-from understudy.privacy.exact import Examples
-from understudy.privacy.features import GRID, Box
-from understudy.privacy.journal import _digest
 from understudy.privacy.losses import Logistic
 from understudy.privacy.mechanisms import Grouped, noised
 from understudy.privacy.questions import (
@@ -111,16 +115,6 @@ def test_coins_are_drawn_on_a_grid_that_float64_resolves():
         assert moved.max() <= ROW * wider * (1 + 1e-9) + 2
     event = Selection(1000 * 2 * ROW * 50.0 * -math.expm1(-gamma), 1001 * ROW)
     refused(BernoulliRejection(PAIR, [Cell(0, (0, 0), 1)], CODES, rows, 50.0, gamma), event)
-
-
-def test_what_is_no_number_stays_inside_the_box():
-    odd = np.array([[np.nan, np.inf], [-np.inf, 1e300], [0.5, -0.5]])
-    box = Box.of((-1, 1), 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a warning would tell of a row
-        grid = box.on_grid(odd)
-        Examples.seal(odd, np.zeros(3), box)
-    assert np.abs(grid.astype(int)).max() <= GRID
 
 
 @pytest.mark.parametrize("target", [math.nan, math.inf, -math.inf, 1e308])
@@ -360,14 +354,3 @@ def test_what_is_known_of_a_table_cannot_be_exchanged():
     gate, _ = gate_of(replace(TABLE, relation=Relation.REPLACE), Gaussian(1.0), CoinNoise(()))
     with pytest.raises(AttributeError):
         gate.facts = replace(gate.facts, relation=Relation.ADD_REMOVE)
-
-
-# --- the journal --------------------------------------------------------------------------------
-
-
-def test_questions_whose_digits_run_together_are_told_apart():
-    one, other = Marginals(((1, 23),)), Marginals(((12, 3),))
-    assert _digest("m", one) != _digest("m", other)
-    assert _digest("m", ("a", "b")) != _digest("m", ("ab", ""))
-    assert _digest("m", ((1,), 2)) != _digest("m", ((1, 2),))
-    assert _digest("m", Marginals(((0, 1),))) == _digest("m", Marginals([(0, 1)]))

@@ -1,14 +1,25 @@
 """Ways in which a ledger could be spent twice, or lied about, that were tried and must stay closed."""
 
-import os
 import random
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager
 
 import pytest
-from test_ledger import GAUSS, PART, PLAN, RELATION, TOTAL, kinds, pure_plan, reserve, spend
 
+from tests.privacy.ledger.test_books import (
+    GAUSS,
+)
+from tests.privacy.ledger.test_ledger import (
+    PART,
+    PLAN,
+    RELATION,
+    TOTAL,
+    kinds,
+    pure_plan,
+    reserve,
+    spend,
+)
 from understudy.errors import (
     BudgetExhausted,
     ChainBroken,
@@ -25,18 +36,6 @@ from understudy.privacy.stores import Lost
 
 TWICE = Plan((Charge("a", Laplace(40.0)), Charge("b", Laplace(40.0), times=2)))
 GOOD = Plan((Charge("g", Gaussian(40.0)),))
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.ledger"
-
-
-@pytest.fixture
-def ledger(path):
-    with Ledger(path) as opened:
-        opened.open_dataset("people", TOTAL, RELATION, "basic")
-        yield opened
 
 
 # --- damaged files ------------------------------------------------------------------------------
@@ -143,21 +142,6 @@ def test_no_flipped_byte_of_an_older_ledger_frees_budget(path):
     assert {"whole", "InputError"} <= flips(path, 200, 2, old_tables)
 
 
-def test_an_older_ledger_is_opened_and_goes_on(path):
-    old_tables(path)
-    with Ledger(path) as ledger:
-        assert ledger.spent("people").epsilon == Budget.of("0.9", 0).epsilon
-        spend(ledger, "0.1")
-        ledger.verify("people")
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
-        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-        names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-        assert "by_reservation" not in names
-    with Ledger(path) as again, pytest.raises(BudgetExhausted):
-        spend(again, "0.1")
-
-
 def test_an_index_that_lies_frees_nothing(path):
     """Rows of the index by release are taken away; the table keeps every charge."""
     old_tables(path)
@@ -174,30 +158,6 @@ def test_an_index_that_lies_frees_nothing(path):
     path.write_bytes(data)
     with pytest.raises(InputError, match="damaged"):
         Ledger(path)
-
-
-@pytest.mark.parametrize(
-    "text", ["not a database " * 100, "SQLite format 3\0" + "x" * 200, "", "x"]
-)
-def test_a_file_that_is_no_ledger(tmp_path, text):
-    file = tmp_path / "notes"
-    file.write_text(text)
-    try:
-        Ledger(file).close()
-    except InputError:
-        assert file.read_text() == text
-    else:
-        assert text == ""  # an empty file becomes a ledger
-
-
-def test_the_database_of_another_program_is_left_alone(tmp_path):
-    file = tmp_path / "other.db"
-    with closing(sqlite3.connect(file)) as db:
-        db.execute("CREATE TABLE t (x)")
-    before = file.read_bytes()
-    with pytest.raises(InputError, match="format 0"):
-        Ledger(file)
-    assert file.read_bytes() == before
 
 
 def test_entries_that_no_ledger_writes_are_refused(path, ledger):
@@ -299,7 +259,7 @@ def test_a_copy_does_not_take_the_entry_of_another_for_its_own(path, ledger, mon
     assert kinds(ledger).count(kind) == 1
 
 
-def test_a_plan_that_names_a_slot_twice_fills_no_allowance(tmp_path):
+def test_a_plan_that_names_a_slot_twice_fills_no_filter(tmp_path):
     with Ledger(tmp_path / "z") as ledger:
         ledger.open_dataset("people", TOTAL, RELATION, "zcdp")
         plan = Plan((Charge("x", Zcdp(0.001)), Charge("a", Gaussian(50.0))))
@@ -331,7 +291,7 @@ def test_a_second_redraw_in_the_chain_breaks_it(ledger):
         books.add([books.next("redraw", {"reservation": made.id, "charge": 2})])
 
 
-def test_a_redraw_of_an_allowance_costs_nothing_more(tmp_path):
+def test_a_redraw_of_a_filter_costs_nothing_more(tmp_path):
     with Ledger(tmp_path / "z") as ledger:
         ledger.open_dataset("people", TOTAL, RELATION, "zcdp")
         made = reserve(ledger, Budget.of("0.9", "1e-9"), Plan((Charge("x", Zcdp(0.01)),)))
@@ -572,41 +532,6 @@ def test_a_clock_that_is_moved_back_is_harmless(ledger, monkeypatch):
 
 
 # --- files that cannot be written -----------------------------------------------------------------
-
-
-def test_a_hard_link_is_refused_in_words(tmp_path, path, ledger):
-    ledger.close()
-    os.link(path, tmp_path / "other-name")
-    for name in (path, tmp_path / "other-name"):
-        with pytest.raises(InputError, match="hard link"):
-            Ledger(name)
-    (tmp_path / "other-name").unlink()
-    os.symlink(path, tmp_path / "symbolic")
-    with Ledger(tmp_path / "symbolic") as opened:
-        spend(opened, "0.1")
-
-
-def test_a_folder_in_the_place_of_a_ledger(tmp_path):
-    with pytest.raises(InputError, match="a folder"):
-        Ledger(tmp_path)
-    with pytest.raises(InputError, match="does not exist"):
-        Ledger(tmp_path / "no" / "ledger")
-
-
-def test_a_ledger_that_another_program_holds(path, ledger):
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        made = reserve(ledger, plan=TWICE)
-        made.charge("a")
-        other.execute("BEGIN IMMEDIATE")
-        with Ledger(path, timeout=0.2) as waiting:
-            held = waiting.resume("people", made.id, PART, TWICE)
-            with pytest.raises(LedgerError, match="holds it for too long") as caught:
-                held.charge("b")
-            assert "1 draw was made; this one was not made" in str(caught.value)
-            with pytest.raises(LedgerError, match="holds it for too long") as caught:
-                waiting.settle(made.id)
-        other.execute("ROLLBACK")
-    assert "nothing was drawn" not in str(caught.value).lower()
 
 
 def test_an_error_is_not_hidden_by_an_account_that_cannot_be_closed(path, ledger, monkeypatch):

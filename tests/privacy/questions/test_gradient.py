@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations_with_replacement, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,9 +17,8 @@ from understudy.privacy import noise as noise_module
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Plan, SampledGroups, Selection, event_from_json
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import GRAIN, OpenDPNoise, SeededNoise, rounded
-from understudy.privacy.questions import BestModels, NetworkGradient
-from understudy.privacy.questions.best_models import Models, jensen_shannon_step
+from understudy.privacy.noise import GRAIN, SeededNoise
+from understudy.privacy.questions import NetworkGradient
 from understudy.privacy.questions.gradient import UNIT, Groups, clipped_sums
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts
@@ -227,76 +226,6 @@ def test_groups_are_checked():
 
 
 # --- noise --------------------------------------------------------------------------------------
-
-
-# Six deviations, 2e-9 by chance, in seven statistics of the real source; the fourth moment deviates by
-# √(96/size) and is given nine times that.
-@pytest.mark.real_noise
-@pytest.mark.parametrize("source", [OpenDPNoise(), SeededNoise(4)], ids=["real", "seeded"])
-def test_rounded_noise_has_the_right_scale_and_no_other(source):
-    """Both ways: the right deviation passes, two thirds and three halves of it fail."""
-    size, sigma = 200_000, 1.7 * UNIT
-    values = np.zeros(size, np.int64)
-    z = rounded(source, values, sigma) / GRAIN
-    # The variance of a rounded normal is 1 + 1/(12·64); its estimate deviates by √(2/size) = 0.0032.
-    off = (z.var() - 1 - 1 / (12 * GRAIN**2)) / math.sqrt(2 / size)
-    assert abs(off) < 6
-    assert abs(z.mean()) * math.sqrt(size) < 6
-    assert abs((z**4).mean() - 3) < 0.2
-    for wrong in (2 / 3, 3 / 2):
-        assert abs(z.var() * wrong**2 - 1) > 0.4
-
-
-@pytest.mark.real_noise
-def test_rounded_noise_is_centred_on_the_values_and_independent():
-    size = 100_000
-    shift = np.full(size, 3 * UNIT, np.int64)
-    z = rounded(OpenDPNoise(), shift, float(UNIT)) / GRAIN
-    assert abs(z.mean() - 3) * math.sqrt(size) < 6
-    again = rounded(OpenDPNoise(), shift, float(UNIT)) / GRAIN
-    assert abs(np.corrcoef(z, again)[0, 1]) * math.sqrt(size) < 6
-    # Pairs come of one radius and angle; they are independent all the same.
-    one, other = z[::2] - 3, z[1::2] - 3
-    assert abs(np.corrcoef(one, other)[0, 1]) * math.sqrt(one.size) < 6
-    assert abs(np.corrcoef(one**2, other**2)[0, 1]) * math.sqrt(one.size) < 6
-
-
-def test_normals_are_those_of_the_formula_to_the_last_bits(monkeypatch):
-    """|s' − s| ≤ 2^−50·(1 + s) and |c' − c| ≤ 2^−51, also at the ends: what `LAW` rests on."""
-    rng = np.random.default_rng(11)
-    pairs = noise_module._PAIRS
-    words = rng.integers(2**64, size=(2, pairs), dtype=np.uint64)
-    words[0, :200] = rng.integers(2**53, size=200, dtype=np.uint64)
-    words[0, 200:203] = (0, 1, 2**64 - 1)
-    spokes = np.arange(4096, dtype=np.uint64) << np.uint64(52)
-    words[1, : 2 * 4096 : 2] = spokes
-    words[1, 1 : 2 * 4096 : 2] = spokes - np.uint64(1)
-    small = (words[0] >> np.uint64(1)) < 2**52
-    more = rng.integers(2**64, size=int(small.sum()), dtype=np.uint64)
-    served = iter((words.tobytes(), more.tobytes()))
-    monkeypatch.setattr(noise_module, "RAND_bytes", lambda count: next(served))
-    found = noise_module._normals(2 * pairs)
-    extended = np.longdouble
-    radii = (words[0] >> np.uint64(1)).astype(extended) + extended(0.5)
-    radii[small] += (more.astype(extended) + extended(0.5)) / extended(2) ** 64 - extended(0.5)
-    squares = -2 * np.log(radii / extended(2) ** 63)
-    turns = 2 * np.arccos(extended(-1)) * (words[1].astype(extended) / extended(2) ** 64)
-    one, other = found[::2].astype(extended), found[1::2].astype(extended)
-    drawn = one**2 + other**2
-    assert squares.max() > 80
-    assert (np.abs(drawn - squares) <= 2.0**-50 * (1 + squares)).all()
-    there = drawn > 0
-    lengths = np.sqrt(drawn[there])
-    for values, exact in ((one, np.cos(turns)), (other, np.sin(turns))):
-        assert np.abs(values[there] / lengths - exact[there]).max() <= 2.0**-51
-
-
-def test_a_scale_that_would_switch_noise_off_is_refused():
-    for scale in (0.0, -1.0, math.inf, math.nan, 2.0**60):
-        with pytest.raises(PrivacyError):
-            rounded(OpenDPNoise(), np.zeros(3, np.int64), scale)
-    with pytest.raises(PrivacyError, match="int64"):
-        rounded(OpenDPNoise(), np.zeros(3), 1.0)
 
 
 def test_groups_together_are_one_gaussian_mechanism():
@@ -523,94 +452,3 @@ def test_no_message_carries_a_value_of_a_row():
     assert "row" not in str(caught.value)
     assert caught.value.__context__ is None or "row" not in str(caught.value.__context__)
     assert len(charges.charged) == 1  # the charge stands
-
-
-# --- choosing among models ----------------------------------------------------------------------
-
-
-def choosing(event, **other):
-    return StrictCharges(Plan((Charge("choice", event), *other.values())))
-
-
-def test_held_out_rows_never_train_and_trained_rows_never_judge():
-    event = Selection(1.0, Models.SENSITIVITY)
-    plan = Plan((Charge("step", SampledGroups((2.0,), 11), 50), Charge("choice", event)))
-    asked = gate_of(ROWS, StrictCharges(plan), SeededNoise(3))
-    net, judged = tiny(slots=8), []
-    for _ in range(50):
-        asked.ask("step", NetworkGradient(net, Groups((0.5,)), held_out=0.5))
-    trained = {int(v) for seen in net.seen for v in seen}
-    models = Models((lambda rows: judged.extend(rows[:, 0].tolist()) or 0.0,))
-    asked.ask("choice", BestModels(models, 8, held_out=0.5))
-    assert judged
-    assert not trained & set(judged)
-    assert (trained - {0}) | set(judged) == set(range(1, 9))
-
-
-def test_planted_models_are_found_and_the_charge_is_there():
-    event = Selection.within(8, sensitivity=Models.SENSITIVITY, k=2)
-    charges = choosing(event)
-    models = Models(tuple(lambda rows, s=s: float(s) for s in (0, 90, 10, 100, 5)))
-    asked = gate_of(ROWS, charges, SeededNoise(0))
-    assert asked.ask("choice", BestModels(models, 8)) == (3, 1)
-    assert charges.charged == [("choice", event)]
-
-
-def test_planted_tables_are_found_by_divergence():
-    rows = [(i % 4, i % 3) for i in range(8)] * 500
-    event = Selection.within(8, sensitivity=Models.SENSITIVITY, k=1)
-    right = np.bincount([r[1] for r in rows], minlength=3) / len(rows)
-    wrong = np.array([0.9, 0.05, 0.05])
-    models = Models(cliques=((1,),), tables=((wrong,), (right,), (wrong[::-1],)))
-    asked = Gate(
-        TinyCounts((4, 3), rows), choosing(event), Relation.ADD_REMOVE, SeededNoise(0), len(rows)
-    )
-    assert asked.ask("choice", BestModels(models, len(rows))) == (1,)
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-def test_scores_of_divergence_move_by_no_more_than_is_charged(relation):
-    """All tables of up to four rows over three values, all neighbours, several models."""
-    from understudy.privacy.questions.best_models import divergence_scores
-
-    rng = np.random.default_rng(0)
-    tables = [rng.dirichlet(np.full(3, 0.3)) for _ in range(40)] + [np.array([1.0, 0, 0])]
-    models = Models(cliques=((0,),), tables=tuple((t,) for t in tables))
-    worst = 0
-
-    def scores(rows):
-        exact = np.bincount(np.array(rows, int), minlength=3).astype(np.int64)
-        return divergence_scores(models, [exact], 4, relation)
-
-    for rows in combinations_with_replacement(range(3), 4):
-        for value in range(3):
-            other = (*rows[1:], value) if relation is Relation.REPLACE else rows[1:]
-            worst = max(worst, int(np.abs(scores(rows) - scores(other)).max()))
-    assert 100 < worst <= Models.SENSITIVITY
-
-
-@pytest.mark.parametrize("share", [1e6, -0.1, math.nan, math.inf])
-def test_tables_that_are_no_shares_are_refused(share):
-    """Against them a row would move the divergence by more: for 1e6 by 974 units; 257 are paid."""
-    with pytest.raises(PrivacyError, match="shares from 0 to 1"):
-        Models(cliques=((0,),), tables=((np.array([share, 0.0]),),))
-
-
-def test_the_step_of_the_divergence_is_the_published_one():
-    n = 1000
-    assert jensen_shannon_step(n, Relation.REPLACE) == pytest.approx(
-        (math.log(n) + 1 + 1 / n) / (2 * n)
-    )
-    assert jensen_shannon_step(n, Relation.ADD_REMOVE) < jensen_shannon_step(n, Relation.REPLACE)
-
-
-def test_a_choice_that_is_not_covered_is_refused():
-    for event in (Selection(1.0), Selection(1.0, Models.SENSITIVITY, 9)):
-        charges = choosing(event)
-        with pytest.raises(PrivacyError, match="does not cover"):
-            gate_of(ROWS, charges).ask("choice", BestModels(Models((len, len)), 8))
-        assert charges.charged == []
-    with pytest.raises(PrivacyError, match="sensitivity"):
-        Models((len,), sensitivity=0.0)
-    with pytest.raises(PrivacyError, match="table"):
-        Models()

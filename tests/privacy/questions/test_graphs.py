@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from privacy_fakes import LoggedCharges, LoggedNoise
 
+from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.gate import Gate

@@ -6,8 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from privacy_fakes import LoggedCharges, LoggedNoise
 
+from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from understudy.errors import BudgetExhausted, LedgerError, PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
@@ -200,7 +200,7 @@ def reserved(path, composition="basic"):
     return ledger, made
 
 
-def test_an_allowance_is_filled_after_the_first_draw(tmp_path):
+def test_a_filter_is_filled_after_the_first_draw(tmp_path):
     ledger, made = reserved(tmp_path / "l")
     with ledger:
         made.charge("values")
@@ -224,12 +224,12 @@ def test_an_allowance_is_filled_after_the_first_draw(tmp_path):
             made.refine("rest", INNER, FACTS)
 
 
-def test_a_plan_that_costs_more_than_the_allowance_is_refused(tmp_path):
+def test_a_plan_that_costs_more_than_the_filter_is_refused(tmp_path):
     ledger, made = reserved(tmp_path / "l")
     with ledger:
         with pytest.raises(PrivacyError, match="costs more"):
             made.refine("rest", Plan((Charge("x", Gaussian(7.0)),)), FACTS)
-        with pytest.raises(PrivacyError, match="not an allowance"):
+        with pytest.raises(PrivacyError, match="no zCDP filter"):
             made.refine("values", INNER, FACTS)
         made.charge("rest", Gaussian(30.0))
         with pytest.raises(BudgetExhausted, match="in use"):

@@ -6,10 +6,10 @@ import subprocess
 from collections import Counter
 
 import pytest
-import test_ledger as file
-from test_ledger import FORK, RELATION, exit_codes, forked, reserve
-from tests.tools.servers import house
 
+from tests.privacy.ledger import test_ledger as file
+from tests.privacy.ledger.test_ledger import FORK, RELATION, exit_codes, forked, reserve
+from tests.tools.servers import house
 from understudy.errors import BudgetExhausted, InputError, LedgerError, WorkError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
