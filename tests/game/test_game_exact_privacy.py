@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.thorough import slow, some
 
+from tests.thorough import slow, some
 from understudy.errors import BudgetExhausted
 from understudy.game.methods import MSTMethod, MWEMMethod
 from understudy.models import Measured

@@ -11,8 +11,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.thorough import slow, some
 
+from tests.thorough import slow, some
 from understudy.game import play
 from understudy.game.methods import MaxEntMethod
 from understudy.players.data import Particles

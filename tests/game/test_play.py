@@ -1,15 +1,14 @@
-"""Every query player against every data player: refused, or every charged answer is used."""
+"""The one loop, and which players may play in it."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from understudy.errors import InputError
-from understudy.game import require_pair
+from understudy.errors import InputError, WorkError
+from understudy.game import play, require_pair
 from understudy.game.methods import METHODS, IndependentMethod, Method, MWEMMethod, QueryGANMethod
-from understudy.game.methods.graph import GraphMethod
-from understudy.players.base import DataPlayer, Kind, kind_of
+from understudy.players.base import DataPlayer, Kind, Measured, Problem, kind_of
 from understudy.players.data import BestResponse, FTPLGenerator, PerturbedLeader
 from understudy.players.data.ftpl_generator import Judged
 from understudy.players.query import ExponentialMechanism, FixedMarginals, QueryPicker
@@ -17,13 +16,93 @@ from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
+from understudy.progress import Progress
 from understudy.queries import Family
 from understudy.testing import StrictCharges, TinyCounts, tiny_design
 from understudy.testing.distributions import fingerprint
 
+TABLE = Measured((0,), np.array([3, 2]), 1.0)
+
+
+class Query:
+    gives, needs = frozenset({Kind.TABLE}), ()
+
+    def __init__(self, rounds, log):
+        self.rounds, self._log = rounds, log
+
+    def play(self, problem, gate, view, round):
+        self._log.append(("play", gate, view, round))
+        return (TABLE,)
+
+
+class Data(DataPlayer):
+    accepts, shows = frozenset({Kind.TABLE}), str
+
+    def __init__(self, log):
+        self._log = log
+
+    def start(self, problem):
+        return 0
+
+    def view(self, problem, state):
+        return f"view {state}"
+
+    def respond(self, problem, state, answers, rng):
+        self._log.append(("respond", state, answers))
+        rng.random()
+        return state + 1
+
+    def finish(self, problem, state):
+        return f"model {state}"
+
+
+PROBLEM = Problem((2,), ((0,),), (1.0,), 5)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_the_players_take_turns(rounds):
+    log, told = [], []
+    played = play(
+        PROBLEM,
+        Query(rounds, log),
+        Data(log),
+        "gate",
+        np.random.default_rng(0),
+        told.append,
+    )
+    assert played.model == f"model {rounds}"
+    assert played.answers == ((TABLE,),) * rounds
+    assert played.diagnostics == {}
+    assert log == [
+        entry
+        for t in range(rounds)
+        for entry in (("play", "gate", f"view {t}", t), ("respond", t, (TABLE,)))
+    ]
+    assert told == [Progress("playing", t, rounds) for t in range(rounds + 1)]
+
+
+def test_an_answer_that_was_not_declared_is_an_error():
+    query = Query(1, [])
+    query.gives = frozenset()
+    with pytest.raises(WorkError, match="Query gives noisy marginals, which it does not declare"):
+        play(PROBLEM, query, Data([]), "gate", np.random.default_rng(0))
+
+
+def test_nothing_more_is_asked_once_the_data_player_can_learn_no_more():
+    log = []
+
+    class Tired(Data):
+        def over(self, state):
+            return state == 2
+
+    played = play(PROBLEM, Query(5, log), Tired(log), "gate", np.random.default_rng(0))
+    assert len(played.answers) == 2
+    assert [entry[3] for entry in log if entry[0] == "play"] == [0, 1]
+
+
 SHAPE, ROWS = (2, 3, 2), 40
 DESIGN = tiny_design(SHAPE, Relation.ADD_REMOVE, ROWS)
-PROBLEM = DESIGN.problem(ROWS)
+TINY = DESIGN.problem(ROWS)
 RHO = Fraction(1, 2)
 
 SMALL = {
@@ -90,16 +169,16 @@ def use(query, plan, data):
     rows = [tuple(int(rng.integers(size)) for size in SHAPE) for _ in range(ROWS)]
     charges = StrictCharges(plan, DESIGN.relation)
     gate = Gate(TinyCounts(SHAPE, rows), charges, DESIGN.relation, SeededNoise(2), ROWS)
-    state = data.start(PROBLEM)
+    state = data.start(TINY)
     used = 0
     for round in range(query.rounds):
-        answers = query.play(PROBLEM, gate, data.view(PROBLEM, state), round)
-        after = data.respond(PROBLEM, state, answers, np.random.default_rng(round))
+        answers = query.play(TINY, gate, data.view(TINY, state), round)
+        after = data.respond(TINY, state, answers, np.random.default_rng(round))
         for k, answer in enumerate(answers):
             assert kind_of(answer) in query.gives
             others = answers[:k] + answers[k + 1 :]
-            less = data.respond(PROBLEM, state, others, np.random.default_rng(round))
-            assert shown(data, PROBLEM, less) != shown(data, PROBLEM, after), (round, answer)
+            less = data.respond(TINY, state, others, np.random.default_rng(round))
+            assert shown(data, TINY, less) != shown(data, TINY, after), (round, answer)
             used += 1
         state = after
     assert used > 0
@@ -145,18 +224,6 @@ def test_every_data_player_has_a_partner_and_every_method_a_pair_that_fits():
         require_pair(query, data)
         Method.confirm(MADE[name], DESIGN, PLANS[name])
     assert len(FITTING) < len(QUERIES) * len(DATA) / 2  # and most others are refused
-
-
-def test_a_graph_is_learned_from_its_degrees_alone():
-    method = GraphMethod((3, 2))
-    nodes, blocks = 5, 2
-    design = tiny_design((nodes, nodes, blocks, blocks), rows=4)
-    query, data = method.players(design, Plan(method.charges(design, RHO)))
-    require_pair(query, data)
-    with pytest.raises(InputError, match="does not give degrees of nodes"):
-        require_pair(FixedMarginals(((2, 3),), 1.0), data)
-    with pytest.raises(InputError, match=r"degrees of nodes.*paid for and not used"):
-        require_pair(query, DATA["maxent"])
 
 
 def test_a_wrong_pair_is_refused_before_anything_is_spent():

@@ -12,7 +12,7 @@ from understudy.game import play
 from understudy.game.methods import FrankWolfeMethod
 from understudy.players.base import MeasuredCell, Problem
 from understudy.players.data import MultiplicativeWeights, SoftmaxResponse
-from understudy.players.data.universe import Universe, log_softmax
+from understudy.players.data.universe import Universe
 from understudy.players.query import NoisyVertex
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
@@ -228,30 +228,11 @@ def test_the_last_half_is_averaged():
     )
 
 
-def test_log_softmax_does_not_overflow():
-    logits = np.array([1e9, 0.0, -1e9])
-    np.testing.assert_allclose(np.exp(log_softmax(logits)), [1.0, 0.0, 0.0])
-
-
-def test_marginals_of_a_universe_are_sums_in_the_order_asked():
-    table = np.random.default_rng(0).dirichlet(np.ones(60)).reshape(3, 4, 1, 5)
-    view = Universe(table)
-    for size in range(5):
-        for clique in itertools.permutations(range(4), size):
-            rest = tuple(i for i in range(4) if i not in clique)
-            kept = sorted(clique)
-            expected = table.sum(axis=rest).transpose([kept.index(i) for i in clique])
-            np.testing.assert_allclose(view.marginal(clique), expected, atol=1e-15)
-
-
 def test_the_players_conform():
     check_data_player(lambda problem: SoftmaxResponse(0.01, 0.1, 1))
     design = tiny_design((3, 2, 1, 2))
     plan = Plan(FrankWolfeMethod(rounds=4).charges(design, Fraction(1)))
     check_query_player(lambda: NoisyVertex.over(4, design.cliques, design.shape), plan)
-
-
-# --- exact privacy ------------------------------------------------------------------------------
 
 
 class HalfTheNoise(GivenNoise):
@@ -292,9 +273,6 @@ def test_two_rounds_on_three_values_keep_their_plan_exactly(relation, rho):
     assert report.pure > 0.3 * pure
     with pytest.raises(PrivacyViolation):
         check(law(HalfTheNoise), pairs, pure=pure if rho == 2 else report.pure, rho=total)
-
-
-# --- bad input ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

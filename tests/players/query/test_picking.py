@@ -6,18 +6,30 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from understudy.game import play
 from understudy.game.methods import Design, FEMMethod, SepFEMMethod
 from understudy.players.base import PickedQuery, Problem
-from understudy.players.data import PerturbedLeader
+from understudy.players.data import MultiplicativeWeights, PerturbedLeader
 from understudy.players.data.ftpl import _query
-from understudy.players.query import QueryPicker
+from understudy.players.query import ExponentialMechanism, QueryPicker
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY
-from understudy.privacy.cost import Charge, Plan, Selection
+from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
+from understudy.privacy.gate import Gate
+from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import GRID
 from understudy.privacy.relation import Relation
 from understudy.queries import Family
 from understudy.queries.classes import KINDS
-from understudy.testing import check, check_query_player, game_law, neighbours
+from understudy.testing import (
+    StillNoise,
+    StrictCharges,
+    TinyCounts,
+    check,
+    check_query_player,
+    game_law,
+    neighbours,
+)
 
 SHAPE = (2, 3)
 FAMILIES = (Family((0, 1), kind="disjunctions"), Family((1,), kind="prefixes"))
@@ -78,9 +90,7 @@ def test_the_whole_game_costs_what_is_planned(relation):
 )
 def test_without_noise_the_game_finds_the_data(method):
     """A pick that is next to exact drives the error down on a small domain (every class at once)."""
-    from understudy.game import play
     from understudy.privacy.gate import Gate
-    from understudy.privacy.noise import SeededNoise
     from understudy.testing.stand_ins import StrictCharges, TinyCounts
 
     rng = np.random.default_rng(0)
@@ -105,3 +115,38 @@ def test_without_noise_the_game_finds_the_data(method):
         products = family.products(SHAPE)
         error = np.abs(products.answers(truth) - products.answers(model.marginal((0, 1)))).max()
         assert error < 0.12, family.kind
+
+
+def asked(sigma, rows, view, problem, rounds=1):
+    charges = [Charge(ExponentialMechanism.SELECT, Selection(1.0, GRID), rounds)]
+    if sigma is not None:
+        charges.append(Charge(ExponentialMechanism.MEASURE, Gaussian(sigma), rounds))
+    account, noise = StrictCharges(Plan(tuple(charges))), StillNoise()
+    counts = TinyCounts(problem.shape, rows)
+    gate = Gate(counts, account, Relation.ADD_REMOVE, noise)
+    (answer,) = ExponentialMechanism(rounds, sigma).play(problem, gate, view, 0)
+    return answer, account
+
+
+def test_it_finds_the_worst_cell_and_pays_for_it():
+    problem = Problem((2, 2), ((0,), (1,), (0, 1)), (1.0,) * 3, 8)
+    data = MultiplicativeWeights(1)
+    view = data.view(problem, data.start(problem))
+    rows = [(0, 1)] * 5 + [(1, 0)] * 3
+    answer, account = asked(None, rows, view, problem)
+    assert (answer.clique, answer.cell.index, answer.cell.sign) == ((0, 1), (0, 1), 1)
+    assert answer.value is None
+    assert [purpose for purpose, _ in account.charged] == [ExponentialMechanism.SELECT]
+    answer, account = asked(2.0, rows, view, problem)
+    assert (answer.clique, answer.cell.index, answer.cell.sign) == ((0, 1), (0, 1), 0)
+    assert (answer.value, answer.sigma) == (5.0, 2.0)
+    purposes = [ExponentialMechanism.SELECT, ExponentialMechanism.MEASURE]
+    assert [purpose for purpose, _ in account.charged] == purposes
+
+
+def test_too_much_is_seen_as_well_as_too_little():
+    problem = Problem((4,), ((0,),), (1.0,), 8)
+    data = MultiplicativeWeights(1)
+    view = data.view(problem, data.start(problem))
+    answer, _ = asked(None, [(0,)] * 2 + [(1,)] * 3 + [(2,)] * 3, view, problem)
+    assert (answer.cell.index, answer.cell.sign) == ((3,), -1)

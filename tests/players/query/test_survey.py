@@ -1,18 +1,15 @@
 """The survey and its weighted records: contracts, quanta, and what steers."""
 
 import itertools
-import math
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from understudy.errors import BudgetExhausted, InputError, PrivacyError
+from understudy.errors import BudgetExhausted, PrivacyError
 from understudy.game import play
-from understudy.game.methods import Design, MaxEntMethod
-from understudy.players.base import Measured
-from understudy.players.data import Particles
+from understudy.game.methods import MaxEntMethod
 from understudy.players.query import Opening, Survey
 from understudy.privacy import accounting
 from understudy.privacy.coarsened import Coarsened
@@ -27,7 +24,6 @@ from understudy.testing import (
     StrictCharges,
     TinyCounts,
     check_method,
-    data_player_checks,
     query_player_checks,
     tiny_design,
 )
@@ -48,9 +44,6 @@ def planned(shape, relation=Relation.ADD_REMOVE, rows=30, rho=Fraction(1), order
     return method, design, Plan(method.charges(design, rho))
 
 
-# --- conformance --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("relation", "rows"), CASES)
 @pytest.mark.parametrize("shape", [*TINY, WIDE], ids=str)
 def test_the_query_player_conforms(shape, relation, rows):
@@ -66,17 +59,9 @@ def test_the_query_player_conforms(shape, relation, rows):
             kept()
 
 
-@pytest.mark.parametrize("kept", data_player_checks(lambda problem: Particles(1_000)), ids=str)
-def test_the_data_player_conforms(kept):
-    kept()
-
-
 def test_the_pairing_conforms_at_tiny_shapes():
     """Both relations, private and public n, on a real ledger; same releases, same model."""
     assert check_method(MaxEntMethod(records=1_000), shapes=((2,), (1,), (1, 5), (2, 2))) > 20
-
-
-# --- what is asked ------------------------------------------------------------------------------
 
 
 class Codes:
@@ -204,9 +189,6 @@ def test_repeated_tables_are_averaged_with_the_noise_that_is_left():
         assert [a.sigma for a in answers] == pytest.approx([sigma / t**0.5 for t in times])
 
 
-# --- the plan -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 @pytest.mark.parametrize("rho", [Fraction(1, 1000), Fraction(2, 7), Fraction(50)], ids=str)
 def test_the_plan_uses_the_whole_budget_and_all_of_it_is_drawn(rho, relation):
@@ -250,45 +232,3 @@ def test_a_player_that_takes_more_than_its_plan_is_stopped(relation):
     ):
         with pytest.raises(PrivacyError):
             played(greedy)
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        (MaxEntMethod(records=999), "records = 999"),
-        (MaxEntMethod(records=10**8), "records = 100000000"),
-        (MaxEntMethod(quanta=0), "quanta = 0"),
-        (MaxEntMethod(pairs=0), "pairs = 0"),
-    ],
-)
-def test_settings_out_of_range_are_refused(method, message):
-    with pytest.raises(InputError, match=message):
-        method.check(tiny_design((2, 3), rows=10))
-
-
-def test_pairs_that_do_not_fit_in_memory_are_refused_with_a_remedy():
-    design = tiny_design((10_000, 9_000, 2), rows=10)
-    with pytest.raises(InputError, match=r"3 pairs of the workload have 90,038,000 cells") as e:
-        MaxEntMethod().check(design)
-    assert "10,000 values" in str(e.value)
-
-
-def test_fewer_pairs_are_those_that_most_of_the_workload_holds():
-    cliques = ((0, 1, 2), (1, 2, 3), (2, 3))
-    design = Design((2,) * 4, cliques, (1.0, 2.0, 4.0), Relation.ADD_REMOVE, 100)
-    plan = Plan(MaxEntMethod(pairs=2).charges(design, Fraction(1)))
-    query, _ = MaxEntMethod(pairs=2).players(design, plan)
-    assert query.first.pairs == ((1, 2), (2, 3))  # weights 3 and 6
-    assert plan[Opening.PAIRS].event.changes == 2
-
-
-def test_no_answers_leave_the_records_as_they_are_but_for_the_key():
-    problem = tiny_design((2, 3)).problem(40)
-    data = Particles(1_000)
-    state = data.respond(problem, data.start(problem), (), np.random.default_rng(0))
-    assert state[0] == ()
-    table = Measured((0,), np.array([30, 10]), 1.0)
-    state = data.respond(problem, state, (table,), np.random.default_rng(0))
-    assert state[0] == (table,)
-    assert data.view(problem, state).model is None
-    assert math.isclose(data.view(problem, state).marginal((0,))[0], 0.75, rel_tol=1e-3)

@@ -1,4 +1,4 @@
-"""The default method as a whole: post-processing, and structure beyond pairs."""
+"""`maxent`: what it refuses, a parity that no pair shows, and the same rows from the same answers."""
 
 import itertools
 from dataclasses import replace
@@ -7,15 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.thorough import slow
 
 import understudy as us
+from tests.thorough import slow
 from understudy import demo
-from understudy.errors import PrivacyError
+from understudy.errors import InputError, PrivacyError
 from understudy.game import play
 from understudy.game.methods import Design, MaxEntMethod
 from understudy.players.data import Particles
-from understudy.players.query import Survey
+from understudy.players.query import Opening, Survey
 from understudy.privacy import planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
@@ -25,7 +25,41 @@ from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries import counts
 from understudy.schema import Category, Schema
-from understudy.testing import RecordingNoise, StrictCharges
+from understudy.testing import (
+    RecordingNoise,
+    StrictCharges,
+    tiny_design,
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (MaxEntMethod(records=999), "records = 999"),
+        (MaxEntMethod(records=10**8), "records = 100000000"),
+        (MaxEntMethod(quanta=0), "quanta = 0"),
+        (MaxEntMethod(pairs=0), "pairs = 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(method, message):
+    with pytest.raises(InputError, match=message):
+        method.check(tiny_design((2, 3), rows=10))
+
+
+def test_pairs_that_do_not_fit_in_memory_are_refused_with_a_remedy():
+    design = tiny_design((10_000, 9_000, 2), rows=10)
+    with pytest.raises(InputError, match=r"3 pairs of the workload have 90,038,000 cells") as e:
+        MaxEntMethod().check(design)
+    assert "10,000 values" in str(e.value)
+
+
+def test_fewer_pairs_are_those_that_most_of_the_workload_holds():
+    cliques = ((0, 1, 2), (1, 2, 3), (2, 3))
+    design = Design((2,) * 4, cliques, (1.0, 2.0, 4.0), Relation.ADD_REMOVE, 100)
+    plan = Plan(MaxEntMethod(pairs=2).charges(design, Fraction(1)))
+    query, _ = MaxEntMethod(pairs=2).players(design, plan)
+    assert query.first.pairs == ((1, 2), (2, 3))  # weights 3 and 6
+    assert plan[Opening.PAIRS].event.changes == 2
 
 
 class Codes:
@@ -41,9 +75,6 @@ class Codes:
 
     def marginals(self, cliques):
         return Sensitive(tuple(counts(self._codes, self.shape, cliques)))
-
-
-# --- post-processing ----------------------------------------------------------------------------
 
 
 COLUMNS = ("sex", "age", "education", "employment")
@@ -96,8 +127,6 @@ def test_the_same_released_numbers_give_the_same_rows_for_any_table(rows_public)
     other = us.release(tables[1], schema, noise=SeededNoise(5), **options)
     assert not other.rows.equals(first.rows)
 
-
-# --- structure beyond pairs ---------------------------------------------------------------------
 
 SHAPE = (2, 2, 2, 2, 3, 2, 3, 2)
 MANY = 20_000

@@ -1,11 +1,19 @@
 """How many records the default method keeps: a public rule that bounds its memory."""
 
+import math
+
+import numpy as np
 import pytest
 
 from understudy.game.methods import MaxEntMethod
+from understudy.players.base import Measured
 from understudy.players.data import Particles
 from understudy.releases import prepare
 from understudy.schema import Category, Schema
+from understudy.testing import (
+    data_player_checks,
+    tiny_design,
+)
 
 
 def test_eight_records_a_row_within_bounds():
@@ -28,3 +36,20 @@ def test_the_forecast_of_memory_stays_below_four_gigabytes():
 
     few, many = memory(20), memory(100)
     assert few < many < 4e9
+
+
+@pytest.mark.parametrize("kept", data_player_checks(lambda problem: Particles(1_000)), ids=str)
+def test_the_data_player_conforms(kept):
+    kept()
+
+
+def test_no_answers_leave_the_records_as_they_are_but_for_the_key():
+    problem = tiny_design((2, 3)).problem(40)
+    data = Particles(1_000)
+    state = data.respond(problem, data.start(problem), (), np.random.default_rng(0))
+    assert state[0] == ()
+    table = Measured((0,), np.array([30, 10]), 1.0)
+    state = data.respond(problem, state, (table,), np.random.default_rng(0))
+    assert state[0] == (table,)
+    assert data.view(problem, state).model is None
+    assert math.isclose(data.view(problem, state).marginal((0,))[0], 0.75, rel_tol=1e-3)

@@ -1,4 +1,4 @@
-"""Multiplicative weights with the exponential mechanism: the theorems, in noiseless runs."""
+"""Players over a universe that is written out: multiplicative weights and the softmax response."""
 
 import itertools
 import math
@@ -11,14 +11,20 @@ from understudy.game import play
 from understudy.game.methods import MWEMMethod
 from understudy.players.base import MeasuredCell, Problem
 from understudy.players.data import MultiplicativeWeights
+from understudy.players.data.universe import Universe, log_softmax
 from understudy.players.query import ExponentialMechanism
 from understudy.privacy import accounting
-from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
+from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import GRID, Cell
 from understudy.privacy.relation import Relation
-from understudy.testing import StillNoise, StrictCharges, TinyCounts, tiny_design
+from understudy.testing import (
+    StillNoise,
+    StrictCharges,
+    TinyCounts,
+    tiny_design,
+)
 
 SHAPE = (2, 2, 2)
 
@@ -204,39 +210,17 @@ def test_signs_push_to_their_side():
         assert moved[1] == pytest.approx(1 / (1 + math.exp(-sign * eta)))
 
 
-# --- the query player ---------------------------------------------------------------------------
+def test_log_softmax_does_not_overflow():
+    logits = np.array([1e9, 0.0, -1e9])
+    np.testing.assert_allclose(np.exp(log_softmax(logits)), [1.0, 0.0, 0.0])
 
 
-def asked(sigma, rows, view, problem, rounds=1):
-    charges = [Charge(ExponentialMechanism.SELECT, Selection(1.0, GRID), rounds)]
-    if sigma is not None:
-        charges.append(Charge(ExponentialMechanism.MEASURE, Gaussian(sigma), rounds))
-    account, noise = StrictCharges(Plan(tuple(charges))), StillNoise()
-    counts = TinyCounts(problem.shape, rows)
-    gate = Gate(counts, account, Relation.ADD_REMOVE, noise)
-    (answer,) = ExponentialMechanism(rounds, sigma).play(problem, gate, view, 0)
-    return answer, account
-
-
-def test_it_finds_the_worst_cell_and_pays_for_it():
-    problem = Problem((2, 2), ((0,), (1,), (0, 1)), (1.0,) * 3, 8)
-    data = MultiplicativeWeights(1)
-    view = data.view(problem, data.start(problem))
-    rows = [(0, 1)] * 5 + [(1, 0)] * 3
-    answer, account = asked(None, rows, view, problem)
-    assert (answer.clique, answer.cell.index, answer.cell.sign) == ((0, 1), (0, 1), 1)
-    assert answer.value is None
-    assert [purpose for purpose, _ in account.charged] == [ExponentialMechanism.SELECT]
-    answer, account = asked(2.0, rows, view, problem)
-    assert (answer.clique, answer.cell.index, answer.cell.sign) == ((0, 1), (0, 1), 0)
-    assert (answer.value, answer.sigma) == (5.0, 2.0)
-    purposes = [ExponentialMechanism.SELECT, ExponentialMechanism.MEASURE]
-    assert [purpose for purpose, _ in account.charged] == purposes
-
-
-def test_too_much_is_seen_as_well_as_too_little():
-    problem = Problem((4,), ((0,),), (1.0,), 8)
-    data = MultiplicativeWeights(1)
-    view = data.view(problem, data.start(problem))
-    answer, _ = asked(None, [(0,)] * 2 + [(1,)] * 3 + [(2,)] * 3, view, problem)
-    assert (answer.cell.index, answer.cell.sign) == ((3,), -1)
+def test_marginals_of_a_universe_are_sums_in_the_order_asked():
+    table = np.random.default_rng(0).dirichlet(np.ones(60)).reshape(3, 4, 1, 5)
+    view = Universe(table)
+    for size in range(5):
+        for clique in itertools.permutations(range(4), size):
+            rest = tuple(i for i in range(4) if i not in clique)
+            kept = sorted(clique)
+            expected = table.sum(axis=rest).transpose([kept.index(i) for i in clique])
+            np.testing.assert_allclose(view.marginal(clique), expected, atol=1e-15)

@@ -1,22 +1,17 @@
-"""The private spanning tree, and the players that measure fixed tables."""
-
-from fractions import Fraction
+"""The private spanning tree."""
 
 import numpy as np
 import pytest
 
-from understudy.game import play
-from understudy.game.methods import IndependentMethod, MSTMethod
-from understudy.models import Decomposable
 from understudy.players.base import Problem
 from understudy.players.data import MaximumEntropy
-from understudy.players.query import FixedMarginals, SpanningTree
+from understudy.players.query import SpanningTree
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import GRID
 from understudy.privacy.relation import Relation
-from understudy.testing import StillNoise, StrictCharges, TinyCounts, tiny_design
+from understudy.testing import StillNoise, StrictCharges, TinyCounts
 
 TREES = {
     "chain": [(0, 1), (1, 2), (2, 3), (3, 4)],
@@ -104,67 +99,3 @@ def test_one_column_has_no_tree():
     assert ones[0].values.tolist() == [1, 0, 1]
     assert pairs == ()
     assert len(account.charged) == 1
-
-
-@pytest.mark.parametrize("relation", list(Relation), ids=str)
-def test_one_column_is_measured_with_all_of_the_budget(relation):
-    design = tiny_design((3,), relation, 10)
-    (charge,) = MSTMethod().charges(design, Fraction(1, 2))
-    assert charge == IndependentMethod().charges(design, Fraction(1, 2))[0]
-    query, _ = MSTMethod().players(design, Plan((charge,)))
-    assert query.rounds == 1
-
-
-def test_the_whole_game_learns_the_tree():
-    rows, shape = planted(TREES["chain"][:2], columns=3), (3, 3, 3)
-    design = tiny_design(shape, Relation.ADD_REMOVE, len(rows))
-    plan = Plan(MSTMethod().charges(design, Fraction(10_000)))
-    gate = Gate(
-        TinyCounts(shape, rows),
-        StrictCharges(plan, design.relation),
-        design.relation,
-        SeededNoise(0),
-        len(rows),
-    )
-    model = play(
-        design.problem(len(rows)),
-        *MSTMethod().players(design, plan),
-        gate,
-        np.random.default_rng(0),
-    ).model
-    truth = np.zeros(shape)
-    for row in rows:
-        truth[row] += 1 / len(rows)
-    assert np.abs(model.marginal((0, 1)) - truth.sum(axis=2)).max() < 2e-3
-    assert np.abs(model.marginal((1, 2)) - truth.sum(axis=0)).max() < 2e-3
-    assert np.abs(model.marginal((0, 2)) - truth.sum(axis=1)).max() < 0.05
-
-
-def test_fixed_marginals_measures_what_it_says_once():
-    cliques, shape = ((0, 1), (1,)), (2, 3)
-    account = StrictCharges(Plan((Charge("these", Gaussian(2.5, changes=4)),)), Relation.REPLACE)
-    gate = Gate(
-        TinyCounts(shape, [(1, 2), (0, 0), (1, 2)]), account, Relation.REPLACE, StillNoise(), 3
-    )
-    problem = Problem(shape, cliques, (1.0, 1.0), 3)
-    view = Decomposable.independent([np.ones(2), np.ones(3)])
-    player = FixedMarginals(cliques, 2.5, "these")
-    assert player.rounds == 1
-    pair, one = player.play(problem, gate, view, 0)
-    assert pair.values.tolist() == [[1, 0, 0], [0, 0, 2]]
-    assert one.values.tolist() == [1, 0, 2]
-    assert (pair.sigma, one.sigma, len(account.charged)) == (2.5, 2.5, 1)
-
-
-def test_maximum_entropy_of_one_ways_is_independence_without_mbi():
-    problem = Problem((2, 3), ((0,), (1,)), (1.0, 1.0), 10)
-    data, rng = MaximumEntropy(), np.random.default_rng(0)
-    account = StrictCharges(Plan((Charge("one-way marginals", Gaussian(1.0, changes=2)),)))
-    rows = [(0, 0)] * 4 + [(1, 2)] * 6
-    gate = Gate(TinyCounts((2, 3), rows), account, Relation.ADD_REMOVE, StillNoise())
-    player = FixedMarginals(((0,), (1,)), 1.0)
-    state = data.start(problem)
-    answers = player.play(problem, gate, data.view(problem, state), 0)
-    model = data.finish(problem, data.respond(problem, state, answers, rng))
-    assert model.cliques == ((0,), (1,))
-    np.testing.assert_allclose(model.marginal((0, 1)), np.outer([0.4, 0.6], [0.4, 0, 0.6]))

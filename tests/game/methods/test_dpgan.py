@@ -10,21 +10,16 @@ import numpy as np
 import pytest
 
 import understudy as us
-from understudy.errors import BudgetExhausted, InputError
+from understudy.errors import InputError
 from understudy.game.methods import Design, DPGANMethod
 from understudy.game.methods import method as named_method
-from understudy.nets.coding import Coding
-from understudy.players.base import CriticGradient
 from understudy.players.data.gan import Task, least_squares
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
 from understudy.privacy.cost import Plan, SampledGroups, Selection
-from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions.best_models import Models
 from understudy.privacy.relation import Relation
 from understudy.schema import Schema
-from understudy.testing import StrictCharges, TinyCounts, tiny_design
 
 TINY = {"steps": 6, "width": 4, "latent": 4, "critic_width": 4, "fakes": 8}
 SCHEMA = Schema.loads("""[understudy]
@@ -89,9 +84,6 @@ def step_of(plan):
     return event
 
 
-# --- the plan -----------------------------------------------------------------------------------
-
-
 def test_the_plan_holds_everything_and_stays_within_the_budget():
     made = us.prepare(
         SCHEMA, epsilon=2, delta="1e-7", rows_public=1000, workload="marginals:2", method="dpgan",
@@ -116,28 +108,6 @@ def test_for_a_given_sigma_as_many_steps_as_the_budget_allows():
     assert slot.times > 100
     query, _ = made.players(design, plan)
     assert query.steps == slot.times
-
-
-def test_training_never_passes_the_plan():
-    design = tiny_design((3, 2), rows=30)
-    made = DPGANMethod(**TINY)
-    charges = StrictCharges(Plan(made.charges(design, Fraction(1))))
-    rows = [(i % 3, i % 2) for i in range(30)]
-    gate = Gate(
-        TinyCounts((3, 2), rows), charges, Relation.ADD_REMOVE, SeededNoise(0), 30
-    )  # fmt: skip
-    query, data = made.players(design, charges.plan)
-    problem, rng = design.problem(30), np.random.default_rng(0)
-    state = data.start(problem)
-    for round in range(query.rounds):
-        answers = query.play(problem, gate, data.view(problem, state), round)
-        state = data.respond(problem, state, answers, rng)
-    assert sum(purpose == CriticSteps.STEP for purpose, _ in charges.charged) == 6
-    with pytest.raises(BudgetExhausted):
-        query.play(problem, gate, data.view(problem, state), 1)
-    kept = data.diagnostics(state)["training"]
-    assert kept["step"] == [1, 2, 3, 4, 5, 6]
-    assert all(math.isfinite(x) for x in kept["critic_loss_on_made_up_rows"])
 
 
 def test_groups_cost_what_they_cost_together():
@@ -186,32 +156,6 @@ def test_kinds_of_columns():
     made, design, plan = planned(numbers="bins")
     _, data = made.players(design, plan)
     assert set(data.gan.coding.kinds) == {"choice"}
-
-
-def test_the_last_critic_gradient_alone_moves_the_networks():
-    """The same answers, whatever the rows: state is a function of them and of the key."""
-    design = tiny_design((3, 2), rows=30)
-    made = DPGANMethod(**TINY)
-    plan = Plan(made.charges(design, Fraction(1)))
-    query, data = made.players(design, plan)
-    problem = design.problem(30)
-    charges = StrictCharges(plan)
-    gate = Gate(TinyCounts((3, 2), [(0, 1)] * 30), charges, Relation.ADD_REMOVE,
-                      SeededNoise(0), 30)  # fmt: skip
-    rng = np.random.default_rng(0)
-    start = data.respond(problem, data.start(problem), query.play(problem, gate, None, 0), rng)
-    size = data.gan.critic.parameters
-    answer = (CriticGradient(np.linspace(-1, 1, size).astype(np.float32)),)
-    one, other = (data.respond(problem, start, answer, np.random.default_rng(5)) for _ in range(2))
-    import jax
-
-    for a, b in zip(
-        jax.tree.leaves(one.networks.playing), jax.tree.leaves(other.networks.playing), strict=True
-    ):
-        assert (np.asarray(a) == np.asarray(b)).all()
-
-
-# --- bad input ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -276,80 +220,3 @@ def test_an_unbounded_number_is_refused():
     text = '[understudy]\nversion = 1\n[[column]]\nname = "x"\ntype = "number"\n'
     with pytest.raises(us.errors.UnderstudyError, match="x"):
         us.prepare(Schema.loads(text), epsilon=1, method="dpgan")
-
-
-# --- columns ------------------------------------------------------------------------------------
-
-
-def test_codes_come_back_from_their_features():
-    """Every code of every kind: features are distinct, and what heads draw is legal."""
-    shape, kinds = (5, 2, 12, 40, 9), ("choice", "choice", "bits", "real", "bits")
-    nullable = (True, False, True, True, False)
-    coding = Coding(shape, kinds, nullable)
-    shares = [np.random.default_rng(i).dirichlet(np.ones(s)) for i, s in enumerate(shape)]
-    tables = coding.tables(shares)
-    for column, table in enumerate(tables):
-        assert len({row.tobytes() for row in table}) == shape[column]
-        assert np.abs(table).max() <= 1
-    assert sum(t.shape[1] for t in tables) == coding.width == 5 + 1 + (4 + 1) + (1 + 1) + 4
-    rng = np.random.default_rng(0)
-    drawn = [
-        rng.uniform(-1, 1, 500) if size == 1 else rng.integers(size, size=500).astype(float)
-        for size in coding.heads
-    ]
-    for column, codes in enumerate(coding.codes(np.stack(drawn, axis=1), shares)):
-        assert codes.min() >= 0
-        assert codes.max() < shape[column]
-    # Bits beyond the last value are the last value; a null bit is null.
-    whole = coding.codes(np.ones((1, len(coding.heads))), shares)
-    assert whole[2][0] == 11
-    assert whole[4][0] == 8
-
-
-def test_a_column_of_one_value_has_that_value():
-    coding = Coding((1, 3), ("choice", "choice"), (False, False))
-    drawn = np.array([[1.0, 2.0], [-1.0, 0.0], [0.3, 1.0]])
-    assert [c.tolist() for c in coding.codes(drawn)] == [[0, 0, 0], [2, 0, 1]]
-
-
-def test_real_values_are_placed_by_rank_and_come_back():
-    coding = Coding((10,), ("real",), (False,))
-    shares = [np.array([0.5, 0.2, 0.1] + [0.2 / 7] * 7)]
-    (table,) = coding.tables(shares)
-    assert (np.diff(table[:, 0]) > 0).all()
-    assert coding.codes(table, shares)[0].tolist() == list(range(10))
-    assert coding.codes(np.array([[-1.0], [1.0]]), shares)[0].tolist() == [0, 9]
-
-
-def test_heads_start_at_the_released_shares():
-    import jax
-
-    coding = Coding((4, 2, 6), ("choice", "choice", "bits"), (False, False, False))
-    shares = [np.array([0.7, 0.1, 0.1, 0.1]), np.array([0.9, 0.1]), np.full(6, 1 / 6)]
-    biases = np.tile(coding.start(shares), (20_000, 1))
-    codes = coding.codes(coding.drawn(biases, jax.random.key(0)), shares)
-    assert np.bincount(codes[0], minlength=4) / 20_000 == pytest.approx(shares[0], abs=0.03)
-    assert (codes[1] == 1).mean() == pytest.approx(0.1, abs=0.03)
-
-
-def test_soft_rows_are_one_hot_forward_and_differentiable_backward():
-    import jax
-    import jax.numpy as jnp
-
-    coding = Coding((3, 2, 8), ("choice", "choice", "real"), (False, False, False))
-    logits = jnp.asarray(np.random.default_rng(0).normal(size=(50, sum(coding.heads))))
-    made = coding.relaxed(logits, jax.random.key(1), 0.5)
-    seen = np.asarray(coding.seen(made))
-    assert seen.shape == (50, coding.width)
-    assert np.allclose(seen[:, :3].sum(axis=1), 1)
-    assert np.allclose(np.round(seen[:, :4]), seen[:, :4], atol=1e-5)
-    slope = jax.grad(lambda z: coding.seen(coding.relaxed(z, jax.random.key(1), 0.5))[:, 0].sum())
-    assert float(jnp.abs(slope(logits)).sum()) > 0
-
-
-def test_the_built_in_estimator_learns():
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(500, 4))
-    target = np.where(features[:, 0] + 0.1 * rng.normal(size=500) > 0, 3, 1)
-    found = least_squares().fit(features, target).predict(features)
-    assert (found == target).mean() > 0.95

@@ -12,36 +12,29 @@ import pytest
 
 import understudy as us
 from understudy import demo
-from understudy.errors import InputError, WorkError
+from understudy.errors import InputError
 from understudy.game import play
 from understudy.game.methods import METHODS, QueryGANMethod
 from understudy.game.methods.querygan import COLUMNS, FEATURES, TABLES
 from understudy.models import Empirical
-from understudy.nets.generator import one_hot
 from understudy.players.base import (
-    LinearCritic,
     Measured,
-    MeasuredCell,
-    MeasuredMoments,
     PaidOff,
     Problem,
 )
 from understudy.players.data import FTPLGenerator
-from understudy.players.data.ftpl_generator import Judged, _arranged, _units
-from understudy.players.query import CellPicker, LogisticCritics, Payoffs
-from understudy.players.query.querygan import grouped
+from understudy.players.data.ftpl_generator import Judged
+from understudy.players.query import CellPicker, Payoffs
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
-from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Plan
+from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
-from understudy.privacy.questions import Cell, WorstError
-from understudy.privacy.questions.moments import RandomFeatures
+from understudy.privacy.questions import WorstError
 from understudy.privacy.relation import Relation
 from understudy.releases.certificate import WORST, Certificate
 from understudy.schema import Category, Schema
 from understudy.testing import (
-    StillNoise,
     StrictCharges,
     Tape,
     TinyCounts,
@@ -52,9 +45,6 @@ from understudy.testing.stand_ins import Front
 
 TINY = QueryGANMethod(rounds=2, batch=8, width=4, records=60, steps=1)
 ORACLES = ("moments", "exponential", "weights", "logistic")
-
-
-# --- plans --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
@@ -116,9 +106,6 @@ def test_tables_that_noise_would_hide_leave_their_share_to_the_columns():
     assert columns.sigma == pytest.approx(math.sqrt(3 / (2 * (1 - share))), rel=1e-4)
 
 
-# --- features that are released -----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 @pytest.mark.parametrize("features", FEATURES)
 def test_every_feature_map_uses_the_budget_and_no_more(features, relation):
@@ -154,22 +141,6 @@ def test_the_kernel_s_features_are_released_with_its_own_sensitivity(relation):
     assert (leader.objective, leader.kernel) == ("mmd", w)
 
 
-@pytest.mark.parametrize("kind", ["fourier", "relu", "softplus"])
-def test_units_of_the_generator_are_the_features_that_were_measured(kind):
-    shape = (2, 3, 2)
-    maps = RandomFeatures(shape, ((0, 1), (1, 2), (0, 1, 2)), kind, 5)
-    every = np.array(list(np.ndindex(shape)))
-    found = np.asarray(
-        _units(MeasuredMoments(maps, np.zeros(0), 1.0)).features(
-            one_hot(shape, jax.numpy.asarray(every))
-        )
-    )
-    parts = [maps.features(at, list(every[:, c].T)) for at, c in enumerate(maps.cliques)]
-    rows = np.concatenate(parts, axis=1)
-    expected = np.stack([_arranged(MeasuredMoments(maps, row, 1.0)) for row in rows])
-    np.testing.assert_allclose(found, expected, atol=2e-6)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("features", FEATURES)
 def test_a_generator_learns_from_every_feature_map(features):
@@ -186,26 +157,6 @@ def test_a_generator_learns_from_every_feature_map(features):
     )  # fmt: skip
     agree = np.mean(np.array(made.rows["a"]) == np.array(made.rows["b"]))
     assert agree > 0.9
-
-
-def test_logistic_critics_take_their_groups_in_turn():
-    shape, cliques = (2, 3, 4), ((0, 1), (0, 2), (1, 2))
-    assert grouped(cliques, shape, 15) == (((0, 1), (0, 2)), ((1, 2),))
-    assert grouped(cliques, shape, 1) == tuple((c,) for c in cliques)
-    made = QueryGANMethod(oracle="logistic", cells=15, rounds=5)
-    design = replace(tiny_design(shape, rows=50), cliques=cliques)
-    plan = Plan(made.charges(design, Fraction(1)))
-    assert [(c.purpose, c.times) for c in plan][1:] == [
-        ("critics of group 1", 3),
-        ("critics of group 2", 2),
-    ]
-    assert all(isinstance(c.event, Perturbation) for c in list(plan)[1:])
-    query, leader = made.players(design, plan)
-    assert isinstance(query.then, LogisticCritics)
-    assert (query.rounds, leader.rounds) == (6, 5)
-
-
-# --- nothing but post-processing ----------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -254,8 +205,6 @@ def test_other_rows_behind_the_same_answers_change_no_bit_of_the_generator(capsy
     assert caplog.records == []
 
 
-# --- what it does with critics ------------------------------------------------------------------
-
 PROBLEM = Problem((2, 3), ((0, 1),), (1.0,), 100)
 
 
@@ -263,77 +212,6 @@ def leader(**settings):
     given = {"rounds": 3, "batch": 32, "width": 8, "records": 90, "keep": 1.0, **settings}
     return FTPLGenerator(**given)
 
-
-@pytest.mark.slow
-def test_picked_cells_pull_the_records_there():
-    player = leader(rounds=30, steps=5, rate=0.02, records=9_000, keep=0.1)
-    state, rng = player.start(PROBLEM), np.random.default_rng(0)
-    for _ in range(30):
-        answer = MeasuredCell((0, 1), Cell(0, (1, 2), 1))
-        state = player.respond(PROBLEM, state, (answer,), rng)
-    model = player.finish(PROBLEM, state)
-    assert model.size == 9_000
-    assert model.marginal((0, 1))[1, 2] > 0.7
-
-
-def test_linear_critics_are_added_up_by_table_and_clipped():
-    player = leader(features=((0,), (0, 1)), whole=True)
-    state, rng = player.start(PROBLEM), np.random.default_rng(0)
-    pair = np.zeros((2, 3))
-    pair[0, 1] = 25.0
-    state = player.respond(PROBLEM, state, (LinearCritic(((0, 1),), (pair,)),), rng)
-    assert state.past is not None
-    assert float(state.past.mean().sum()) == 1.0
-    state = player.respond(PROBLEM, state, (LinearCritic(((0,),), (np.array([0.5, -0.5]),)),), rng)
-    assert state.past.rounds == 2
-    assert player.view(PROBLEM, state).size == 60
-
-
-def test_no_answers_change_nothing_and_wrong_ones_are_said():
-    player = leader()
-    state, rng = player.start(PROBLEM), np.random.default_rng(0)
-    assert player.respond(PROBLEM, state, (), rng) is state
-    with pytest.raises(WorkError, match="picked cell and its side"):
-        player.respond(PROBLEM, state, (MeasuredCell((0, 1), Cell(0, (1, 2))),), rng)
-    with pytest.raises(WorkError, match="critic over tables"):
-        leader(features=((0, 1),)).respond(
-            PROBLEM, state, (MeasuredCell((0, 1), Cell(0, (1, 2), 1)),), rng
-        )
-
-
-def test_a_tilt_thins_out_what_critics_dislike():
-    rng = np.random.default_rng(0)
-    plain, tilted = leader(records=30_000), leader(records=30_000, tilt=4.0)
-    state = plain.start(PROBLEM)
-    answer = MeasuredCell((0, 1), Cell(0, (1, 2), 1))
-    state = plain.respond(PROBLEM, state, (answer,), rng)
-    before, after = (player.finish(PROBLEM, state) for player in (plain, tilted))
-    p = before.marginal((0, 1))[1, 2]
-    expected = p / (p + (1 - p) * math.exp(-4.0))
-    assert after.size < before.size
-    assert after.marginal((0, 1))[1, 2] == pytest.approx(expected, abs=0.05)
-
-
-@pytest.mark.parametrize("oracle", ["exponential", pytest.param("moments", marks=pytest.mark.slow)])
-def test_divergence_keeps_the_last_good_round_and_asks_nothing_more(oracle):
-    made = replace(TINY, oracle=oracle, rounds=4, rate=1e38)
-    design = tiny_design((2, 3), rows=4)
-    plan = Plan(made.charges(design, Fraction(1)))
-    charges = StrictCharges(plan, design.relation)
-    rows = TinyCounts(design.shape, [(0, 1), (1, 2), (1, 1), (0, 0)])
-    gate = Gate(rows, charges, design.relation, SeededNoise(1), 4)
-    query, data = made.players(design, plan)
-    with pytest.warns(RuntimeWarning, match="diverged in round .* nothing more is asked"):
-        model = play(design.problem(4), query, data, gate, np.random.default_rng(0)).model
-    asked = [purpose for purpose, _ in charges.charged]
-    assert model.size >= 60
-    assert model.paid is None
-    if oracle == "exponential":
-        assert asked[:2] == [COLUMNS, CellPicker.PICK]
-        assert len(asked) < query.rounds
-
-
-# --- what was proved ----------------------------------------------------------------------------
 
 PICKING = replace(TINY, oracle="exponential", rounds=6, keep=0.5)
 
@@ -347,24 +225,6 @@ def test_the_payoff_of_picked_queries_has_its_share_where_it_is_of_use():
         assert Payoffs.PURPOSE not in Plan(other.charges(design, Fraction(1)))
     private = replace(design, rows=None)
     assert Payoffs.PURPOSE not in Plan(PICKING.charges(private, Fraction(1)))
-
-
-@pytest.mark.slow
-def test_no_query_is_off_by_more_than_the_payoff_of_the_best_ones():
-    """Without noise picks are the best, and the payoff alone bounds the error of the mixture."""
-    design = tiny_design((3, 2), rows=5)
-    plan = Plan(PICKING.charges(design, Fraction(1)))
-    rows = [(0, 1), (2, 0), (2, 1), (2, 1), (1, 0)]
-    counts = TinyCounts(design.shape, rows)
-    gate = Gate(counts, StrictCharges(plan, design.relation), design.relation, StillNoise(), 5)
-    query, data = PICKING.players(design, plan)
-    model = play(design.problem(5), query, data, gate, np.random.default_rng(0)).model
-    exact = Empirical.of(design.shape, np.array(rows))
-    worst = max(np.abs(exact.marginal(c) - model.marginal(c)).max() for c in design.cliques)
-    assert model.paid.rounds == 3
-    assert worst <= model.paid.value / (5 * 3) + 1e-4
-    theorem = PICKING.judged(design, plan, 5, 0.05, model, 10**9)
-    assert worst <= theorem.bound
 
 
 def test_alpha_is_what_the_specification_says():
@@ -405,9 +265,6 @@ def test_progress_tells_rounds_and_errors_on_released_numbers():
     assert all(re.match(r"worst error about 0\.\d+", step.note) for step in told)
 
 
-# --- the certificate ----------------------------------------------------------------------------
-
-
 def test_the_certificate_covers_whatever_the_generator_did():
     """10⁴ certificates of fixed records through the real code miss no more often than β."""
     rng = np.random.default_rng(0)
@@ -428,8 +285,6 @@ def test_the_certificate_covers_whatever_the_generator_did():
         missed += made.bound < truth
     assert beta / 2 < missed / draws <= beta + 3 * math.sqrt(beta / draws)
 
-
-# --- refusals -----------------------------------------------------------------------------------
 
 BAD = {
     "oracle": ({"oracle": "odo"}, "oracle = 'odo' is not one of moments, exponential"),
@@ -481,9 +336,6 @@ def test_bad_settings_cost_nothing(name, survey, tmp_path):
 def test_other_classes_of_queries_are_refused(survey):
     with pytest.raises(InputError, match="querygan serves marginals only"):
         us.prepare(survey[1], epsilon=1, method="querygan", workload=us.workload.prefixes(["age"]))
-
-
-# --- a release ----------------------------------------------------------------------------------
 
 
 def test_it_learns_and_says_what_was_proved(survey, tmp_path):

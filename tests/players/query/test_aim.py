@@ -1,4 +1,4 @@
-"""AIM: its candidates, its schedule, the size of its trees, and the privacy of its choices."""
+"""AIM: its candidates, its schedule, and the privacy of its choices."""
 
 import itertools
 import math
@@ -8,22 +8,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy import demo
-from understudy.errors import BudgetExhausted, InputError
+from understudy.errors import BudgetExhausted
 from understudy.game import play
-from understudy.game.methods import AIMMethod, Design, GaussianMethod, MSTMethod
-from understudy.models import Measured, graphical
-from understudy.players.base import Problem
-from understudy.players.data.maxent import MaximumEntropy, Move, _merged
+from understudy.game.methods import AIMMethod, Design
+from understudy.players.data.maxent import MaximumEntropy, Move
 from understudy.players.query import AdaptiveRounds
 from understudy.players.query.aim import candidates
 from understudy.privacy import accounting
-from understudy.privacy.cost import Gaussian, Plan, Selection, Zcdp, event_from_json
+from understudy.privacy.cost import Gaussian, Plan, Selection, Zcdp
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
-from understudy.schema import Schema
 from understudy.testing import (
     GivenNoise,
     PrivacyViolation,
@@ -36,8 +31,6 @@ from understudy.testing import (
     tiny_design,
 )
 
-# --- candidates ---------------------------------------------------------------------------------
-
 
 def test_candidates_are_weighted_by_the_workload_they_touch():
     found = candidates([(0, 1), (1, 2)], [1.0, 1.0])
@@ -48,9 +41,6 @@ def test_candidates_are_weighted_by_the_workload_they_touch():
     assert fine[(1,)] == 4096
     assert fine[(0,)] == round(4096 / math.pi)
     assert candidates([(0,), (1,)], [1.0, 1e9]) == {(0,): 1, (1,): 4096}
-
-
-# --- the schedule -------------------------------------------------------------------------------
 
 
 def rounds_of(total=Fraction(1), rounds=16, allowance=None):
@@ -97,39 +87,6 @@ def test_noise_is_halved_where_an_answer_moved_less_than_noise():
     one, two = (Gaussian.within(Fraction(9, 10) * share).sigma for share in shares[2:4])
     assert one / two == pytest.approx(2.0)
 
-
-def test_what_counts_as_noise():
-    assert Move((0, 1), 3.0, 10, 0.0).noise == pytest.approx(math.sqrt(2 / math.pi) * 30)
-
-
-# --- the data player ----------------------------------------------------------------------------
-
-
-def test_repeated_tables_are_merged_by_precision():
-    first = Measured((0,), np.array([10, 0]), 1.0)
-    again = Measured((0,), np.array([20, 8]), 2.0)
-    other = Measured((1,), np.array([1, 2]), 5.0)
-    merged = _merged((first, other, again))
-    assert [m.clique for m in merged] == [(0,), (1,)]
-    np.testing.assert_allclose(merged[0].values, [12.0, 1.6])
-    assert merged[0].sigma == pytest.approx(math.sqrt(0.8))
-    assert merged[1] is other
-
-
-def test_the_view_tells_how_far_an_answer_moved_the_model():
-    problem = Problem((2, 2), ((0, 1),), (1.0,), 100)
-    data, rng = MaximumEntropy(), np.random.default_rng(0)
-    ones = (Measured((0,), np.array([60, 40]), 1.0), Measured((1,), np.array([50, 50]), 1.0))
-    state = data.respond(problem, data.start(problem), ones, rng)
-    assert state.moves == ()
-    state = data.respond(problem, state, (Measured((0,), np.array([80, 20]), 1.0),), rng)
-    (found,) = state.moves
-    assert (found.clique, found.sigma, found.cells) == ((0,), 1.0, 2)
-    assert found.moved == pytest.approx(20.0)  # from 60 to 70, and from 40 to 30
-    assert data.respond(problem, state, (), rng) is state
-
-
-# --- privacy ------------------------------------------------------------------------------------
 
 SHAPE = (2, 2)
 
@@ -234,9 +191,6 @@ def test_the_filter_stops_a_player_that_takes_more():
         charged_selections(design, plan, greedy)
 
 
-# --- the whole of it ----------------------------------------------------------------------------
-
-
 def parity(n=2_000):
     """Three coins of which any two are independent and all three are not."""
     rng = np.random.default_rng(1)
@@ -270,81 +224,3 @@ def test_a_tree_that_would_be_too_large_is_not_grown():
     tiny = AIMMethod(megabytes=1e-9, iterations=20)
     model, _ = played(tiny, rows, (2, 2, 2), Fraction(2), SeededNoise(3))
     assert set(model.cliques) == {(0,), (1,), (2,)}
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        (AIMMethod(rounds=2), "above the number of columns, 2"),
-        (AIMMethod(megabytes=0), "megabytes = 0"),
-        (AIMMethod(iterations=0), "iterations = 0"),
-        (AIMMethod(limit=2), "3 of them, above its limit of 2"),
-        (GaussianMethod(points=0), "points = 0"),
-        (GaussianMethod(limit=3), "above its limit of 3"),
-    ],
-)
-def test_what_cannot_be_is_refused(method, message):
-    with pytest.raises(InputError, match=message):
-        method.check(tiny_design((2, 3), rows=10))
-
-
-@pytest.mark.parametrize("method", [AIMMethod(), MSTMethod()], ids=lambda m: m.name)
-@pytest.mark.parametrize("missing", ["mbi", "jax"])
-def test_without_the_libraries_the_extra_is_named(method, missing, monkeypatch):
-    real = graphical.find_spec
-    monkeypatch.setattr(
-        graphical, "find_spec", lambda name: None if name == missing else real(name)
-    )
-    expected = (
-        rf"method = {method.name} needs mbi and JAX, which are not installed: "
-        rf"pip install 'understudy\[reference\]'"
-    )
-    with pytest.raises(InputError, match=expected):
-        method.check(tiny_design((2, 3), rows=10))
-    GaussianMethod().check(tiny_design((2, 3), rows=10))
-
-
-# --- the floor ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("relation", list(Relation), ids=str)
-def test_gaussian_measures_the_workload_and_lone_columns_alike(relation):
-    design = Design((2, 3, 4), ((0, 1), (1,), (0, 1)), (1.0,) * 3, relation, 50)
-    (charge,) = GaussianMethod().charges(design, Fraction(1, 2))
-    tables = 3  # (0, 1), (1,) and the column that nobody asks for
-    assert charge.event.changes == tables * relation.multiplicity
-    assert charge.event.sigma == pytest.approx(math.sqrt(tables * relation.multiplicity))
-    query, _ = GaussianMethod().players(design, Plan((charge,)))
-    assert query.cliques == ((0, 1), (1,), (2,))
-
-
-def test_gaussian_answers_what_it_measured():
-    rows = parity()
-    model, account = played(
-        GaussianMethod(), rows, (2, 2, 2), Fraction(100), SeededNoise(4), ((0, 1, 2), (0, 1))
-    )
-    truth = np.zeros((2, 2, 2))
-    for row in rows:
-        truth[row] += 1 / len(rows)
-    assert np.abs(model.marginal((0, 1, 2)) - truth).max() < 2e-3
-    assert len(account.charged) == 1
-
-
-# --- a release ----------------------------------------------------------------------------------
-
-
-def test_a_release_with_an_allowance_is_verified_offline(tmp_path):
-    """How many rounds there were is in the entries, and their sum stays below the allowance."""
-    names = ("sex", "education", "smoker")
-    schema = demo.schema()
-    narrow = Schema(tuple(column for column in schema.columns if column.name in names))
-    table = demo.city_health_survey(500).select([column.name for column in narrow.columns])
-    synthesizer = us.AIM(epsilon=2, iterations=50, workload="marginals:2", rows_public=500)
-    made = synthesizer.fit(table, narrow).release
-    drawn = [e.body["event"] for e in made.entries if e.kind == "charge"]
-    adaptive = [event_from_json(e) for e in drawn if e["kind"] == "selection"]
-    assert len(adaptive) >= 2
-    checked = us.verify(synthesizer.save(tmp_path / "made.release"))
-    assert checked is not None
-    used = sum(accounting.rho(event_from_json(e)) for e in drawn)
-    assert used <= accounting.total_rho(made.plan)

@@ -7,12 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
-from tests.thorough import slow
 
-import understudy as us
+from tests.thorough import slow
 from understudy.errors import InputError
 from understudy.game import play
-from understudy.game.methods import DQRSMethod, DualQueryMethod
 from understudy.models import Decomposable
 from understudy.players.base import DataPlayer, Kind, MeasuredCell, Problem
 from understudy.players.data.response import BestResponse, Responses, uniform_queries
@@ -25,16 +23,13 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise, SeededNoise
 from understudy.privacy.questions import BernoulliRejection, Cell, rejection_scale
 from understudy.privacy.relation import Relation
-from understudy.schema import Boolean, Category, Schema
 from understudy.testing import (
     PrivacyViolation,
     StrictCharges,
     TinyCounts,
     check,
-    check_method,
     game_law,
     neighbours,
-    tiny_design,
 )
 
 
@@ -74,8 +69,6 @@ class Given(DataPlayer):
 def keys(answers):
     return [(a.cell.marginal, a.cell.index, a.cell.sign) for a in answers]
 
-
-# --- what is kept -------------------------------------------------------------------------------
 
 SHAPE, CLIQUES = (2, 3), ((0,), (0, 1))
 ROWS = ((0, 0), (0, 1), (0, 1), (1, 2), (0, 1))
@@ -151,9 +144,6 @@ def test_recycling_what_led_to_the_response_is_not_the_next_law():
     sampled = sum(math.exp(p) for (_, a), p in law.items() if is_zero(a[0]))
     assert drawn == pytest.approx(0.475, abs=5e-4)
     assert sampled == pytest.approx(0.749, abs=5e-4)
-
-
-# --- charges ------------------------------------------------------------------------------------
 
 
 def pairs_of(shape, n, relation):
@@ -268,48 +258,8 @@ def test_without_coins_it_is_dualquery():
     )
 
 
-# --- the method ---------------------------------------------------------------------------------
-
-RECYCLES = DQRSMethod(rounds=10, samples=100)
-
-
-@pytest.mark.slow
-def test_the_method_keeps_its_contract_where_it_tosses_coins():
-    design = tiny_design((2, 3, 2), rows=30)
-    assert len(Recycling.of(Plan(RECYCLES.charges(design, Fraction(1, 16)))).recycled) > 2
-    assert check_method(RECYCLES) >= 10
-
-
-def test_no_theorem_is_claimed():
-    design = tiny_design((2, 3), rows=30)
-    plan = Plan(RECYCLES.charges(design, Fraction(1, 16)))
-    assert RECYCLES.theorem(design, plan, 30, 0.05) is None
-    assert DualQueryMethod().theorem(
-        design, Plan(DualQueryMethod().charges(design, Fraction(1))), 30, 0.05
-    )
-
-
-@pytest.mark.parametrize("settings", [{"rounds": 1}, {"samples": 0}, {"samples": 10**8}])
-def test_sizes_that_make_no_game_are_refused(settings):
-    ((name, value),) = settings.items()
-    with pytest.raises(InputError, match=f"method = dqrs: {name} = {value}"):
-        DQRSMethod(**settings).check(tiny_design((2, 2)))
-
-
 def test_it_needs_a_player_that_lists_records():
     uniform = Decomposable.independent([np.full(2, 0.5), np.full(3, 1 / 3)])
     for player in (Recycling(3, 2.0, frozenset({2})), QueryWeights(3)):
         with pytest.raises(InputError, match="data player that lists"):
             player.play(PROBLEM, None, uniform, 1)
-
-
-def test_a_release_with_coins_verifies(tmp_path):
-    import pyarrow as pa
-
-    rng = np.random.default_rng(0)
-    rows = pa.table({"a": rng.choice(["x", "y"], 40, p=[0.9, 0.1]), "b": rng.random(40) < 0.2})
-    schema = Schema((Category("a", ("x", "y")), Boolean("b")))
-    made = us.release(rows, schema, epsilon=1, delta="1e-6", method=RECYCLES, rows_public=40, key=3)
-    assert any("coins" in charge.purpose for charge in made.plan)
-    made.save(tmp_path / "bundle")
-    us.verify(tmp_path / "bundle").require()
