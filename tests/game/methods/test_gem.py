@@ -56,7 +56,7 @@ def test_marginals_that_would_show_noise_alone_are_never_selected():
 
 def test_steps_are_fewer_where_pairs_have_many_cells():
     for shape, steps in (((30, 20, 2), 1200), ((800, 1000, 2), 750), ((2_000, 2_000, 2), 600)):
-        design = replace(tiny_design(shape, rows=1_000), cliques=((0, 1),))
+        design = replace(tiny_design(shape, rows=1_000), cliques=((0, 1),), weights=(1.0,))
         plan = Plan(GEMMethod().charges(design, Fraction(1)))
         assert GEMMethod().players(design, plan)[1].steps == steps
         assert GEMMethod(steps=77).players(design, plan)[1].steps == 77
