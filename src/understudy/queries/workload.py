@@ -28,7 +28,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -42,7 +42,6 @@ from understudy.schema import Schema
 __all__ = [
     "MAX_MARGINALS",
     "Every",
-    "Marginal",
     "Named",
     "Spec",
     "Together",
@@ -70,17 +69,13 @@ _KIND = "|".join(KINDS)
 _SHORT = re.compile(rf"(?P<kind>{_KIND}):(?P<k>[0-9]+)(:(?P<count>[0-9]+)(@(?P<seed>[0-9]+))?)?")
 
 
-Marginal = Family
-"""A family is a marginal unless it says otherwise: its clique, and how much its errors matter."""
-
-
 @dataclass(frozen=True)
 class Workload:
     """A tuple of families, none of them twice.
 
-    >>> workload = Workload((Marginal((0, 1)), Marginal((1, 2), 2.0)))
-    >>> workload.cliques, workload.cells((2, 3, 5)), workload.closure(1)
-    (((0, 1), (1, 2)), 21, ((0,), (1,), (2,)))
+    >>> workload = Workload((Family((0, 1)), Family((1, 2), 2.0)))
+    >>> workload.cliques, workload.cells((2, 3, 5))
+    (((0, 1), (1, 2)), 21)
     """
 
     families: tuple[Family, ...]
@@ -127,12 +122,6 @@ class Workload:
     def cells(self, shape: Sequence[int]) -> int:
         """The number of queries of all families together: for marginals, their cells."""
         return sum(self.sizes(shape))
-
-    def closure(self, k: int) -> tuple[Clique, ...]:
-        """Every set of exactly `k` columns inside some clique, sorted."""
-        return tuple(
-            sorted({part for clique in self.cliques for part in itertools.combinations(clique, k)})
-        )
 
     def to_json(self, schema: Schema) -> list[dict[str, Any]]:
         """The workload by column names; `from_json` reads it back, in the same order."""
@@ -204,14 +193,10 @@ class Workload:
 class _Part:
     """What may be joined with `+` to one workload."""
 
-    @property
-    def parts(self) -> "tuple[Spec, ...]":
-        return (self,)  # type: ignore[return-value]
-
     def __add__(self, other: "Spec") -> "Together":
         if not isinstance(other, _Part):
             return NotImplemented
-        return Together((*self.parts, *other.parts))
+        return Together((*_parts(self), *_parts(other)))
 
 
 @dataclass(frozen=True)
@@ -314,11 +299,6 @@ class Together(_Part):
 
     joined: "tuple[Spec, ...]"
 
-    @property
-    def parts(self) -> "tuple[Spec, ...]":
-        """The specs."""
-        return self.joined
-
     def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
         """The workload of all families.
 
@@ -338,6 +318,18 @@ WorkloadLike: TypeAlias = (
 )
 
 
+def _spec(
+    kind: str, columns: int | Sequence[str], count: int | None = None, seed: int = 0
+) -> Every | Named:
+    if isinstance(columns, str):
+        raise WorkloadError(f"{kind}({columns!r}): write a list of names, [{columns!r}]")
+    if isinstance(columns, Sequence):
+        if count is not None:
+            raise WorkloadError(f"{kind}: count is for a number of columns, not for named ones")
+        return Named(tuple(columns), kind)
+    return Every(columns, count, seed, kind)
+
+
 def marginals(
     columns: int | Sequence[str], count: int | None = None, seed: int = 0
 ) -> Every | Named:
@@ -347,40 +339,20 @@ def marginals(
 
     >>> print(marginals(3), marginals(3, 64))
     marginals:3 marginals:3:64@0
+    >>> print(prefixes(1) + prefixes(["age", "income"]))  # doctest: +ELLIPSIS
+    Together(joined=(Every(k=1, ...), Named(columns=('age', 'income'), ...)))
     """
     return _spec(MARGINALS, columns, count, seed)
 
 
-def conjunctions(
-    columns: int | Sequence[str], count: int | None = None, seed: int = 0
-) -> Every | Named:
-    """Conjunctions of `x = v` and `x ≠ v`, one literal a column, of so many or of named columns."""
-    return _spec("conjunctions", columns, count, seed)
-
-
-def disjunctions(
-    columns: int | Sequence[str], count: int | None = None, seed: int = 0
-) -> Every | Named:
-    """Disjunctions of `x = v` and `x ≠ v`, one literal a column, of so many or of named columns."""
-    return _spec("disjunctions", columns, count, seed)
-
-
-def parities(
-    columns: int | Sequence[str], count: int | None = None, seed: int = 0
-) -> Every | Named:
-    """Whether an odd number of `x = v` holds, one literal a column."""
-    return _spec("parities", columns, count, seed)
-
-
-def prefixes(
-    columns: int | Sequence[str], count: int | None = None, seed: int = 0
-) -> Every | Named:
-    """The distribution function of ordered columns: products of thresholds `x ≤ v`.
-
-    >>> print(prefixes(1) + prefixes(["age", "income"]))  # doctest: +ELLIPSIS
-    Together(joined=(Every(k=1, ...), Named(columns=('age', 'income'), ...)))
-    """
-    return _spec("prefixes", columns, count, seed)
+conjunctions = partial(_spec, "conjunctions")
+"""Conjunctions of `x = v` and `x ≠ v`, one literal a column; arguments are those of `marginals`."""
+disjunctions = partial(_spec, "disjunctions")
+"""Disjunctions of `x = v` and `x ≠ v`, one literal a column."""
+parities = partial(_spec, "parities")
+"""Whether an odd number of `x = v` holds, one literal a column."""
+prefixes = partial(_spec, "prefixes")
+"""The distribution function of ordered columns: products of thresholds `x ≤ v`."""
 
 
 def parse(text: str | Path, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
@@ -443,14 +415,8 @@ def resolve(workload: WorkloadLike, schema: Schema, *, max_cells: int = MAX_CELL
     return Workload.from_json(workload, schema, max_cells=max_cells)
 
 
-def _spec(kind: str, columns: int | Sequence[str], count: int | None, seed: int) -> Every | Named:
-    if isinstance(columns, str):
-        raise WorkloadError(f"{kind}({columns!r}): write a list of names, [{columns!r}]")
-    if isinstance(columns, Sequence):
-        if count is not None:
-            raise WorkloadError(f"{kind}: count is for a number of columns, not for named ones")
-        return Named(tuple(columns), kind)
-    return Every(columns, count, seed, kind)
+def _parts(spec: Any) -> "tuple[Spec, ...]":
+    return spec.joined if isinstance(spec, Together) else (spec,)
 
 
 def _listed(data: Any) -> Iterable[Any]:

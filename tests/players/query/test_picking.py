@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.queries.brute_force import holds, queries
 from understudy.game import play
 from understudy.game.methods import Design, FEMMethod, SepFEMMethod
 from understudy.players.base import PickedQuery, Problem
@@ -57,12 +58,12 @@ def test_a_picked_query_enters_the_history_as_itself(kind):
     """Up to a constant, which no argmax sees: f(x) = w·q(x), or w·(1 − q(x))."""
     shape = (2, 3, 1)
     rows = np.array(list(itertools.product(*map(range, shape))))
-    for query in Family((0, 1), kind=kind).queries(shape):
+    for query in queries(Family((0, 1), kind=kind), shape):
         for sign in (1, -1):
             picked = PickedQuery((0, 1), query, sign)
-            holds = query.holds(list(rows.T))
+            inside = holds(query, list(rows.T))
             value = _query(shape, picked).evaluate(rows)
-            np.testing.assert_allclose(value, holds if sign > 0 else ~holds, atol=1e-12)
+            np.testing.assert_allclose(value, inside if sign > 0 else ~inside, atol=1e-12)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
