@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 # Whatever starts JAX or a server, and the second verifier, whose first test pays for all.
 LEFT_OUT = (
     "tests/cli/test_cli_bench.py",
-    "tests/cli/test_cli_team_ledger.py",
+    "tests/cli/test_team_ledger.py",
     "tests/game/methods/test_aim.py",
     "tests/game/methods/test_dpgan.py",
     "tests/game/methods/test_gem.py",

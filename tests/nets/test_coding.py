@@ -1,7 +1,9 @@
-"""How columns look to a critic and come out of a generator."""
+"""Codes, their features and the heads that make them, by kind of column."""
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -49,7 +51,6 @@ def test_real_values_are_placed_by_rank_and_come_back():
 
 
 def test_heads_start_at_the_released_shares():
-    import jax
 
     coding = Coding((4, 2, 6), ("choice", "choice", "bits"), (False, False, False))
     shares = [np.array([0.7, 0.1, 0.1, 0.1]), np.array([0.9, 0.1]), np.full(6, 1 / 6)]
@@ -60,8 +61,6 @@ def test_heads_start_at_the_released_shares():
 
 
 def test_soft_rows_are_one_hot_forward_and_differentiable_backward():
-    import jax
-    import jax.numpy as jnp
 
     coding = Coding((3, 2, 8), ("choice", "choice", "real"), (False, False, False))
     logits = jnp.asarray(np.random.default_rng(0).normal(size=(50, sum(coding.heads))))

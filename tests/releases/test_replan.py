@@ -74,7 +74,8 @@ RELEASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-SLOW = ("dpgan, groups", "querygan, exponential", "querygan, weights")
+# Whose releases other tests verify: those of dpgan and gem here, of querygan in tests/tools.
+SLOW = ("gem", "dpgan", "dpgan, groups", "querygan", "querygan, exponential", "querygan, weights")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.thorough import examples
 
 import understudy.source
 from understudy.errors import InputError, SourceError, WorkError
@@ -98,7 +99,7 @@ def test_messy_rows_are_read_silently(name, engine, packed, tmp_path, capfd, cap
 @given(st.binary(max_size=60).map(lambda b: b.replace(b"\x1f\x8b", b"")))
 @example(b'"')
 @example(b',\n,,"\n"')
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10, 30), deadline=None)
 def test_no_bytes_below_the_header_ever_raise(tmp_path_factory, rows):
     path = write(tmp_path_factory.mktemp("rows"), b"age,sex\n3,F\n" + rows)
     for engine in ("memory", "duckdb"):

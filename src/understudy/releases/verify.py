@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -450,15 +450,6 @@ def _custodian(
 
 def to_json(verification: Verification) -> str:
     """For machines."""
-    return json.dumps(
-        {
-            "passed": verification.passed,
-            "digest": verification.digest,
-            "checks": [
-                {"name": c.name, "passed": c.passed, "detail": c.detail}
-                for c in verification.checks
-            ],
-        },
-        indent=2,
-        ensure_ascii=False,
-    )
+    body = {"passed": verification.passed, "digest": verification.digest}
+    body["checks"] = [asdict(check) for check in verification.checks]
+    return json.dumps(body, indent=2, ensure_ascii=False)

@@ -68,6 +68,10 @@ def design_of(rows=1000):
     )  # fmt: skip
 
 
+def weights_of(critic):
+    return sum((inputs + 1) * outputs for inputs, outputs in critic.layers)
+
+
 def planned(rows=1000, method=None, rho=Fraction(1, 8), **parameters):
     """Checked, planned at a fixed nominal ρ and confirmed, without the search for ρ."""
     design = design_of(rows)
@@ -146,7 +150,7 @@ def test_coordinates_are_those_of_the_critic():
         made, design, plan = planned(numbers=numbers, adapt=0.1)
         _, data = made.players(design, plan)
         critic = data.gan.critic
-        assert step_of(plan).coordinates == critic.parameters + 1
+        assert step_of(plan).coordinates == weights_of(critic) + 1
 
 
 def test_kinds_of_columns():

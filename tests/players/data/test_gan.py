@@ -30,7 +30,7 @@ def test_the_last_critic_gradient_alone_moves_the_networks():
                       SeededNoise(0), 30)  # fmt: skip
     rng = np.random.default_rng(0)
     start = data.respond(problem, data.start(problem), query.play(problem, gate, None, 0), rng)
-    size = data.gan.critic.parameters
+    size = sum((inputs + 1) * outputs for inputs, outputs in data.gan.critic.layers)
     answer = (CriticGradient(np.linspace(-1, 1, size).astype(np.float32)),)
     one, other = (data.respond(problem, start, answer, np.random.default_rng(5)) for _ in range(2))
     import jax

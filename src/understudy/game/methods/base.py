@@ -109,7 +109,7 @@ class Design:
 
     def gaussian(self, rho: Fraction, tables: int = 1) -> Gaussian:
         """The least noise for so many whole marginals that costs at most ρ."""
-        return Gaussian.within(rho, changes=self.relation.marginal_l2_squared(tables))
+        return Gaussian.of_tables(rho, self.relation, tables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -368,8 +368,7 @@ class DPGANMethod(WarmMethod):
     def _gan(self, design: Design) -> Gan:
         """Both networks, before anything is known of the rows."""
         from understudy.nets.coding import Coding
-        from understudy.nets.dense import Loss
-        from understudy.nets.gan import Gan
+        from understudy.nets.gan import Gan, Loss
 
         return Gan(
             Coding(design.shape, *self._kinds(design)),

@@ -57,9 +57,7 @@ class Matching(DataPlayer[Empirical]):
                 return self._swapped(problem, state, answer, answer.labels[0], answers, rng)
             elif isinstance(answer, Measured):
                 pairs, pair_sigma = answer.values, answer.sigma
-        edges = counted(
-            problem.rows, self.rows_sigma, degrees, degree_sigma, pairs, pair_sigma
-        )  # fmt: skip
+        edges = counted(problem.rows, self.rows_sigma, degrees, degree_sigma, pairs, pair_sigma)
         between = np.full((1, 1), float(edges)) if pairs is None else pairs
         numbers = fitted(degrees, degree_sigma, between, pair_sigma, self.sizes, edges, rng, named)
         return self._graph(problem, *matched(*numbers, self.sizes, rng))

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_cases import SMALL, Case, run, small_rows
 
 import understudy as us
+from tests.cli.cli_cases import SMALL, Case, run, small_rows
 
 
 def _data(text: str) -> Callable[[Case], None]:

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_cases import Case, run
+
+from tests.cli.cli_cases import Case, run
 
 NAME = "signature.dsse.json"
 

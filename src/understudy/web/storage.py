@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from understudy.releases.verify import Check, Verification, verify
 from understudy.report import NAME as REPORT
 from understudy.web.workspace import Workspace, read_json, write_json
 
-__all__ = ["Shelf", "Spine"]
+__all__ = ["Storage", "Summary"]
 
 T = TypeVar("T")
 _LOADED = 6
@@ -30,21 +31,18 @@ _EVERY = (MANIFEST, SIGNATURE, REPORT, *FILES)
 
 
 @dataclass(frozen=True, slots=True)
-class Spine:
+class Summary:
     """What a list shows of a release; `problem` where it cannot be read."""
 
     id: str
-    created: str
-    epsilon: str
-    delta: str
-    rows: int
-    columns: int
-    method: str
-    certificate: str
-    bound: float
-    digest: str
-    private: bool
-    reservation: str
+    created: str = ""
+    epsilon: str = ""
+    rows: int = 0
+    method: str = ""
+    bound: float = 0.0
+    digest: str = ""
+    private: bool = False
+    reservation: str = ""
     problem: str = ""
 
 
@@ -53,51 +51,43 @@ class _Kept:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._items: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.Lock()
-        self._making: dict[Any, threading.Lock] = {}
+        self._results: OrderedDict[Any, Future[Any]] = OrderedDict()
 
-    def get(self, key: Any, make: Callable[[], T]) -> T:
+    def get(self, key: Any, read: Callable[[], T]) -> T:
         with self._lock:
-            if key in self._items:
-                self._items.move_to_end(key)
-                return self._items[key]
-            turn = self._making.setdefault(key, threading.Lock())
-        with turn:
-            with self._lock:
-                if key in self._items:
-                    return self._items[key]
+            result = self._results.pop(key, None)
+            first = result is None
+            result = self._results[key] = result or Future()
+            if len(self._results) > self._most:
+                self._results.popitem(last=False)
+        if first:
             try:
-                made = make()
-            finally:
+                result.set_result(read())
+            except BaseException as error:  # noqa: BLE001 - for all who wait
                 with self._lock:
-                    self._making.pop(key, None)
-            with self._lock:
-                self._items[key] = made
-                while len(self._items) > self._most:
-                    self._items.popitem(last=False)
-            return made
+                    self._results.pop(key, None)
+                result.set_exception(error)
+        return result.result()
 
 
-class Shelf:
+class Storage:
     """The releases of a workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._spines = _Kept(_SMALL)
-        self._loaded = _Kept(_LOADED)
-        self._checked = _Kept(_SMALL)
-        self._reports = _Kept(_LOADED)
+        self._summaries, self._checked = _Kept(_SMALL), _Kept(_SMALL)
+        self._loaded, self._reports = _Kept(_LOADED), _Kept(_LOADED)
 
-    def spines(self) -> list[Spine]:
+    def summaries(self) -> list[Summary]:
         """Every release, the newest first; damaged ones too, with what is wrong."""
-        found = [self.spine(identity) for identity in self._workspace.identities("releases")]
-        return sorted(found, key=lambda spine: spine.created, reverse=True)
+        every = [self.summary(identity) for identity in self._workspace.identities("releases")]
+        return sorted(every, key=lambda summary: summary.created, reverse=True)
 
-    def spine(self, identity: str) -> Spine:
+    def summary(self, identity: str) -> Summary:
         """One line about a release."""
         folder = self._workspace.path("releases", identity)
-        return self._spines.get(_state(folder, (MANIFEST,)), lambda: _spine(identity, folder))
+        return self._summaries.get(_state(folder, (MANIFEST,)), lambda: _summary(identity, folder))
 
     def release(self, identity: str) -> Release:
         """The release; BundleError where it is damaged or of another version."""
@@ -111,12 +101,12 @@ class Shelf:
             _state(folder), lambda: self._remembered(identity, folder) or verify(folder)
         )
 
-    def put(self, folder: Path, identity: str, found: Verification) -> None:
-        """Move a release here that was checked elsewhere, and keep what was found until a file changes.
+    def put(self, folder: Path, identity: str, verdict: Verification) -> None:
+        """Move a release here that was checked elsewhere, and keep the verdict until a file changes.
 
         It is kept beside the release and not in it: nobody who packs a release can write it.
         """
-        kept = {"state": _state(folder)[1:], **asdict(found)}
+        kept = {"state": _state(folder)[1:], **asdict(verdict)}
         write_json(self._verdict(identity), kept)  # first: times and sizes stay when it moves
         folder.rename(self._workspace.folder / "releases" / identity)
 
@@ -134,7 +124,7 @@ class Shelf:
         from understudy.report import render
 
         folder = self._workspace.path("releases", identity)
-        digest = self.spine(identity).digest
+        digest = self.summary(identity).digest
         return self._reports.get(
             (*_state(folder), name, audit is None),
             lambda: render(self.release(identity), name=name, digest=digest, audit=audit),
@@ -143,35 +133,33 @@ class Shelf:
 
 def _state(folder: Path, names: tuple[str, ...] = _EVERY) -> tuple[str, ...]:
     """Where a release is, and then a text for every file that changes when the file does."""
-    found = [str(folder)]
-    for name in names:
-        try:
-            stat = (folder / name).stat()
-            found.append(f"{stat.st_mtime_ns}:{stat.st_size}")
-        except OSError:
-            found.append("")
-    return tuple(found)
+    return (str(folder), *(_changes(folder / name) for name in names))
 
 
-def _spine(identity: str, folder: Path) -> Spine:
+def _changes(file: Path) -> str:
+    try:
+        known = file.stat()
+    except OSError:
+        return ""
+    return f"{known.st_mtime_ns}:{known.st_size}"
+
+
+def _summary(identity: str, folder: Path) -> Summary:
     try:
         facts = read_manifest(folder)
-        return Spine(
+        return Summary(
             identity,
-            str(facts["created"]),
-            str(facts["promise"]["epsilon"]),
-            str(facts["promise"]["delta"]),
-            int(facts["rows"]),
-            0,
-            str(facts["method"]["name"]),
-            str(facts["certificate"]["words"]),
-            float(facts["certificate"]["bound"]),
-            str(facts["digest"]),
-            facts["private"] is True,
-            str(facts["ledger"]["reservation"]),
+            created=str(facts["created"]),
+            epsilon=str(facts["promise"]["epsilon"]),
+            rows=int(facts["rows"]),
+            method=str(facts["method"]["name"]),
+            bound=float(facts["certificate"]["bound"]),
+            digest=str(facts["digest"]),
+            private=facts["private"] is True,
+            reservation=str(facts["ledger"]["reservation"]),
         )
     except BundleError as error:
         problem = str(error)
     except (KeyError, TypeError, ValueError):
         problem = f"{folder} is damaged: its {MANIFEST} lacks what a release states"
-    return Spine(identity, "", "", "", 0, 0, "", "", 0.0, "", False, "", problem)
+    return Summary(identity, problem=problem)

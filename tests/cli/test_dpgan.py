@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from cli_cases import SMALL, Case, run, small_rows
 
 import understudy as us
+from tests.cli.cli_cases import SMALL, Case, run, small_rows
 
 
 def settings(*each: str) -> list[object]:

@@ -1,11 +1,30 @@
-"""`plan` and `release`: the error forecast on the screen, and --target-error."""
+"""`understudy plan`: what is said before anything is spent."""
 
 import json
 
 import pytest
-from cli_cases import run
 
+from tests.cli.cli_cases import Case, run
 from understudy.privacy import Ledger
+
+# plan
+
+
+def test_plan_reads_the_schema_alone(case: Case):
+    case.data.unlink()
+    shown = run("plan", "--schema", case.schema, "--epsilon", 1, "--method", "mst")
+    assert shown.code == 0
+    for words in ("number of rows", "tree pairs", "certificate", "memory", "time", "assumed"):
+        assert words in shown.out
+    told = run(
+        "plan", "--schema", case.schema, "--epsilon", 1, "--rows", 5000, "--variations", "--json"
+    )
+    plan = json.loads(told.out)
+    assert plan["cost"]["epsilon"] <= 1
+    assert plan["forecast"]["rows"] == 5000
+    assert sum(charge["share_of_rho"] for charge in plan["charges"]) == pytest.approx(1)
+    assert "certificate of total variation" in [charge["purpose"] for charge in plan["charges"]]
+    assert all(charge["noise_rows"] > 0 for charge in plan["charges"])
 
 
 def entries(case):
@@ -79,33 +98,11 @@ def test_refusals_cost_nothing(case, tmp_path, arguments, said):
     assert not (tmp_path / "r").exists()
 
 
-def test_a_found_epsilon_is_spent_only_when_agreed_to(case, tmp_path):
-    choices = (
-        "release", case.data, "--schema", case.schema, "--out", tmp_path / "r",
-        "--ledger", case.ledger, "--dataset", "t", "--rows", 500, "--target-error", "0.2",
-    )  # fmt: skip
-    asked = run(*choices)
-    assert asked.code == 2
-    words = " ".join(asked.err.split())
-    assert "nobody has agreed to it; nothing was spent. Give it, or --yes" in words
-    assert entries(case) == ["open"]
-    found = words.split("needs --epsilon ")[1].split(",")[0]
-    made = run(*choices, "--yes")
-    assert made.code == 0, made.err
-    assert f"needs --epsilon {found}" in " ".join(made.err.split())
-    assert "expected error" in made.out
-    assert entries(case)[-1] == "publish"
-    manifest = json.loads((tmp_path / "r" / "release.json").read_text())
-    assert manifest["promise"]["epsilon"] == found
-    assert manifest["forecast"]["words"].startswith("total variation about")
-    assert run("verify", tmp_path / "r").code == 0
-
-
-@pytest.mark.slow
-def test_a_release_of_noise_says_so(case, tmp_path):
-    made = run(
-        "release", case.data, "--schema", case.schema, "--out", tmp_path / "r",
-        "--epsilon", "0.0001", "--rows", 50,
-    )  # fmt: skip
-    assert made.code == 0, made.err
-    assert "That is noise" in " ".join(made.out.split())
+def test_a_plan_says_what_engines_do(case):
+    told = run("plan", "--schema", case.schema, "--epsilon", 1, "--rows", 1000)
+    assert "a database" in told.out
+    assert "counts, at most" in told.out
+    machine = json.loads(run("plan", "--schema", case.schema, "--epsilon", 1, "--json").out)
+    engines = {each["engine"]: each for each in machine["engines"]}
+    assert engines["sql"]["passes"] == engines["spark"]["passes"] == 1
+    assert engines["memory"]["bytes_back"] == 0

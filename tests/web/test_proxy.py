@@ -21,9 +21,8 @@ from tests.web.conftest import app_here
 from tests.web.live import answer, asks, listening
 from understudy.cli.app import main
 from understudy.errors import InputError
-from understudy.web.people import Role
+from understudy.web.people import Role, Throttle
 from understudy.web.proxy import networks
-from understudy.web.throttle import Throttle
 
 NAME = "data.example"
 PASSWORD = "a long enough word"

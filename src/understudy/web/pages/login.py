@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from understudy.web.guard import form_token, session_of
-from understudy.web.people import LONGEST, Session
-from understudy.web.site import site_of
-from understudy.web.throttle import TooManyTries
+from understudy.web.people import LONGEST, Session, TooManyTries
+from understudy.web.site import Here, Typed, site_of
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -50,15 +48,11 @@ async def login(request: Request) -> Response:
 
 @router.post("/login")
 async def log_in(
-    request: Request,
-    token: Annotated[str, Form()] = "",
-    name: Annotated[str, Form()] = "",
-    password: Annotated[str, Form()] = "",
+    request: Request, site: Here, token: Typed = "", name: Typed = "", password: Typed = ""
 ) -> Response:
     """By token or by password."""
     if token or not (name or password):
         return _by_token(request, token.strip())
-    site = site_of(request)
     try:
         tried = site.throttle.begin(name[:64], _address(request))
     except TooManyTries as error:
@@ -93,11 +87,9 @@ def _address(request: Request) -> str:
 
 
 def _login(request: Request, problem: str, status: int) -> Response:
-    site = site_of(request)
-    return site.page(
-        request, "login.html", status, problem=problem, users=bool(site.people.users()),
-        token=site.people.token is not None,
-    )  # fmt: skip
+    people = site_of(request).people
+    ways = {"users": bool(people.users()), "token": people.token is not None}
+    return site_of(request).page(request, "login.html", status, problem=problem, **ways)
 
 
 def _welcome(request: Request, session: Session) -> Response:
@@ -109,8 +101,8 @@ def _welcome(request: Request, session: Session) -> Response:
 
 
 @router.post("/logout")
-async def log_out(request: Request) -> Response:
+async def log_out(request: Request, site: Here) -> Response:
     """End the session, here and on the server."""
-    site_of(request).people.end(session_of(request))
+    site.people.end(session_of(request))
     request.session.clear()
     return RedirectResponse("/login", 303)

@@ -3,9 +3,7 @@
 import os
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
-from schemathesis.checks import not_a_server_error
 
 from tests.web.conftest import Page, TestClient, app_here, put_bundle, put_table
 
@@ -22,6 +20,8 @@ def idle(folder, lock):
 @pytest.fixture(scope="module")
 def api(tmp_path_factory, bundle):
     """The page with a table, a release and a job, and a session to ask with."""
+    import schemathesis  # seconds, which only this test is to pay for
+
     app = app_here(tmp_path_factory.mktemp("api") / "desk", idle)
     with TestClient(app) as client:
         page = Page(client, app.state.site.workspace.folder).enter()
@@ -39,6 +39,8 @@ def operations(schema):
 
 
 def fuzz(api, examples):
+    from schemathesis.checks import not_a_server_error
+
     schema, headers = api
     tried = 0
     for operation in operations(schema):

@@ -1,4 +1,4 @@
-"""Real processes: exit codes, Ctrl-C, pipes, and how fast the shell starts."""
+"""Exit codes, errors in words, and signals, in real processes."""
 
 import json
 import os
@@ -10,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_cases import Case, run
 
-import understudy as us
+from tests.cli.cli_cases import Case, run
 from understudy.cli.shell import interrupts
 
 Command = Callable[..., list[str]]
@@ -147,33 +146,6 @@ def test_a_terminal_that_knows_no_greek(understudy: Command, case: Case):
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-
-
-def test_progress_on_a_terminal_goes_to_stderr_alone(understudy: Command, case: Case):
-    pty = pytest.importorskip("pty")
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        understudy("release", case.data, "--schema", case.schema, "--epsilon", 1,
-                   "--method", "independent", "--out", case.out),
-        stdout=subprocess.PIPE, stderr=follower, text=True,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "NO_COLOR": "1"},
-    )  # fmt: skip
-    os.close(follower)
-    screen = b""
-    while True:
-        try:
-            read = os.read(leader, 65536)
-        except OSError:
-            break
-        if not read:
-            break
-        screen += read
-    out, _ = process.communicate(timeout=60)
-    os.close(leader)
-    assert process.returncode == 0
-    assert "✓ writing the release" in screen.decode()
-    assert "\x1b" not in out
-    assert us.verify(case.out).passed
 
 
 @pytest.fixture

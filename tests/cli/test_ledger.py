@@ -1,14 +1,64 @@
-"""`understudy ledger`: heads, backups, races, and what a ledger still has room for."""
+"""`understudy ledger`: accounts in files."""
 
 import json
 import os
 import re
 import shutil
+from pathlib import Path
 
 import pytest
-from cli_cases import Case, run
 
+import understudy as us
+from tests.cli.cli_cases import Case, run
 from understudy.privacy import Ledger
+
+# ledger
+
+
+def test_ledger_open_again_and_with_other_facts(case: Case):
+    assert "was open already" in run(
+        "ledger", "open", case.ledger, "--dataset", "t", "--epsilon", "3.0"
+    ).out  # fmt: skip
+    other = run("ledger", "open", case.ledger, "--dataset", "t", "--epsilon", 4)
+    assert (other.code, "never changed" in other.err) == (2, True)
+
+
+def test_a_crashed_release_is_shown_and_settled(case: Case):
+    with us.Ledger(case.ledger) as ledger:
+        plan = us.prepare(us.Schema.load(case.schema), epsilon=1, method="independent")
+        crashed = ledger.reserve("t", plan.budget, plan.plan, relation=us.Relation.ADD_REMOVE)
+    shown = run("ledger", "show", case.ledger, "--dataset", "t")
+    assert f"understudy ledger settle {case.ledger} {crashed.id}" in shown.out
+    settled = run("ledger", "settle", case.ledger, crashed.id)
+    assert settled.code == 0
+    assert "ε = 1" in settled.out
+    assert "ε = 3" in settled.out
+    assert "already" in run("ledger", "settle", case.ledger, crashed.id).out
+    assert run("ledger", "settle", case.ledger, "0123").code == 2
+
+
+def test_ledger_show_tells_a_broken_chain(case: Case):
+    import sqlite3
+
+    with sqlite3.connect(case.ledger) as db:
+        db.execute("DROP TRIGGER no_update")
+        db.execute("UPDATE entries SET body = replace(body, '\"3\"', '\"9\"')")
+    db.close()
+    shown = run("ledger", "show", case.ledger)
+    assert shown.code == 1
+    assert "✗" in shown.out
+
+
+def test_a_missing_ledger_is_not_made(tmp_path: Path):
+    ledger = tmp_path / "no.ledger"
+    assert run("ledger", "show", ledger).code == 2
+    assert run("ledger", "settle", ledger, "0123").code == 2
+    assert run("ledger", "open", ledger, "--dataset", "t", "--epsilon", -1).code == 2
+    assert run("ledger", "open", ledger, "--dataset", "", "--epsilon", 1).code == 2
+    late = run("ledger", "open", ledger, "--dataset", "t", "--epsilon", 1, "--delta", "0.1",
+               "--rows-public", 1000)  # fmt: skip
+    assert (late.code, "delta = 0.1" in late.err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def opened(path, epsilon, barrier):

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from cli_cases import SMALL, Case, run, small_rows
+
+from tests.cli.cli_cases import SMALL, Case, run, small_rows
 from tests.tools.servers import house
 
 

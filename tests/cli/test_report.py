@@ -8,9 +8,8 @@ import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
 
+from tests.report.conftest import TOML, Page, people
 from understudy.cli import app
-
-from .conftest import TOML, Page, people
 
 
 @pytest.fixture(scope="module")

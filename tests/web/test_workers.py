@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from understudy.web.turns import Busy, Turns
+from understudy.web.errors import Busy
+from understudy.web.workers import Turns
 
 
 def served(turns, arrivals):
