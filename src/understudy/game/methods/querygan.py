@@ -53,12 +53,35 @@ __all__ = ["QueryGANMethod"]
 COLUMNS = "one-way marginals"
 TABLES = "moments of the critics"
 FEATURES = ("cells", "subsets", *KINDS)
-ORACLES = ("moments", "exponential", "weights", "logistic")
+
 OBJECTIVES = ("tv", "mmd", "max", "wasserstein")
 PLAYS = ("last", "ftl", "ftpl", "sftpl")
 _LEARNABLE = 2.0
 _HELD = 50_000_000
 """Weights of a layer of random units."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """How the critics of an oracle are answered, unless it is said otherwise."""
+
+    play: str
+    steps: int
+    rate: float
+    whole: bool
+    """Whether the oracle looks at the records of all rounds so far, not of the last one alone."""
+
+
+ORACLES = {
+    "moments": _Answered("last", 1, 1e-2, whole=False),
+    "exponential": _Answered("last", 2, 1e-3, whole=False),
+    "weights": _Answered("ftl", 5, 1e-3, whole=True),
+    "logistic": _Answered("ftl", 5, 1e-3, whole=True),
+}
+"""Critics of noisy means are exact and fresh every round: one small step against the last is gradient
+descent on a distance. A picked cell says nothing of its size: it moves the generator a little. Weights
+over queries and regressions against all records so far carry the history in themselves, and their
+mixture over rounds is what converges; an anchor keeps the generator from running off to one record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +277,7 @@ class QueryGANMethod(Method):
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
         """The columns, then the oracle, against the generator."""
         opening = FixedMarginals(design.columns, _sigma(plan, COLUMNS), COLUMNS)
+        own = ORACLES[self.oracle]
         features: tuple[Clique, ...] = ()
         oracle: QueryPlayer
         match self.oracle:
@@ -291,29 +315,23 @@ class QueryGANMethod(Method):
             objective=self._objective,
             play=self._play,
             batch=self.batch,
-            steps=self._steps,
-            rate=self._rate,
-            anchor=self._anchor,
+            steps=self.steps or own.steps,
+            rate=self.rate or own.rate,
+            anchor=self.anchor if self.anchor is not None else 200.0 * (self._play != "last"),
             scale=self.scale,
             history=self.history,
             kernel=self._weight(design) if self._objective == "mmd" else 1.0,
             tilt=self.tilt,
             keep=self.keep,
             records=self.records,
-            whole=self.oracle in ("weights", "logistic"),
+            whole=own.whole,
             width=self.width,
         )
         return InTurn(opening, oracle), leader
 
-    # What an oracle's critics need to be answered well. Critics of noisy means are exact and fresh
-    # every round, so one small step against the last is gradient descent on a distance. A picked cell
-    # says nothing of its size: it moves the generator a little. Weights over queries and regressions
-    # against all records so far carry the history in themselves, and their mixture over rounds is what
-    # converges; an anchor keeps the generator from running off to one record.
-
     @property
     def _play(self) -> str:
-        return self.play or ("ftl" if self.oracle in ("weights", "logistic") else "last")
+        return self.play or ORACLES[self.oracle].play
 
     def _free(self, design: Design, plan: Plan) -> int:
         """Rounds of the critic that costs nothing: 1000·√(r/1.5), from 300 to 4000.
@@ -337,20 +355,6 @@ class QueryGANMethod(Method):
     @property
     def _objective(self) -> str:
         return self.objective or ("tv" if self.features == "cells" else "mmd")
-
-    @property
-    def _rate(self) -> float:
-        return self.rate or (1e-2 if self.oracle == "moments" else 1e-3)
-
-    @property
-    def _steps(self) -> int:
-        return self.steps or {"moments": 1, "exponential": 2}.get(self.oracle, 5)
-
-    @property
-    def _anchor(self) -> float:
-        if self.anchor is not None:
-            return self.anchor
-        return 0.0 if self._play == "last" else 200.0
 
     def _weight(self, design: Design) -> float:
         return self.kernel if self.kernel is not None else 1 / len(design.shape)
@@ -410,7 +414,9 @@ class QueryGANMethod(Method):
             noise,
             f"measured: {words}; the rest is model",
             1.2e9 + 40.0 * rows * len(design.shape) + 4.0 * features * history,
-            12.0 + 1.2e-10 * work * leader.rounds * self._steps + 2e-8 * rows * len(design.cliques),
+            12.0
+            + 1.2e-10 * work * leader.rounds * leader.steps
+            + 2e-8 * rows * len(design.cliques),
         )
 
     def judged(

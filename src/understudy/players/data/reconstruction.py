@@ -155,11 +155,8 @@ def _pooled(measured: Sequence[Measured]) -> dict[Clique, float]:
 
 
 def _packed(shape: tuple[int, ...], codes: Codes, clique: Clique) -> NDArray[np.int64]:
-    packed = np.zeros(codes[0].size, np.int64)
-    for column in clique:
-        packed *= shape[column]
-        packed += codes[column]
-    return packed
+    sizes = tuple(shape[i] for i in clique)
+    return np.ravel_multi_index(tuple(np.asarray(codes[i], np.int64) for i in clique), sizes)
 
 
 def _tree(shape: tuple[int, ...], tables: Mapping[Clique, Table]) -> Decomposable:
