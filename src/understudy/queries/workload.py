@@ -26,6 +26,7 @@ import json
 import math
 import re
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -146,33 +147,7 @@ class Workload:
         Raises:
             WorkloadError: Malformed, or it does not fit the schema.
         """
-        items: list[tuple[str, Any]] = []
-        if isinstance(data, Mapping):
-            if not data or not set(data) <= set(KINDS):
-                raise WorkloadError(
-                    f"the workload has the keys {sorted(map(str, data))}: only "
-                    f"{', '.join(map(repr, KINDS))}, each a list of lists of column names, are "
-                    "expected"
-                )
-            for kind, listed in data.items():
-                items += [(kind, item) for item in _listed(listed)]
-        else:
-            items = [(MARGINALS, item) for item in _listed(data)]
-        found: dict[tuple[str, Clique], float] = {}
-        for default, item in items:
-            kind, clique, weight = _entry(item, schema, default)
-            label = _family(kind, _label(clique, schema))
-            if (kind, clique) in found:
-                raise WorkloadError(
-                    f"{label} is listed twice: list it once, with the sum of the weights"
-                )
-            if not (math.isfinite(weight) and weight > 0):
-                raise WorkloadError(
-                    f"{label} has weight {weight}: a weight must be above 0; leave it out if it "
-                    "does not matter"
-                )
-            found[kind, clique] = weight
-        families = tuple(Family(clique, weight, kind) for (kind, clique), weight in found.items())
+        families = _read(data, schema)
         _check(families, schema, max_cells)
         return cls(families)
 
@@ -190,8 +165,22 @@ class Workload:
         )
 
 
-class _Part:
+class _Part(ABC):
     """What may be joined with `+` to one workload."""
+
+    @abstractmethod
+    def families(self, schema: Schema) -> tuple[Family, ...]:
+        """What is asked for of the modelled columns; `WorkloadError` where they do not have it."""
+
+    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
+        """The workload for the modelled columns of `schema`.
+
+        Raises:
+            WorkloadError: It does not fit the columns, or asks for too much, or twice for the same.
+        """
+        families = self.families(schema)
+        _check(families, schema, max_cells)
+        return Workload(families)
 
     def __add__(self, other: "Spec") -> "Together":
         if not isinstance(other, _Part):
@@ -231,12 +220,8 @@ class Every(_Part):
         sample = "" if self.count is None else f":{self.count}@{self.seed}"
         return f"{self.kind}:{self.k}{sample}"
 
-    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
-        """The workload for the modelled columns of `schema`.
-
-        Raises:
-            WorkloadError: More columns, or more families, than there are; or one is too large.
-        """
+    def families(self, schema: Schema) -> tuple[Family, ...]:
+        """See `_Part.families`."""
         ordered = KINDS[self.kind].ordered
         usable = [i for i, c in enumerate(schema.modelled) if not ordered or c.ordered]
         columns = len(usable)
@@ -268,11 +253,7 @@ class Every(_Part):
             # RandomState, because its stream is frozen: the short form means the same forever.
             picks = np.random.RandomState(self.seed).choice(total, self.count, replace=False)
             cliques = [_combination(int(rank), columns, self.k) for rank in picks]
-        families = tuple(
-            Family(tuple(usable[i] for i in clique), kind=self.kind) for clique in cliques
-        )
-        _check(families, schema, max_cells)
-        return Workload(families)
+        return tuple(Family(tuple(usable[i] for i in clique), kind=self.kind) for clique in cliques)
 
 
 @dataclass(frozen=True)
@@ -283,14 +264,10 @@ class Named(_Part):
     kind: str = MARGINALS
     weight: float = 1.0
 
-    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
-        """The workload of this one family.
-
-        Raises:
-            WorkloadError: No such column, or the kind does not fit it.
-        """
+    def families(self, schema: Schema) -> tuple[Family, ...]:
+        """See `_Part.families`."""
         entry = {"kind": self.kind, "columns": self.columns, "weight": self.weight}
-        return Workload.from_json([entry], schema, max_cells=max_cells)
+        return _read([entry], schema)
 
 
 @dataclass(frozen=True)
@@ -299,16 +276,9 @@ class Together(_Part):
 
     joined: "tuple[Spec, ...]"
 
-    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
-        """The workload of all families.
-
-        Raises:
-            WorkloadError: One of them does not fit, or is there twice, or they are too many.
-        """
-        resolved = [part.resolve(schema, max_cells=max_cells) for part in self.joined]
-        families = tuple(family for each in resolved for family in each.families)
-        _check(families, schema, max_cells)
-        return Workload(families)
+    def families(self, schema: Schema) -> tuple[Family, ...]:
+        """See `_Part.families`."""
+        return tuple(family for part in self.joined for family in part.families(schema))
 
 
 Spec: TypeAlias = "Every | Named | Together"
@@ -408,15 +378,44 @@ def resolve(workload: WorkloadLike, schema: Schema, *, max_cells: int = MAX_CELL
             )
         _check(workload.families, schema, max_cells)
         return workload
-    if isinstance(workload, (Every, Named, Together)):
+    if isinstance(workload, _Part):
         return workload.resolve(schema, max_cells=max_cells)
-    if isinstance(workload, (str, Path)):
+    if isinstance(workload, str | Path):
         return parse(workload, schema, max_cells=max_cells)
     return Workload.from_json(workload, schema, max_cells=max_cells)
 
 
 def _parts(spec: Any) -> "tuple[Spec, ...]":
     return spec.joined if isinstance(spec, Together) else (spec,)
+
+
+def _read(data: Any, schema: Schema) -> tuple[Family, ...]:
+    """The families of a list of entries, or of a mapping of such lists by kind."""
+    if not isinstance(data, Mapping):
+        items = [(MARGINALS, item) for item in _listed(data)]
+    elif data and set(data) <= set(KINDS):
+        items = [(kind, item) for kind, listed in data.items() for item in _listed(listed)]
+    else:
+        raise WorkloadError(
+            f"the workload has the keys {sorted(map(str, data))}: only "
+            f"{', '.join(map(repr, KINDS))}, each a list of lists of column names, are "
+            "expected"
+        )
+    found: dict[tuple[str, Clique], float] = {}
+    for default, item in items:
+        kind, clique, weight = _entry(item, schema, default)
+        label = _family(kind, _label(clique, schema))
+        if (kind, clique) in found:
+            raise WorkloadError(
+                f"{label} is listed twice: list it once, with the sum of the weights"
+            )
+        if not (math.isfinite(weight) and weight > 0):
+            raise WorkloadError(
+                f"{label} has weight {weight}: a weight must be above 0; leave it out if it "
+                "does not matter"
+            )
+        found[kind, clique] = weight
+    return tuple(Family(clique, weight, kind) for (kind, clique), weight in found.items())
 
 
 def _listed(data: Any) -> Iterable[Any]:
