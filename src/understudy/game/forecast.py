@@ -24,8 +24,9 @@ like those it was calibrated on (tests/game/test_forecast.py), not a bound; the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
 from typing import Any
 
@@ -247,14 +248,15 @@ class _Marginals:
             return 0.0, 0.0, 0.0
         n, known = float(self._rows), self._knowledge
         shares = dict(zip(clique, np.ix_(*(self._laws[i].shares for i in clique)), strict=True))
-        share = math.prod(shares.values())
-        number = math.prod(np.ix_(*(self._laws[i].values for i in clique)))
+        share = _product(shares.values())
+        number = _product(np.ix_(*(self._laws[i].values for i in clique)))
+        parts: list[tuple[Clique, float, float]]
         parts = [((i,), _COLUMN, known.columns[i]) for i in clique]
         for pair in combinations(clique, 2):
             parts.append((pair, self._pair, known.pairs.get(pair, math.inf)))
         variance = _DRAWN * n * share / (1 + n * share / _EVEN)
         for part, contingency, sigma in parts:
-            base = math.prod(shares[i] for i in part)
+            base = _product(shares[i] for i in part)
             left = self._left(base, part, contingency, sigma)
             variance = variance + left * (share / base) ** 2
         if len(clique) > 2:
@@ -270,7 +272,7 @@ class _Marginals:
         every = float((flat[order] * np.sqrt(2 * np.log(2 * many * marginals))).max()) / n
         return min(variation, 1.0), min(cell, 1.0), min(every, 1.0)
 
-    def _left(self, share: Any, part: Clique, contingency: float, sigma: float) -> Any:
+    def _left(self, share: Table, part: Clique, contingency: float, sigma: float) -> Table:
         """Π(1 − 1/K_i)·σ²τ²/(σ² + τ²) with τ² = (1 + n·φ²/K)·b.
 
         The factor: an interaction sums to zero along every axis.
@@ -296,6 +298,10 @@ def _law(weights: Table, groups: int) -> _Law:
 
 def _guess(base: Table) -> Table:
     return (_GUESS + (2 - _GUESS) / (1 + base)) * base
+
+
+def _product(factors: Iterable[Table]) -> Table:
+    return reduce(np.multiply, factors)
 
 
 def _share(value: float) -> str:

@@ -205,7 +205,7 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
             _match(player.first, heard, bundle)
             higher = {slot.clique for slot in player.higher}
             known = {*player.first.pairs, *higher, *everywhere}
-            total = player.quanta * player.again
+            total = player.units * player.again
             heard.take_any(total, player.sigma_again, known.__contains__, split=True)
         case WorstAgain():
             _match(player.first, heard, bundle)

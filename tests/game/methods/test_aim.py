@@ -1,12 +1,11 @@
-"""`aim`: what is refused, and a release with an allowance."""
+"""`aim`: what is refused, and a release with a filter."""
 
 import pytest
 
 import understudy as us
-from understudy import demo
+from understudy import demo, errors
 from understudy.errors import InputError
 from understudy.game.methods import AIMMethod, GaussianMethod, MSTMethod
-from understudy.models import graphical
 from understudy.privacy import accounting
 from understudy.privacy.cost import event_from_json
 from understudy.schema import Schema
@@ -34,10 +33,8 @@ def test_what_cannot_be_is_refused(method, message):
 @pytest.mark.parametrize("method", [AIMMethod(), MSTMethod()], ids=lambda m: m.name)
 @pytest.mark.parametrize("missing", ["mbi", "jax"])
 def test_without_the_libraries_the_extra_is_named(method, missing, monkeypatch):
-    real = graphical.find_spec
-    monkeypatch.setattr(
-        graphical, "find_spec", lambda name: None if name == missing else real(name)
-    )
+    real = errors.find_spec
+    monkeypatch.setattr(errors, "find_spec", lambda name: None if name == missing else real(name))
     expected = (
         rf"method = {method.name} needs mbi and JAX, which are not installed: "
         rf"pip install 'understudy\[reference\]'"
@@ -47,8 +44,8 @@ def test_without_the_libraries_the_extra_is_named(method, missing, monkeypatch):
     GaussianMethod().check(tiny_design((2, 3), rows=10))
 
 
-def test_a_release_with_an_allowance_is_verified_offline(tmp_path):
-    """How many rounds there were is in the entries, and their sum stays below the allowance."""
+def test_a_release_with_a_filter_is_verified_offline(tmp_path):
+    """How many rounds there were is in the entries, and their sum stays below the zCDP filter."""
     names = ("sex", "education", "smoker")
     schema = demo.schema()
     narrow = Schema(tuple(column for column in schema.columns if column.name in names))

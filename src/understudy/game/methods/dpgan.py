@@ -15,8 +15,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from understudy.errors import require_extra
 from understudy.game.methods.base import Design, Forecast, WarmMethod, planned
-from understudy.nets import require_nets
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
 from understudy.privacy.budget import split
@@ -127,7 +127,7 @@ class DPGANMethod(WarmMethod):
         self._check_sampling(design)
         self._task(design)
         self.require_public(design.shape)
-        require_nets(self.name)
+        require_extra(f"method = {self.name}", "nets")
 
     def _check_sampling(self, design: Design) -> None:
         if self.sigma is not None and not (
@@ -264,10 +264,7 @@ class DPGANMethod(WarmMethod):
         if self.sigma is not None:
             event = self._event(design, float(self.sigma))
             return event, max(1, min(10**6, math.floor(rho / planning.nominal(event))))
-        each = float(rho) / self.steps
-        inverse = math.log1p(2 * each / rate**2) / sides**2
-        # Where samples do not help, as for all rows.
-        joint = min(1 / math.sqrt(inverse), sides / math.sqrt(2 * each))
+        joint = planning.sampled_multiplier(float(rho) / self.steps, rate, sides)
         event = self._event(design, joint)
         while planning.nominal(event) * self.steps > rho:
             joint *= 1 + 1e-9

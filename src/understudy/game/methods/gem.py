@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from understudy.errors import require_extra
 from understudy.game.methods.base import Design, Forecast, WarmMethod, planned
-from understudy.nets import require_nets
 from understudy.players.base import Clique
 from understudy.players.data.generator import GeneratorPlayer
 from understudy.players.query import Opening, Tier, WorstAgain
@@ -69,7 +69,7 @@ class GEMMethod(WarmMethod):
             self.require_whole(1, 10**7, steps=self.steps)
         self.require_positive(rate=self.rate, megabytes=self.megabytes)
         self.require_public(design.shape)
-        require_nets(self.name)
+        require_extra(f"method = {self.name}", "nets")
         self._check_memory(design)
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:

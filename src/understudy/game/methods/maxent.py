@@ -160,7 +160,7 @@ class MaxEntMethod(Method):
         return tuple(sorted(_most_wanted(design.pair_weights)[: self.pairs]))
 
     def _knowledge(self, design: Design, plan: Plan) -> Knowledge:
-        """Deviations of columns and pairs; quanta are thought of as spread over all pairs."""
+        """Deviations of columns and pairs; units are thought of as spread over all pairs."""
         closure, sigma = self._closure(design), _sigmas(plan)
         columns = [math.inf] * len(design.shape)
         for purpose, positions, _ in _tiers(design):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from understudy.errors import require_extra
 from understudy.game.methods.base import Design, Forecast, Method, planned
-from understudy.models.graphical import require_reference
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import SpanningTree
 from understudy.privacy.budget import split
@@ -35,7 +35,7 @@ class MSTMethod(Method):
         self.require_positive(one_ways=self.one_ways, selection=self.selection, pairs=self.pairs)
         self.require_least(1, iterations=self.iterations)
         if len(design.shape) > 1:  # one column needs no fit
-            require_reference(self.name)
+            require_extra(f"method = {self.name}", "reference")
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """Gaussian, d−1 selections, Gaussian."""

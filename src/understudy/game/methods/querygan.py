@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
+from understudy.errors import require_extra
 from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
 from understudy.game.methods.dualquery import sizes
-from understudy.nets import require_nets
 from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
 from understudy.players.data import FTPLGenerator
 from understudy.players.data.ftpl_generator import Judged
@@ -125,7 +125,7 @@ class QueryGANMethod(Method):
 
     def check(self, design: Design) -> None:
         """JAX must be there, choices must be known, and what critics look at must fit memory."""
-        require_nets(self.name)
+        require_extra(f"method = {self.name}", "nets")
         self.require_one_of(ORACLES, oracle=self.oracle)
         self.require_one_of(FEATURES, features=self.features)
         self.require_one_of(OBJECTIVES, objective=self._objective)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Codes, Table
 from understudy.errors import WorkError
-from understudy.models import Measured, View, Weighted
+from understudy.models import Empirical, Measured, View, Weighted
 from understudy.models.fitting import independent
 from understudy.players.base import (
     Answers,
@@ -32,7 +32,7 @@ from understudy.players.base import (
     kind_of,
 )
 from understudy.progress import Progress
-from understudy.queries import cells, count
+from understudy.queries import cells
 
 if TYPE_CHECKING:
     from understudy.nets.gan import Gan, Pace, Playing, Rows
@@ -107,7 +107,7 @@ class Networks:
 
         return Rows(self.gan, self.playing.critic, self.tables)
 
-    def records(self, params: Any, number: int, key: int = 0) -> tuple[Codes, ...]:
+    def records(self, params: Any, number: int, key: int = 0) -> tuple[NDArray[np.int64], ...]:
         """Of a generator. A fixed key: which records stand for it is of no consequence."""
         from understudy.nets.gan import records
 
@@ -194,9 +194,8 @@ class GanPlayer(DataPlayer[State]):
             return replace(shown, scorers=scorers, sensitivity=self.task.sensitivity)
         judged = tuple(c for c in problem.cliques if cells(problem.shape, c) <= _LARGEST)
         judged = judged or problem.columns
-        tables = tuple(
-            tuple(count(codes, problem.shape, c) / codes[0].size for c in judged) for codes in made
-        )
+        records = [Empirical.of(problem.shape, np.stack(codes, axis=1)) for codes in made]
+        tables = tuple(tuple(model.marginals(judged)) for model in records)
         return replace(shown, cliques=judged, tables=tables)
 
     def respond(
@@ -320,11 +319,11 @@ class GanPlayer(DataPlayer[State]):
 
 
 def _scorer(
-    tables: Sequence[NDArray[Any]], task: Task, codes: tuple[Codes, ...]
+    tables: Sequence[NDArray[Any]], task: Task, codes: Sequence[NDArray[Any]]
 ) -> Callable[[NDArray[Any]], float]:
     """Fit on a checkpoint's records; what comes back is public and judges rows."""
 
-    def features(columns: Sequence[Codes]) -> Table:
+    def features(columns: Sequence[NDArray[Any]]) -> Table:
         parts = [tables[i][c] for i, c in enumerate(columns) if i != task.target]
         return np.concatenate(parts, axis=1).astype(np.float64)
 
@@ -372,7 +371,7 @@ def grouping_of(gan: Gan, public: Sequence[Codes], groups: int) -> Grouping:
     return _grouped(begun.rows, public, groups)
 
 
-def _grouped(network: Rows, codes: Sequence[Codes], groups: int) -> Grouping:
+def _grouped(network: Rows, codes: Sequence[NDArray[Any]], groups: int) -> Grouping:
     """Groups by weight clustering on public rows, thresholds their median norms."""
     from understudy.nets.clipping import clusters, norms, thresholds
     from understudy.nets.gan import public_gradient
@@ -402,7 +401,7 @@ def _grouped(network: Rows, codes: Sequence[Codes], groups: int) -> Grouping:
 # -- records -------------------------------------------------------------------------------------
 
 
-def _raked(codes: Sequence[Codes], shares: Sequence[Table]) -> NDArray[np.float32]:
+def _raked(codes: Sequence[NDArray[Any]], shares: Sequence[Table]) -> NDArray[np.float32]:
     """Weights under which every column has the released shares, by proportional fitting."""
     weights = np.full(codes[0].size, 1.0 / codes[0].size)
     for _ in range(_SWEEPS):
