@@ -277,41 +277,14 @@ class QueryGANMethod(Method):
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
         """The columns, then the oracle, against the generator."""
         opening = FixedMarginals(design.columns, _sigma(plan, COLUMNS), COLUMNS)
-        own = ORACLES[self.oracle]
-        features: tuple[Clique, ...] = ()
-        oracle: QueryPlayer
-        match self.oracle:
-            case "moments" if self.features in KINDS:
-                T = self._free(design, plan)
-                oracle = RandomMoments(self._maps(design), _sigma(plan, RandomMoments.PURPOSE))
-            case "moments" if self.features == "subsets":
-                T = self._free(design, plan)
-                oracle = Together(
-                    tuple(
-                        FixedMarginals(tables, _sigma(plan, _order(order)), _order(order))
-                        for order, tables in self._orders(design).items()
-                    )
-                )
-            case "moments":
-                T = self._free(design, plan)
-                oracle = FixedMarginals(self._tables(design), _sigma(plan, TABLES), TABLES)
-            case "exponential":
-                T = plan[CellPicker.PICK].times
-                oracle = CellPicker(T)
-                if Payoffs.PURPOSE in plan:
-                    scale = planned(plan, Payoffs.PURPOSE, Laplace).scale / UNIT
-                    oracle = InTurn(oracle, Payoffs(scale))
-            case "weights":
-                T, _, _ = QueryWeights.read(plan)
-                oracle = QueryWeights(T)
-            case _:
-                groups = self._groups(design)
-                T = sum(charge.times for charge in plan if charge.purpose in _purposes(groups))
-                features = tuple(clique for group in groups for clique in group)
-                oracle = LogisticCritics(T, groups)
+        own, oracle = ORACLES[self.oracle], self._oracle(design, plan)
+        rounds = self._free(design, plan) if self.oracle == "moments" else oracle.rounds
+        if Payoffs.PURPOSE in plan:
+            scale = planned(plan, Payoffs.PURPOSE, Laplace).scale / UNIT
+            oracle = InTurn(oracle, Payoffs(scale))
         leader = FTPLGenerator(
-            T,
-            features,
+            rounds,
+            self._tables(design) if self.oracle == "logistic" else (),
             objective=self._objective,
             play=self._play,
             batch=self.batch,
@@ -328,6 +301,29 @@ class QueryGANMethod(Method):
             width=self.width,
         )
         return InTurn(opening, oracle), leader
+
+    def _oracle(self, design: Design, plan: Plan) -> QueryPlayer:
+        match self.oracle:
+            case "moments" if self.features in KINDS:
+                return RandomMoments(self._maps(design), _sigma(plan, RandomMoments.PURPOSE))
+            case "moments" if self.features == "subsets":
+                return Together(
+                    tuple(
+                        FixedMarginals(tables, _sigma(plan, _order(order)), _order(order))
+                        for order, tables in self._orders(design).items()
+                    )
+                )
+            case "moments":
+                return FixedMarginals(self._tables(design), _sigma(plan, TABLES), TABLES)
+            case "exponential":
+                return CellPicker(plan[CellPicker.PICK].times)
+            case "weights":
+                return QueryWeights(QueryWeights.read(plan)[0])
+            case _:
+                groups = self._groups(design)
+                own = {LogisticCritics.purpose(i) for i in range(len(groups))}
+                times = sum(charge.times for charge in plan if charge.purpose in own)
+                return LogisticCritics(times, groups)
 
     @property
     def _play(self) -> str:
@@ -482,10 +478,6 @@ class QueryGANMethod(Method):
 
 def _order(order: int) -> str:
     return f"moments of order {order}"
-
-
-def _purposes(groups: tuple[tuple[Clique, ...], ...]) -> frozenset[str]:
-    return frozenset(LogisticCritics.purpose(i) for i in range(len(groups)))
 
 
 def _sigma(plan: Plan, purpose: str) -> float:
