@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.thorough import examples
 
+from tests.thorough import examples
 from understudy.errors import WorkloadError
 from understudy.queries import Predicate
 from understudy.queries.evaluate import count
