@@ -260,7 +260,7 @@ BAD = {
     "up the stairs": ("privacy.gate", "from understudy.schema import Schema", "comes after"),
     "inside a function": (
         "queries.workload",
-        "def f():\n    import understudy.source.memory",
+        "def f():\n    import understudy.source.frames",
         "comes after",
     ),
     "for types only": (

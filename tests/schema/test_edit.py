@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.schema_strategies import columns
 
+from tests.schema_strategies import columns
 from understudy.schema import Category, Integer, Schema
 from understudy.units import Unit
 

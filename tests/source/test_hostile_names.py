@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
-from tests.tools import servers
 
+from tests.tools import servers
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import Category, Integer, Schema

@@ -218,7 +218,7 @@ def _show_forecast(console: shell.Console, prepared: Prepared, rows: int | None)
 
 
 def _show_engines(console: shell.Console, prepared: Prepared, rows: int) -> None:
-    from understudy.source.costs import engine_costs
+    from understudy.source.pushed import engine_costs
 
     console.print()
     console.print(Text("Counting the workload once, where the rows are", style="bold"))

@@ -7,7 +7,9 @@ code tells anything about a row.
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import (
     TYPE_CHECKING,
@@ -37,16 +39,19 @@ if TYPE_CHECKING:
 __all__ = [
     "BATCH_ROWS",
     "Bindable",
+    "Counts",
     "EncodedCounts",
     "KnownLength",
     "Native",
     "Source",
     "StreamedCounts",
+    "Table",
     "Unreadable",
     "Watchable",
     "batches",
     "check_header",
     "check_names",
+    "counting",
     "empty_batch",
     "fold",
     "is_bindable",
@@ -149,68 +154,43 @@ class Unreadable(UnderstudyError):
     """One way of reading failed; says nothing about why, because why may be private."""
 
 
-class EncodedCounts:
-    """Exact counts of rows that are held in memory as codes, a byte or two a cell."""
+class Table(ABC):
+    """What every source of ours shares: its public header, and how rows are handed back."""
 
-    def __init__(self, codes: list[NDArray[np.unsignedinteger]], schema: Schema) -> None:
+    native: Native = "arrow"
+    typed = True
+
+    def __init__(self, columns: Sequence[str], nulls: Sequence[str], where: str) -> None:
+        self.columns: tuple[str, ...] = tuple(columns)
+        self.null_values = tuple(nulls)
+        self._where = where
+        self._dtypes: Mapping[str, Any] = {}
+
+    def describe(self) -> str:
+        """Where the table is and its number of columns."""
+        return f"{self._where} with {len(self.columns)} columns"
+
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+        """By default one way."""
+        yield self._scan(names)
+
+    @abstractmethod
+    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+        """The raw rows of these columns; `Unreadable` if that fails."""
+
+    def frame(self, table: "pa.Table") -> Any:
+        """Rows in the kind of table, and with the dtypes, that were given."""
+        from understudy.source.frames import to_frame
+
+        return to_frame(table, self.native, self._dtypes)
+
+
+class Counts(ABC):
+    """Exact counts of rows that this process encodes."""
+
+    def __init__(self, schema: Schema) -> None:
         self.shape: tuple[int, ...] = tuple(schema.shape)
         self.unit = schema.unit
-        self._codes = codes
-
-    @classmethod
-    def encode(cls, source: Source, schema: Schema) -> "EncodedCounts":
-        """Read the source once; raw rows are dropped as soon as they are encoded."""
-        return cls(rows_that_count(source, schema), schema)
-
-    def rows(self) -> Sensitive[int]:
-        """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
-        return Sensitive(int(self._codes[0].size))
-
-    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
-        counter = Counter(self.shape, cliques)
-        counter.add(self._codes)
-        return Sensitive(counter.tables())
-
-    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
-        """Occupied cells of marginals of any size, sealed."""
-        counter = SparseCounter(self.shape, cliques)
-        counter.add(self._codes)
-        return Sensitive(counter.tables())
-
-    def records(self) -> Sensitive[list[NDArray[np.unsignedinteger]]]:
-        """Every row as codes, one array per column, sealed: for gradients."""
-        return Sensitive(self._codes)
-
-
-class StreamedCounts:
-    """Exact counts of rows that stay where they are: one scan for each call."""
-
-    def __init__(self, source: Source, schema: Schema, turns: int = 1) -> None:
-        """`turns`: scans to a question where privacy units are bounded, each for some of them."""
-        self.shape: tuple[int, ...] = tuple(schema.shape)
-        self.unit = schema.unit
-        self._source = source
-        self._schema = schema
-        self._turns = turns
-        self._told: Callable[[int], object] | None = None
-
-    def rows(self) -> Sensitive[int]:
-        """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
-
-        total = [0]
-
-        def count(codes: Codes) -> None:
-            total[0] += codes[0].size
-
-        if self.unit is not None:
-            self._each_turn(count)
-            return Sensitive(total[0])
-
-        def add(total: list[int], batch: "pa.RecordBatch") -> None:
-            total[0] += batch.num_rows
-
-        return Sensitive(self._scan(_modelled(self._schema)[:1], lambda: [0], add)[0])
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
         """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
@@ -220,9 +200,78 @@ class StreamedCounts:
         """Occupied cells of marginals of any size, sealed."""
         return Sensitive(self._count(SparseCounter, tuple(cliques)).tables())
 
+    @abstractmethod
+    def _count(
+        self, kind: Callable[[Sequence[int], Sequence[Clique]], Counting], cliques: Sequence[Clique]
+    ) -> Counting:
+        """A counter of these cliques that has seen all rows."""
+
+
+class EncodedCounts(Counts):
+    """Exact counts of rows that are held in memory as codes, a byte or two a cell."""
+
+    def __init__(self, codes: Codes, schema: Schema) -> None:
+        super().__init__(schema)
+        self._codes = codes
+
+    @classmethod
+    def encode(cls, source: "Source", schema: Schema) -> "EncodedCounts":
+        """Read the source once; raw rows are dropped as soon as they are encoded."""
+        schema = with_nulls(schema, source.null_values)
+        return cls(rows_that_count(source, schema), schema)
+
+    def rows(self) -> Sensitive[int]:
+        """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
+        return Sensitive(int(self._codes[0].size))
+
+    def records(self) -> Sensitive[Codes]:
+        """Every row as codes, one array per column, sealed: for gradients."""
+        return Sensitive(self._codes)
+
+    def _count(
+        self, kind: Callable[[Sequence[int], Sequence[Clique]], Counting], cliques: Sequence[Clique]
+    ) -> Counting:
+        counter = kind(self.shape, cliques)
+        counter.add(self._codes)
+        return counter
+
+
+class StreamedCounts(Counts):
+    """Exact counts of rows that stay where they are: one scan for each call."""
+
+    def __init__(self, source: Source, schema: Schema, turns: int = 1) -> None:
+        """`turns`: scans to a question where privacy units are bounded, each for some of them."""
+        super().__init__(schema)
+        self._source = source
+        self._schema = with_nulls(schema, source.null_values)
+        self._turns = turns
+        self._told: Callable[[int], object] | None = None
+
     def watch(self, told: Callable[[int], object]) -> None:
         """Have every question say how far it is: 1, 2, ..., 100 percent of the rows."""
         self._told = told
+
+    def rows(self) -> Sensitive[int]:
+        """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
+        sizes: list[int] = []
+        if self.unit is not None:
+            self._each_turn(lambda codes: sizes.append(codes[0].size))
+        else:
+            first = _modelled(self._schema)[:1]
+            sizes = self._scan(first, list, lambda done, batch: done.append(batch.num_rows))
+        return Sensitive(sum(sizes))
+
+    def records(self) -> Sensitive[Codes]:
+        """Every row as codes, one array per column, sealed: a byte or two a cell are held for it."""
+        schema, names = self._schema, _modelled(self._schema)
+        parts: list[Codes] = [schema.encode(_no_rows(names))]
+        if self.unit is not None:
+            self._each_turn(parts.append)
+        else:
+            parts = self._scan(
+                names, lambda: list(parts), lambda done, batch: done.append(schema.encode(batch))
+            )
+        return Sensitive([np.concatenate(column) for column in zip(*parts, strict=True)])
 
     def _count(
         self, kind: Callable[[Sequence[int], Sequence[Clique]], Counting], cliques: Sequence[Clique]
@@ -248,27 +297,11 @@ class StreamedCounts:
     def _each_turn(self, add: Callable[[Codes], object]) -> None:
         """Hand over the rows that count, unit after unit, a part of the units at a time."""
         for at in range(self._turns):
-            try:
+            with counting():
                 codes, units = _encoded(
                     self._source, self._schema, at, self._turns, self._teller(at)
                 )
-            except SourceError as error:
-                raise CountingError(
-                    f"{error}; what was charged until now stays in the ledger"
-                ) from None
             add(_bounded(codes, units, self._schema))
-
-    def records(self) -> Sensitive[list[NDArray[np.unsignedinteger]]]:
-        """Every row as codes, one array per column, sealed: a byte or two a cell are held for it."""
-        schema, names = self._schema, _modelled(self._schema)
-        parts: list[Codes] = [schema.encode(_no_rows(names))]
-        if self.unit is not None:
-            self._each_turn(parts.append)
-        else:
-            parts = self._scan(
-                names, lambda: list(parts), lambda done, batch: done.append(schema.encode(batch))
-            )
-        return Sensitive([np.concatenate(column) for column in zip(*parts, strict=True)])
 
     def _scan(
         self,
@@ -276,12 +309,8 @@ class StreamedCounts:
         start: Callable[[], Accumulator],
         add: Callable[[Accumulator, "pa.RecordBatch"], object],
     ) -> Accumulator:
-        try:
+        with counting():
             return fold(self._source, names, start, add, self._teller())
-        except SourceError as error:  # by now a charge may have been made
-            raise CountingError(
-                f"{error}; what was charged until now stays in the ledger"
-            ) from None
 
     def _teller(self, at: int = 0) -> Callable[[int | None], object] | None:
         """Turns rows seen in scan `at` of a question, None at its end, into percents of the whole.
@@ -303,6 +332,15 @@ class StreamedCounts:
             before = max(before, now)
 
         return tell
+
+
+@contextmanager
+def counting() -> Iterator[None]:
+    """Around what is counted for a question: by now a charge may have been made."""
+    try:
+        yield
+    except SourceError as error:
+        raise CountingError(f"{error}; what was charged until now stays in the ledger") from None
 
 
 def rows_that_count(source: Source, schema: Schema) -> Codes:

@@ -10,14 +10,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from understudy.source.base import (
-    BATCH_ROWS,
-    StreamedCounts,
-    Unreadable,
-    check_header,
-    with_nulls,
-)
-from understudy.source.files import Files, OfFiles, lenient_scan
+from understudy.source.base import BATCH_ROWS, StreamedCounts, Unreadable, check_header
+from understudy.source.files import Files, OfFiles
 from understudy.source.units import ROW_BYTES
 
 if TYPE_CHECKING:
@@ -40,12 +34,12 @@ class DuckDBSource(OfFiles):
 
     def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
         """DuckDB; for text, the lenient reader after it."""
-        files = self._files
         # A blank line is no row; of a single column, DuckDB would read it as a null.
-        if files.format == "parquet" or len(files.columns) > 1:
-            yield self._scan(names)
-        if files.format == "csv":
-            yield lenient_scan(files, names)
+        return (
+            super().scans(names)
+            if self.typed or len(self.columns) > 1
+            else iter([self._lenient(names)])
+        )
 
     def bind(self, schema: "Schema") -> StreamedCounts:
         """Check the header; the rows stay where they are."""
@@ -54,7 +48,7 @@ class DuckDBSource(OfFiles):
         if schema.unit is not None:
             rows = self._files.footprint() // (2 * len(self.columns)) + 1
             turns = -(-rows * ROW_BYTES // (self._memory_limit // 2))
-        return StreamedCounts(self, with_nulls(schema, self.null_values), turns)
+        return StreamedCounts(self, schema, turns)
 
     def length(self) -> int:
         """About how many rows there are, for shares of them alone."""
@@ -68,11 +62,8 @@ class DuckDBSource(OfFiles):
         try:
             with self._connect() as connection:
                 for function, parameters in self._tables():
-                    relation = connection.sql(
-                        f"SELECT {wanted} FROM {function}",
-                        params=parameters,
-                    )
-                    yield from _reader(relation)
+                    asked = f"SELECT {wanted} FROM {function}"
+                    yield from _reader(connection.sql(asked, params=parameters))
         except (duckdb.Error, pa.ArrowException, OSError):  # later batches fail through Arrow
             raise Unreadable from None
 

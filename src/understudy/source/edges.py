@@ -17,7 +17,7 @@ from understudy.columns.base import near
 from understudy.errors import InputError, SourceError
 from understudy.schema.nodes import ENDS, PAIR, Nodes
 from understudy.source.base import Source, fold
-from understudy.source.memory import frame_source
+from understudy.source.frames import frame_source
 
 __all__ = ["edge_source"]
 

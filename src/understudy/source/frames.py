@@ -1,25 +1,127 @@
-"""Rows that are handed back: Arrow, pandas or Polars, with the dtypes that were given.
+"""Tables in memory, taken in and handed back: Arrow, pandas, Polars, and what else narwhals knows.
 
-A dtype is a fact of the header. The categories inside a pandas `category` dtype are not: they were
-collected from the rows, so they are taken from the schema (the Arrow dictionary) or from the
-synthetic rows instead, and only their order is kept.
+Rows are handed back with the dtypes that were given. A dtype is a fact of the header. The categories
+inside a pandas `category` dtype are not: they were collected from the rows, so they are taken from the
+schema (the Arrow dictionary) or from the synthetic rows instead, and only their order is kept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from understudy.errors import InputError
+from understudy.errors import InputError, SourceError
+from understudy.source.base import (
+    EncodedCounts,
+    Native,
+    Table,
+    Unreadable,
+    batches,
+    check_header,
+    check_names,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from understudy.source.base import Native
+    from understudy.schema import Schema
 
-__all__ = ["to_frame"]
+__all__ = ["FrameSource", "frame_source", "to_frame"]
+
+
+class FrameSource(Table):
+    """A data frame; it is looked at when it is bound, and never changed."""
+
+    def __init__(
+        self,
+        frame: Any,
+        header: Sequence[tuple[str, Any]],
+        kind: str,
+        native: Native,
+        nulls: Sequence[str] = (),
+    ) -> None:
+        """`header`: names and their dtypes, None for those that need not come back."""
+        super().__init__([name for name, _ in header], nulls, kind)
+        self.native = native
+        self._frame = frame
+        self._dtypes = dict(header)
+        check_names(self.columns, kind)
+
+    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+        yield from batches(_to_arrow(self._frame, self.columns, names))
+
+    def bind(self, schema: "Schema") -> EncodedCounts:
+        """Check the header and encode the rows once."""
+        check_header(self.columns, schema, self._where)
+        return EncodedCounts.encode(self, schema)
+
+
+def frame_source(frame: Any, nulls: Sequence[str] = ()) -> FrameSource:
+    """The source for a frame.
+
+    Raises:
+        SourceError: Not a table that is known, or two columns have one name.
+    """
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    if isinstance(frame, (pa.Table, pa.RecordBatch)):
+        header = [(field.name, field.type) for field in frame.schema]
+        return FrameSource(frame, header, f"Arrow {type(frame).__name__}", "arrow", nulls)
+    if nw.dependencies.is_pandas_dataframe(frame):
+        header = list(zip(map(str, frame.columns), frame.dtypes, strict=True))
+        return FrameSource(frame, header, "pandas DataFrame", "pandas", nulls)
+    try:
+        wrapped = nw.from_native(frame)
+    except TypeError:
+        raise SourceError(
+            f"cannot read a table from {type(frame).__name__!r}: give a path to CSV or Parquet, a "
+            "pandas or Polars frame, or an Arrow table"
+        ) from None
+    polars = type(frame).__module__.split(".")[0] == "polars"
+    kind = f"{'Polars ' if polars else ''}{type(frame).__name__}"
+    dtypes = dict(frame.collect_schema()) if polars else {}
+    header = [(name, dtypes.get(name)) for name in wrapped.collect_schema().names()]
+    return FrameSource(frame, header, kind, "polars" if polars else "arrow", nulls)
+
+
+def _to_arrow(frame: Any, columns: Sequence[str], names: Sequence[str]) -> "pa.Table":
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
+    if isinstance(frame, pa.Table):
+        return frame.select(list(names))
+    if nw.dependencies.is_pandas_dataframe(frame):
+        series = [frame.iloc[:, columns.index(name)] for name in names]
+        return pa.table([_from_pandas(one) for one in series], names=list(names))
+    wrapped = nw.from_native(frame)
+    try:
+        wrapped = wrapped.select(*names)
+        if isinstance(wrapped, nw.LazyFrame):
+            wrapped = wrapped.collect()
+        return wrapped.to_arrow()
+    except Exception:  # noqa: BLE001  (a lazy query's own errors quote values)
+        raise Unreadable from None
+
+
+def _from_pandas(series: Any) -> "pa.Array | pa.ChunkedArray":
+    """A column as Arrow; one of mixed objects as texts, because Arrow would quote a value."""
+    import pyarrow as pa
+
+    try:
+        return pa.Array.from_pandas(series)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        missing = series.isna().to_numpy()
+        return pa.array([*map(_text, series.astype(object))], pa.string(), mask=missing)
+
+
+def _text(cell: object) -> str:
+    raw = cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace")
+    return raw.decode("utf-8", "replace")
 
 
 def to_frame(
-    table: "pa.Table", like: "Native" = "arrow", dtypes: Mapping[str, Any] | None = None
+    table: "pa.Table", like: Native = "arrow", dtypes: Mapping[str, Any] | None = None
 ) -> Any:
     """A table in the kind asked for.
 

@@ -7,7 +7,7 @@ falls into, one for each marginal, and those are counted.
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,15 @@ from understudy.columns.temporal import Datetime
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique, cells
 from understudy.source.addresses import permitted
-from understudy.source.base import with_nulls
-from understudy.source.expressions import encoded, packed
-from understudy.source.pushed import Counted, Held, PushedSource, columns_of, held, quietly
+from understudy.source.pushed import (
+    Counted,
+    PushedSource,
+    cells_per_pass,
+    columns_of,
+    encoded,
+    packed,
+    quietly,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from understudy.schema import Modelled, Schema
     from understudy.units import Unit
 
-__all__ = ["SparkSource", "cells_per_pass", "is_master", "session", "spark_source", "spark_table"]
+__all__ = ["SparkSource", "is_master", "session", "spark_table"]
 
 _EXTRA = "pip install 'understudy[spark]', and a Java runtime"
 _MASTERS = ("local[", "local-cluster[", "spark://", "k8s://")
@@ -41,8 +47,6 @@ _CASTS = {
     "date": "date",
     "datetime": "timestamp_ntz",
 }
-_CELLS = 1 << 17
-_MARGINALS = 16
 
 
 def is_master(text: str) -> bool:
@@ -94,44 +98,35 @@ def spark_table(
     try:
         with quietly():
             frame = running.table(named) if named is not None else running.read.parquet(str(path))
-            return spark_source(frame, nulls, where=f"Spark {what}")
+            return SparkSource(frame, nulls, f"Spark {what}")
     except SourceError:
         raise
     except Exception:  # noqa: BLE001
         raise SourceError(f"Spark at {master!r}: there is no {what}, or it is no table") from None
 
 
-def spark_source(
-    frame: Any, nulls: Sequence[str] = (), *, where: str = "Spark DataFrame"
-) -> "SparkSource":
-    """The source for a Spark DataFrame."""
-    return SparkSource(frame, nulls, where=where)
-
-
 class SparkSource(PushedSource):
     """A DataFrame of Spark; it is never collected."""
 
-    def __init__(self, frame: Any, nulls: Sequence[str] = (), *, where: str) -> None:
+    def __init__(
+        self, frame: Any, nulls: Sequence[str] = (), where: str = "Spark DataFrame"
+    ) -> None:
         super().__init__(frame.columns, nulls, where)
         self._frame = frame
 
-    def opened(self, column: str, schema: "Schema") -> Held:
-        """Who holds which value of a column, counted by Spark when it is asked."""
+    def _holders(
+        self, column: str, nulls: Sequence[str], unit: "Unit | None", no_units: Sequence[str]
+    ) -> "Callable[[], pa.Table]":
         from pyspark.sql import Window
         from pyspark.sql import functions as sf
 
-        self._check_named("column", column)
-        told = with_nulls(schema, self.null_values)
-        (own,) = (c.null_values for c in schema.columns if c.name == column)
         x = _text(column)
-        rows = self._frame.where(_told(x, (*told.null_values, *own)))
-        if schema.unit is None:
+        rows = self._frame.where(_told(x, nulls))
+        if unit is None:
             pairs = rows.select(x.alias("v"))
         else:
-            unit = schema.unit
-            self._check_named("unit", unit.column)
             who = _text(unit.column)
-            pairs = rows.where(_told(who, told.null_values)).select(
+            pairs = rows.where(_told(who, no_units)).select(
                 sf.btrim(who, sf.lit(BLANKS)).alias("u"), x.alias("v")
             )
             text = sf.concat(sf.lit(f"{unit.salt}|"), sf.col("v"), sf.lit("|"), sf.col("u"))
@@ -139,7 +134,7 @@ class SparkSource(PushedSource):
             pairs = pairs.distinct().withColumn("place", sf.row_number().over(order))
             pairs = pairs.where(sf.col("place") <= unit.max_rows)
         asked = pairs.groupBy("v").agg(sf.count("*"))
-        return lambda: held(_fetched(asked, self._where))
+        return lambda: _fetched(asked, self._where)
 
     def _engine(self, schema: "Schema") -> "_Cluster":
         import pyarrow as pa
@@ -257,20 +252,6 @@ def _told(text: Any, null_values: Sequence[str]) -> Any:
     blanks = ["", *null_values]
     absent = text.isin(blanks) | sf.btrim(text, sf.lit(BLANKS)).isin(blanks)
     return text.isNotNull() & ~absent
-
-
-def cells_per_pass(shape: Sequence[int], cliques: Sequence[Clique]) -> list[list[Clique]]:
-    """Which marginals share a pass: few enough that the executors count them in small tables."""
-    batches: list[list[Clique]] = []
-    held = 0
-    for clique in cliques:
-        size = cells(shape, clique)
-        if not batches or held + size > _CELLS or len(batches[-1]) == _MARGINALS:
-            batches.append([])
-            held = 0
-        batches[-1].append(clique)
-        held += size
-    return batches
 
 
 class _Operations:

@@ -18,10 +18,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from understudy.columns.forms import ANY_DECIMAL, BLANKS, Form, Pieces
 from understudy.errors import InputError, SourceError
+from understudy.queries.evaluate import Clique
 from understudy.source.addresses import permitted
-from understudy.source.base import with_nulls
-from understudy.source.expressions import Clique, encoded, packed
-from understudy.source.pushed import Counted, Held, PushedSource, columns_of, held, quietly
+from understudy.source.pushed import Counted, PushedSource, columns_of, encoded, packed, quietly
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,21 +101,17 @@ class SQLSource(PushedSource):
         self._expression = expression
         self._backend = backend
 
-    def opened(self, column: str, schema: "Schema") -> Held:
-        """Who holds which value of a column, counted in the database when it is asked."""
+    def _holders(
+        self, column: str, nulls: Sequence[str], unit: "Unit | None", no_units: Sequence[str]
+    ) -> "Callable[[], pa.Table]":
         ibis, ops = _ibis(), _Operations(self._backend.name)
-        self._check_named("column", column)
-        told = with_nulls(schema, self.null_values)
-        (own,) = (c.null_values for c in schema.columns if c.name == column)
-        rows, x = self._expression, self._expression[column]
-        rows = rows.filter(ops.told(x, (*told.null_values, *own)))
-        if schema.unit is None:
+        x = self._expression[column]
+        rows = self._expression.filter(ops.told(x, nulls))
+        if unit is None:
             pairs = rows.select(v=ops.as_text(x))
         else:
-            unit = schema.unit
-            self._check_named("unit", unit.column)
             who = self._expression[unit.column]
-            rows = rows.filter(ops.told(who, told.null_values))
+            rows = rows.filter(ops.told(who, no_units))
             pairs = rows.select(u=ops.trimmed(who, BLANKS), v=ops.as_text(x)).distinct()
             pairs = pairs.mutate(h=ops.md5(unit.salt + "|" + pairs.v + "|" + pairs.u))
             order = ibis.window(group_by="u", order_by="h")
@@ -124,7 +119,7 @@ class SQLSource(PushedSource):
             pairs = pairs.filter(pairs.place < unit.max_rows)
         link = _Link(self._backend, self._where)
         asked = pairs.group_by("v").aggregate(n=pairs.count())
-        return lambda: held(link.insist(asked))
+        return lambda: link.insist(asked)
 
     def _engine(self, schema: "Schema") -> "_Database":
         forms = self._forms(schema)
@@ -295,10 +290,6 @@ class _Operations:
         absent = self.among(x, blanks) | self.among(self.trimmed(x, BLANKS), blanks)
         return x.notnull() & ~absent
 
-    def as_text(self, x: Any) -> Any:
-        """The text that a value is written as."""
-        return self._text(x)
-
     def missing(self, x: Any, form: Form) -> Any:
         if x.type().is_floating():
             return x.isnull() | x.isnan()
@@ -317,14 +308,15 @@ class _Operations:
         return x >= self._ibis.literal(start)
 
     def among(self, x: Any, texts: Sequence[str]) -> Any:
-        return self._text(x).isin(list(texts))
+        return self.as_text(x).isin(list(texts))
 
     def trimmed(self, x: Any, blanks: str) -> Any:
         if self._trim is not None:
-            return self._trim(self._text(x), blanks)
+            return self._trim(self.as_text(x), blanks)
         return x.re_replace(f"^[{blanks}]+|[{blanks}]+$", "")
 
-    def _text(self, x: Any) -> Any:
+    def as_text(self, x: Any) -> Any:
+        """The text that a value is written as."""
         # Enumerations and padded texts pass for texts in Ibis, and not in PostgreSQL.
         stored = x.type().is_string() and self._dialect == "postgres"
         return self._as_text(x) if stored else x.cast("string")
