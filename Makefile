@@ -40,11 +40,11 @@ demo: $(VENV)/.base
 
 quick: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench tools
-	$(BIN)/python -m pytest -n auto -p no:schemathesis --quick -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -p no:schemathesis --quick -m "not slow"
 
 test: $(VENV)/.dev browser
 	$(BIN)/ruff check src tests bench tools
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 # The page's tests drive Debian's Chromium; where it is not and cannot be installed, they are skipped.
 browser:
@@ -63,7 +63,7 @@ java:
 	  echo "There is no Java: the tests of Spark are skipped. On Debian: apt-get install default-jre-headless"
 
 test-all: lint java browser
-	$(BIN)/python -m pytest -n auto --thorough
+	$(BIN)/python -m pytest -n auto --dist worksteal --thorough
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench tools

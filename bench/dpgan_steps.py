@@ -27,8 +27,8 @@ import optax
 from numpy.typing import NDArray
 
 from understudy.nets.dense import Critic, Layers, Loss
-from understudy.privacy.gradients import UNIT, Groups, clipped_sums
 from understudy.privacy.noise import GRAIN, OpenDPNoise, rounded
+from understudy.privacy.questions.gradient import UNIT, Groups, clipped_sums
 
 SIZES, BATCH = (180, 256, 256, 2), 1024
 TURNS, TURNS_OF_VMAP = 60, 5

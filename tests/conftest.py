@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
+
+# A worker for each core: threads of linear algebra would only wait for each other, and that busily.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
 from hypothesis import settings
 
 from tests import fixed_noise, quick, thorough
 from tests.tools import both
-from tools import verify_release as stranger
 
 both.install()
 fixed_noise.install()
-
-
-def _remember(function: Callable[..., float]) -> Callable[..., float]:
-    known: dict[str, float] = {}
-
-    def remembered(*arguments: Any) -> float:
-        key = repr(arguments)
-        if key not in known:
-            known[key] = function(*arguments)
-        return known[key]
-
-    return remembered
-
-
-# What a plan costs is a pure function of it, and five sixths of the second verifier's time; both
-# verifiers look at a release again and again.
-stranger.profile_epsilon = _remember(stranger.profile_epsilon)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -22,7 +22,7 @@ ORDER = (
     "_version", "_types", "errors", "files", "quoting", "figures", "units", "compiled",
     "progress", "markup", "privacy", "columns", "constraints", "schema", "wording", "demo",
     "queries", "source", "draft", "oracles",
-    "nets", "models", "players", "game", "learn", "releases", "audit", "report", "web", "cli",
+    "nets", "models", "players", "game", "releases", "learn", "audit", "report", "web", "cli",
     "__main__", "testing",
 )  # fmt: skip
 
@@ -306,13 +306,13 @@ BAD = {
     ),
     "reveal in the gate": ("privacy.gate", "reveal(x)", "opens a Sensitive"),
     "reveal in a question": (
-        "privacy.questions.cells",
+        "privacy.questions.counts",
         "from understudy.privacy.sensitive import reveal",
         "opens a Sensitive",
     ),
     "reveal at the door": ("privacy", "from understudy.privacy.sensitive import reveal", "opens a"),
     "the slot in a question": (
-        "privacy.questions.cells",
+        "privacy.questions.counts",
         "x._Sensitive__sealed()",
         "opens a Sensitive",
     ),
@@ -355,7 +355,11 @@ BAD = {
     ),
     "a charge": ("releases.run", "reservation.charge('tables')", "only privacy.gate"),
     "a charge handed on": ("releases.run", "spend = reservation.charge", "only privacy.gate"),
-    "a charge by a question": ("privacy.questions.cells", "charges.charge(p)", "only privacy.gate"),
+    "a charge by a question": (
+        "privacy.questions.counts",
+        "charges.charge(p)",
+        "only privacy.gate",
+    ),
     "a second draw": ("privacy.exact", "charges.redraw(2, 'tables')", "only privacy.gate"),
     "another noise": ("privacy.gate", "import opendp.prelude as dp", "only privacy.noise"),
     "noise by name": ("releases.run", "import_module('opendp.prelude')", "only privacy.noise"),
@@ -393,8 +397,8 @@ def test_the_checker_can_fail(name):
         ("privacy", "from .sensitive import Sensitive", True),
         ("privacy.gate", "charges.charge(purpose, event)", False),
         ("privacy.journal", "charges.redraw(2, purpose, event)", False),
-        ("privacy.questions.cells", "from understudy.privacy.exact import Learned, Tables", False),
-        ("privacy.questions.cells", "from understudy.privacy.mechanisms import added", False),
+        ("privacy.questions.counts", "from understudy.privacy.exact import Learned, Tables", False),
+        ("privacy.questions.counts", "from understudy.privacy.mechanisms import added", False),
         ("learn.estimators", "from understudy.privacy.exact import Examples, Facts", False),
         ("source.base", "from understudy.privacy.exact import ExactCounts, ExactRows", False),
         ("releases.facts", "from understudy.privacy.exact import HeldValues", False),

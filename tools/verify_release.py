@@ -1200,17 +1200,30 @@ def log_gaussian_delta(y: np.ndarray, mu: float) -> np.ndarray:
     return np.where(a >= 0, log_phi, 0.0) + np.log(np.where(a >= 0, outer, inner))
 
 
+APART = 1 / 16  # of the nodes, from 0 to 6
+RATIOS = math.sqrt(math.pi / 2) * np.array(
+    [math.exp(x * x / 2) * math.erfc(x / math.sqrt(2)) for x in np.arange(0, 6 + APART, APART)]
+)
+
+
 def mills(x: np.ndarray) -> np.ndarray:
-    """R(x) = Φ̄(x)/φ(x) for x ≥ 0, to 2e-14: a power series up to 2, then a continued fraction."""
-    ratio, small = np.empty_like(x), x <= 2
+    """R(x) = Φ̄(x)/φ(x) for x ≥ 0, to 2e-14: Taylor's series at the next node, or a continued fraction.
+
+    R' = x·R − 1, so the terms t_n = R⁽ⁿ⁾(a)·hⁿ/n! have n·t_n = a·h·t_(n−1) + h²·t_(n−2).
+    """
+    ratio, small = np.empty_like(x), x < 6
     near, far = x[small], x[~small]
-    term = total = near
-    for n in range(1, 40):
-        term = term * near * near / (2 * n + 1)
-        total = total + term
-    ratio[small] = math.sqrt(math.pi / 2) * np.exp(near * near / 2) - total
-    fraction = far / 2 + np.sqrt(far * far / 4 + 60)  # about what the rest of it comes to
-    for n in range(60, 0, -1):
+    node = np.rint(near / APART).astype(np.int64)
+    a, before = APART * node, RATIOS[node]
+    h = near - a
+    term = (a * before - 1) * h
+    total = before + term
+    for n in range(2, 10):
+        before, term = term, (a * h * term + h * h * before) / n
+        total += term
+    ratio[small] = total
+    fraction = far / 2 + np.sqrt(far * far / 4 + 20)  # about what the rest of it comes to
+    for n in range(20, 0, -1):
         fraction = far + n / fraction
     ratio[~small] = 1 / fraction
     return ratio

@@ -20,8 +20,8 @@ from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
 from understudy.privacy.cost import Plan, SampledGroups, Selection
 from understudy.privacy.gate import Gate
-from understudy.privacy.models import Models
 from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions.best_models import Models
 from understudy.privacy.relation import Relation
 from understudy.schema import Schema
 from understudy.testing import StrictCharges, TinyCounts, tiny_design

@@ -36,7 +36,7 @@ from understudy.privacy.cost import Charge, Gaussian, Laplace, Perturbation, Pla
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Cell, WorstError
-from understudy.privacy.random_features import RandomFeatures
+from understudy.privacy.questions.moments import RandomFeatures
 from understudy.privacy.relation import Relation
 from understudy.releases.certificate import WORST, Certificate
 from understudy.schema import Category, Schema

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 from understudy.errors import BudgetExhausted, PrivacyError
-from understudy.learn.frank_wolfe import frank_wolfe
 from understudy.learn.plans import GRADIENT, PICK
-from understudy.learn.sgd import stochastic_descent
+from understudy.learn.solvers import frank_wolfe, stochastic_descent
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Plan, SampledGaussian, SampledSelection, Selection
 from understudy.privacy.exact import Examples
 from understudy.privacy.features import GRID, Box
 from understudy.privacy.gate import Gate
 from understudy.privacy.losses import Logistic, Softmax, Squared
-from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.noise import OpenDPNoise, SeededNoise, poisson
 from understudy.privacy.questions.descent import (
     UNIT,
     LinearGradient,
@@ -28,7 +27,6 @@ from understudy.privacy.questions.descent import (
     l2_units,
 )
 from understudy.privacy.relation import Relation
-from understudy.privacy.sampling import poisson
 from understudy.testing import GivenNoise, StillNoise, StrictCharges, enumerate_transcripts
 from understudy.testing.exact import PrivacyViolation, check, compare, neighbours
 

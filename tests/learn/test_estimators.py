@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from learners import SOLVERS, N, classes_table, lasso, logistic, numbers_table, spent
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -15,50 +16,12 @@ from sklearn.preprocessing import FunctionTransformer
 
 from understudy.errors import BudgetExhausted, InputError, RelationError
 from understudy.learn import (
-    NonPrivateLasso,
-    NonPrivateLogisticRegression,
-    PrivateLasso,
     PrivateLogisticRegression,
 )
-from understudy.privacy import Budget, Ledger, Relation, accounting
+from understudy.privacy import Ledger, Relation, accounting
 from understudy.privacy.noise import SeededNoise
 
-N = 3000
-QUICK = {"sgd": {"steps": 60, "rate": 0.25}, "frank-wolfe": {"steps": 40}}
-SOLVERS = list(QUICK)
-
-
-def classes_table(seed=0, classes=2):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (N, 6))
-    scores = X @ rng.normal(0, 4, (6, classes)) + rng.gumbel(size=(N, classes))
-    return X, scores.argmax(axis=1)
-
-
-def numbers_table(seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(0, 10, (N, 5))
-    return X, 3 + X @ np.array([2.0, -1.0, 0, 0, 0.5]) + rng.normal(0, 1, N)
-
-
-def logistic(epsilon=2, solver="sgd", **settings):
-    usual = {"bounds": (-1, 1), "classes": (0, 1), "rows_public": N} | QUICK[solver]
-    return PrivateLogisticRegression(epsilon, solver=solver, **(usual | settings))
-
-
-def lasso(epsilon=2, solver="sgd", **settings):
-    usual = {"bounds": (0, 10), "target_bounds": (-10, 40), "rows_public": N} | QUICK[solver]
-    return PrivateLasso(epsilon, solver=solver, **(usual | settings))
-
-
 # --- they learn ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def fixed_noise(monkeypatch):
-    """The same draws in every run: how well a model does is no coin toss of the tests."""
-    monkeypatch.setattr(PrivateLasso, "_noise", lambda self: SeededNoise(9))
-    monkeypatch.setattr(PrivateLogisticRegression, "_noise", lambda self: SeededNoise(9))
 
 
 @pytest.mark.usefixtures("fixed_noise")
@@ -94,40 +57,6 @@ def test_numbers(solver):
     np.testing.assert_allclose((15 + 25 * linear[inside, 0]), model.predict(X)[inside], rtol=1e-9)
 
 
-@pytest.mark.usefixtures("fixed_noise")
-def test_the_twins_are_a_bit_better_and_keep_no_account():
-    X, y = classes_table()
-    twin = NonPrivateLogisticRegression(bounds=(-1, 1), classes=(0, 1)).fit(X, y)
-    assert twin.score(X, y) >= logistic().fit(X, y).score(X, y) - 0.01
-    X, y = numbers_table()
-    assert NonPrivateLasso(bounds=(0, 10), target_bounds=(-10, 40)).fit(X, y).score(X, y) > 0.95
-    for name in ("NonPrivateLasso", "NonPrivateLogisticRegression"):
-        parameters = {"NonPrivateLasso": NonPrivateLasso()}.get(
-            name, NonPrivateLogisticRegression()
-        ).get_params()
-        assert not {"epsilon", "ledger", "dataset", "delta"} & set(parameters)
-    assert not hasattr(twin, "entries_")
-    assert not hasattr(twin, "spent_")
-
-
-def test_twins_know_no_ledger():
-    code = (
-        "import sys\nfrom understudy.learn import NonPrivateLasso\n"
-        "print('understudy.privacy.ledger' in sys.modules, 'opendp' in sys.modules)"
-    )
-    import understudy.learn.twins as twins
-
-    assert "ledger" not in vars(twins)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split()[1] == "False"
-
-
-def test_values_outside_the_bounds_are_clipped_in_fit_and_predict():
-    X, y = classes_table()
-    model = logistic().fit(X * 50, y)
-    np.testing.assert_array_equal(model.predict(X * 50), model.predict(np.clip(X * 50, -1, 1)))
-
-
 def test_pipelines_and_cross_validation():
     X, y = classes_table()
     pipeline = make_pipeline(FunctionTransformer(np.abs), logistic(bounds=(0, 1)))
@@ -141,19 +70,6 @@ def test_pipelines_and_cross_validation():
 
 
 # --- what is charged ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    path = tmp_path / "ledger.db"
-    with Ledger(path) as made:
-        made.open_dataset("rows", Budget.of(3, "1e-5"), rows_public=N, composition="basic")
-    return path
-
-
-def spent(path):
-    with Ledger(path) as opened:
-        return opened.spent("rows")
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -286,27 +202,6 @@ def test_what_is_wrong_is_said_before_anything_is_charged(name, ledger):
         model.fit(X, y)
     with Ledger(ledger) as opened:
         assert [entry.kind for entry in opened.entries("rows")] == ["open"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"target_bounds": None}, "target_bounds are missing"),
-        ({"target_bounds": (5, 5)}, "low = 5 is not below high = 5"),
-    ],
-)
-def test_targets_need_bounds(settings, said, ledger):
-    X, y = numbers_table()
-    with pytest.raises(InputError, match=said):
-        lasso(ledger=ledger, dataset="rows", **settings).fit(X, y)
-    assert spent(ledger).epsilon == 0
-
-
-def test_text_is_no_target(ledger):
-    X, y = numbers_table()
-    with pytest.raises(InputError, match="y must hold numbers"):
-        lasso(ledger=ledger, dataset="rows").fit(X, np.where(y > 10, "a", "b"))
-    assert spent(ledger).epsilon == 0
 
 
 def test_without_scikit_learn_the_error_names_the_extra():

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.learn.ball import project
-from understudy.learn.frank_wolfe import frank_wolfe
 from understudy.learn.plans import GRADIENT, PICK
-from understudy.learn.sgd import stochastic_descent
+from understudy.learn.solvers import frank_wolfe, project, stochastic_descent
 from understudy.learn.twins import minimise
 from understudy.privacy.cost import Charge, Plan, SampledGaussian, Selection
 from understudy.privacy.exact import Examples
@@ -135,3 +133,22 @@ def test_descent_without_noise_comes_close_to_the_minimum(loss):
     best = minimise(rows, targets, loss, 8.0, gap=1e-8)
     values = [loss.values(rows @ w.T, targets).mean() for w in (found, best)]
     assert values[0] - values[1] < 2e-3
+
+
+def test_projection_is_nearest_and_idempotent():
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        v, radius = rng.normal(0, 2, (2, 4)), rng.uniform(0.1, 5)
+        p = project(v, radius)
+        assert np.abs(p).sum() <= radius * (1 + 1e-12)
+        np.testing.assert_allclose(project(p, radius), p, atol=1e-12)
+        # Nearest: ⟨v − p, s − p⟩ ≤ 0 for every vertex s.
+        g = v - p
+        assert radius * np.abs(g).max() - (g * p).sum() <= 1e-9
+        # In a metric: ⟨d·(v − p), s − p⟩ ≤ 0.
+        d = rng.uniform(0.1, 5, v.shape)
+        q = project(v, radius, d)
+        assert np.abs(q).sum() <= radius * (1 + 1e-12)
+        assert radius * np.abs(d * (v - q)).max() - (d * (v - q) * q).sum() <= 1e-9
+    inside = np.array([[0.2, -0.1]])
+    assert project(inside, 1.0) is inside

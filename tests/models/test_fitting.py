@@ -7,7 +7,7 @@ import pytest
 
 from understudy.models import Measured
 from understudy.models.fitting import Effort, fit, independent
-from understudy.models.merging import merge, pair_labels
+from understudy.models.measured import merge, pair_labels
 from understudy.testing.distributions import fingerprint
 
 SHAPE = (3, 4, 2, 5, 6)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from understudy.models import junction
-from understudy.models.junction import JunctionTree, grow
+from understudy.models import Decomposable, junction
+from understudy.models.junction import JunctionTree, grow, ordered, tree_cells, tree_cliques
 
 
 def some_gains(rng, columns, triples=True):
@@ -218,3 +218,57 @@ def test_no_rows_the_key_and_dtypes():
     one, two, other = (tree.sample(50, np.random.default_rng(key)) for key in (1, 1, 2))
     assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize(
+    "cliques",
+    [
+        [(1, 2), (3, 4), (2, 3), (0, 1)],
+        [(0, 4), (1, 4), (2, 4), (3, 4)],
+        [(0, 1), (3, 4), (2,)],
+        [(0, 1, 2), (3, 4), (2, 3)],
+        [(1, 2, 3), (2, 3, 4), (0, 1), (0, 5)],
+    ],
+)
+def test_cliques_are_put_into_running_intersection(cliques):
+    order, parents = ordered(cliques)
+    assert sorted(order) == sorted(cliques)
+    require_junction_tree(range(max(map(max, cliques)) + 1), order, parents)
+
+
+# --- the size of a junction tree ----------------------------------------------------------------
+
+
+def some_cliques(rng, columns):
+    return [
+        tuple(sorted(rng.choice(columns, size=rng.integers(1, 4), replace=False).tolist()))
+        for _ in range(rng.integers(1, 9))
+    ]
+
+
+@pytest.mark.parametrize("key", range(6))
+def test_the_tree_is_a_junction_tree_of_its_cliques(key):
+    rng = np.random.default_rng(key)
+    for _ in range(20):
+        columns = int(rng.integers(3, 9))
+        shape = tuple(rng.integers(2, 9, size=columns).tolist())
+        cliques = some_cliques(rng, columns)
+        made = tree_cliques(shape, cliques)
+        assert all(any(set(c) <= set(own) for own in made) for c in cliques)
+        assert not any(set(a) < set(b) for a in made for b in made)
+        order, _ = ordered(made)
+        tables = [np.ones(tuple(shape[i] for i in clique)) for clique in order]
+        Decomposable(shape, tuple(order), tuple(tables))  # refuses what is no junction tree
+
+
+def test_the_tree_has_the_size_that_mbi_says():
+    mbi = pytest.importorskip("mbi")
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        shape = tuple(rng.integers(2, 9, size=7).tolist())
+        cliques = some_cliques(rng, 7)
+        names = [f"c{i}" for i in range(7)]
+        theirs = mbi.junction_tree.hypothetical_model_size(
+            mbi.Domain(names, shape), [tuple(names[i] for i in c) for c in cliques]
+        )
+        assert tree_cells(shape, cliques) * 8 / 2**20 == pytest.approx(theirs, rel=0.05)

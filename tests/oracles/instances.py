@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from understudy.oracles import History, Literal
+from understudy.oracles import History, Literal, objective
 
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=5).map(tuple)
 weights = st.sampled_from([1.0, 1.0, 1.0, 0.5, 2.0, -1.5, 0.25])
@@ -46,6 +46,13 @@ def histories(draw, general):
 
 def universe(shape):
     return np.stack(np.unravel_index(np.arange(np.prod(shape)), shape), axis=1)
+
+
+def brute_force(history, noise):
+    """The best record of every perturbation, by trying all."""
+    records = universe(history.shape)
+    tried = [objective(history, np.tile(row, (len(records), 1)), records) for row in noise]
+    return records[[values.argmax() for values in tried]]
 
 
 def random_history(rng, shape, terms, general=False):

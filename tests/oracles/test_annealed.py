@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from understudy.errors import InputError
 from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, objective
-from understudy.oracles.exact import brute_force
 
-from .instances import histories, random_history
+from .instances import brute_force, histories, random_history
 
 
 def legal(records, shape):

@@ -8,24 +8,9 @@ from hypothesis import strategies as st
 
 from understudy.errors import InputError, WorkError
 from understudy.oracles import Annealed, History, Law, LazyNoise, objective
-from understudy.oracles.exact import Exact, brute_force
+from understudy.oracles.exact import Exact
 
-from .instances import histories, random_history, universe
-
-
-@given(histories(general=True), st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
-def test_brute_force_is_the_maximum(history, seed):
-    noise = np.random.default_rng(seed).normal(size=(2, sum(history.shape)))
-    records = universe(history.shape)
-    for row, best in zip(noise, brute_force(history, noise), strict=True):
-        every = objective(history, np.repeat(row[None], len(records), axis=0), records)
-        assert objective(history, row[None], best[None])[0] == pytest.approx(every.max())
-
-
-def test_brute_force_knows_its_limit():
-    with pytest.raises(InputError, match="too many"):
-        brute_force(History.empty((100,) * 5), np.zeros((1, 500)))
+from .instances import brute_force, histories, random_history
 
 
 @given(st.booleans().flatmap(lambda general: histories(general=general)), st.integers(0, 2**32))

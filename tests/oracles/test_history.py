@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 
 from understudy.errors import InputError
 from understudy.oracles import History, Literal, objective
-from understudy.oracles.atoms import Atoms
 
-from .instances import cells, histories, literals, shapes, universe, weights
+from .instances import cells, literals, shapes, universe, weights
 
 
 def holds(literal, record):
@@ -50,8 +49,7 @@ def test_one_by_one_and_all_at_once_are_the_same(data):
         columns[i, : len(clique)], codes[i, : len(clique)] = clique, cell
     signs = np.array([c for _, _, c in added], bool)
     many = History.empty(shape).add_many(columns, codes, [w for _, w, _ in added], signs)
-    np.testing.assert_array_equal(one.columns, many.columns)
-    np.testing.assert_array_equal(one.values, many.values)
+    np.testing.assert_array_equal(one.literals, many.literals)
     np.testing.assert_allclose(one.weights, many.weights, atol=1e-12)
     assert one.constant == pytest.approx(many.constant)
 
@@ -71,7 +69,7 @@ def test_a_shorter_and_a_longer_cell_are_two_terms():
         History.empty((3, 3)).add((0,), (0,), 1.0).add((0, 1), (0, 0), 1.0).add((0,), (0,), 1.0)
     )
     assert history.weights.tolist() == [2.0, 1.0]
-    assert history.columns.tolist() == [[0, -1], [0, 1]]
+    assert history.literals[:, :, 0].tolist() == [[0, -1], [0, 1]]
 
 
 def test_adding_leaves_the_old_history_alone():
@@ -94,36 +92,13 @@ def test_the_empty_conjunction_is_a_constant():
         (lambda h: h.add((0,), (0,), float("nan")), "finite"),
         (lambda h: h.add((0, 1), (0,)), "same terms"),
         (lambda h: h.add_conjunction([Literal(1, 2, 1)]), "2..1"),
-        (lambda h: h.add_parity([Literal.equal(0, 0)] * 20), "at most 12"),
+        (lambda h: h.add_parity([Literal(0, 0, 0)] * 20), "at most 12"),
         (lambda h: h.evaluate(np.array([[0, 3]])), "outside the domain"),
         (lambda h: h.evaluate(np.array([0, 3])), "expected"),
         (lambda h: objective(h, np.zeros((1, 4)), np.zeros((1, 2), int)), "noise has shape"),
-        (lambda h: h.add_conjunction([Literal.at_most(1, 1)]).values, "plain equalities"),
         (lambda _: History.empty(()), "at least one"),
     ],
 )
 def test_what_makes_no_sense_is_refused(build, message):
     with pytest.raises(InputError, match=message):
         build(History.empty((2, 3)))
-
-
-@given(histories(general=True))
-@settings(max_examples=100, deadline=None)
-def test_codes_of_one_atom_are_worth_the_same(history):
-    atoms = Atoms.of_history(history)
-    terms = atoms.terms
-    folded = History(
-        atoms.shape_of_atoms, terms.columns, terms.low, terms.high, terms.negated, terms.weights,
-        history.constant,
-    )  # fmt: skip
-    records = universe(history.shape)
-    np.testing.assert_allclose(folded.evaluate(atoms.fold(records)), history.evaluate(records))
-    assert atoms.sizes.sum() == sum(history.shape)
-    assert (atoms.sizes > 0).all()
-    assert sorted(atoms.members) == list(range(sum(history.shape)))
-
-
-def test_unmentioned_codes_are_one_atom():
-    atoms = Atoms.of_history(History.empty((100, 5)).add((0,), (7,)).add((0,), (50,)))
-    assert atoms.shape_of_atoms == (3, 1)
-    assert atoms.sizes.tolist() == [1, 1, 98, 5]

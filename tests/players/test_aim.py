@@ -13,8 +13,7 @@ from understudy import demo
 from understudy.errors import BudgetExhausted, InputError
 from understudy.game import play
 from understudy.game.methods import AIM, MST, Design, GaussianMarginals
-from understudy.models import Decomposable, Measured, graphical
-from understudy.models.elimination import tree_cells, tree_cliques
+from understudy.models import Measured, graphical
 from understudy.players.base import Problem
 from understudy.players.data.adaptive import AdaptiveEntropy, Move, _merged
 from understudy.players.query import AdaptiveRounds
@@ -36,44 +35,6 @@ from understudy.testing import (
     neighbours,
     tiny_design,
 )
-
-# --- the size of a junction tree ----------------------------------------------------------------
-
-
-def some_cliques(rng, columns):
-    return [
-        tuple(sorted(rng.choice(columns, size=rng.integers(1, 4), replace=False).tolist()))
-        for _ in range(rng.integers(1, 9))
-    ]
-
-
-@pytest.mark.parametrize("key", range(6))
-def test_the_tree_is_a_junction_tree_of_its_cliques(key):
-    rng = np.random.default_rng(key)
-    for _ in range(20):
-        columns = int(rng.integers(3, 9))
-        shape = tuple(rng.integers(2, 9, size=columns).tolist())
-        cliques = some_cliques(rng, columns)
-        made = tree_cliques(shape, cliques)
-        assert all(any(set(c) <= set(own) for own in made) for c in cliques)
-        assert not any(set(a) < set(b) for a in made for b in made)
-        ordered = graphical._running_intersection(list(made))
-        tables = [np.ones(tuple(shape[i] for i in clique)) for clique in ordered]
-        Decomposable(shape, tuple(ordered), tuple(tables))  # refuses what is no junction tree
-
-
-def test_the_tree_has_the_size_that_mbi_says():
-    mbi = pytest.importorskip("mbi")
-    rng = np.random.default_rng(3)
-    for _ in range(40):
-        shape = tuple(rng.integers(2, 9, size=7).tolist())
-        cliques = some_cliques(rng, 7)
-        names = [f"c{i}" for i in range(7)]
-        theirs = mbi.junction_tree.hypothetical_model_size(
-            mbi.Domain(names, shape), [tuple(names[i] for i in c) for c in cliques]
-        )
-        assert tree_cells(shape, cliques) * 8 / 2**20 == pytest.approx(theirs, rel=0.05)
-
 
 # --- candidates ---------------------------------------------------------------------------------
 

@@ -59,7 +59,7 @@ def test_exact_privacy_of_two_rounds(relation):
             query, data, problem, plan, rows, relation=relation, rows_public=2, noise=noise
         )
 
-    pure = float(sum(accounting.pure(event) for event in claimed.events()))
+    pure = float(sum(accounting.pure(charge.event) * charge.times for charge in claimed))
     check(law, pairs, pure=pure, rho=float(accounting.total_rho(claimed)))
     with pytest.raises(PrivacyViolation):
         check(lambda rows: law(rows, HalfNoise), pairs, pure=pure)
@@ -68,7 +68,7 @@ def test_exact_privacy_of_two_rounds(relation):
 def test_a_forgotten_round_is_caught():
     problem, query, data, plan, claimed = small_game(1.0, charged=1)
     pairs = list(neighbours(UNIVERSE, 2, Relation.REPLACE))[::5]
-    pure = float(sum(accounting.pure(event) for event in claimed.events()))
+    pure = float(sum(accounting.pure(charge.event) * charge.times for charge in claimed))
     with pytest.raises(PrivacyViolation):
         check(
             lambda rows: game_law(

@@ -30,9 +30,7 @@ from understudy.privacy.cost import (
 from understudy.privacy.exact import Examples
 from understudy.privacy.features import Box
 from understudy.privacy.gate import Gate
-from understudy.privacy.gradients import Groups
 from understudy.privacy.losses import Logistic, Softmax, Squared
-from understudy.privacy.models import Models
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
     BernoulliRejection,
@@ -58,8 +56,10 @@ from understudy.privacy.questions import (
     WorstMarginals,
     WorstQueryError,
 )
+from understudy.privacy.questions.best_models import Models
 from understudy.privacy.questions.descent import LinearGradient, SteepestVertex, Weights
-from understudy.privacy.random_features import RandomFeatures
+from understudy.privacy.questions.gradient import Groups
+from understudy.privacy.questions.moments import RandomFeatures
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import ChoosingNoise, compare, enumerate_transcripts

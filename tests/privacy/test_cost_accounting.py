@@ -165,9 +165,7 @@ def test_plan_holds_named_slots():
     plan = Plan((Charge("select", Selection(5.0), times=3), Charge("measure", Gaussian(2.0))))
     assert plan["select"].times == 3
     assert plan["measure"].event == Gaussian(2.0)
-    assert sorted(map(repr, plan.events())) == sorted(
-        map(repr, [Selection(5.0)] * 3 + [Gaussian(2.0)])
-    )
+    assert [charge.event for charge in plan] == [Selection(5.0), Gaussian(2.0)]
     with pytest.raises((KeyError, *REFUSED)):
         plan["certificate"]
 
@@ -280,17 +278,6 @@ def test_tight_conversion_against_the_library(rho, delta):
     assert ours == pytest.approx(library.get_epsilon(delta), rel=1e-4, abs=1e-7)
 
 
-@pytest.mark.parametrize("rho", RHOS)
-@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 5.0, 60.0])
-def test_delta_from_rho(rho, epsilon):
-    delta = accounting.delta_from_rho(rho, epsilon)
-    expected = tight_delta(rho, epsilon)
-    assert 0 <= delta <= 1
-    if expected > 1e-280:
-        assert delta == pytest.approx(expected, rel=1e-6)
-        assert delta >= expected * (1 - 1e-7)
-
-
 def test_conversion_accepts_fractions_and_is_monotone():
     values = [accounting.epsilon_from_rho(Fraction(k, 100), 1e-9) for k in range(1, 40)]
     assert values == sorted(values)
@@ -383,7 +370,8 @@ def test_epsilon_is_the_smallest_of_the_valid_ways(events, delta):
 
 def test_epsilon_of_a_plan_counts_multiplicity():
     plan = Plan((Charge("a", Gaussian(9.0), times=3), Charge("b", Laplace(30.0))))
-    assert accounting.epsilon(plan, 1e-9) == accounting.epsilon(plan.events(), 1e-9)
+    events = [Gaussian(9.0)] * 3 + [Laplace(30.0)]
+    assert accounting.epsilon(plan, 1e-9) == accounting.epsilon(events, 1e-9)
     fewer = Plan((Charge("a", Gaussian(9.0), times=2), Charge("b", Laplace(30.0))))
     assert accounting.epsilon(fewer, 1e-9).epsilon < accounting.epsilon(plan, 1e-9).epsilon
 

@@ -14,7 +14,7 @@ from test_gradients import Given
 
 from understudy.errors import CountingError, PrivacyError
 from understudy.privacy import exact as exact_module
-from understudy.privacy import objective, questions, random_features
+from understudy.privacy import objective, questions
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import (
     Discovery,
@@ -28,14 +28,14 @@ from understudy.privacy.cost import (
 from understudy.privacy.exact import Examples
 from understudy.privacy.features import Box
 from understudy.privacy.gate import Gate
-from understudy.privacy.gradients import Groups
 from understudy.privacy.journal import Journal
 from understudy.privacy.losses import Logistic
-from understudy.privacy.models import Models
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import descent
-from understudy.privacy.random_features import RandomFeatures
+from understudy.privacy.questions.best_models import Models
+from understudy.privacy.questions.gradient import Groups
+from understudy.privacy.questions.moments import RandomFeatures, event_for
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.distributions import fingerprint
@@ -80,7 +80,7 @@ REQUESTS = {
     ),
     "Marginals": (Gaussian(2.0, changes=2), questions.Marginals(CLIQUES)),
     "Moments": (
-        random_features.event_for(FEATURES, RELATION, Fraction(1)),
+        event_for(FEATURES, RELATION, Fraction(1)),
         questions.Moments(FEATURES),
     ),
     "NetworkGradient": (

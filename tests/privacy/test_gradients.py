@@ -17,10 +17,10 @@ from understudy.privacy import noise as noise_module
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Plan, SampledGroups, Selection, event_from_json
 from understudy.privacy.gate import Gate
-from understudy.privacy.gradients import UNIT, Groups, clipped_sums
-from understudy.privacy.models import Models, jensen_shannon_step
 from understudy.privacy.noise import GRAIN, OpenDPNoise, SeededNoise, rounded
 from understudy.privacy.questions import BestModels, NetworkGradient
+from understudy.privacy.questions.best_models import Models, jensen_shannon_step
+from understudy.privacy.questions.gradient import UNIT, Groups, clipped_sums
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts
 
@@ -571,7 +571,7 @@ def test_planted_tables_are_found_by_divergence():
 @pytest.mark.parametrize("relation", list(Relation))
 def test_scores_of_divergence_move_by_no_more_than_is_charged(relation):
     """All tables of up to four rows over three values, all neighbours, several models."""
-    from understudy.privacy.models import divergence_scores
+    from understudy.privacy.questions.best_models import divergence_scores
 
     rng = np.random.default_rng(0)
     tables = [rng.dirichlet(np.full(3, 0.3)) for _ in range(40)] + [np.array([1.0, 0, 0])]

@@ -15,7 +15,7 @@ from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Cell, Moments, Payoff
-from understudy.privacy.random_features import GRID, KINDS, RandomFeatures, event_for, summed
+from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures, event_for, summed
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts
 

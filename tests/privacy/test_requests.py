@@ -19,11 +19,9 @@ from understudy.privacy.cost import (
 )
 from understudy.privacy.exact import Examples
 from understudy.privacy.features import GRID, Box
-from understudy.privacy.gradients import Groups
 from understudy.privacy.journal import _digest
 from understudy.privacy.losses import Logistic
 from understudy.privacy.mechanisms import Grouped, noised
-from understudy.privacy.models import Models
 from understudy.privacy.questions import (
     BernoulliRejection,
     BestModels,
@@ -38,7 +36,9 @@ from understudy.privacy.questions import (
     WorstError,
     WorstErrorOfRows,
 )
+from understudy.privacy.questions.best_models import Models
 from understudy.privacy.questions.descent import LinearGradient, SteepestVertex, Weights
+from understudy.privacy.questions.gradient import Groups
 from understudy.privacy.questions.rejection import half_log_odds
 from understudy.privacy.relation import Relation
 from understudy.testing.exact import compare

@@ -11,7 +11,6 @@ import pytest
 import understudy as us
 from understudy.errors import InputError
 from understudy.players.query.critic import CriticSteps
-from understudy.privacy.cost import SampledGroups
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import NetworkGradient
 from understudy.schema import Schema
@@ -139,33 +138,6 @@ def test_training_without_privacy_says_so_and_makes_no_release():
         assert f"understudy.privacy.{room}" not in Path(gan.__file__).read_text(encoding="utf-8")
     with pytest.raises(InputError, match="sigma = 0"):
         us.prepare(SCHEMA, **CHOICES, parameters={"sigma": 0})
-
-
-@pytest.mark.slow
-def test_training_is_drawn_from_the_release_alone(table, tmp_path):
-    from understudy.report import training
-
-    made = us.release(table, SCHEMA, **CHOICES, parameters=SMALL)
-    loaded = us.Release.load(made.save(tmp_path / "r"))
-    written = training.draw(loaded, tmp_path / "figures")
-    assert [path.suffix for path in written] == [".svg", ".png"]
-    text = written[0].read_text(encoding="utf-8")
-    for words in ("Threshold of a row's gradient", "ε spent", "Noise on a weight"):
-        assert words in text
-    costs = training.spent(loaded, points=2)
-    assert [step for step, _ in costs] == [0, 2, 4]
-    assert 0 < costs[0][1] < costs[1][1] < costs[2][1] < 2
-    (loss, threshold, noise, cost) = training.panels(loaded)
-    assert [curve.name for curve in loss.curves] == ["critic, on made-up rows", "generator"]
-    event = loaded.plan[CriticSteps.STEP].event
-    assert isinstance(event, SampledGroups)
-    pairs = zip(threshold.curves[0].values, noise.curves[0].values, strict=True)
-    assert all(high == pytest.approx(event.multipliers[0] * c) for c, high in pairs)
-    assert cost.limit == 2
-    plain = us.release(table, SCHEMA, **{**CHOICES, "method": "independent"})
-    assert training.panels(plain) == ()
-    with pytest.raises(InputError, match="no training to show"):
-        training.draw(plain, tmp_path)
 
 
 def test_sources_that_keep_their_rows_are_refused_before_anything_is_spent(table, monkeypatch):

@@ -17,7 +17,7 @@ from understudy.game.methods.graph import GraphMethod
 from understudy.privacy.cost import Gaussian, Selection
 from understudy.privacy.relation import Relation
 from understudy.queries import resolve
-from understudy.releases.blueprint import Blueprint, design_of
+from understudy.releases.plan import Blueprint, design_of
 from understudy.releases.replan import method_of
 from understudy.schema import Schema
 

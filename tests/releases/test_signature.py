@@ -20,8 +20,15 @@ from understudy.errors import BundleError, InputError, VerificationError, WorkEr
 from understudy.privacy.chain import canonical
 from understudy.privacy.ledger import Ledger
 from understudy.releases import bundle, signature
-from understudy.releases.sign import sign
-from understudy.releases.signature import envelope, external, new_keys, pae, private_key, statement
+from understudy.releases.signature import (
+    envelope,
+    external,
+    new_keys,
+    pae,
+    private_key,
+    sign,
+    statement,
+)
 
 from .conftest import people
 

@@ -10,7 +10,7 @@ import pytest
 
 import understudy as us
 from tests.thorough import examples
-from understudy.errors import BundleError, InputError, UnderstudyError, WorkError
+from understudy.errors import UnderstudyError, WorkError
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry
 from understudy.privacy.ledger import Ledger
@@ -351,44 +351,3 @@ def test_entries_of_other_releases_are_withheld(tmp_path, table, schema):
         folder = made.save(tmp_path / str(number))
         assert us.verify(folder, ledger=path).passed
     assert inner[0].facts["reservation"] not in (tmp_path / "0" / "release.json").read_text()
-
-
-def test_loading_something_else_is_a_clear_error(tmp_path, folder):
-    with pytest.raises(BundleError, match=r"no release\.json"):
-        us.Release.load(tmp_path)
-    with pytest.raises(BundleError, match="not a folder"):
-        us.verify(tmp_path / "nowhere")
-    rewrite(folder, lambda m: m.update(version=99))
-    with pytest.raises(BundleError, match="version 99"):
-        us.Release.load(folder)
-
-
-def test_an_existing_folder_is_never_overwritten(made, tmp_path):
-    (tmp_path / "there").mkdir()
-    with pytest.raises(InputError, match="exists already"):
-        made.save(tmp_path / "there")
-    with pytest.raises(InputError, match="does not exist"):
-        made.save(tmp_path / "no" / "folder")
-    assert list((tmp_path / "there").iterdir()) == []
-
-
-def test_a_full_disk_leaves_nothing_behind(made, tmp_path, monkeypatch):
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(bundle.os, "fsync", full)
-    with pytest.raises(WorkError, match="No space left"):
-        made.save(tmp_path / "r")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_saved_release_reads_back_the_same(saved, made):
-    again = us.Release.load(saved)
-    assert again.rows.equals(made.rows)
-    assert again.certificate == made.certificate
-    assert again.budget == made.budget
-    assert again.plan == made.plan
-    assert again.entries == made.entries
-    assert again.schema.digest() == made.schema.digest()
-    assert again.workload == made.workload
-    assert again.sample(50, key=9).equals(made.sample(50, key=9, like="arrow"))

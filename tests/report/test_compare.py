@@ -14,9 +14,7 @@ from typer.testing import CliRunner
 
 from understudy.cli import app
 from understudy.errors import InputError, SourceError, WorkloadError
-from understudy.report.classify import area, fit
-from understudy.report.compare import LOUD, compare
-from understudy.report.compare_page import page
+from understudy.report.compare import LOUD, compare, page
 
 from .conftest import Page, people, seeded
 
@@ -100,28 +98,6 @@ def test_other_families_of_queries(table, schema):
     real, synthetic = (np.cumsum(np.bincount(np.asarray(t["age"]) // 10, minlength=10)) / t.num_rows
                        for t in (table, made.rows))  # fmt: skip
     assert error.worst == pytest.approx(np.abs(real - synthetic).max())
-
-
-def test_the_classifier_is_at_its_optimum():
-    """Where the ridge is nothing, every class is as frequent among the rows of a value as predicted."""
-    rng = np.random.default_rng(0)
-    codes = [rng.integers(0, k, 800).astype(np.uint8) for k in (3, 4)]
-    labels = (codes[0] + codes[1] + rng.integers(0, 3, 800)) % 3
-    off = fit(codes, labels, (3, 4), ridge=1e-6).probabilities(codes) - np.eye(3)[labels]
-    for column, size in zip(codes, (3, 4), strict=True):
-        assert np.abs(np.eye(size)[column].T @ off / 800).max() < 1e-3
-
-
-def test_a_single_class_is_predicted_as_such():
-    codes = [np.zeros(5, dtype=np.uint8)]
-    assert fit(codes, np.full(5, 2), (1,)).predict(codes).tolist() == [2] * 5
-
-
-def test_the_area_counts_pairs():
-    rng = np.random.default_rng(1)
-    scores, positive = rng.integers(0, 5, 40).astype(float), rng.random(40) < 0.4
-    wins = [(a > b) + (a == b) / 2 for a in scores[positive] for b in scores[~positive]]
-    assert area(scores, positive) == pytest.approx(np.mean(wins))
 
 
 def test_it_is_said_loudly(found):

@@ -18,8 +18,7 @@ from tests.web.conftest import (
     zipped,
 )
 from understudy.releases.bundle import digest, manifest_bytes
-from understudy.releases.sign import sign
-from understudy.releases.signature import new_keys, private_key
+from understudy.releases.signature import new_keys, private_key, sign
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.units import Unit
 from understudy.web.pages.releases import _drawn

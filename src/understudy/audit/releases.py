@@ -41,6 +41,7 @@ __all__ = [
     "judged",
     "outliers",
     "plant",
+    "plant_like",
     "releasing_like",
 ]
 
@@ -300,6 +301,18 @@ def plant(
     return Planted(
         pipeline, shape, ordered, chosen.workload.cliques, background, canaries, instead, key
     )  # fmt: skip
+
+
+def plant_like(made: Release, rows: Any, canaries: int | Any, key: int = 0) -> Planted:
+    """Canaries for the pipeline that a release came from, in a table `rows` that may be known.
+
+    `canaries` are so many outliers, or a table of records.
+    """
+    pipeline, known = releasing_like(made), encoded(made.schema, rows)
+    if made.rows_public is not None:
+        pipeline = Releasing(made.schema, {**pipeline.choices, "rows_public": len(known)})
+    named = canaries if isinstance(canaries, int) else encoded(made.schema, canaries)
+    return plant(pipeline, known, canaries=named, key=key)
 
 
 def audit_release(

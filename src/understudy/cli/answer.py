@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.options import argument
 
 __all__ = ["answer"]
 
@@ -19,7 +19,7 @@ def answer(
     folder: options.Folder,
     predicate: Annotated[
         str,
-        typer.Argument(metavar="PREDICATE", help="A condition on rows, as in SQL's WHERE."),
+        argument("PREDICATE", "A condition on rows, as in SQL's WHERE."),
     ],
     as_json: options.AsJson = False,
 ) -> None:

@@ -56,7 +56,7 @@ class _InOrder(TyperGroup):
     """Commands in the order in which they are needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(_ORDER)
+        return list(_COMMANDS)
 
 
 app = typer.Typer(
@@ -70,30 +70,31 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_MAKE, _USE = "Make a release", "Use a release"
-_ORDER = (
-    "schema", "plan", "release", "graph", "methods", "sign", "verify", "report", "compare", "sample",
-    "answer", "export", "audit", "ledger", "keys", "serve", "demo",
-)  # fmt: skip
-_KEEP, _TRY = "Keep account", "Try it"
-
-app.add_typer(schema.app, name="schema", rich_help_panel=_MAKE)
-app.command("plan", rich_help_panel=_MAKE)(plan.plan)
-app.command("release", rich_help_panel=_MAKE)(release.release)
-app.add_typer(graph.app, name="graph", rich_help_panel=_MAKE)
-app.command("methods", rich_help_panel=_MAKE)(methods.methods)
-app.command("sign", rich_help_panel=_MAKE)(sign.sign)
-app.command("verify", rich_help_panel=_USE)(verify.verify)
-app.command("report", rich_help_panel=_USE)(report.report)
-app.command("compare", rich_help_panel=_USE)(compare.compare)
-app.command("sample", rich_help_panel=_USE)(sample.sample)
-app.command("answer", rich_help_panel=_USE)(answer.answer)
-app.command("export", rich_help_panel=_USE)(export.export)
-app.add_typer(audit.app, name="audit", rich_help_panel=_USE)
-app.add_typer(ledger.app, name="ledger", rich_help_panel=_KEEP)
-app.add_typer(sign.keys, name="keys", rich_help_panel=_KEEP)
-app.command("serve", rich_help_panel=_KEEP)(serve.serve)
-app.command("demo", rich_help_panel=_TRY)(demo.demo)
+_MAKE, _USE, _KEEP, _TRY = "Make a release", "Use a release", "Keep account", "Try it"
+_COMMANDS: dict[str, tuple[str, Any]] = {
+    "schema": (_MAKE, schema.app),
+    "plan": (_MAKE, plan.plan),
+    "release": (_MAKE, release.release),
+    "graph": (_MAKE, graph.app),
+    "methods": (_MAKE, methods.methods),
+    "sign": (_MAKE, sign.sign),
+    "verify": (_USE, verify.verify),
+    "report": (_USE, report.report),
+    "compare": (_USE, compare.compare),
+    "sample": (_USE, sample.sample),
+    "answer": (_USE, answer.answer),
+    "export": (_USE, export.export),
+    "audit": (_USE, audit.app),
+    "ledger": (_KEEP, ledger.app),
+    "keys": (_KEEP, sign.keys),
+    "serve": (_KEEP, serve.serve),
+    "demo": (_TRY, demo.demo),
+}
+for _name, (_panel, _command) in _COMMANDS.items():
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name, rich_help_panel=_panel)
+    else:
+        app.command(_name, rich_help_panel=_panel)(_command)
 
 
 def _version(asked: bool) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.options import option
 from understudy.cli.progress import Runs
 from understudy.errors import InputError
 
@@ -31,75 +32,55 @@ app = typer.Typer(
 
 _ROWS, _RUNS, _MODEL = "Rows that may be known", "Runs", "Model"
 
-Out = Annotated[
-    Path,
-    typer.Option(
-        "--out", metavar="DIR", help="Where audit.json, the figure and the shadow runs go."
-    ),
-]
-RunsOf = Annotated[
-    int, typer.Option("--runs", metavar="N", min=1, help="Shadow runs.", rich_help_panel=_RUNS)
-]
-Canaries = Annotated[
-    int,
-    typer.Option(
-        "--canaries", metavar="N", help="Records planted, each in by a fair coin.",
-        rich_help_panel=_ROWS,
-    ),
-]  # fmt: skip
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", metavar="N", min=1, help="Processes; one per core by default.",
-        rich_help_panel=_RUNS,
-    ),
-]  # fmt: skip
-Beta = Annotated[
-    float,
-    typer.Option(
-        "--beta", metavar="B", help="The bound fails with at most this probability.",
-        rich_help_panel=_RUNS,
-    ),
-]  # fmt: skip
-Key = Annotated[
-    int, typer.Option("--key", metavar="N", help="Of the coins, public.", rich_help_panel=_RUNS)
-]
+Out = Annotated[Path, option("--out DIR", "Where audit.json, the figure and the shadow runs go.")]
+Canaries = Annotated[int, option("--canaries N", "Records planted, each in by a fair coin.", _ROWS)]
+
+
+@dataclass(frozen=True)
+class Shadow:
+    """The runs of an audit."""
+
+    runs: Annotated[int, option("--runs N", "Shadow runs.", _RUNS, min=1)] = 48
+    beta: Annotated[
+        float, option("--beta B", "The bound fails with at most this probability.", _RUNS)
+    ] = 0.05
+    workers: Annotated[
+        int | None, option("--workers N", "Processes; one per core by default.", _RUNS, min=1)
+    ] = None
+    key: Annotated[int, option("--key N", "Of the coins, public.", _RUNS)] = 0
 
 
 @app.command("release")
 @shell.guarded
+@options.grouped
 def release(
     folder: options.Folder,
     out: Out,
     rows: Annotated[
         Path | None,
-        typer.Option(
-            "--rows", metavar="FILE", rich_help_panel=_ROWS,
-            help="A table that may be known, to hide canaries in; by default the synthetic rows "
+        option(
+            "--rows FILE",
+            "A table that may be known, to hide canaries in; by default the synthetic rows "
             "of the release.",
+            _ROWS,
         ),
     ] = None,
     held_out: Annotated[
         Path | None,
-        typer.Option(
-            "--held-out", metavar="FILE", rich_help_panel=_ROWS,
-            help="Records that you name as canaries, instead of planted ones.",
+        option(
+            "--held-out FILE", "Records that you name as canaries, instead of planted ones.", _ROWS
         ),
     ] = None,
     background: Annotated[
-        int, typer.Option("--background", metavar="N", min=1, rich_help_panel=_ROWS,
-                          help="At most so many of those rows."),
+        int, option("--background N", "At most so many of those rows.", _ROWS, min=1)
     ] = 2_000,
     canaries: Canaries = 20,
-    runs: RunsOf = 48,
     epsilon: Annotated[
-        str | None,
-        typer.Option("--epsilon", metavar="E", help="The claim, if not that of the release."),
+        str | None, option("--epsilon E", "The claim, if not that of the release.")
     ] = None,
-    beta: Beta = 0.05,
-    workers: Workers = None,
-    key: Key = 0,
-) -> None:  # fmt: skip
+    *,
+    shadow: Shadow,
+) -> None:
     """Make the release again and again with planted records, and attack all that comes out.
 
     The same method, budget and workload run on a table that may be known, so no protected row is
@@ -111,90 +92,63 @@ def release(
       understudy audit release patients.release --out patients.audit
     """
     from understudy.audit.judge import Claim
-    from understudy.audit.releases import (
-        Releasing,
-        audit_release,
-        encoded,
-        plant,
-        releasing_like,
-    )  # fmt: skip
+    from understudy.audit.releases import audit_release, plant_like
     from understudy.releases import Release
 
     made = Release.load(folder)
-    pipeline = releasing_like(made)
     table = made.rows if rows is None else _read(rows, "rows")
-    known = encoded(made.schema, table.slice(0, background))
-    if made.rows_public is not None:
-        pipeline = Releasing(made.schema, {**pipeline.choices, "rows_public": len(known)})
-    named = None if held_out is None else encoded(made.schema, _read(held_out, "held-out"))
-    claim = Claim(_number(epsilon, made.epsilon), made.delta, beta)
-    design = plant(pipeline, known, canaries=canaries if named is None else named, key=key)
+    named = canaries if held_out is None else _read(held_out, "held-out")
+    claim = Claim(_number(epsilon, made.epsilon), made.delta, shadow.beta)
+    design = plant_like(made, table.slice(0, background), named, shadow.key)
     where = "the synthetic rows of the release" if rows is None else f"{rows.name}, named as known"
-    which = (
-        f"{len(design.canaries)} planted records"
-        if held_out is None
-        else f"{len(design.canaries)} records of {held_out.name}, named as canaries"
-    )
-    used = f"{which}, hidden in {len(design.background):,} rows: {where}"
-    _finish(
-        used,
-        out,
-        lambda progress: audit_release(
-            design, claim, runs=runs, folder=out / "runs", workers=_workers(workers),
-            progress=progress, rows_used=used,
-        ),
-    )  # fmt: skip
+    which = "planted records"
+    if held_out is not None:
+        which = f"records of {held_out.name}, named as canaries"
+    hidden = f"hidden in {len(design.background):,} rows: {where}"
+    _finish(audit_release, design, claim, f"{len(design.canaries)} {which}, {hidden}", out, shadow)
 
 
 @app.command("model")
 @shell.guarded
+@options.grouped
 def model(
     out: Out,
     rows: Annotated[
         Path,
-        typer.Option(
-            "--rows", metavar="FILE", rich_help_panel=_ROWS,
-            help="A table that may be known: held out and named by you, public, or synthetic.",
+        option(
+            "--rows FILE",
+            "A table that may be known: held out and named by you, public, or synthetic.",
+            _ROWS,
         ),
     ],
-    label: Annotated[
-        str, typer.Option("--label", metavar="COLUMN", help="What is predicted.",
-                          rich_help_panel=_ROWS),
-    ],
+    label: Annotated[str, option("--label COLUMN", "What is predicted.", _ROWS)],
     learner: Annotated[
         str,
-        typer.Option(
-            "--learner", metavar="L", rich_help_panel=_MODEL,
-            help="logistic, or module:factory for an estimator of your own.",
-        ),
+        option("--learner L", "logistic, or module:factory for an estimator of your own.", _MODEL),
     ] = "logistic",
     epsilon: Annotated[
         str | None,
-        typer.Option(
-            "--epsilon", metavar="E", rich_help_panel=_MODEL, show_default=False,
-            help="The claim, and for logistic the budget; without it, no privacy is claimed.",
+        option(
+            "--epsilon E",
+            "The claim, and for logistic the budget; without it, no privacy is claimed.",
+            _MODEL,
+            show_default=False,
         ),
     ] = None,
-    delta: Annotated[
-        str, typer.Option("--delta", metavar="D", help="Of the claim.", rich_help_panel=_MODEL)
-    ] = "1e-5",
+    delta: Annotated[str, option("--delta D", "Of the claim.", _MODEL)] = "1e-5",
     solver: Annotated[
-        str, typer.Option("--solver", metavar="S", help="sgd or frank-wolfe, for logistic.",
-                          rich_help_panel=_MODEL),
+        str, option("--solver S", "sgd or frank-wolfe, for logistic.", _MODEL)
     ] = "sgd",
     held_out: Annotated[
         Path | None,
-        typer.Option(
-            "--held-out", metavar="FILE", rich_help_panel=_ROWS,
-            help="Rows that you name as canaries, instead of planted ones.",
+        option(
+            "--held-out FILE", "Rows that you name as canaries, instead of planted ones.", _ROWS
         ),
     ] = None,
     canaries: Canaries = 40,
-    runs: RunsOf = 48,
-    beta: Beta = 0.05,
-    workers: Workers = None,
-    key: Key = 0,
-) -> None:  # fmt: skip
+    *,
+    shadow: Shadow,
+) -> None:
     """Train a model again and again with planted rows, and attack what it predicts.
 
     Scores, LiRA and shadow networks are learnt on a third of the runs, the best is chosen on a
@@ -205,73 +159,66 @@ def model(
     [bold]Example[/bold]
       understudy audit model --rows public.csv --label outcome --epsilon 1 --out model.audit
     """
+    import numpy as np
+
     from understudy.audit.judge import Claim
     from understudy.audit.learners import Learner, Logistic, Own
     from understudy.audit.models import Trained, audit_model, corners
     from understudy.audit.reading import Layout
 
     claimed = None if epsilon is None else _number(epsilon, 0.0)
-    claim = Claim(claimed, _number(delta, 0.0, "delta"), beta)
+    claim = Claim(claimed, _number(delta, 0.0, "delta"), shadow.beta)
     table = _read(rows, "rows")
     layout = Layout(table, label)
     known = layout.examples(table)
     known.require()
     if held_out is None:
-        chosen, which = corners(known, canaries, key), f"{canaries} planted rows"
+        chosen, which = corners(known, canaries, shadow.key), f"{canaries} planted rows"
     else:
         chosen = layout.examples(_read(held_out, "held-out"))
         which = f"{len(chosen.labels)} rows of {held_out.name}, named as canaries"
     trained: Learner
     if learner == "logistic":
-        ends = (known.features, chosen.features)
-        low = tuple(min(e[:, c].min() for e in ends) for c in range(known.features.shape[1]))
-        high = tuple(max(e[:, c].max() for e in ends) for c in range(known.features.shape[1]))
+        both = np.concatenate([known.features, chosen.features])
         trained = Logistic(
-            len(layout.classes), (low, high), claimed, claim.delta,
-            len(known.labels) + len(chosen.labels) // 2, {"solver": solver},
-        )  # fmt: skip
+            len(layout.classes),
+            (tuple(both.min(axis=0)), tuple(both.max(axis=0))),
+            claimed,
+            claim.delta,
+            len(known.labels) + len(chosen.labels) // 2,
+            {"solver": solver},
+        )
     else:
         trained = Own(learner)
         trained.make()
     used = f"{which} among {len(known.labels):,} rows of {rows.name}, named as known"
-    design = Trained(trained, known, chosen, key)
-    _finish(
-        used,
-        out,
-        lambda progress: audit_model(
-            design, claim, runs=runs, folder=out / "runs", workers=_workers(workers),
-            progress=progress, rows_used=used,
-        ),
-    )  # fmt: skip
+    _finish(audit_model, Trained(trained, known, chosen, shadow.key), claim, used, out, shadow)
 
 
-def _finish(used: str, out: Path, work: Callable[[Any], Audit]) -> None:
+def _finish(
+    work: Callable[..., Audit], design: Any, claim: Any, used: str, out: Path, shadow: Shadow
+) -> None:
     """Run, save, draw, tell; the exit code says whether the claim fell."""
     from understudy.audit.figure import draw
     from understudy.figures import require_matplotlib
 
     require_matplotlib()
     shell.note(f"rows: {used}. No other row is read.")
-    begun = time.monotonic()
-    shown: list[Runs] = []
-    first: list[int] = []
-
-    def progress(done: int, total: int) -> None:
-        if not shown:
-            shown.append(Runs(total).__enter__())
-            first.append(done)
-        if done > first[0]:
-            each = (time.monotonic() - begun) / (done - first[0])
-            shown[0].show(done, "shadow runs", each * (total - done))
-
-    try:
-        audit = work(progress)
-    except KeyboardInterrupt as stop:
-        stop.add_note(f"Finished runs are kept in {out / 'runs'}; the same command goes on there.")
-        raise
-    finally:
-        for each in shown:
-            each.__exit__()
+    with Runs() as runs:
+        try:
+            audit = work(
+                design,
+                claim,
+                runs=shadow.runs,
+                folder=out / "runs",
+                workers=shadow.workers or len(os.sched_getaffinity(0)),
+                progress=runs.count,
+                rows_used=used,
+            )
+        except KeyboardInterrupt as stop:
+            kept = f"Finished runs are kept in {out / 'runs'}; the same command goes on there."
+            stop.add_note(kept)
+            raise
     written = [audit.save(out / "audit.json"), *draw(audit, out)]
     _show(audit)
     for path in written:
@@ -285,10 +232,9 @@ def _show(audit: Audit) -> None:
     right = ("AUC", "advantage", "TPR at FPR 1 %", "TPR at FPR 0.1 %")
     table = words.table("attack", *right, right=right)
     for attack in sorted(audit.attacks, key=lambda a: -a.curve.auc):
-        table.add_row(
-            attack.name, f"{attack.curve.auc:.3f}", f"{attack.curve.advantage:.3f}",
-            f"{100 * attack.tpr_at[0.01]:.2f} %", f"{100 * attack.tpr_at[0.001]:.2f} %",
-        )  # fmt: skip
+        rates = (f"{100 * attack.tpr_at[rate]:.2f} %" for rate in (0.01, 0.001))
+        curve = attack.curve
+        table.add_row(attack.name, f"{curve.auc:.3f}", f"{curve.advantage:.3f}", *rates)
     console.print(table)
     style = "bold red" if audit.refuted else "bold"
     said = audit.verdict.words
@@ -318,7 +264,3 @@ def _number(text: str | None, otherwise: float, name: str = "epsilon") -> float:
         return float(Fraction(text))
     except (ValueError, ZeroDivisionError):
         raise InputError(f"{name} = {text!r} is not a number") from None
-
-
-def _workers(asked: int | None) -> int:
-    return asked if asked is not None else len(os.sched_getaffinity(0))

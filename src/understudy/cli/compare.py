@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.panel import Panel
 from rich.text import Text
 
 from understudy import files
 from understudy.cli import options, shell, words
-from understudy.cli.outside import require_outside
+from understudy.cli.options import argument, option
 from understudy.cli.progress import Stages
 from understudy.errors import InputError
 
@@ -30,29 +29,24 @@ _SUFFIXES = (".json", ".html")
 def compare(
     real: Annotated[
         str,
-        typer.Argument(metavar="REAL", help="The private table, as for `understudy release`."),
+        argument("REAL", "The private table, as for `understudy release`."),
     ],
     folder: options.Folder,
     target: Annotated[
         list[str] | None,
-        typer.Option(
-            "--target", metavar="COLUMN",
-            help="A column to predict from the others; may be given several times. By default the "
+        option(
+            "--target COLUMN",
+            "A column to predict from the others; may be given several times. By default the "
             "categories among the columns.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="FILE",
-            help="Write everything to X.json or X.html; never into a release.",
-        ),
+        option("--out FILE", "Write everything to X.json or X.html; never into a release."),
     ] = None,
-    key: Annotated[
-        int, typer.Option("--key", metavar="K", min=0, help="Of the random questions and splits.")
-    ] = 0,
+    key: Annotated[int, option("--key K", "Of the random questions and splits.", min=0)] = 0,
     as_json: options.AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Compare a release with the private table. [bold]The output is not private.[/bold]
 
     For a custodian who may see the table: errors over the workload, SDNist's k-marginal score,
@@ -86,14 +80,16 @@ def compare(
 def _require_place(out: Path) -> None:
     if out.suffix.lower() not in _SUFFIXES:
         raise InputError(f"out = {out} must end in .json or .html; that chooses the format")
-    require_outside(out, "what `compare` finds is not private and never goes into a release")
+    options.require_outside(
+        out, "what `compare` finds is not private and never goes into a release"
+    )
 
 
 def _write(found: Comparison, schema: Schema, out: Path, name: str) -> None:
     if out.suffix.lower() == ".json":
         text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
     else:
-        from understudy.report.compare_page import page
+        from understudy.report.compare import page
 
         text = page(found, name)
     files.write(out, text)
@@ -127,8 +123,8 @@ def _show(found: Comparison, folder: Path) -> None:
             ("unique rows met again", words.percent(found.unique_matches)),
         ],
     )
-    worst = words.table("worst of the workload", "total variation", "worst query",
-                        right=("total variation", "worst query"))  # fmt: skip
+    right = ("total variation", "worst query")
+    worst = words.table("worst of the workload", *right, right=right)
     for error in sorted(found.workload, key=lambda e: -e.total_variation)[:_SHOWN]:
         name = " × ".join(error.columns)
         name = name if error.kind == "marginals" else f"{error.kind} of {name}"

@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from understudy.cli import release as releasing
 from understudy.cli import shell, verify
+from understudy.cli.options import argument, option
 from understudy.errors import VerificationError
 
 __all__ = ["demo"]
@@ -18,15 +18,9 @@ __all__ = ["demo"]
 
 @shell.guarded
 def demo(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder to write; it must not exist yet.")
-    ],
-    rows: Annotated[
-        int, typer.Option("--rows", metavar="N", min=0, help="Rows of the sample table.")
-    ] = 50_000,
-    method: Annotated[
-        str, typer.Option("--method", metavar="M", help="See `understudy methods`.")
-    ] = "auto",
+    folder: Annotated[Path, argument("DIR", "The folder to write; it must not exist yet.")],
+    rows: Annotated[int, option("--rows N", "Rows of the sample table.", min=0)] = 50_000,
+    method: Annotated[str, option("--method M", "See `understudy methods`.")] = "auto",
 ) -> None:
     """Release and verify a sample table: the health survey of a city that does not exist.
 
@@ -50,11 +44,7 @@ def _play(folder: Path, rows: int, method: str) -> None:
 
     from understudy.demo import city_health_survey, schema
 
-    data, facts, out = (
-        folder / "survey.csv",
-        folder / "survey.schema.toml",
-        folder / "survey.release",
-    )
+    data, facts, out = (folder / f"survey.{end}" for end in ("csv", "schema.toml", "release"))
     console = shell.out()
     console.print(f"A generated health survey, {rows:,} people, is in {data};", soft_wrap=True)
     console.print(f"what is public about its columns, in {facts}.\n", soft_wrap=True)
@@ -63,7 +53,7 @@ def _play(folder: Path, rows: int, method: str) -> None:
 
     chosen = "" if method == "auto" else f" --method {method}"
     _echo(f"understudy release {data} --schema {facts} --epsilon 1{chosen} --out {out}")
-    releasing.release(str(data), facts, out, epsilon="1", method=method)
+    releasing.release(data=str(data), schema=facts, out=out, epsilon="1", method=method)
     console.print()
     _echo(f"understudy verify {out}")
     if not verify.show(out):

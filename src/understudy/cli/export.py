@@ -7,11 +7,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from understudy import files
 from understudy.cli import options, shell
-from understudy.cli.outside import require_outside
+from understudy.cli.options import option
 
 __all__ = ["export"]
 
@@ -32,34 +30,32 @@ def export(
     folder: options.Folder,
     format: Annotated[
         Formats,
-        typer.Option(
+        option(
             "--format",
-            help="sdv: metadata for SDV's tools; frictionless: a data package; croissant: MLCommons "
+            "sdv: metadata for SDV's tools; frictionless: a data package; croissant: MLCommons "
             "Croissant; opendp-registry: an entry of the registry of deployments.",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write a file instead of printing."),
+        option("--out FILE", "Write a file instead of printing."),
     ] = None,
-    title: Annotated[
-        str | None, typer.Option("--title", metavar="T", help="A title.", rich_help_panel=_ABOUT)
-    ] = None,
+    title: Annotated[str | None, option("--title T", "A title.", _ABOUT)] = None,
     curator: Annotated[
         str | None,
-        typer.Option("--curator", metavar="WHO", help="Who publishes it.", rich_help_panel=_ABOUT),
+        option("--curator WHO", "Who publishes it.", _ABOUT),
     ] = None,
     description: Annotated[
         str | None,
-        typer.Option("--description", metavar="D", help="What it is.", rich_help_panel=_ABOUT),
+        option("--description D", "What it is.", _ABOUT),
     ] = None,
     license: Annotated[
         str | None,
-        typer.Option("--license", metavar="L", help="Such as CC-BY-4.0.", rich_help_panel=_ABOUT),
+        option("--license L", "Such as CC-BY-4.0.", _ABOUT),
     ] = None,
     url: Annotated[
         str | None,
-        typer.Option("--url", metavar="U", help="Where it is found.", rich_help_panel=_ABOUT),
+        option("--url U", "Where it is found.", _ABOUT),
     ] = None,
 ) -> None:
     """Describe a release for other tools and catalogues.
@@ -75,7 +71,7 @@ def export(
     from understudy.report.exports import FILL_IN, About, describe
 
     if out is not None:
-        require_outside(out, "a release holds no other file")
+        options.require_outside(out, "a release holds no other file")
     about = About(title, curator, description, license, url)
     text = describe(folder, format.value, about, out)
     if out is None:

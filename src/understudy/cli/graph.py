@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.options import argument, option
 from understudy.cli.release import about_report, make
 from understudy.cli.sample import require_output, write_whole
 from understudy.errors import InputError
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-_ACCOUNT, _OUTPUT, _GRAPH = "Account", "Output", "Graph"
+_GRAPH = "Graph"
 
 app = typer.Typer(
     help="Release a synthetic graph: one edge is protected, nodes are public.",
@@ -27,96 +29,88 @@ app = typer.Typer(
 )
 
 
+@dataclass(frozen=True)
+class Account:
+    """The account that is charged."""
+
+    ledger: Annotated[
+        str | None,
+        option("--ledger LEDGER", "Charge this ledger; needs --dataset.", options.ACCOUNT),
+    ] = None
+    dataset: options.DatasetName = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known of the graph, and what is measured."""
+
+    ends: Annotated[
+        str | None, option("--ends A,B", "The two columns; by default the first two.", _GRAPH)
+    ] = None
+    edges_public: Annotated[
+        int | None,
+        option(
+            "--edges-public N",
+            "The number of edges, if it may be known; for small graphs it helps much.",
+            options.PRIVACY,
+            min=1,
+        ),
+    ] = None
+    triangles: Annotated[
+        bool,
+        option(
+            "--triangles",
+            "Measure the number of triangles as well, so that clustering follows; for graphs with "
+            "many times as many triangles as nodes.",
+            _GRAPH,
+        ),
+    ] = False
+
+
 @app.command()
 @shell.guarded
+@options.grouped
 def release(
     edges: Annotated[
         str,
-        typer.Argument(
-            metavar="EDGES",
-            help="The private edges: a CSV or Parquet file with the ends in two columns, or a bare "
+        argument(
+            "EDGES",
+            "The private edges: a CSV or Parquet file with the ends in two columns, or a bare "
             "list (.txt, .edges: two names a line).",
         ),
     ],
     nodes: Annotated[
         str,
-        typer.Option(
-            "--nodes", metavar="N|A..B|FILE",
-            help="The public nodes: how many (0..N−1), a range, or a file with one a line and, where "
+        option(
+            "--nodes N|A..B|FILE",
+            "The public nodes: how many (0..N−1), a range, or a file with one a line and, where "
             "known, its block (department, year, region) after a comma or blanks.",
-            rich_help_panel=_GRAPH,
+            _GRAPH,
         ),
     ],
     epsilon: options.Epsilon,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="DIR", help="The folder to write; it must not exist yet.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ],
+    out: options.NewFolder,
+    *,
     edge_list: Annotated[
         Path | None,
-        typer.Option(
-            "--edge-list", metavar="FILE", help="Also write the edges to X.csv or X.parquet.",
-            rich_help_panel=_OUTPUT,
-        ),
+        option("--edge-list FILE", "Also write the edges to X.csv or X.parquet.", options.OUTPUT),
     ] = None,
     delta: options.Delta = "1e-9",
     unit: Annotated[
         str,
-        typer.Option(
-            "--unit", metavar="UNIT",
-            help="Who is protected: edge. Nodes with all their edges cannot be.",
-            rich_help_panel="Privacy",
+        option(
+            "--unit UNIT",
+            "Who is protected: edge. Nodes with all their edges cannot be.",
+            options.PRIVACY,
         ),
     ] = "edge",
-    ends: Annotated[
-        str | None,
-        typer.Option(
-            "--ends", metavar="A,B", help="The two columns; by default the first two.",
-            rich_help_panel=_GRAPH,
-        ),
-    ] = None,
-    edges_public: Annotated[
-        int | None,
-        typer.Option(
-            "--edges-public", metavar="N", min=1,
-            help="The number of edges, if it may be known; for small graphs it helps much.",
-            rich_help_panel="Privacy",
-        ),
-    ] = None,
-    triangles: Annotated[
-        bool,
-        typer.Option(
-            "--triangles",
-            help="Measure the number of triangles as well, so that clustering follows; for graphs with "
-            "many times as many triangles as nodes.",
-            rich_help_panel=_GRAPH,
-        ),
-    ] = False,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            "--ledger", metavar="LEDGER", help="Charge this ledger; needs --dataset.",
-            rich_help_panel=_ACCOUNT,
-        ),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset", metavar="NAME", help="The name of the dataset in the ledger.",
-            rich_help_panel=_ACCOUNT,
-        ),
-    ] = None,
+    measured: Measured,
+    account: Account,
     key: Annotated[
         int | None,
-        typer.Option(
-            "--key", metavar="K", min=0, help="Makes the public randomness repeatable.",
-            rich_help_panel=_OUTPUT,
-        ),
+        option("--key K", "Makes the public randomness repeatable.", options.OUTPUT, min=0),
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Release a private stand-in for a graph.
 
     Guaranteed for one edge added or removed: it stays hidden whether two nodes are linked. The nodes
@@ -140,15 +134,15 @@ def release(
     if edge_list is not None:
         require_output(edge_list)
     known = Nodes.of(nodes)
-    source = edge_source(edges, known, _ends(ends))
+    source = edge_source(edges, known, _ends(measured.ends))
     wanted = Options(
         epsilon=epsilon,
         delta=delta,
-        rows_public=edges_public,
+        rows_public=measured.edges_public,
         key=key,
         neighbours="add-remove",
-        **edge_choices(known, triangles),
-        **options.account(ledger, dataset),
+        **edge_choices(known, measured.triangles),
+        **options.account(account.ledger, account.dataset),
     )
     made = make(source, known.schema, out, wanted)
     if edge_list is not None:
@@ -160,12 +154,9 @@ def release(
 @shell.guarded
 def sample(
     folder: options.Folder,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="The file to write, X.csv or X.parquet.")
-    ],
+    out: Annotated[Path, option("--out FILE", "The file to write, X.csv or X.parquet.")],
     key: Annotated[
-        int | None,
-        typer.Option("--key", metavar="K", min=0, help="The same key gives the same graph."),
+        int | None, option("--key K", "The same key gives the same graph.", min=0)
     ] = None,
 ) -> None:
     """Draw another graph with the degrees and blocks of a released one. Free.
@@ -217,7 +208,6 @@ def _show(made: Release, edges: str, out: Path, kinds: tuple[str, ...]) -> None:
             about_report(out),
         ],
     )
-    console.print()
-    console.print(Text("Next", style="bold"))
-    for line in (f"understudy verify {out}", f"understudy graph sample {out} --out another.csv"):
-        console.print(f"  {line}", soft_wrap=True)
+    words.next_commands(
+        console, f"understudy verify {out}", f"understudy graph sample {out} --out another.csv"
+    )

@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.options import argument, option
 from understudy.errors import ChainBroken, InputError
 
 if TYPE_CHECKING:
@@ -37,45 +38,36 @@ class Composition(StrEnum):
 @shell.guarded
 def open_(
     name: options.LedgerName,
-    dataset: Annotated[
-        str, typer.Option("--dataset", metavar="NAME", help="A name for the private table.")
-    ],
+    dataset: Annotated[str, option("--dataset NAME", "A name for the private table.")],
     epsilon: Annotated[
         str,
-        typer.Option(
-            "--epsilon",
-            metavar="E",
-            help="The total ε of all releases, now and later; it cannot be raised.",
-        ),
+        option("--epsilon E", "The total ε of all releases, now and later; it cannot be raised."),
     ],
     delta: Annotated[
         str,
-        typer.Option(
-            "--delta", metavar="D", help="The total δ; ten releases at their default fit into 1e-8."
-        ),
+        option("--delta D", "The total δ; ten releases at their default fit into 1e-8."),
     ] = "1e-8",
     neighbours: Annotated[
         options.Relations,
-        typer.Option("--neighbours", help="What two neighbouring tables differ in."),
+        option("--neighbours", "What two neighbouring tables differ in."),
     ] = options.Relations.ADD_REMOVE,
     rows_public: Annotated[
         int | None,
-        typer.Option("--rows-public", metavar="N", help="The number of rows, if it is public."),
+        option("--rows-public N", "The number of rows, if it is public."),
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(
-            "--unit",
-            metavar="COLUMN",
-            help="The identifier column whose values the budget protects; by default one row. "
+        option(
+            "--unit COLUMN",
+            "The identifier column whose values the budget protects; by default one row. "
             "Releases need a schema with the same unit.",
         ),
     ] = None,
     composition: Annotated[
         Composition | None,
-        typer.Option(
+        option(
             "--composition",
-            help="zcdp, the default where δ is above 0, adds up the ρ of the releases, so that more "
+            "zcdp, the default where δ is above 0, adds up the ρ of the releases, so that more "
             "of them fit; basic adds up their ε and δ, and suits methods that draw from samples of "
             "the rows.",
         ),
@@ -111,13 +103,11 @@ def open_(
     state = "was open already" if known else "is open"
     console.print(Text.assemble("dataset ", (dataset, "bold"), f" {state} in {file}"))
     words.facts(console, _facts(opened))
-    console.print()
-    console.print(Text("Next", style="bold"))
     name = f"'{dataset}'" if " " in dataset else dataset
-    console.print(
-        f"  understudy release DATA --schema S.toml --epsilon E --out DIR --ledger {file} "
+    words.next_commands(
+        console,
+        f"understudy release DATA --schema S.toml --epsilon E --out DIR --ledger {file} "
         f"--dataset {name}",
-        soft_wrap=True,
     )
 
 
@@ -125,9 +115,7 @@ def open_(
 @shell.guarded
 def show(
     name: options.LedgerName,
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="One dataset; by default all.")
-    ] = None,
+    dataset: Annotated[str | None, option("--dataset NAME", "One dataset; by default all.")] = None,
     expect_head: options.ExpectHead = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -164,9 +152,7 @@ def show(
 @shell.guarded
 def head(
     name: options.LedgerName,
-    dataset: Annotated[
-        str, typer.Option("--dataset", metavar="NAME", help="The dataset in the ledger.")
-    ],
+    dataset: Annotated[str, option("--dataset NAME", "The dataset in the ledger.")],
 ) -> None:
     """Print the head of a dataset's chain, SEQ:HASH, to keep elsewhere.
 
@@ -185,7 +171,7 @@ def head(
 @shell.guarded
 def backup(
     name: options.LedgerName,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new file to write.")],
+    file: Annotated[Path, argument("FILE", "The new file to write.")],
 ) -> None:
     """Copy every entry of a ledger, a file or a server, into a new file.
 
@@ -210,9 +196,7 @@ def settle(
     name: options.LedgerName,
     reservation: Annotated[
         str,
-        typer.Argument(
-            metavar="RELEASE", help="The release, as `understudy ledger show` names it."
-        ),
+        argument("RELEASE", "The release, as `understudy ledger show` names it."),
     ],
 ) -> None:
     """Close a release that crashed, and free what it did not draw.
@@ -248,13 +232,10 @@ def settle(
 @app.command()
 @shell.guarded
 def migrate(
-    old: Annotated[str, typer.Argument(metavar="FROM", help="The ledger to leave.")],
+    old: Annotated[str, argument("FROM", "The ledger to leave.")],
     new: Annotated[
         str,
-        typer.Argument(
-            metavar="TO",
-            help="The ledger to go on with: a file, or postgresql://USER@HOST/DATABASE.",
-        ),
+        argument("TO", "The ledger to go on with: a file, or postgresql://USER@HOST/DATABASE."),
     ],
 ) -> None:
     """Move every dataset to another ledger, for instance from a file to a team's PostgreSQL.
@@ -301,24 +282,19 @@ class _View:
     books: Books | None
     broken: str | None
     releases: list[dict[str, Any]]
+    more: int | None
+    """How many releases like the last one still fit."""
 
     @classmethod
     def of(cls, ledger: Ledger, name: str) -> _View:
-        from understudy.releases.outline import history
+        from understudy.releases.outline import history, more_like_last
 
         try:
             ledger.dataset(name)
-            return cls(name, ledger.books(name), None, history(ledger, name))
+            books = ledger.books(name)
+            return cls(name, books, None, history(ledger, name), more_like_last(books))
         except ChainBroken as error:
-            return cls(name, None, str(error), [])
-
-    @property
-    def more(self) -> int | None:
-        """How many releases like the last one still fit."""
-        made = [] if self.books is None else list(self.books.releases.values())
-        if self.books is None or not made:
-            return None
-        return self.books.more_like(made[-1].budget, made[-1].plan, made[-1].unit)
+            return cls(name, None, str(error), [], None)
 
     def to_json(self) -> dict[str, Any]:
         chain = {"holds": self.broken is None, "problem": self.broken}
@@ -375,10 +351,8 @@ def _show(console: shell.Console, file: Place, view: _View) -> None:
         lines.append(("room for", f"{view.more:,} more like the last release {asked}"))
     words.facts(console, [*lines, ("head", books.head)])
     if view.releases:
-        listed = words.table(
-            "release", "begun", "state", "ε", "δ", "method", "draws", "bundle",
-            right=("ε", "δ", "draws"),
-        )  # fmt: skip
+        columns = ("release", "begun", "state", "ε", "δ", "method", "draws", "bundle")
+        listed = words.table(*columns, right=("ε", "δ", "draws"))
         for made in view.releases:
             colour = {"open": "yellow", "finished": "green"}.get(made["state"], "dim")
             listed.add_row(

@@ -1,50 +1,102 @@
-"""Options that several commands share, and how they are read."""
+"""Options that several commands share, how they are declared, and how they are read.
+
+A command declares an option as `Annotated[type, option("--name METAVAR", help, panel)]`. Options that
+belong together are the fields of a frozen dataclass; `grouped` shows Typer each of them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import json
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-if TYPE_CHECKING:
-    from understudy.privacy.stores import Place
-
 from understudy.errors import InputError
 
+if TYPE_CHECKING:
+    from understudy.privacy.stores import Place
+    from understudy.releases import Options
+
 __all__ = [
+    "ACCOUNT",
+    "OUTPUT",
+    "PRIVACY",
     "AsJson",
-    "Beta",
+    "Choices",
+    "DatasetName",
     "Delta",
     "Epsilon",
-    "FilesOnSpark",
+    "ExpectHead",
     "Folder",
     "LedgerName",
-    "MaybeEpsilon",
-    "MemoryLimit",
-    "MethodName",
-    "Neighbours",
+    "NewFolder",
     "Relations",
-    "RowsPublic",
     "SchemaFile",
-    "Settings",
     "TableName",
-    "TargetError",
-    "TargetOf",
-    "Targets",
-    "Variations",
-    "WorkloadText",
-    "parameters",
+    "Target",
+    "account",
+    "argument",
+    "existing_ledger",
+    "grouped",
+    "ledger",
+    "option",
     "require_file",
+    "require_new",
+    "require_outside",
+    "wanted",
 ]
 
-_PRIVACY, _METHOD, _CERTIFICATE = "Privacy", "Method", "Certificate"
+PRIVACY, OUTPUT, ACCOUNT = "Privacy", "Output", "Account"
+_METHOD, _CERTIFICATE = "Method", "Certificate"
+
+R = TypeVar("R")
+
+
+def option(declared: str, help: str, panel: str | None = None, **more: Any) -> Any:
+    """An option, declared as `--name METAVAR`; without a metavar, Typer shows its type."""
+    name, _, metavar = declared.partition(" ")
+    return typer.Option(name, metavar=metavar or None, help=help, rich_help_panel=panel, **more)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """An argument, under the name that the help shows."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
+def grouped(command: Callable[..., R]) -> Callable[..., R]:
+    """A command some of whose parameters are dataclasses; each of their fields is an option."""
+    own = inspect.signature(command, eval_str=True).parameters
+    groups = {n: p.annotation for n, p in own.items() if dataclasses.is_dataclass(p.annotation)}
+    shown: list[inspect.Parameter] = []
+    for name, parameter in own.items():
+        if name in groups:
+            shown += inspect.signature(groups[name], eval_str=True).parameters.values()
+        else:
+            shown.append(parameter)
+
+    @functools.wraps(command)
+    def run(**given: Any) -> R:
+        for name, group in groups.items():
+            fields = [field.name for field in dataclasses.fields(group)]
+            given[name] = group(**{field: given.pop(field) for field in fields if field in given})
+        return command(**given)
+
+    shown = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in shown]
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return run
+
+
+# What several commands take
 
 
 class Relations(StrEnum):
@@ -61,169 +113,142 @@ class Targets(StrEnum):
     MEAN = "mean"
 
 
-SchemaFile = Annotated[
-    Path, typer.Option("--schema", metavar="S.toml", help="The schema, confirmed.")
-]
-Epsilon = Annotated[
-    str,
-    typer.Option(
-        "--epsilon",
-        metavar="E",
-        help="The privacy budget ε; smaller is more private. Everything fits inside it.",
-        rich_help_panel=_PRIVACY,
-    ),
-]
-MaybeEpsilon = Annotated[
-    str | None,
-    typer.Option(
-        "--epsilon",
-        metavar="E",
-        help="The privacy budget ε; smaller is more private. Everything fits inside it.",
-        rich_help_panel=_PRIVACY,
-        show_default=False,
-    ),
-]
-TargetError = Annotated[
-    float | None,
-    typer.Option(
-        "--target-error",
-        metavar="X",
-        help="Instead of --epsilon: find the least ε whose forecast error is at most X, a share of "
-        "the rows such as 0.01.",
-        rich_help_panel=_PRIVACY,
-        show_default=False,
-    ),
-]
-TargetOf = Annotated[
-    Targets,
-    typer.Option(
-        "--target-of",
-        help="What --target-error speaks of: the worst cell of the workload, or the mean total "
-        "variation of its marginals.",
-        rich_help_panel=_PRIVACY,
-    ),
+_EPSILON = "The privacy budget ε; smaller is more private. Everything fits inside it."
+SchemaFile = Annotated[Path, option("--schema S.toml", "The schema, confirmed.")]
+NewFolder = Annotated[
+    Path, option("--out DIR", "The folder to write; it must not exist yet.", OUTPUT)
 ]
 Delta = Annotated[
-    str,
-    typer.Option(
-        "--delta",
-        metavar="D",
-        help="The δ of (ε, δ); far below 1/(number of rows).",
-        rich_help_panel=_PRIVACY,
-    ),
-]
-Neighbours = Annotated[
-    Relations | None,
-    typer.Option(
-        "--neighbours",
-        help="What two neighbouring tables differ in: one row added or removed (default), or one "
-        "row replaced, which makes the number of rows public.",
-        rich_help_panel=_PRIVACY,
-        show_default=False,
-    ),
-]
-RowsPublic = Annotated[
-    int | None,
-    typer.Option(
-        "--rows-public",
-        metavar="N",
-        help="The number of rows, if anyone may know it; otherwise it is measured and charged.",
-        rich_help_panel=_PRIVACY,
-    ),
-]
-WorkloadText = Annotated[
-    str | None,
-    typer.Option(
-        "--workload",
-        metavar="W",
-        help="What must come out well and is certified: marginals:2 (all pairs, default), "
-        "marginals:3:64@0 (64 triples, drawn with seed 0), or a .json or .toml list of columns; "
-        "with fem also conjunctions:2, disjunctions:2, parities:3, prefixes:1, joined by +.",
-        rich_help_panel=_METHOD,
-        show_default=False,
-    ),
-]
-MethodName = Annotated[
-    str,
-    typer.Option(
-        "--method", metavar="M", help="See `understudy methods`.", rich_help_panel=_METHOD
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="A public parameter of the method; may be given several times.",
-        rich_help_panel=_METHOD,
-    ),
-]
-Variations = Annotated[
-    bool,
-    typer.Option(
-        "--variations",
-        help="Also certify the total variation of every marginal, for tighter error bars on "
-        "answers.",
-        rich_help_panel=_CERTIFICATE,
-    ),
-]
-Beta = Annotated[
-    float,
-    typer.Option(
-        "--beta",
-        metavar="P",
-        help="How likely the certificate may be wrong; 0.05 is 95 % confidence.",
-        rich_help_panel=_CERTIFICATE,
-    ),
+    str, option("--delta D", "The δ of (ε, δ); far below 1/(number of rows).", PRIVACY)
 ]
 TableName = Annotated[
     str | None,
-    typer.Option(
-        "--table",
-        metavar="T",
-        help="Which table of a database or of Spark's catalogue: table, or schema.table.",
+    option(
+        "--table T",
+        "Which table of a database or of Spark's catalogue: table, or schema.table.",
         show_default=False,
     ),
 ]
-FilesOnSpark = Annotated[
-    str | None,
-    typer.Option(
-        "--path",
-        metavar="DIR",
-        help="On Spark, a folder of Parquet files instead of a table.",
-        show_default=False,
-    ),
+Epsilon = Annotated[str, option("--epsilon E", _EPSILON, PRIVACY)]
+MaybeEpsilon = Annotated[str | None, option("--epsilon E", _EPSILON, PRIVACY, show_default=False)]
+AsJson = Annotated[bool, option("--json", "Print JSON, for machines.")]
+Folder = Annotated[Path, argument("DIR", "The folder of a release.")]
+DatasetName = Annotated[
+    str | None, option("--dataset NAME", "The name of the dataset in the ledger.", ACCOUNT)
 ]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit",
-        metavar="SIZE",
-        help="What reading files may take, such as 2GB; larger ones are streamed. By default half of "
-        "what is free.",
-        show_default=False,
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.")]
-
-
 ExpectHead = Annotated[
     str | None,
-    typer.Option(
-        "--expect-head",
-        metavar="SEQ:HASH",
-        help="A head of the dataset that was kept elsewhere (`understudy ledger head`): refuse an "
+    option(
+        "--expect-head SEQ:HASH",
+        "A head of the dataset that was kept elsewhere (`understudy ledger head`): refuse an "
         "account that does not contain it, such as an older copy.",
-        rich_help_panel="Account",
+        ACCOUNT,
     ),
 ]
 LedgerName = Annotated[
-    str,
-    typer.Argument(
-        metavar="LEDGER", help="The ledger: a file, or postgresql://USER@HOST/DATABASE."
-    ),
+    str, argument("LEDGER", "The ledger: a file, or postgresql://USER@HOST/DATABASE.")
 ]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The budget, or the error that it is to be found for."""
+
+    epsilon: MaybeEpsilon = None
+    target_error: Annotated[
+        float | None,
+        option(
+            "--target-error X",
+            "Instead of --epsilon: find the least ε whose forecast error is at most X, a share of "
+            "the rows such as 0.01.",
+            PRIVACY,
+            show_default=False,
+        ),
+    ] = None
+    target_of: Annotated[
+        Targets,
+        option(
+            "--target-of",
+            "What --target-error speaks of: the worst cell of the workload, or the mean total "
+            "variation of its marginals.",
+            PRIVACY,
+        ),
+    ] = Targets.WORST
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a plan follows from, beside the budget."""
+
+    delta: Delta = "1e-9"
+    neighbours: Annotated[
+        Relations | None,
+        option(
+            "--neighbours",
+            "What two neighbouring tables differ in: one row added or removed (default), or one "
+            "row replaced, which makes the number of rows public.",
+            PRIVACY,
+            show_default=False,
+        ),
+    ] = None
+    rows_public: Annotated[
+        int | None,
+        option(
+            "--rows-public N",
+            "The number of rows, if anyone may know it; otherwise it is measured and charged.",
+            PRIVACY,
+        ),
+    ] = None
+    workload: Annotated[
+        str | None,
+        option(
+            "--workload W",
+            "What must come out well and is certified: marginals:2 (all pairs, default), "
+            "marginals:3:64@0 (64 triples, drawn with seed 0), or a .json or .toml list of "
+            "columns; with fem also conjunctions:2, disjunctions:2, parities:3, prefixes:1, "
+            "joined by +.",
+            _METHOD,
+            show_default=False,
+        ),
+    ] = None
+    method: Annotated[str, option("--method M", "See `understudy methods`.", _METHOD)] = "auto"
+    settings: Annotated[
+        list[str] | None,
+        option(
+            "--set NAME=VALUE",
+            "A public parameter of the method; may be given several times.",
+            _METHOD,
+        ),
+    ] = None
+    variations: Annotated[
+        bool,
+        option(
+            "--variations",
+            "Also certify the total variation of every marginal, for tighter error bars on "
+            "answers.",
+            _CERTIFICATE,
+        ),
+    ] = False
+    beta: Annotated[
+        float,
+        option(
+            "--beta P",
+            "How likely the certificate may be wrong; 0.05 is 95 % confidence.",
+            _CERTIFICATE,
+        ),
+    ] = 0.05
+
+
+def wanted(target: Target, choices: Choices, **more: Any) -> Options:
+    """The options of a release, from what was given on the command line."""
+    from understudy.releases import Options
+
+    chosen = {**vars(target), **vars(choices), **more}
+    settings = chosen.pop("settings")
+    return Options(**chosen, parameters=parameters(choices.method, settings))
+
+
+# Ledgers and files
 
 
 def ledger(text: str | Place) -> Place:
@@ -262,6 +287,29 @@ def require_file(path: Path, what: str, remedy: str) -> None:
         raise InputError(f"{what} {path} {state}; {remedy}")
 
 
+def require_new(out: Path) -> None:
+    """Nothing is there yet, and its folder is."""
+    if out.exists() or out.is_symlink():
+        raise InputError(
+            f"out = {out} exists already and is not overwritten; choose another name or remove it"
+        )
+    if not out.parent.is_dir():
+        raise InputError(f"out = {out}: the folder {out.parent} does not exist; make it first")
+
+
+def require_outside(out: Path, why: str) -> None:
+    """`out` is new, and in no release's folder."""
+    for parent in out.resolve().parents:
+        if (parent / "release.json").is_file():
+            raise InputError(
+                f"out = {out} lies in the release {parent}; {why}: choose another folder"
+            )
+    require_new(out)
+
+
+# Parameters of a method
+
+
 def parameters(method: str, settings: Sequence[str] | None) -> dict[str, Any]:
     """The `--set name=value` of a method, checked against what it knows."""
     if not settings:
@@ -274,31 +322,38 @@ def parameters(method: str, settings: Sequence[str] | None) -> dict[str, Any]:
     for setting in settings:
         name, equals, text = (part.strip() for part in setting.partition("="))
         if not equals:
-            raise InputError(f"--set {setting}: write it as name=value, such as {_example(known)}")
+            example = next(iter(known), "rounds")
+            raise InputError(f"--set {setting}: write it as name=value, such as {example}=…")
         if name not in known:
             listed = ", ".join(known) or "none"
-            raise InputError(f"--set {setting}: method {made.name} has no parameter {name!r}; it "
-                             f"has: {listed}")  # fmt: skip
+            raise InputError(
+                f"--set {setting}: method {made.name} has no parameter {name!r}; it has: {listed}"
+            )
         if name in chosen:
             raise InputError(f"--set {setting}: {name} is set twice")
         chosen[name] = _value(setting, text, known[name])
     return chosen
 
 
+_KINDS: dict[type, str] = {
+    type(None): "null",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+}
+
+
 def _known(method: Any) -> dict[str, tuple[type, ...]]:
     """The parameters of a method and the types each may have."""
     hints = typing.get_type_hints(type(method))
-    found: dict[str, tuple[type, ...]] = {}
-    for field in dataclasses.fields(method):
-        if field.name != "name":
-            hint = hints[field.name]
-            is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-            found[field.name] = typing.get_args(hint) if is_union else (hint,)
-    return found
+    names = [field.name for field in dataclasses.fields(method) if field.name != "name"]
+    return {name: _members(hints[name]) for name in names}
 
 
-def _example(known: dict[str, tuple[type, ...]]) -> str:
-    return f"{next(iter(known), 'rounds')}=…"
+def _members(hint: Any) -> tuple[type, ...]:
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if is_union else (hint,)
 
 
 def _value(setting: str, text: str, allowed: tuple[type, ...]) -> Any:
@@ -311,10 +366,8 @@ def _value(setting: str, text: str, allowed: tuple[type, ...]) -> Any:
     if Any in allowed:  # a name, or an object that only Python can hand in
         return None if text == "None" else text
     if type(value) not in allowed:
-        names = {type(None): "null", bool: "true or false", int: "a whole number",
-                 float: "a number", str: "a text"}  # fmt: skip
-        wanted = " or ".join(names.get(kind, kind.__name__) for kind in allowed)
-        raise InputError(f"--set {setting}: the value must be {wanted}")
+        kinds = " or ".join(_KINDS.get(kind, kind.__name__) for kind in allowed)
+        raise InputError(f"--set {setting}: the value must be {kinds}")
     if isinstance(value, (int, float)) and not isinstance(value, bool) and not value > 0:
         raise InputError(f"--set {setting}: the value must be above 0")
     return value

@@ -4,64 +4,51 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.options import ACCOUNT, option
 
 if TYPE_CHECKING:
     from understudy.game.forecast import Errors
     from understudy.queries import Workload
-    from understudy.releases import Prepared
+    from understudy.releases import Options, Prepared
     from understudy.schema import Schema
 
-__all__ = ["errors_in_words", "found_in_words", "plan"]
+__all__ = ["errors_in_words", "needed_epsilon", "plan"]
 
 _WORST_MARGINALS = 3
 _ENGINES = {
-    "memory": "in memory", "duckdb": "files (DuckDB)", "sql": "a database", "spark": "Spark",
-}  # fmt: skip
+    "memory": "in memory",
+    "duckdb": "files (DuckDB)",
+    "sql": "a database",
+    "spark": "Spark",
+}
 
 
 @shell.guarded
+@options.grouped
 def plan(
     schema: options.SchemaFile,
-    epsilon: options.MaybeEpsilon = None,
-    target_error: options.TargetError = None,
-    target_of: options.TargetOf = options.Targets.WORST,
-    delta: options.Delta = "1e-9",
-    neighbours: options.Neighbours = None,
-    rows_public: options.RowsPublic = None,
-    workload: options.WorkloadText = None,
-    method: options.MethodName = "auto",
-    settings: options.Settings = None,
-    variations: options.Variations = False,
-    beta: options.Beta = 0.05,
+    target: options.Target,
+    choices: options.Choices,
     rows: Annotated[
         int | None,
-        typer.Option(
-            "--rows",
-            metavar="N",
-            help="About how many rows the table has: an assumption for the forecast alone.",
-            rich_help_panel="Forecast",
+        option(
+            "--rows N",
+            "About how many rows the table has: an assumption for the forecast alone.",
+            "Forecast",
         ),
     ] = None,
     ledger: Annotated[
         str | None,
-        typer.Option(
-            "--ledger", metavar="LEDGER", help="Say how many such releases this ledger has room for.",
-            rich_help_panel="Account",
-        ),
+        option("--ledger LEDGER", "Say how many such releases this ledger has room for.", ACCOUNT),
     ] = None,
     dataset: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset", metavar="NAME", help="The dataset in that ledger.",
-            rich_help_panel="Account",
-        ),
+        str | None, option("--dataset NAME", "The dataset in that ledger.", ACCOUNT)
     ] = None,
     as_json: options.AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Show what a release would charge, and how good it would be.
 
     Reads the schema and, if it is named, the ledger; reads no row and spends nothing.
@@ -71,40 +58,23 @@ def plan(
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000
       understudy plan --schema patients.schema.toml --target-error 0.01 --rows 50000
     """
-    from understudy.releases import Options, outline, prepare
+    from understudy.releases import outline, prepare
     from understudy.schema import Schema
 
-    wanted = Options(
-        epsilon=epsilon,
-        target_error=target_error,
-        target_of=target_of.value,
-        rows=rows,
-        delta=delta,
-        workload=workload,
-        method=method,
-        parameters=options.parameters(method, settings),
-        neighbours=neighbours,
-        rows_public=rows_public,
-        beta=beta,
-        variations=variations,
-        **options.account(ledger, dataset),
-    )
+    wanted = options.wanted(target, choices, rows=rows, **options.account(ledger, dataset))
     prepared = prepare(Schema.load(schema), wanted.resolved())
     fit = _fit(prepared)
     if as_json:
-        found = outline.outline(prepared, rows)
-        words.as_json(shell.out(), found if fit is None else {**found, "releases_that_fit": fit})
+        room = {} if fit is None else {"releases_that_fit": fit}
+        words.as_json(shell.out(), {**outline.outline(prepared, rows), **room})
     else:
-        if target_error is not None:
-            found = found_in_words(prepared, target_error, target_of.value)
-            shell.out().print(Text(found, style="bold"), soft_wrap=True)
-        _show(prepared, rows)
+        console = shell.out()
+        if target.target_error is not None:
+            console.print(Text(needed_epsilon(wanted, prepared), style="bold"), soft_wrap=True)
+        _show(console, prepared, rows)
         if fit is not None:
-            console = shell.out()
-            console.print()
-            console.print(
-                f"Dataset {dataset!r} has room for {fit:,} such releases.", soft_wrap=True
-            )
+            room = f"Dataset {dataset!r} has room for {fit:,} such releases."
+            console.print(f"\n{room}", soft_wrap=True)
 
 
 def _fit(prepared: Prepared) -> int | None:
@@ -117,22 +87,20 @@ def _fit(prepared: Prepared) -> int | None:
         return ledger.more_like(dataset, prepared.budget, prepared.plan, prepared.schema.unit)
 
 
-def found_in_words(prepared: Prepared, target: float, of: str) -> str:
+def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
     """Which ε a target error needs, and what it speaks of."""
     from understudy.privacy.budget import decimal
-    from understudy.releases.targets import OF
+    from understudy.releases.plan import OF
 
-    return (
-        f"A forecast error of {target:g} ({OF[of]}) needs "
-        f"--epsilon {decimal(prepared.budget.epsilon)}"
-    )
+    target, of = wanted.target_error, OF[wanted.target_of]
+    epsilon = decimal(prepared.budget.epsilon)
+    return f"A forecast error of {target:g} ({of}) needs --epsilon {epsilon}"
 
 
-def _show(prepared: Prepared, rows: int | None) -> None:
+def _show(console: shell.Console, prepared: Prepared, rows: int | None) -> None:
     from understudy.privacy import accounting
     from understudy.releases import outline
 
-    console = shell.out()
     design, plan, workload = prepared.design, prepared.plan, prepared.workload
     unit = prepared.schema.unit
     words.facts(
@@ -147,10 +115,8 @@ def _show(prepared: Prepared, rows: int | None) -> None:
             ("workload", _workload_words(workload, design.shape)),
         ],
     )
-    charges = words.table(
-        "charge", "draws", "noise in rows", "budget", "buys",
-        right=("draws", "noise in rows", "budget"),
-    )  # fmt: skip
+    right = ("draws", "noise in rows", "budget")
+    charges = words.table("charge", *right, "buys", right=right)
     total = float(accounting.total_rho(plan))
     for charge in plan:
         share = float(accounting.rho(charge.event)) * charge.times / total
@@ -188,11 +154,9 @@ def _show_forecast(console: shell.Console, prepared: Prepared, rows: int | None)
 
     size = outline.assumed_rows(prepared, rows)
     forecast = prepared.forecast(size)
-    source = (
-        "assumed" if rows is not None
-        else "public" if prepared.design.rows is not None
-        else "assumed; say more with --rows N"
-    )  # fmt: skip
+    source = "assumed" if rows is not None else "assumed; say more with --rows N"
+    if rows is None and prepared.design.rows is not None:
+        source = "public"
     console.print(Text(f"What to expect of a table of {size:,} rows ({source})", style="bold"))
     pairs: list[tuple[str, str | Text]] = [
         (
@@ -226,11 +190,11 @@ def _show_engines(console: shell.Console, prepared: Prepared, rows: int) -> None
         "engine", "passes", "rows gone over", "comes back", right=("passes", "rows gone over")
     )
     for cost in engine_costs(prepared.design.shape, prepared.workload.cliques, rows):
-        back = (
-            f"counts, at most {words.byte_size(cost.bytes_back)}" if cost.bytes_back
-            else f"nothing: codes are kept, {words.byte_size(cost.held)}" if cost.held
-            else "nothing: files are streamed through"
-        )  # fmt: skip
+        back = "nothing: files are streamed through"
+        if cost.bytes_back:
+            back = f"counts, at most {words.byte_size(cost.bytes_back)}"
+        elif cost.held:
+            back = f"nothing: codes are kept, {words.byte_size(cost.held)}"
         table.add_row(_ENGINES[cost.engine], f"{cost.passes:,}", f"{cost.rows:,}", back)
     console.print(table)
 

@@ -6,8 +6,7 @@ What is shown are stages, rounds and times of a public plan; nothing here knows 
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.progress import (
     BarColumn,
@@ -16,6 +15,8 @@ from rich.progress import (
     SpinnerColumn,
     Task,
     TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 from rich.progress import Progress as Live
 from rich.progress_bar import ProgressBar
@@ -55,40 +56,50 @@ class _TimeBar(ProgressColumn):
         return ProgressBar(total=about, completed=min(task.elapsed or 0, 0.98 * about), width=30)
 
 
-class Stages:
-    """The stages of a release on a terminal; `stages(progress)` is a `Watch`."""
+class _Line:
+    """One line: on a terminal it changes, elsewhere it is printed now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, *columns: ProgressColumn) -> None:
         self._console = shell.err()
-        self._now: Progress | None = None
         self._last = 0.0
         self._live: Live | None = None
         if self._console.is_terminal:
-            self._live = Live(
-                SpinnerColumn(),
-                TextColumn("{task.description}", markup=False),
-                _TimeBar(),
-                _Clock(),
-                console=self._console,
-                transient=True,
-            )
+            self._live = Live(*columns, console=self._console, transient=True)
 
     def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
-            self._live.add_task("", total=None, about=None)
+            self._live.add_task("", total=None, visible=False, about=None, left="")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._live is not None:
             self._live.stop()
-            if kind is None:
-                self._tick()
+
+    def _show(self, line: str, *, at_once: bool = False, **changes: Any) -> None:
+        """`changes` are of the bar; without one, `line` at once or if nothing was said for a while."""
+        if self._live is not None:
+            self._live.update(self._live.task_ids[0], visible=True, **changes)
+        elif line and (at_once or time.monotonic() - self._last > _PATIENCE):
+            self._say(line)
+
+    def _say(self, line: str) -> None:
+        self._last = time.monotonic()
+        self._console.print(line, soft_wrap=True)
+
+
+class Stages(_Line):
+    """The stages of a release on a terminal; `stages(progress)` is a `Watch`."""
+
+    def __init__(self) -> None:
+        text = TextColumn("{task.description}", markup=False)
+        super().__init__(SpinnerColumn(), text, _TimeBar(), _Clock())
+        self._now: Progress | None = None
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__()
+        if exc[0] is None:
+            self._tick()
 
     def expect(self, seconds: float, line: str) -> None:
         """The check is over: what comes, and about how long the whole of it takes."""
@@ -97,125 +108,90 @@ class Stages:
         self._say(line)
         if self._live is not None:
             self._live.reset(self._live.task_ids[0], total=None, about=seconds)
-            self._show("", new=False)
+            self._show("", description="")
 
     def __call__(self, progress: Progress) -> None:
         """Called by the work."""
         done, total = progress.done, progress.total
         if progress.stage == COUNTING:
             doing = "" if self._now is None else self._now.words
-            self._show(f"{doing}: counted {100 * done // total} % of the table", new=False)
+            line = f"{doing}: counted {100 * done // total} % of the table"
+            self._show(line, description=line)
             return
         new = self._now is None or progress.stage != self._now.stage
         if new:
             self._tick()
         self._now = progress
         step = f": round {min(done + 1, total)} of {total}" if total > 1 else ""
-        self._show(progress.words + step, new=new)
+        line = progress.words + step
+        self._show(line, at_once=new, description=line)
 
     def _tick(self) -> None:
         if self._live is not None and self._now is not None:
-            self._live.console.print(Text.assemble(("✓ ", "green"), self._now.words))
-
-    def _show(self, line: str, *, new: bool) -> None:
-        """On a terminal at once; elsewhere where it is new, or nothing was said for a while."""
-        if self._live is not None:
-            self._live.update(self._live.task_ids[0], description=line)
-        elif line and (new or time.monotonic() - self._last > _PATIENCE):
-            self._say(line)
-
-    def _say(self, line: str) -> None:
-        self._last = time.monotonic()
-        console = self._live.console if self._live is not None else self._console
-        console.print(line, soft_wrap=True)
+            self._console.print(Text.assemble(("✓ ", "green"), self._now.words))
 
 
-class Rows:
+class Rows(_Line):
     """Rows written so far; nothing is shown where there are few."""
 
     def __init__(self, total: int) -> None:
-        self._console = shell.err()
-        self._total = total
-        self._done = 0
-        self._start = self._last = time.monotonic()
-        self._live: Live | None = None
-        if total > _MANY and self._console.is_terminal:
-            self._live = _rows_bar(self._console)
+        super().__init__(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        self._total, self._done = total, 0
+        if total <= _MANY:
+            self._live = None
 
     def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-            self._live.add_task("writing rows", total=self._total)
-        elif self._total > _MANY:
-            self._console.print(f"writing {self._total:,} rows")
+        super().__enter__()
+        self._start = self._last = time.monotonic()
+        if self._total > _MANY:
+            line = f"writing {self._total:,} rows"
+            self._show(line, at_once=True, description="writing rows", total=self._total)
         return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def add(self, rows: int) -> None:
         """That many more rows are written."""
         self._done += rows
-        now = time.monotonic()
-        if self._live is not None:
-            self._live.update(self._live.task_ids[0], completed=self._done)
-        elif now - self._last > _PATIENCE and self._done < self._total:
-            self._last = now
-            left = (now - self._start) * (self._total - self._done) / self._done
-            self._console.print(
-                f"wrote {self._done:,} of {self._total:,} rows, about {words.duration(left)} left"
+        if self._done < self._total or self._live is not None:
+            left = (time.monotonic() - self._start) * (self._total / max(1, self._done) - 1)
+            self._show(
+                f"wrote {self._done:,} of {self._total:,} rows, about {words.duration(left)} left",
+                completed=self._done,
             )
 
 
-def _rows_bar(console: shell.Console) -> Live:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    return Live(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
-
-
-class Runs:
+class Runs(_Line):
     """A bar on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, total: int) -> None:
-        self._total, self._last = total, 0.0
-        self._console = shell.err()
-        self._live: Live | None = None
-        if self._console.is_terminal and total:
-            after = TextColumn("{task.fields[left]}  {task.description}", markup=False)
-            columns = BarColumn(bar_width=20), MofNCompleteColumn(), after
-            self._live = Live(*columns, console=self._console, transient=True)
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-            self._live.add_task("", total=self._total, left="")
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._live is not None:
-            self._live.stop()
+    def __init__(self, total: int = 0) -> None:
+        after = TextColumn("{task.fields[left]}  {task.description}", markup=False)
+        super().__init__(BarColumn(bar_width=20), MofNCompleteColumn(), after)
+        self._total, self._start = total, time.monotonic()
+        self._kept: int | None = None
 
     def show(self, done: int, what: str, seconds: float) -> None:
         """`done` are done, `what` comes next, and all that is left takes about `seconds`."""
         left = f"about {words.duration(seconds)} left"
-        if self._live is not None:
-            self._live.update(self._live.task_ids[0], completed=done, description=what, left=left)
-        elif time.monotonic() - self._last > 10:
-            self._last = time.monotonic()
-            self._console.print(f"{done} of {self._total} runs, {left}: {what}", soft_wrap=True)
+        self._show(
+            f"{done} of {self._total} runs, {left}: {what}",
+            completed=done,
+            description=what,
+            left=left,
+            total=self._total,
+        )
+
+    def count(self, done: int, total: int) -> None:
+        """The same for runs that take about as long each; those of the first call are kept ones."""
+        self._total = total
+        if self._kept is None:
+            self._kept = done
+        elif done > self._kept:
+            each = (time.monotonic() - self._start) / (done - self._kept)
+            self.show(done, "shadow runs", each * (total - done))

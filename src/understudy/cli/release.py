@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,8 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
-from understudy.cli.plan import errors_in_words, found_in_words
+from understudy.cli.options import argument, option
+from understudy.cli.plan import errors_in_words, needed_epsilon
 from understudy.cli.progress import Stages
 from understudy.errors import InputError, UnderstudyError, WorkError
 from understudy.progress import Progress
@@ -26,101 +26,114 @@ if TYPE_CHECKING:
 
 __all__ = ["about_report", "make", "release"]
 
-_ACCOUNT = "Account"
-_OUTPUT = "Output"
 _HEADROOM = 32_000_000
 
 
+@dataclass(frozen=True)
+class Where:
+    """Where the table is; for `understudy.source.read`."""
+
+    table: options.TableName = None
+    path: Annotated[
+        str | None,
+        option(
+            "--path DIR",
+            "On Spark, a folder of Parquet files instead of a table.",
+            show_default=False,
+        ),
+    ] = None
+    memory_limit: Annotated[
+        str | None,
+        option(
+            "--memory-limit SIZE",
+            "What reading files may take, such as 2GB; larger ones are streamed. By default half "
+            "of what is free.",
+            show_default=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account that is charged."""
+
+    ledger: Annotated[
+        str | None,
+        option(
+            "--ledger LEDGER",
+            "Charge this ledger, which keeps a total over releases; a file, or "
+            "postgresql://USER@HOST/DATABASE; needs --dataset.",
+            options.ACCOUNT,
+        ),
+    ] = None
+    dataset: options.DatasetName = None
+    expect_head: options.ExpectHead = None
+
+
+@dataclass(frozen=True)
+class Making:
+    """How the rows are made; none of it touches the promise."""
+
+    rows: Annotated[
+        int | None,
+        option(
+            "--rows N",
+            "How many synthetic rows to make; by default as many as there seem to be.",
+            options.OUTPUT,
+        ),
+    ] = None
+    key: Annotated[
+        int | None,
+        option(
+            "--key K",
+            "Makes the public randomness (sampling) repeatable; privacy noise takes no seed.",
+            options.OUTPUT,
+            min=0,
+        ),
+    ] = None
+    public: Annotated[
+        str | None,
+        option(
+            "--public DATA",
+            "Public rows in the same schema, for methods that start from such (gem, dpgan).",
+            "Method",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        option(
+            "--checkpoint DIR",
+            "Keep what is released on the way here; the same command goes on after a crash "
+            "without spending again.",
+            options.OUTPUT,
+        ),
+    ] = None
+
+
 @shell.guarded
+@options.grouped
 def release(
     data: Annotated[
         str,
-        typer.Argument(
-            metavar="DATA",
-            help="The private table: a CSV or Parquet file, a folder of Parquet files, a glob; or, "
+        argument(
+            "DATA",
+            "The private table: a CSV or Parquet file, a folder of Parquet files, a glob; or, "
             "with --table, a database (postgresql://user@host/db) or a Spark master.",
         ),
     ],
     schema: options.SchemaFile,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="DIR", help="The folder to write; it must not exist yet.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ],
-    table: options.TableName = None,
-    path: options.FilesOnSpark = None,
-    memory_limit: options.MemoryLimit = None,
-    epsilon: options.MaybeEpsilon = None,
-    target_error: options.TargetError = None,
-    target_of: options.TargetOf = options.Targets.WORST,
+    out: options.NewFolder,
+    *,
+    where: Where,
+    target: options.Target,
     yes: Annotated[
         bool,
-        typer.Option(
-            "--yes", help="Spend the ε that --target-error finds without asking.",
-            rich_help_panel="Privacy",
-        ),
+        option("--yes", "Spend the ε that --target-error finds without asking.", options.PRIVACY),
     ] = False,
-    delta: options.Delta = "1e-9",
-    neighbours: options.Neighbours = None,
-    rows_public: options.RowsPublic = None,
-    workload: options.WorkloadText = None,
-    method: options.MethodName = "auto",
-    settings: options.Settings = None,
-    variations: options.Variations = False,
-    beta: options.Beta = 0.05,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            "--ledger", metavar="LEDGER",
-            help="Charge this ledger, which keeps a total over releases; a file, or "
-            "postgresql://USER@HOST/DATABASE; needs --dataset.",
-            rich_help_panel=_ACCOUNT,
-        ),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset", metavar="NAME", help="The name of the dataset in the ledger.",
-            rich_help_panel=_ACCOUNT,
-        ),
-    ] = None,
-    expect_head: options.ExpectHead = None,
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            "--rows", metavar="N",
-            help="How many synthetic rows to make; by default as many as there seem to be.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = None,
-    key: Annotated[
-        int | None,
-        typer.Option(
-            "--key", metavar="K", min=0,
-            help="Makes the public randomness (sampling) repeatable; privacy noise takes no seed.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = None,
-    public: Annotated[
-        str | None,
-        typer.Option(
-            "--public", metavar="DATA",
-            help="Public rows in the same schema, for methods that start from such (gem, dpgan).",
-            rich_help_panel="Method",
-        ),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            "--checkpoint", metavar="DIR",
-            help="Keep what is released on the way here; the same command goes on after a crash "
-            "without spending again.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = None,
-) -> None:  # fmt: skip
+    choices: options.Choices,
+    account: Account,
+    making: Making,
+) -> None:
     """Release a private, certified stand-in for a table.
 
     Everything is checked before anything is spent, every draw is charged before it is made, and the
@@ -134,33 +147,15 @@ def release(
       understudy release postgresql://ann@db.example/clinic --table visits.patients \\
                          --schema patients.schema.toml --epsilon 1 --out patients.release
     """
-    from understudy.releases import Options
     from understudy.releases.bundle import require_absent
     from understudy.schema import Schema
 
     require_absent(out)
     loaded = Schema.load(schema)
-    wanted = Options(
-        epsilon=epsilon,
-        target_error=target_error,
-        target_of=target_of.value,
-        delta=delta,
-        workload=workload,
-        method=method,
-        parameters=options.parameters(method, settings),
-        neighbours=neighbours,
-        rows_public=rows_public,
-        beta=beta,
-        variations=variations,
-        rows=rows,
-        key=key,
-        public=public,
-        checkpoint=checkpoint,
-        **options.account(ledger, dataset, expect_head),
-    )
-    if target_error is not None or epsilon is None:
+    charged = options.account(account.ledger, account.dataset, account.expect_head)
+    wanted = options.wanted(target, choices, **vars(making), **charged)
+    if wanted.target_error is not None or wanted.epsilon is None:
         wanted = _agreed(loaded, wanted, yes)
-    where = {"table": table, "path": path, "memory_limit": memory_limit}
     made = make(data, loaded, out, wanted, where)
     _show(made, data, out, wanted)
 
@@ -170,12 +165,9 @@ def make(
     schema: Schema,
     out: Path,
     wanted: Options,
-    where: Mapping[str, str | None] | None = None,
+    where: Where | None = None,
 ) -> Release:
-    """Release and save, with progress; says what a failure has cost.
-
-    `where` has the choices of `understudy.source.read`.
-    """
+    """Release and save, with progress; says what a failure has cost."""
     from understudy.releases import prepare, reserve
     from understudy.releases.outline import assumed_rows
     from understudy.releases.warm import warmed
@@ -187,7 +179,7 @@ def make(
     with Stages() as stages:
         stages(Progress("checking", 0, 1))
         try:
-            source = read(data, **(where or {}))
+            source = read(data, **vars(where or Where()))
             prepared = prepare(schema, warmed(wanted, schema, source).resolved())
             _require_space(prepared, out)
             about = prepared.forecast(assumed_rows(prepared, wanted.rows)).seconds
@@ -214,22 +206,21 @@ def _agreed(schema: Schema, wanted: Options, yes: bool) -> Options:
     from understudy.releases import prepare
 
     prepared = prepare(schema, wanted.resolved())
-    assert wanted.target_error is not None
-    found = found_in_words(prepared, wanted.target_error, wanted.target_of)
+    needed = needed_epsilon(wanted, prepared)
     if yes:
-        shell.note(found)
-    elif not (sys.stdin.isatty() and typer.confirm(f"{found}. Spend it?", err=True)):
+        shell.note(needed)
+    elif not (sys.stdin.isatty() and typer.confirm(f"{needed}. Spend it?", err=True)):
         raise InputError(
-            f"{found}, and nobody has agreed to it; nothing was spent. Give it, or --yes"
+            f"{needed}, and nobody has agreed to it; nothing was spent. Give it, or --yes"
         )
     return replace(wanted, epsilon=prepared.budget.epsilon, target_error=None)
 
 
 def _require_space(prepared: Prepared, out: Path) -> None:
     """Room for the bundle, by public facts; found before spending."""
-    shape = prepared.schema.shape
     from understudy.releases.outline import assumed_rows
 
+    shape = prepared.schema.shape
     size = assumed_rows(prepared, prepared.options.rows)
     largest = sorted(shape)[-2:]
     pair = largest[0] * largest[-1]
@@ -253,15 +244,11 @@ def about_report(out: Path) -> tuple[str, str]:
 
 def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
     """What a failed or interrupted release has left and what it has cost."""
-    left = ""
-    if isinstance(error, KeyboardInterrupt):
-        left = (
-            f"The release was finished and lies in {out}."
-            if out.exists()
-            else "Nothing was left behind."
-        )
     cost = "No account was charged." if wanted.ledger is None else _cost(wanted)
-    return f"{left} {cost}".strip()
+    if not isinstance(error, KeyboardInterrupt):
+        return cost
+    finished = f"The release was finished and lies in {out}."
+    return f"{finished if out.exists() else 'Nothing was left behind.'} {cost}"
 
 
 def _cost(wanted: Options) -> str:
@@ -289,19 +276,16 @@ def _cost(wanted: Options) -> str:
 
 def _account(made: Release, wanted: Options) -> list[tuple[str, str]]:
     if wanted.ledger is None or wanted.dataset is None:
-        return [
-            ("account", "its own; to keep a total over releases, give --ledger FILE --dataset NAME")
-        ]
+        own = "its own; to keep a total over releases, give --ledger FILE --dataset NAME"
+        return [("account", own)]
     with wanted.account() as ledger:
         assert ledger is not None
         books, place = ledger.books(wanted.dataset), ledger.path
     own = books.made(made.facts["reservation"])
     more = books.more_like(own.budget, own.plan, own.unit)
+    room = f"dataset {wanted.dataset!r} in {place}, with room for {more:,} more like this"
     return [
-        (
-            "account",
-            f"dataset {wanted.dataset!r} in {place}, with room for {more:,} more like this",
-        ),
+        ("account", room),
         ("head", f"{books.head}  (keep it elsewhere; see --expect-head)"),
     ]
 
@@ -329,11 +313,9 @@ def _show(made: Release, data: str, out: Path, wanted: Options) -> None:
             ("digest", read_manifest(out)["digest"]),
         ],
     )
-    console.print()
-    console.print(Text("Next", style="bold"))
-    for line in (
+    words.next_commands(
+        console,
         f"understudy verify {out}",
         f"understudy sample {out} --rows {rows} --out rows.csv",
         f'understudy answer {out} "{example(made.schema)}"',
-    ):
-        console.print(f"  {line}", soft_wrap=True)
+    )

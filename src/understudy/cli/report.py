@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from understudy.cli import options, shell
+from understudy.cli.options import option
 from understudy.cli.progress import Stages
 from understudy.progress import Progress
 
@@ -20,18 +20,15 @@ def report(
     folder: options.Folder,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="FILE", help="Where to write; DIR.html beside the release by default."
-        ),
+        option("--out FILE", "Where to write; DIR.html beside the release by default."),
     ] = None,
     audit: Annotated[
         Path | None,
-        typer.Option(
-            "--audit", metavar="DIR",
-            help="Show the figures of an audit, the folder that `understudy audit` wrote.",
+        option(
+            "--audit DIR", "Show the figures of an audit, the folder that `understudy audit` wrote."
         ),
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Write the report of a release: one HTML file, for people.
 
     It says what is promised, how wrong a number can be and what not to use the rows for, with a
@@ -45,7 +42,7 @@ def report(
       understudy report patients.release
       understudy report patients.release --audit patients.audit --out report.html
     """
-    from understudy.report.write import read_audit, write
+    from understudy.report.page import read_audit, write
 
     found = None if audit is None else read_audit(audit)
     with Stages() as stages:

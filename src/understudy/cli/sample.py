@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.text import Text
 
 from understudy import files
 from understudy.cli import options, shell
+from understudy.cli.options import option
 from understudy.cli.progress import Rows
 from understudy.errors import InputError, WorkError
 
@@ -32,52 +32,33 @@ def sample(
     folder: options.Folder,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            metavar="FILE|DIR",
-            help="The file to write, X.csv or X.parquet; or, with --partitions, a folder.",
+        option(
+            "--out FILE|DIR",
+            "The file to write, X.csv or X.parquet; or, with --partitions, a folder.",
         ),
     ],
     rows: Annotated[
         int | None,
-        typer.Option(
-            "--rows",
-            metavar="N",
-            min=0,
-            help="How many rows; by default as many as the release has.",
-        ),
+        option("--rows N", "How many rows; by default as many as the release has.", min=0),
     ] = None,
     key: Annotated[
         int | None,
-        typer.Option("--key", metavar="K", min=0, help="The same key gives the same rows."),
+        option("--key K", "The same key gives the same rows.", min=0),
     ] = None,
     partitions: Annotated[
         int | None,
-        typer.Option(
-            "--partitions",
-            metavar="P",
-            min=1,
-            help="Write a folder of P Parquet files, in parallel.",
-            rich_help_panel=_MANY,
-        ),
+        option("--partitions P", "Write a folder of P Parquet files, in parallel.", _MANY, min=1),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers",
-            metavar="W",
-            min=1,
-            help="Processes that write; by default one a core.",
-            rich_help_panel=_MANY,
-        ),
+        option("--workers W", "Processes that write; by default one a core.", _MANY, min=1),
     ] = None,
     spark: Annotated[
         str | None,
-        typer.Option(
-            "--spark",
-            metavar="MASTER",
-            help="Write on Spark, such as spark://host:7077, whose Python needs understudy.",
-            rich_help_panel=_MANY,
+        option(
+            "--spark MASTER",
+            "Write on Spark, such as spark://host:7077, whose Python needs understudy.",
+            _MANY,
         ),
     ] = None,
 ) -> None:
@@ -162,7 +143,7 @@ def require_output(path: Path, remark: str = "") -> None:
     if path.suffix.lower() not in _SUFFIXES:
         said = f"out = {path} must end in .csv or .parquet; that chooses the format"
         raise InputError(f"{said}.{remark}" if remark else said)
-    _require_new(path)
+    options.require_new(path)
 
 
 def write_whole(table: pa.Table, path: Path) -> None:
@@ -171,15 +152,6 @@ def write_whole(table: pa.Table, path: Path) -> None:
         write = _writer(staging, path.suffix.lower())
         write(table)
         write(None)
-
-
-def _require_new(path: Path) -> None:
-    if path.exists() or path.is_symlink():
-        raise InputError(
-            f"out = {path} exists already and is not overwritten; choose another name or remove it"
-        )
-    if not path.parent.is_dir():
-        raise InputError(f"out = {path}: the folder {path.parent} does not exist; make it first")
 
 
 def _writer(path: Path, suffix: str) -> Callable[[pa.Table | None], None]:

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.options import argument, option
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-_SchemaArgument = Annotated[Path, typer.Argument(metavar="S.toml", help="The schema file.")]
+_SchemaArgument = Annotated[Path, argument("S.toml", "The schema file.")]
 _MOST_FINDINGS = 200
 
 
@@ -39,16 +40,13 @@ class Format(StrEnum):
 def draft(
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE",
-            help="A CSV or Parquet file with the private rows; or, with --table, a database.",
+        argument(
+            "FILE", "A CSV or Parquet file with the private rows; or, with --table, a database."
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="S.toml", help="The schema to write; by default FILE.schema.toml."
-        ),
+        option("--out S.toml", "The schema to write; by default FILE.schema.toml."),
     ] = None,
     table: options.TableName = None,
 ) -> None:
@@ -64,7 +62,7 @@ def draft(
     """
     named = Path(file) if table is None else Path(table.rpartition(".")[2].strip('"'))
     target = out if out is not None else named.with_name(_stem(named) + ".schema.toml")
-    _require_new(target)
+    options.require_new(target)
     from understudy.draft import draft as make
     from understudy.source import read
 
@@ -83,9 +81,9 @@ def confirm(
     schema: _SchemaArgument,
     column: Annotated[
         list[str] | None,
-        typer.Option("--column", metavar="NAME", help="A column; may be given several times."),
+        option("--column NAME", "A column; may be given several times."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every column.")] = False,
+    everything: Annotated[bool, option("--all", "Every column.")] = False,
 ) -> None:
     """State that the facts of a draft are public.
 
@@ -125,12 +123,12 @@ def confirm(
 @app.command("import")
 @shell.guarded
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The other tool's JSON file.")],
+    file: Annotated[Path, argument("FILE", "The other tool's JSON file.")],
     source: Annotated[
         Format,
-        typer.Option("--from", help="mbi: a domain, {column: size}; sdv: metadata of one table."),
+        option("--from", "mbi: a domain, {column: size}; sdv: metadata of one table."),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="S.toml", help="The schema to write.")],
+    out: Annotated[Path, option("--out S.toml", "The schema to write.")],
 ) -> None:
     """Make a schema from another tool's file.
 
@@ -138,7 +136,7 @@ def import_(
     [bold]Example[/bold]
       understudy schema import domain.json --from mbi --out adult.schema.toml
     """
-    _require_new(out)
+    options.require_new(out)
     from understudy.schema import import_mbi, import_sdv
 
     made = import_mbi(file) if source is Format.MBI else import_sdv(file)
@@ -155,10 +153,9 @@ def check(
     schema: _SchemaArgument,
     data: Annotated[
         str | None,
-        typer.Option(
-            "--data",
-            metavar="FILE",
-            help="Compare with this table. NOT PRIVATE: prints values and counts of its rows.",
+        option(
+            "--data FILE",
+            "Compare with this table. NOT PRIVATE: prints values and counts of its rows.",
         ),
     ] = None,
     table: options.TableName = None,
@@ -217,16 +214,6 @@ def _stem(file: Path) -> str:
     return name
 
 
-def _require_new(path: Path) -> None:
-    if path.exists() or path.is_symlink():
-        raise InputError(
-            f"out = {path} exists already and is not overwritten; choose another name with --out, "
-            f"or remove it"
-        )
-    if not path.parent.is_dir():
-        raise InputError(f"out = {path}: the folder {path.parent} does not exist; make it first")
-
-
 # What is said
 
 
@@ -250,7 +237,7 @@ def _summary(schema: Schema) -> str:
 
 def _next_step(console: shell.Console, path: Path, schema: Schema) -> None:
     """What stands between this schema and a release."""
-    from understudy.schema import Incomplete  # fmt: skip
+    from understudy.schema import Incomplete
     from understudy.schema import Text as FreeText
 
     console.print()
@@ -262,9 +249,9 @@ def _next_step(console: shell.Console, path: Path, schema: Schema) -> None:
         steps.append(f"fill in the `missing` facts of {_some(missing)} in {path}")
     if texts:
         steps.append(
-            f"{_some(texts)}: free text cannot be released; set type = \"identifier\" to leave it "
+            f'{_some(texts)}: free text cannot be released; set type = "identifier" to leave it '
             f"out, or declare its categories"
-        )  # fmt: skip
+        )
     if waiting:
         steps.append(
             f"read {path} and replace what is not public knowledge; "

@@ -6,13 +6,14 @@ import contextlib
 import secrets
 import socket
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.text import Text
 
-from understudy.cli import shell, words
+from understudy.cli import options, shell, words
+from understudy.cli.options import argument, option
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,74 +25,92 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _WHERE, _PEOPLE, _LIMITS = "Where", "People", "Limits"
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
+@dataclass(frozen=True)
+class Users:
+    """A change of who may log in."""
+
+    add_user: Annotated[
+        str | None,
+        option(
+            "--add-user NAME", "Name a user, or give one a new password or role, and stop.", _PEOPLE
+        ),
+    ] = None
+    role: Annotated[
+        str,
+        option(
+            "--role R",
+            "Of --add-user: custodian sees everything, analyst sees releases only.",
+            _PEOPLE,
+        ),
+    ] = "analyst"
+    remove_user: Annotated[
+        str | None,
+        option("--remove-user NAME", "Forget a user, and stop. Sessions end at once.", _PEOPLE),
+    ] = None
+
+
 @shell.guarded
+@options.grouped
 def serve(
     folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="DIR",
-            help="The folder of the page: tables, jobs, releases, the ledger. Made if it is not "
+        argument(
+            "DIR",
+            "The folder of the page: tables, jobs, releases, the ledger. Made if it is not "
             "there. It holds private rows: keep it where they may lie.",
         ),
     ],
     host: Annotated[
         str,
-        typer.Option(
-            "--host", metavar="H", rich_help_panel=_WHERE,
-            help="The address to listen on. Other than this machine it needs --tls-cert, "
+        option(
+            "--host H",
+            "The address to listen on. Other than this machine it needs --tls-cert, "
             "--tls-key and at least one user.",
+            _WHERE,
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", metavar="P", min=0, max=65535, rich_help_panel=_WHERE,
-                          help="The port; 0 takes a free one."),
+        int,
+        option("--port P", "The port; 0 takes a free one.", _WHERE, min=0, max=65535),
     ] = 8765,
     tls_cert: Annotated[
         Path | None,
-        typer.Option("--tls-cert", metavar="FILE", rich_help_panel=_WHERE,
-                     help="The certificate, with its chain, in PEM."),
+        option("--tls-cert FILE", "The certificate, with its chain, in PEM.", _WHERE),
     ] = None,
     tls_key: Annotated[
         Path | None,
-        typer.Option("--tls-key", metavar="FILE", rich_help_panel=_WHERE, help="Its private key."),
+        option("--tls-key FILE", "Its private key.", _WHERE),
     ] = None,
     behind_proxy: Annotated[
         list[str] | None,
-        typer.Option("--behind-proxy", metavar="ADDRESS", rich_help_panel=_WHERE,
-                     help="A proxy on this address speaks TLS to the world and hands requests on; "
-                     "may be given more than once. The page takes requests from it alone."),
+        option(
+            "--behind-proxy ADDRESS",
+            "A proxy on this address speaks TLS to the world and hands requests on; "
+            "may be given more than once. The page takes requests from it alone.",
+            _WHERE,
+        ),
     ] = None,
-    add_user: Annotated[
-        str | None,
-        typer.Option("--add-user", metavar="NAME", rich_help_panel=_PEOPLE,
-                     help="Name a user, or give one a new password or role, and stop."),
-    ] = None,
-    role: Annotated[
-        str,
-        typer.Option("--role", metavar="R", rich_help_panel=_PEOPLE,
-                     help="Of --add-user: custodian sees everything, analyst sees releases only."),
-    ] = "analyst",
-    remove_user: Annotated[
-        str | None,
-        typer.Option("--remove-user", metavar="NAME", rich_help_panel=_PEOPLE,
-                     help="Forget a user, and stop. Sessions end at once."),
-    ] = None,
+    *,
+    users: Users,
     max_upload: Annotated[
         str,
-        typer.Option("--max-upload", metavar="SIZE", rich_help_panel=_LIMITS,
-                     help="The largest file that may be uploaded."),
+        option("--max-upload SIZE", "The largest file that may be uploaded.", _LIMITS),
     ] = "1GB",
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", metavar="N", min=1, rich_help_panel=_LIMITS, show_default=False,
-                     help="Releases and audits at the same time; by default half the cores."),
+        option(
+            "--jobs N",
+            "Releases and audits at the same time; by default half the cores.",
+            _LIMITS,
+            min=1,
+            show_default=False,
+        ),
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Open a page for a team: tables and budgets, schemas, plans, releases, the ledger.
 
     Listens on this machine alone and prints an address with a token: whoever has it is a custodian.
@@ -115,21 +134,21 @@ def serve(
     _require_installed()
     from understudy.web.people import People
     from understudy.web.proxy import networks
-    from understudy.web.settings import Settings
+    from understudy.web.settings import LOOPBACK, Settings
     from understudy.web.workspace import Workspace
 
     most = _bytes(max_upload)
-    if add_user is not None or remove_user is not None:
-        _change(People(Workspace(folder).folder), add_user, remove_user, role)
+    people = People(Workspace(folder).folder)
+    if users.add_user is not None or users.remove_user is not None:
+        _change(people, users)
         return
     proxies = tuple(behind_proxy or ())
     networks(proxies)
-    local = host in _LOOPBACK and not proxies
+    local = host in LOOPBACK and not proxies
     tls = _tls(tls_cert, tls_key)
-    users = People(Workspace(folder).folder).users()
-    if not local and ((tls is None and not proxies) or not users):
-        lacking = [] if tls is not None or proxies else ["--tls-cert and --tls-key"]
-        lacking += [] if users else ["a user, named with --add-user"]
+    lacking = [] if tls is not None or proxies else ["--tls-cert and --tls-key"]
+    lacking += [] if people.users() else ["a user, named with --add-user"]
+    if lacking and not local:
         remedy = "--behind-proxy" if proxies else "--host"
         raise InputError(
             f"{'behind-proxy' if proxies else f'host = {host}'} can be reached from other machines, "
@@ -139,7 +158,7 @@ def serve(
     settings = Settings(
         folder,
         token=secrets.token_urlsafe(24) if local else None,
-        hosts=_LOOPBACK if local else None,
+        hosts=LOOPBACK if local else None,
         tls=tls is not None or bool(proxies),
         proxies=proxies,
         max_upload=most,
@@ -192,9 +211,10 @@ def _tls(cert: Path | None, key: Path | None) -> tuple[Path, Path] | None:
     return cert, key
 
 
-def _change(people: People, add: str | None, remove: str | None, role: str) -> None:
+def _change(people: People, users: Users) -> None:
     from understudy.web.people import Role
 
+    add, remove = users.add_user, users.remove_user
     if add is not None and remove is not None:
         raise InputError("give --add-user or --remove-user, not both")
     if remove is not None:
@@ -203,9 +223,9 @@ def _change(people: People, add: str | None, remove: str | None, role: str) -> N
         return
     assert add is not None
     try:
-        chosen = Role(role)
+        chosen = Role(users.role)
     except ValueError:
-        raise InputError(f"role = {role!r} must be custodian or analyst") from None
+        raise InputError(f"role = {users.role!r} must be custodian or analyst") from None
     people.add(add, _password(add), chosen)
     shell.out().print(f"{add} may log in as {chosen}")
 
@@ -290,19 +310,15 @@ def _say(settings: Settings, host: str, port: int, tls: bool) -> None:
     console = shell.out()
     address = place if settings.token is None else f"{place}/enter?token={settings.token}"
     console.print(Text.assemble(("The page is at ", "bold"), address), soft_wrap=True)
-    words.facts(
-        console,
-        [
-            ("folder", f"{settings.folder}, which holds private rows"),
-            (
-                "who",
-                "named users" if settings.token is None
-                else "whoever has this address, on this machine",
-            ),
-            *([("proxy", f"requests from {', '.join(settings.proxies)} alone")]
-              if settings.proxies else []),
-            ("uploads", f"up to {words.byte_size(settings.max_upload)}"),
-            ("stop", "Ctrl-C; jobs that run go on"),
-        ],
-    )  # fmt: skip
+    named, local = "named users", "whoever has this address, on this machine"
+    facts = {
+        "folder": f"{settings.folder}, which holds private rows",
+        "who": named if settings.token is None else local,
+        "proxy": f"requests from {', '.join(settings.proxies)} alone",
+        "uploads": f"up to {words.byte_size(settings.max_upload)}",
+        "stop": "Ctrl-C; jobs that run go on",
+    }
+    if not settings.proxies:
+        del facts["proxy"]
+    words.facts(console, list(facts.items()))
     sys.stdout.flush()

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from understudy.cli import options, shell
+from understudy.cli.options import argument, option
 from understudy.errors import InputError
 
 __all__ = ["keys", "sign"]
@@ -37,12 +38,10 @@ def _passphrase(*, confirm: bool = False) -> str:
 @keys.command()
 @shell.guarded
 def new(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Writes NAME.pem (private) and NAME.pub (public).")
-    ],
+    name: Annotated[str, argument("NAME", "Writes NAME.pem (private) and NAME.pub (public).")],
     lock: Annotated[
         bool,
-        typer.Option("--passphrase", help=f"Encrypt NAME.pem; asks, or reads {PASSPHRASE}."),
+        option("--passphrase", f"Encrypt NAME.pem; asks, or reads {PASSPHRASE}."),
     ] = False,
 ) -> None:
     """Make an Ed25519 key pair, in PEM, as openssl reads it.
@@ -66,38 +65,32 @@ def sign(
     folder: options.Folder,
     key: Annotated[
         Path | None,
-        typer.Option(
-            "--key", metavar="KEY.pem", help="An Ed25519 private key.", rich_help_panel=_BY
-        ),
+        option("--key KEY.pem", "An Ed25519 private key.", _BY),
     ] = None,
     key_env: Annotated[
         str | None,
-        typer.Option(
-            "--key-env",
-            metavar="NAME",
-            help="The name of an environment variable that holds the private key, in PEM.",
-            rich_help_panel=_BY,
+        option(
+            "--key-env NAME",
+            "The name of an environment variable that holds the private key, in PEM.",
+            _BY,
         ),
     ] = None,
     signer: Annotated[
         str | None,
-        typer.Option(
-            "--signer",
-            metavar="COMMAND",
-            help="A command, for a KMS or a smart card: it gets the bytes to sign on stdin and writes "
+        option(
+            "--signer COMMAND",
+            "A command, for a KMS or a smart card: it gets the bytes to sign on stdin and writes "
             "the 64 bytes of the Ed25519 signature, raw or in base64, on stdout.",
-            rich_help_panel=_BY,
+            _BY,
         ),
     ] = None,
     ledger: Annotated[
         str | None,
-        typer.Option(
-            "--ledger", metavar="LEDGER", help="The account, whose newest entry is signed too."
-        ),
+        option("--ledger LEDGER", "The account, whose newest entry is signed too."),
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option("--dataset", metavar="NAME", help="The dataset in that ledger."),
+        option("--dataset NAME", "The dataset in that ledger."),
     ] = None,
 ) -> None:
     """Sign a release: a custodian's word for what no folder can prove.
@@ -111,8 +104,8 @@ def sign(
       understudy sign patients.release --key custodian.pem
       understudy verify patients.release --signed-by custodian.pub
     """
-    from understudy.releases.sign import sign as work
     from understudy.releases.signature import external, private_key
+    from understudy.releases.signature import sign as work
 
     if sum(given is not None for given in (key, key_env, signer)) != 1:
         raise InputError("give one of --key KEY.pem, --key-env NAME and --signer COMMAND")

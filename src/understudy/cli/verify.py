@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell
+from understudy.cli.options import option
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,29 +25,25 @@ def verify(
     folder: options.Folder,
     digest: Annotated[
         str | None,
-        typer.Option(
-            "--digest", metavar="HEX", help="The digest that the custodian published, 64 digits."
-        ),
+        option("--digest HEX", "The digest that the custodian published, 64 digits."),
     ] = None,
     ledger: Annotated[
         str | None,
-        typer.Option(
-            "--ledger",
-            metavar="LEDGER",
-            help="Compare with the custodian's ledger: a file, or postgresql://USER@HOST/DATABASE.",
+        option(
+            "--ledger LEDGER",
+            "Compare with the custodian's ledger: a file, or postgresql://USER@HOST/DATABASE.",
         ),
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option("--dataset", metavar="NAME", help="The dataset in that ledger."),
+        option("--dataset NAME", "The dataset in that ledger."),
     ] = None,
     expect_head: options.ExpectHead = None,
     signed_by: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--signed-by",
-            metavar="KEY.pub",
-            help="A custodian's public key: refuse the release unless this key signed it. With "
+        option(
+            "--signed-by KEY.pub",
+            "A custodian's public key: refuse the release unless this key signed it. With "
             "several, any one of them. With --ledger, the account must contain the signed head.",
         ),
     ] = None,
@@ -66,9 +63,9 @@ def verify(
         digest = digest.strip().lower().removeprefix("sha256:")
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise InputError(f"digest = {digest!r} must have 64 hexadecimal digits")
-    for option, given in (("--dataset", dataset), ("--expect-head", expect_head)):
+    for name, given in (("--dataset", dataset), ("--expect-head", expect_head)):
         if given is not None and ledger is None:
-            raise InputError(f"{option} is of a ledger; give --ledger FILE too")
+            raise InputError(f"{name} is of a ledger; give --ledger FILE too")
     where = None
     if ledger is not None:
         where = options.existing_ledger(ledger, "give the custodian's ledger file")

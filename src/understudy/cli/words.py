@@ -25,6 +25,7 @@ __all__ = [
     "domain",
     "duration",
     "facts",
+    "next_commands",
     "number",
     "percent",
     "table",
@@ -71,6 +72,13 @@ def bullets(console: Console, lines: Iterable[str]) -> None:
         console.print(grid)
 
 
+def next_commands(console: Console, *lines: str) -> None:
+    """What to run next, each on a line of its own."""
+    console.print(Text("\nNext", style="bold"))
+    for line in lines:
+        console.print(f"  {line}", soft_wrap=True)
+
+
 def bar(share: float, width: int = 30) -> Text:
     """A share of a whole."""
     full = min(width, max(0, round(width * share)))
@@ -90,11 +98,5 @@ def columns_table(columns: Iterable[Column], *, marks: bool) -> Table:
     for column in columns:
         size = f"{column.size:,}" if isinstance(column, Modelled) else "–"
         read = [", ".join(column.read_from_rows) or "–"] if marks else []
-        made.add_row(
-            column.name,
-            column.kind,
-            domain(column),
-            size,
-            *read,
-        )
+        made.add_row(column.name, column.kind, domain(column), size, *read)
     return made

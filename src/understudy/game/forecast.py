@@ -24,7 +24,7 @@ like those it was calibrated on (tests/game/test_forecast.py), not a bound; the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from understudy._types import Clique, Table
+from understudy.models import View
 
 __all__ = ["Errors", "Expected", "Knowledge", "expected", "seen"]
 
@@ -55,7 +56,8 @@ _BLIND = 0.85
 """At this share of the error that knowing nothing would have, a release is noise."""
 _GROUPS = 24
 _CELLS = 4_000
-_LOOKED_AT = 150
+_LOOKED_AT, _AT_ONCE = 150, 16
+"""Pairs of a released model, and how many of their tables are held in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +158,19 @@ class Seen:
     pair: float
 
 
-def seen(
-    shape: Sequence[int], marginal: Callable[[Clique], Table], pairs: Sequence[Clique], rows: int
-) -> Seen:
+def seen(shape: Sequence[int], model: View, pairs: Sequence[Clique], rows: int) -> Seen:
     """Look at a released model. Post-processing."""
-    laws = tuple(np.asarray(marginal((i,)), dtype=np.float64) for i in range(len(shape)))
+    laws = tuple(model.marginals([(i,) for i in range(len(shape))]))
     some = [pair for pair in pairs if math.prod(shape[i] for i in pair) <= 1_000_000]
     if len(some) > _LOOKED_AT:
         some = [some[round(k)] for k in np.linspace(0, len(some) - 1, _LOOKED_AT)]
     found: list[float] = []
-    for i, j in some:
+    tables = (
+        t for at in range(0, len(some), _AT_ONCE) for t in model.marginals(some[at : at + _AT_ONCE])
+    )
+    for (i, j), table in zip(some, tables, strict=True):
         base = np.multiply.outer(laws[i], laws[j])
-        gap = float(np.abs(marginal((i, j)) - base).sum()) / 2
+        gap = float(np.abs(table - base).sum()) / 2
         # 0.4·Σ√(κ·b/n) = TV for dependence spread as it is believed to be; solved for φ².
         spread = _MEAN / 2 * float(np.sqrt(base).sum()) / math.sqrt(base.size)
         found.append(max((gap / spread) ** 2 - base.size / max(rows, 1), 0.0))

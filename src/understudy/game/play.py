@@ -10,7 +10,7 @@ import numpy as np
 
 from understudy.errors import WorkError
 from understudy.game.pairing import require_pair
-from understudy.players.answers import Answer, CriticGradient, kind_of
+from understudy.players.answers import Answer, CriticGradient, kinds_of
 from understudy.players.base import DataPlayer, Model, Problem, QueryPlayer
 from understudy.privacy.gate import Gate
 from understudy.progress import Progress, Watch, silent
@@ -54,21 +54,21 @@ def play(
     problem = replace(problem, watch=watch)
     state = data.start(problem)
     answered: list[tuple[Answer, ...]] = []
-    for round in range(query.rounds):
+    rounds = query.rounds
+    for round in range(rounds):
         if data.over(state):
             break
-        watch(Progress("playing", round, query.rounds))
+        watch(Progress("playing", round, rounds))
         answers = query.play(problem, gate, data.view(problem, state), round)
         _require_declared(query, answers)
         answered.append(tuple(each for each in answers if not isinstance(each, CriticGradient)))
         state = data.respond(problem, state, answers, rng)
-    watch(Progress("playing", query.rounds, query.rounds))
+    watch(Progress("playing", rounds, rounds))
     return Played(data.finish(problem, state), tuple(answered), data.diagnostics(state))
 
 
 def _require_declared(query: QueryPlayer, answers: tuple[Answer, ...]) -> None:
-    for answer in answers:
-        if kind_of(answer) not in query.gives:
-            raise WorkError(
-                f"{type(query).__name__} gives {kind_of(answer)}, which it does not declare in `gives`"
-            )
+    for kind in kinds_of(answers) - query.gives:
+        raise WorkError(
+            f"{type(query).__name__} gives {kind}, which it does not declare in `gives`"
+        )

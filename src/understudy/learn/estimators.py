@@ -10,7 +10,9 @@ The arrays that `fit` is given are sealed at once; this room sees released numbe
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -20,11 +22,17 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from understudy.errors import InputError
-from understudy.learn.frank_wolfe import frank_wolfe
-from understudy.learn.linear import LinearClassifier, LinearModel, LinearRegressor
-from understudy.learn.plans import Facts, descent_plan, picks_plan, require_signal
-from understudy.learn.rules import Rule, radius_for, rule_for
-from understudy.learn.sgd import stochastic_descent
+from understudy.learn.linear import LinearClassifier, LinearModel, LinearRegressor, settings
+from understudy.learn.plans import (
+    Facts,
+    Rule,
+    descent_plan,
+    picks_plan,
+    radius_for,
+    require_signal,
+    rule_for,
+)
+from understudy.learn.solvers import frank_wolfe, stochastic_descent
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact
 from understudy.privacy.chain import Entry
@@ -35,29 +43,32 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger, own_ledger
 from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
+from understudy.releases.options import Options
 
 __all__ = ["PrivateLasso", "PrivateLogisticRegression"]
 
 _ONE_OFF = "these rows"
 
 
+@settings
 class _Private(LinearModel):
-    """Checks, plans, reserves, learns, settles."""
+    """Checks, plans, reserves, learns, closes the account."""
 
-    epsilon: Any
-    delta: Any
-    solver: str
-    steps: int | None
-    rate: float | None
-    clip: float | None
-    neighbours: str | Relation
-    rows_public: int | None
-    ledger: str | Path | None
-    dataset: str | None
+    epsilon: Exact | None = None
+    _: KW_ONLY
+    solver: str = "sgd"
+    delta: Exact | None = None
+    steps: int | None = None
+    rate: float | None = None
+    clip: float | None = None
+    neighbours: str | Relation = "add-remove"
+    rows_public: int | None = None
+    ledger: str | Path | None = None
+    dataset: str | None = None
 
-    plan_: Plan
-    spent_: accounting.Spent
-    entries_: tuple[Entry, ...]
+    plan_: Plan = field(init=False)
+    spent_: accounting.Spent = field(init=False)
+    entries_: tuple[Entry, ...] = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from private rows. Charges (ε, δ); what is wrong is said before anything is charged.
@@ -68,13 +79,20 @@ class _Private(LinearModel):
         """
         relation = self._relation()
         radius = radius_for(self.solver, self.radius, classes=is_classifier(self))
-        if (self.ledger is None) != (self.dataset is None):
-            raise InputError("ledger and dataset go together: give both, or neither")
+        options = Options(
+            epsilon=self.epsilon,
+            neighbours=relation,
+            rows_public=self.rows_public,
+            ledger=self.ledger,
+            dataset=self.dataset,
+        )
         rows, given = self._rows(X, y)
         box = Box.of(self.bounds, rows.shape[1], intercept=self.fit_intercept)
         loss, targets = self._problem(given, radius)
-        n = self._public_rows(relation, len(rows))
-        facts = Facts(n, box.width, loss, radius, relation, self._budget(n))
+        n = _public_rows(options, len(rows))
+        delta = Fraction(1, n * n) if self.delta is None else self.delta
+        options = replace(options, delta=delta, rows_public=n)
+        facts = Facts(n, box.width, loss, radius, relation, _budget(options, n))
         rule = rule_for(facts, self.solver, self.steps, self.rate, self.clip)
         plan = (
             picks_plan(facts, rule.steps, rule.rate)
@@ -82,19 +100,18 @@ class _Private(LinearModel):
             else descent_plan(facts, rule.steps, rule.rate, rule.clip)
         )
         require_signal(facts, plan)
-        with ExitStack() as stack:
-            account, dataset = self._account(stack, facts)
-            noise = self._noise()
-            reservation = stack.enter_context(
-                account.reserve(
-                    dataset,
-                    facts.budget,
-                    plan,
-                    relation=relation,
-                    private_noise=noise.private,
-                    facts={"learn": type(self).__name__, "solver": self.solver},
-                )
-            )
+        noise = self._noise()
+        with (
+            _account(options, facts) as (account, dataset),
+            account.reserve(
+                dataset,
+                facts.budget,
+                plan,
+                relation=relation,
+                private_noise=noise.private,
+                facts={"learn": type(self).__name__, "solver": self.solver},
+            ) as reservation,
+        ):
             examples = Examples.seal(rows, targets, box)
             gate = Gate(examples, reservation, relation, noise)
             weights = self._learn(gate, facts, rule)
@@ -126,43 +143,50 @@ class _Private(LinearModel):
                 f"neighbours = {self.neighbours!r} must be 'add-remove' or 'replace'"
             ) from None
 
-    def _public_rows(self, relation: Relation, given: int) -> int:
-        """The public n: declared, or, where rows are replaced and n never moves, the table's own."""
-        declared = self.rows_public
-        if declared is None:
-            if relation is Relation.REPLACE:
-                return given
-            raise InputError(
-                "rows_public is missing: declare about how many rows there are, a public number by "
-                "which sums are divided, or use neighbours='replace', which makes it public"
-            )
-        if isinstance(declared, bool) or not isinstance(declared, int | np.integer) or declared < 2:
-            raise InputError(f"rows_public = {declared!r} must be a whole number of at least 2")
-        return int(declared)
 
-    def _budget(self, n: int) -> Budget:
-        if self.epsilon is None:
-            raise InputError(
-                "epsilon is missing: state the privacy budget, for instance epsilon=1; smaller is "
-                "more private"
-            )
-        budget = Budget.of(self.epsilon, Fraction(1, n * n) if self.delta is None else self.delta)
-        if budget.delta == 0 or budget.delta >= Fraction(1, n):
-            raise InputError(
-                f"delta = {self.delta} must be above 0 and below 1/n = {1 / n:.3g}; "
-                f"1/n² = {1 / n**2:.3g} is the default"
-            )
-        return budget
+def _public_rows(options: Options, given: int) -> int:
+    """The public n: declared, or, where rows are replaced and n never moves, the table's own."""
+    declared = options.rows_public
+    if declared is None:
+        if options.neighbours is Relation.REPLACE:
+            return given
+        raise InputError(
+            "rows_public is missing: declare about how many rows there are, a public number by "
+            "which sums are divided, or use neighbours='replace', which makes it public"
+        )
+    if isinstance(declared, bool) or not isinstance(declared, int | np.integer) or declared < 2:
+        raise InputError(f"rows_public = {declared!r} must be a whole number of at least 2")
+    return int(declared)
 
-    def _account(self, stack: ExitStack, facts: Facts) -> tuple[Ledger, str]:
-        """The ledger and dataset that were given, or an account of the fit's own."""
-        if self.ledger is not None and self.dataset is not None:
-            return stack.enter_context(Ledger(self.ledger)), self.dataset
-        own = stack.enter_context(own_ledger())
+
+def _budget(options: Options, n: int) -> Budget:
+    if options.epsilon is None:
+        raise InputError(
+            "epsilon is missing: state the privacy budget, for instance epsilon=1; smaller is "
+            "more private"
+        )
+    budget = Budget.of(options.epsilon, options.delta)
+    if budget.delta == 0 or budget.delta >= Fraction(1, n):
+        raise InputError(
+            f"delta = {options.delta} must be above 0 and below 1/n = {1 / n:.3g}; "
+            f"1/n² = {1 / n**2:.3g} is the default"
+        )
+    return budget
+
+
+@contextmanager
+def _account(options: Options, facts: Facts) -> Iterator[tuple[Ledger, str]]:
+    """The ledger and dataset that were given, or an account of the fit's own."""
+    with options.account() as named:
+        if named is not None and options.dataset is not None:
+            yield named, options.dataset
+            return
+    with own_ledger() as own:
         own.open_dataset(_ONE_OFF, facts.budget, facts.relation, "basic", facts.rows)
-        return own, _ONE_OFF
+        yield own, _ONE_OFF
 
 
+@settings
 class PrivateLasso(LinearRegressor, _Private):
     """Least squares within an L1 ball, (ε, δ)-DP for one row.
 
@@ -172,7 +196,7 @@ class PrivateLasso(LinearRegressor, _Private):
     radius         the L1 norm of the weights after features and target are scaled to [−1, 1], public
     solver         "sgd" or "frank-wolfe"; frank-wolfe for many features of which few matter
     delta          1/n² by default
-    steps, rate, clip   public settings; by default a function of public facts, see `rules`: number
+    steps, rate, clip   public settings; by default a function of public facts, see `plans`: number
                    of draws, share of rows that each sees (Poisson), norm of a row's gradient (sgd)
     neighbours     "add-remove" (needs `rows_public`) or "replace" (the number of rows is public)
     rows_public    about how many rows there are; sums are divided by it
@@ -182,40 +206,8 @@ class PrivateLasso(LinearRegressor, _Private):
     and `entries_` (the account, which anyone can check).
     """
 
-    def __init__(
-        self,
-        epsilon: Exact | None = None,
-        *,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        radius: float | None = None,
-        solver: str = "sgd",
-        delta: Exact | None = None,
-        steps: int | None = None,
-        rate: float | None = None,
-        clip: float | None = None,
-        fit_intercept: bool = True,
-        neighbours: str = "add-remove",
-        rows_public: int | None = None,
-        ledger: str | Path | None = None,
-        dataset: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.radius = radius
-        self.solver = solver
-        self.delta = delta
-        self.steps = steps
-        self.rate = rate
-        self.clip = clip
-        self.fit_intercept = fit_intercept
-        self.neighbours = neighbours
-        self.rows_public = rows_public
-        self.ledger = ledger
-        self.dataset = dataset
 
-
+@settings
 class PrivateLogisticRegression(LinearClassifier, _Private):
     """Logistic regression of two or more classes within an L1 ball, (ε, δ)-DP for one row.
 
@@ -225,36 +217,3 @@ class PrivateLogisticRegression(LinearClassifier, _Private):
     More than two classes: the softmax with the last class as reference. Other settings and attributes
     are those of `PrivateLasso`; `radius` is the L1 norm of all weights, features scaled to [−1, 1].
     """
-
-    def __init__(
-        self,
-        epsilon: Exact | None = None,
-        *,
-        bounds: Any = None,
-        classes: Any = None,
-        radius: float | None = None,
-        solver: str = "sgd",
-        delta: Exact | None = None,
-        steps: int | None = None,
-        rate: float | None = None,
-        clip: float | None = None,
-        fit_intercept: bool = True,
-        neighbours: str = "add-remove",
-        rows_public: int | None = None,
-        ledger: str | Path | None = None,
-        dataset: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.classes = classes
-        self.radius = radius
-        self.solver = solver
-        self.delta = delta
-        self.steps = steps
-        self.rate = rate
-        self.clip = clip
-        self.fit_intercept = fit_intercept
-        self.neighbours = neighbours
-        self.rows_public = rows_public
-        self.ledger = ledger
-        self.dataset = dataset

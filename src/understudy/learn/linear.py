@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from understudy.errors import InputError
 from understudy.privacy.features import Box
 from understudy.privacy.losses import Logistic, Loss, Softmax, Squared
 
-__all__ = ["IN_Y", "LinearClassifier", "LinearModel", "LinearRegressor"]
+__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor", "settings"]
 
 IN_Y = "in y"
 """Declares that the set of labels that occur is public knowledge."""
@@ -44,13 +45,19 @@ def _without_cells(check: Callable[[], Any]) -> Any:
         raise InputError(f"{what} {remedy}{how}" if remedy else what) from None
 
 
+settings = dataclass(eq=False, repr=False)
+"""Settings of an estimator are its fields: scikit-learn reads the constructor that they make."""
+
+
+@settings
 class LinearModel(BaseEstimator, ABC):
     """A linear model of features in a public box, with ‖weights‖₁ ≤ radius after scaling."""
 
-    bounds: Any
-    radius: float | None
-    fit_intercept: bool
-    weights_: Reals
+    _: KW_ONLY
+    bounds: Any = None
+    radius: float | None = None
+    fit_intercept: bool = True
+    weights_: Reals = field(init=False)
 
     @abstractmethod
     def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Reals]:
@@ -84,10 +91,12 @@ class LinearModel(BaseEstimator, ABC):
         return self._box.scaled(rows) @ self.weights_.T
 
 
+@settings
 class LinearRegressor(RegressorMixin, LinearModel):
     """Targets in a public interval, read as [−1, 1]."""
 
-    target_bounds: Any
+    _: KW_ONLY
+    target_bounds: Any = None
 
     def _target(self) -> tuple[float, float]:
         """(middle, half width) of the declared interval."""
@@ -122,11 +131,13 @@ class LinearRegressor(RegressorMixin, LinearModel):
         return middle + half * scores
 
 
+@settings
 class LinearClassifier(ClassifierMixin, LinearModel):
     """Two or more public classes."""
 
-    classes: Any
-    classes_: NDArray[Any]
+    _: KW_ONLY
+    classes: Any = None
+    classes_: NDArray[Any] = field(init=False)
 
     def _declared(self, y: NDArray[Any]) -> NDArray[Any]:
         if self.classes is None:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from understudy.learn.ball import project
-from understudy.learn.linear import LinearClassifier, LinearModel, LinearRegressor
-from understudy.learn.rules import radius_for
+from understudy.learn.linear import LinearClassifier, LinearModel, LinearRegressor, settings
+from understudy.learn.plans import radius_for
+from understudy.learn.solvers import project
 from understudy.privacy.features import Box
 from understudy.privacy.losses import Loss
 
@@ -43,10 +43,8 @@ def minimise(
         slope = loss.residuals(scores, targets).T @ features / n
         return float(loss.values(scores, targets).mean()), slope.reshape(-1)
 
-    free = minimize(
-        value_and_gradient, np.zeros(math.prod(shape)), jac=True, method="L-BFGS-B",
-        options={"maxiter": _STEPS, "gtol": 1e-6},
-    ).x  # fmt: skip
+    start, effort = np.zeros(math.prod(shape)), {"maxiter": _STEPS, "gtol": 1e-6}
+    free = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=effort).x
     if np.abs(free).sum() <= radius:
         return free.reshape(shape)
     weights = ahead = project(free, radius)
@@ -78,35 +76,11 @@ class _NonPrivate(LinearModel):
         return self._set(box, minimise(box.scaled(rows), targets, loss, radius))
 
 
+@settings
 class NonPrivateLasso(LinearRegressor, _NonPrivate):
     """`PrivateLasso` without privacy: for comparison only."""
 
-    def __init__(
-        self,
-        *,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        radius: float | None = None,
-        fit_intercept: bool = True,
-    ) -> None:
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.radius = radius
-        self.fit_intercept = fit_intercept
 
-
+@settings
 class NonPrivateLogisticRegression(LinearClassifier, _NonPrivate):
     """`PrivateLogisticRegression` without privacy: for comparison only."""
-
-    def __init__(
-        self,
-        *,
-        bounds: Any = None,
-        classes: Any = None,
-        radius: float | None = None,
-        fit_intercept: bool = True,
-    ) -> None:
-        self.bounds = bounds
-        self.classes = classes
-        self.radius = radius
-        self.fit_intercept = fit_intercept

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from understudy.errors import InputError
 from understudy.models.decomposable import Decomposable
 from understudy.models.empirical import Empirical
-from understudy.models.measured import Measured, simplex
+from understudy.models.measured import Measured, View, simplex
 from understudy.models.weighted import Weighted
 
-__all__ = ["Decomposable", "Empirical", "Measured", "Weighted", "from_arrays", "simplex"]
+__all__ = ["Decomposable", "Empirical", "Measured", "View", "Weighted", "from_arrays", "simplex"]
 
 _KINDS = {"decomposable": Decomposable, "empirical": Empirical, "weighted": Weighted}
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError, WorkError
+from understudy.models.measured import View
 
 __all__ = ["Clique", "Decomposable", "Table", "project"]
 
@@ -31,7 +32,7 @@ _ONE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Decomposable:
+class Decomposable(View):
     """A distribution over `shape`, given by consistent clique tables that each sum to one."""
 
     shape: tuple[int, ...]

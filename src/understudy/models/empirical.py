@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Codes
 from understudy.errors import InputError
+from understudy.models.measured import View
 
 __all__ = ["Empirical"]
 
@@ -19,7 +20,7 @@ _MAX_CELLS = 10**8
 
 
 @dataclass(frozen=True, eq=False)
-class Empirical:
+class Empirical(View):
     """The uniform distribution over a multiset of records, one code array per column."""
 
     shape: tuple[int, ...]

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique, Table
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import FREQUENT, one_ways, per_cell
-from understudy.models.measured import Measured
-from understudy.models.merging import Labels, frequent, merge
+from understudy.models.measured import Labels, Measured, View, frequent, merge
 from understudy.models.weighted import Weighted
 
 __all__ = ["Belief", "Effort", "Fitted", "Mend", "beliefs", "fit", "independent"]
@@ -60,7 +59,7 @@ class Effort:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class Fitted(View):
     """A fitted model, the one-way estimates it holds (counts) and their standard deviations."""
 
     model: Weighted | None

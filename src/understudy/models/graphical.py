@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.models.decomposable import Clique, Decomposable, project
-from understudy.models.elimination import tree_cells, tree_cliques
+from understudy.models.junction import ordered, tree_cells, tree_cliques
 from understudy.models.measured import Measured
 
 __all__ = ["fit", "maximum_entropy", "require_reference"]
@@ -138,12 +138,15 @@ def _calibrated(
     shape: tuple[int, ...], potentials: Sequence[tuple[Clique, NDArray[np.float64]]]
 ) -> Decomposable:
     """p ∝ exp Σ θ_c as clique tables of a junction tree: sum towards the root, then back."""
-    cliques = _running_intersection(tree_cliques(shape, [clique for clique, _ in potentials]))
+    cliques, above = ordered(tree_cliques(shape, [clique for clique, _ in potentials]))
     logs = [np.zeros(tuple(shape[i] for i in clique)) for clique in cliques]
     for clique, table in potentials:
         at = next(k for k, own in enumerate(cliques) if set(own).issuperset(clique))
         logs[at] = logs[at] + _spread(clique, table, cliques[at])
-    above, shared = _parents(cliques)
+    shared = [
+        tuple(i for i in own if parent >= 0 and i in cliques[parent])
+        for own, parent in zip(cliques, above, strict=True)
+    ]
     for k in range(len(cliques) - 1, 0, -1):
         message = _log_sum(cliques[k], logs[k], shared[k])
         logs[k] = logs[k] - _spread(shared[k], message, cliques[k])
@@ -154,18 +157,6 @@ def _calibrated(
         separator = project(cliques[above[k]], tables[above[k]], shared[k])
         tables.append(np.exp(logs[k]) * _spread(shared[k], separator, cliques[k]))
     return Decomposable(shape, tuple(cliques), tuple(tables))
-
-
-def _parents(cliques: Sequence[Clique]) -> tuple[list[int], list[Clique]]:
-    """For every clique in running intersection: an earlier one that holds what it shares."""
-    above, shared = list[int](), list[Clique]()
-    seen: set[int] = set()
-    for k, clique in enumerate(cliques):
-        common = tuple(i for i in clique if i in seen)
-        shared.append(common)
-        above.append(next((j for j in range(k) if set(common) <= set(cliques[j])), 0))
-        seen.update(clique)
-    return above, shared
 
 
 def _spread(clique: Clique, table: NDArray[np.float64], own: Clique) -> NDArray[np.float64]:
@@ -189,17 +180,3 @@ def _libraries() -> tuple[Any, Any]:
         import jax
         import mbi
     return jax, mbi
-
-
-def _running_intersection(cliques: list[Clique]) -> list[Clique]:
-    """Order the cliques of a chordal graph so that each separator lies in one earlier clique.
-
-    A maximum spanning tree of the clique graph, weighted by overlap, is a junction tree; Prim's
-    order of it has the running intersection.
-    """
-    left = sorted(cliques)
-    ordered = [left.pop(0)]
-    while left:
-        overlap = [max(len(set(c) & set(before)) for before in ordered) for c in left]
-        ordered.append(left.pop(overlap.index(max(overlap))))
-    return ordered

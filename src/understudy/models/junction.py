@@ -1,13 +1,17 @@
-"""Junction trees: which dependences a tractable model holds, its fit, and rows drawn from it.
+"""Junction trees: how large they are, which dependences a tractable one holds, its fit, and its rows.
 
 The model is p(x) ∝ Π_j exp θ_j(x_j) over blocks that lie in cliques of a chordal graph; clique tables
 are kept calibrated by passing separators along the tree (Lauritzen-Spiegelhalter 1988).
+
+`tree_cliques` and `tree_cells` say how large a tree will be without making one. Columns are eliminated
+greedily, the one whose clique has fewest cells first; the cliques that appear are those of a junction
+tree of the triangulated graph.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
 
-__all__ = ["JunctionTree", "grow"]
+__all__ = ["JunctionTree", "grow", "ordered", "tree_cells", "tree_cliques"]
 
 Refine = Callable[[int, Table], Table]
 """refine(block, its current table) → factors of the same shape."""
@@ -65,7 +69,7 @@ def grow(
             failures += 1
             if failures > _PATIENCE:
                 break
-    return _ordered(cliques)
+    return ordered(cliques)
 
 
 def _triangulate(
@@ -94,23 +98,65 @@ def _triangulate(
     return cliques, sum(math.exp(sum(logs[i] for i in clique)) for clique in cliques)
 
 
-def _ordered(cliques: Sequence[frozenset[int]]) -> tuple[list[Clique], list[int]]:
-    """Prim's order of the maximum spanning tree of overlaps: a junction tree."""
+def ordered(cliques: Iterable[Iterable[int]]) -> tuple[list[Clique], list[int]]:
+    """(cliques of a chordal graph, parent of each) such that what a clique shares with all earlier
+    ones lies in its parent.
+
+    Prim's order of the maximum spanning tree of overlaps, which is a junction tree.
+    """
     left = sorted(tuple(sorted(clique)) for clique in cliques)
-    ordered = [left.pop(0)]
+    order = [left.pop(0)]
     parents = [-1]
-    overlap = [(len(set(c) & set(ordered[0])), 0) for c in left]
+    overlap = [(len(set(c) & set(order[0])), 0) for c in left]
     while left:
         at = max(range(len(left)), key=lambda k: overlap[k][0])
         clique, (_, parent) = left.pop(at), overlap.pop(at)
-        ordered.append(clique)
+        order.append(clique)
         parents.append(parent)
-        new = len(ordered) - 1
+        new = len(order) - 1
         for k, other in enumerate(left):
             shared = len(set(other) & set(clique))
             if shared > overlap[k][0]:
                 overlap[k] = (shared, new)
-    return ordered, parents
+    return order, parents
+
+
+def tree_cliques(shape: Sequence[int], cliques: Iterable[Clique]) -> list[Clique]:
+    """The maximal cliques of a junction tree that holds `cliques`; every column is in one.
+
+    Sets of columns are bits of integers.
+    """
+    near = [1 << i for i in range(len(shape))]
+    for clique in cliques:
+        bits = sum(1 << i for i in clique)
+        for i in clique:
+            near[i] |= bits
+    left, found = set(range(len(shape))), list[int]()
+    cells = {i: _cells(shape, near[i]) for i in left}
+    while left:
+        column = min(left, key=lambda i: (cells[i], i))
+        clique = near[column]
+        left.remove(column)
+        if not any(clique & ~before == 0 for before in found):
+            found.append(clique)
+        rest = clique & ~(1 << column)
+        for i in _columns(rest):
+            near[i] = (near[i] | rest) & ~(1 << column)
+            cells[i] = _cells(shape, near[i])
+    return [tuple(_columns(bits)) for bits in found]
+
+
+def tree_cells(shape: Sequence[int], cliques: Iterable[Clique]) -> int:
+    """Cells of all tables of that junction tree."""
+    return sum(math.prod(shape[i] for i in clique) for clique in tree_cliques(shape, cliques))
+
+
+def _columns(bits: int) -> list[int]:
+    return [i for i in range(bits.bit_length()) if bits >> i & 1]
+
+
+def _cells(shape: Sequence[int], bits: int) -> int:
+    return math.prod(shape[i] for i in _columns(bits))
 
 
 class JunctionTree:

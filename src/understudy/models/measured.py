@@ -1,13 +1,45 @@
-"""Released measurements of marginals, and the simplest thing to do with one."""
+"""Released measurements of marginals, whole or with values counted as one, and models as views.
+
+Which values are counted as one is a public map (`Labels`), made from released estimates.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Measured", "simplex"]
+from understudy._types import Clique, Table
+
+__all__ = [
+    "Labels",
+    "Measured",
+    "View",
+    "adjacent",
+    "commonest",
+    "frequent",
+    "merge",
+    "pair_labels",
+    "simplex",
+]
+
+Labels = NDArray[np.int64]
+
+
+class View(Protocol):
+    """A distribution over the universe, as far as marginals show it."""
+
+    def marginal(self, clique: Clique) -> Table:
+        """Shares summing to one, axes in the order of `clique`."""
+        ...
+
+    def marginals(self, cliques: Sequence[Clique]) -> list[Table]:
+        """The marginals of many cliques."""
+        return [self.marginal(clique) for clique in cliques]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +52,7 @@ class Measured:
     clique: tuple[int, ...]
     values: NDArray[np.int64] | NDArray[np.float64]
     sigma: float
-    labels: tuple[NDArray[np.int64], ...] | None = None
+    labels: tuple[Labels, ...] | None = None
 
 
 def simplex(values: NDArray[np.float64] | NDArray[np.int64], total: float) -> NDArray[np.float64]:
@@ -36,3 +68,68 @@ def simplex(values: NDArray[np.float64] | NDArray[np.int64], total: float) -> ND
     last = support[-1]
     projected = np.maximum(flat - excess[last] / (last + 1), 0.0)
     return (projected / projected.sum()).reshape(np.shape(values))
+
+
+def adjacent(shares: NDArray[Any], most: int) -> Labels:
+    """Runs of neighbouring values of about equal mass, at most `most`; frequent values stay alone."""
+    size = shares.size
+    if size <= most:
+        return np.arange(size)
+    mass = np.maximum(shares, 0) + 1e-12
+    mass = mass / mass.sum()
+    bins = np.minimum(((np.cumsum(mass) - mass / 2) * most).astype(np.int64), most - 1)
+    return np.unique(bins, return_inverse=True)[1].astype(np.int64)
+
+
+def frequent(shares: Table, least: float) -> Labels:
+    """Values with at least this share stay alone; all others are one."""
+    mass = shares / shares.sum()
+    kept = np.nonzero(mass >= least)[0]
+    if kept.size == 0:
+        kept = np.array([int(mass.argmax())])
+    labels = np.full(shares.size, kept.size)
+    labels[kept] = np.arange(kept.size)
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def commonest(shares: NDArray[Any], most: int) -> Labels:
+    """The `most` − 1 commonest values stay alone; all others are one."""
+    labels = np.empty(shares.size, np.int64)
+    labels[np.argsort(-shares, kind="stable")] = np.minimum(np.arange(shares.size), most - 1)
+    return labels
+
+
+def pair_labels(shares: tuple[Table, ...], cells: float) -> tuple[Labels, ...] | None:
+    """Merge columns so that their table has about `cells` cells; None where it has no more now."""
+    sizes = [s.size for s in shares]
+    if math.prod(sizes) <= cells:
+        return None
+    # Columns below the even share keep all values; the others split what is left.
+    wanted = [0.0] * len(sizes)
+    open_columns = list(range(len(sizes)))
+    left = cells
+    while open_columns:
+        even = left ** (1 / len(open_columns))
+        small = [i for i in open_columns if sizes[i] <= even]
+        if not small:
+            for i in open_columns:
+                wanted[i] = even
+            break
+        for i in small:
+            wanted[i] = sizes[i]
+            left /= sizes[i]
+            open_columns.remove(i)
+    return tuple(adjacent(s, max(2, int(w))) for s, w in zip(shares, wanted, strict=True))
+
+
+def merge(table: Table, labels: tuple[Labels, ...]) -> Table:
+    """Sum a table over merged values."""
+    for axis, label in enumerate(labels):
+        size = int(label.max()) + 1
+        if label.size == size and (np.diff(label) > 0).all():
+            continue
+        moved = np.moveaxis(table, axis, 0)
+        order = np.argsort(label, kind="stable")
+        starts = np.searchsorted(label[order], np.arange(size))
+        table = np.moveaxis(np.add.reduceat(moved[order], starts, axis=0), 0, axis)
+    return np.ascontiguousarray(table)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
-from understudy.models.merging import commonest
+from understudy.models.measured import View, commonest
 
 __all__ = ["Weighted"]
 
@@ -28,7 +28,7 @@ _SWAP_WORK = 600_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted:
+class Weighted(View):
     """Records (one code array per column) with weights that sum to one, neighbours alike.
 
     `cliques` are the marginals that sampled rows shall have as the model has them.

@@ -1,20 +1,8 @@
 """Best responses to weighted queries over one-hot records. Nothing here meets private data."""
 
 from understudy.oracles.annealed import Annealed
-from understudy.oracles.base import (
-    History,
-    Law,
-    LazyNoise,
-    Literal,
-    Noise,
-    Oracle,
-    Proofs,
-    Records,
-    Split,
-    objective,
-)
+from understudy.oracles.base import Oracle, Proofs
+from understudy.oracles.history import History, Literal, objective
+from understudy.oracles.noise import Law, LazyNoise
 
-__all__ = [
-    "Annealed", "History", "Law", "LazyNoise", "Literal", "Noise", "Oracle", "Proofs", "Records",
-    "Split", "objective",
-]  # fmt: skip
+__all__ = ["Annealed", "History", "Law", "LazyNoise", "Literal", "Oracle", "Proofs", "objective"]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from understudy.compiled import compiled
 from understudy.oracles.atoms import Atoms
 
-__all__ = ["Problem", "problem", "search"]
+__all__ = ["Problem", "Schedule", "problem", "search"]
 
 _ENOUGH = 1e-9  # a gain that is not rounding
 _COLUMN, _FIRST, _PAST, _NEGATED = 0, 1, 2, 3
@@ -52,34 +52,71 @@ class Problem(NamedTuple):
     plain: bool
 
 
+class State(NamedTuple):
+    """A record and what is kept of it; `target`, `seen` and `stream` are the search's own."""
+
+    at: NDArray[np.int64]
+    missing: NDArray[np.int32]
+    table: NDArray[np.float64]
+    stale: NDArray[np.bool_]
+    target: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    stream: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, p: Problem) -> State:
+        """Room for one record of the problem."""
+        attributes, terms = len(p.start) - 1, len(p.weight)
+        return cls(
+            at=np.zeros(attributes, np.int64),
+            missing=np.zeros((terms, 2), np.int32),
+            table=np.zeros(int(p.start[-1])),
+            stale=np.zeros(attributes, np.bool_),
+            target=np.zeros(p.literals.shape[1], np.int64),
+            seen=np.zeros(terms, np.int64),
+            stream=np.zeros(1, np.uint64),
+        )
+
+
+class Schedule(NamedTuple):
+    """How long to search, and the seed of all streams; see `Annealed`."""
+
+    starts: int
+    blocks: int
+    sweeps: int
+    temperature: float
+    margin: float
+    seed: np.uint64
+
+
 def problem(atoms: Atoms) -> Problem:
     """The terms of a history, over the positions of its atoms."""
-    terms = atoms.terms
-    used = terms.columns >= 0
-    plain = not terms.negated.any() and bool((terms.low == terms.high).all())
+    columns, low, high, negated = atoms.terms.parts
+    weights = atoms.terms.weights
+    used = columns >= 0
+    plain = not negated.any() and bool((low == high).all())
     start = atoms.start if plain else atoms.start + np.arange(len(atoms.start))
-    first = start[np.maximum(terms.columns, 0)] + terms.low
-    past = first + terms.high - terms.low + 1
+    first = start[np.maximum(columns, 0)] + low
+    past = first + high - low + 1
     spans = np.where(used, past - first, 0).reshape(-1)
     literal = np.repeat(np.arange(spans.size), spans)
     within = np.arange(literal.size) - np.repeat(np.cumsum(spans) - spans, spans)
     position = first.reshape(-1)[literal] + within
     order = np.argsort(position, kind="stable")
     counts = np.bincount(position, minlength=int(start[-1]))
-    width = max(1, terms.columns.shape[1])
-    parts = (terms.columns, first, past, terms.negated.astype(np.int64))
-    wanting = used & ~terms.negated  # what is missing in a record outside every interval
+    width = max(1, columns.shape[1])
+    wanting = used & ~negated  # what is missing in a record outside every interval
     return Problem(
         start=start,
-        literals=np.stack(parts, axis=2).astype(np.int32),
+        literals=np.stack([columns, first, past, negated], axis=2).astype(np.int32),
         length=used.sum(axis=1, dtype=np.int32),
         blank=np.stack([wanting.sum(axis=1), wanting @ np.arange(used.shape[1])], axis=1).astype(
             np.int32
         ),
-        weight=np.ascontiguousarray(terms.weights),
+        weight=np.ascontiguousarray(weights),
         pointer=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
         cover=np.stack(np.divmod(literal[order], width), axis=1).astype(np.int32),
-        positive=np.flatnonzero(terms.weights > 0).astype(np.int32),
+        positive=np.flatnonzero(weights > 0).astype(np.int32),
         plain=plain,
     )
 
@@ -114,110 +151,94 @@ def _below(stream: Any, bound: Any) -> Any:
 
 
 @_inlined
-def _covers(literals: Any, c: Any, slot: Any, q: Any) -> Any:
-    return literals[c, slot, _FIRST] <= q < literals[c, slot, _PAST]
+def _covers(p: Any, c: Any, slot: Any, q: Any) -> Any:
+    return p.literals[c, slot, _FIRST] <= q < p.literals[c, slot, _PAST]
 
 
 @_inlined
-def _allows(literals: Any, c: Any, slot: Any, q: Any) -> Any:
-    return _covers(literals, c, slot, q) != (literals[c, slot, _NEGATED] == 1)
+def _allows(p: Any, c: Any, slot: Any, q: Any) -> Any:
+    return _covers(p, c, slot, q) != (p.literals[c, slot, _NEGATED] == 1)
 
 
 @_inlined
-def _pay(
-    c: Any, slot: Any, amount: Any, start: Any, literals: Any, plain: Any, table: Any, stale: Any
-) -> None:
+def _pay(p: Any, s: Any, c: Any, slot: Any, amount: Any) -> None:
     """Pay `amount` to the positions that literal (c, slot) allows."""
-    a = literals[c, slot, _COLUMN]
-    stale[a] = True
-    if not plain:
-        if literals[c, slot, _NEGATED]:
-            table[start[a]] += amount
+    a = p.literals[c, slot, _COLUMN]
+    s.stale[a] = True
+    if not p.plain:
+        if p.literals[c, slot, _NEGATED]:
+            s.table[p.start[a]] += amount
             amount = -amount
-        table[literals[c, slot, _PAST]] -= amount
-    table[literals[c, slot, _FIRST]] += amount
+        s.table[p.literals[c, slot, _PAST]] -= amount
+    s.table[p.literals[c, slot, _FIRST]] += amount
 
 
 @_inlined
-def _turn(
-    c: Any, slot: Any, holds: Any,
-    start: Any, literals: Any, length: Any, weight: Any, plain: Any,
-    missing: Any, table: Any, stale: Any,
-) -> Any:  # fmt: skip
+def _turn(p: Any, s: Any, c: Any, slot: Any, holds: Any) -> Any:
     """Literal (c, slot) begins to hold, or ceases to; what the record gains by term c."""
-    number, slots = missing[c, 0], missing[c, 1]
-    amount = weight[c]
+    number, slots = s.missing[c, 0], s.missing[c, 1]
+    amount = p.weight[c]
     if holds:
         number -= 1
         slots -= slot
-        missing[c, 0], missing[c, 1] = number, slots
+        s.missing[c, 0], s.missing[c, 1] = number, slots
     else:
-        missing[c, 0], missing[c, 1] = number + 1, slots + slot
+        s.missing[c, 0], s.missing[c, 1] = number + 1, slots + slot
         amount = -amount
     # Now `number` literals besides this one are missing, and `slots` is the sum of their slots.
     if number > 1:
         return 0.0
     if number == 1:
-        _pay(c, slots, amount, start, literals, plain, table, stale)
+        _pay(p, s, c, slots, amount)
         return 0.0
-    for other in range(length[c]):
+    for other in range(p.length[c]):
         if other != slot:
-            _pay(c, other, amount, start, literals, plain, table, stale)
+            _pay(p, s, c, other, amount)
     return amount
 
 
 @_compiled
-def _move(
-    a: Any, there: Any, noise: Any,
-    start: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any, plain: Any,
-    at: Any, missing: Any, table: Any, stale: Any,
-) -> Any:  # fmt: skip
+def _move(p: Any, s: Any, noise: Any, a: Any, there: Any) -> Any:
     """Set attribute a to position `there`; what the record gains."""
-    here = at[a]
-    at[a] = there
+    here = s.at[a]
+    s.at[a] = there
     gain = noise[there] - noise[here]
     # A literal turns if its interval holds one of the two positions, and not the other.
     for side in range(2):
         q = there if side else here
-        for i in range(pointer[q], pointer[q + 1]):
-            c, slot = cover[i, 0], cover[i, 1]
+        for i in range(p.pointer[q], p.pointer[q + 1]):
+            c, slot = p.cover[i, 0], p.cover[i, 1]
             holds = side == 1
-            if not plain:
-                if _covers(literals, c, slot, here if side else there):
+            if not p.plain:
+                if _covers(p, c, slot, here if side else there):
                     continue
-                holds = holds != (literals[c, slot, _NEGATED] == 1)
-            gain += _turn(
-                c, slot, holds, start, literals, length, weight, plain, missing, table, stale
-            )
+                holds = holds != (p.literals[c, slot, _NEGATED] == 1)
+            gain += _turn(p, s, c, slot, holds)
     return gain
 
 
 @_compiled
-def _load(
-    noise: Any, start: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any,
-    plain: Any, blank: Any, at: Any, missing: Any, table: Any, stale: Any,
-) -> Any:  # fmt: skip
-    """Bring the state in line with the record `at`; what the record is worth."""
-    for q in range(len(table)):
-        table[q] = 0.0
-    for c in range(len(weight)):
-        missing[c, 0], missing[c, 1] = blank[c, 0], blank[c, 1]
+def _load(p: Any, s: Any, noise: Any) -> Any:
+    """Bring the state in line with its record; what the record is worth."""
+    s.table[:] = 0.0
+    s.stale[:] = True
+    for c in range(len(p.weight)):
+        s.missing[c, 0], s.missing[c, 1] = p.blank[c, 0], p.blank[c, 1]
     worth = 0.0
-    for a in range(len(at)):
-        stale[a] = True
-        worth += noise[at[a]]
-        for i in range(pointer[at[a]], pointer[at[a] + 1]):
-            c, slot = cover[i, 0], cover[i, 1]
-            sign = 1 if literals[c, slot, _NEGATED] else -1
-            missing[c, 0] += sign
-            missing[c, 1] += sign * slot
-    for c in range(len(weight)):
-        if missing[c, 0] == 0:
-            worth += weight[c]
-            for slot in range(length[c]):
-                _pay(c, slot, weight[c], start, literals, plain, table, stale)
-        elif missing[c, 0] == 1:
-            _pay(c, missing[c, 1], weight[c], start, literals, plain, table, stale)
+    for a in range(len(s.at)):
+        worth += noise[s.at[a]]
+        for i in range(p.pointer[s.at[a]], p.pointer[s.at[a] + 1]):
+            c, slot = p.cover[i, 0], p.cover[i, 1]
+            sign = 1 if p.literals[c, slot, _NEGATED] else -1
+            s.missing[c, 0] += sign
+            s.missing[c, 1] += sign * slot
+    for c in range(len(p.weight)):
+        if s.missing[c, 0] == 0:
+            worth += p.weight[c]
+            for slot in range(p.length[c]):
+                _pay(p, s, c, slot, p.weight[c])
+        elif s.missing[c, 0] == 1:
+            _pay(p, s, c, s.missing[c, 1], p.weight[c])
     return worth
 
 
@@ -225,32 +246,25 @@ def _load(
 
 
 @_compiled
-def _ascend(
-    sweeps: Any, noise: Any,
-    start: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any, plain: Any,
-    at: Any, missing: Any, table: Any, stale: Any,
-) -> Any:  # fmt: skip
+def _ascend(p: Any, s: Any, noise: Any, sweeps: Any) -> Any:
     """The best value of one attribute after the other, until none can be improved; the gain."""
     gain = 0.0
     for _ in range(sweeps):
         moved = False
-        for a in range(len(at)):
-            if not stale[a]:
+        for a in range(len(s.at)):
+            if not s.stale[a]:
                 continue
-            stale[a] = False
-            paid, top, own, best = 0.0, -np.inf, 0.0, at[a]
-            for q in range(start[a], start[a + 1]):
-                paid = table[q] if plain else paid + table[q]
+            s.stale[a] = False
+            paid, top, own, best = 0.0, -np.inf, 0.0, s.at[a]
+            for q in range(p.start[a], p.start[a + 1]):
+                paid = s.table[q] if p.plain else paid + s.table[q]
                 score = noise[q] + paid
                 if score > top:
                     top, best = score, q
-                if q == at[a]:
+                if q == s.at[a]:
                     own = score
             if top > own + _ENOUGH:
-                gain += _move(
-                    a, best, noise, start, literals, length, weight, pointer, cover, plain,
-                    at, missing, table, stale,
-                )  # fmt: skip
+                gain += _move(p, s, noise, a, best)
                 moved = True
         if not moved:
             break
@@ -258,178 +272,151 @@ def _ascend(
 
 
 @_compiled
-def _aim(
-    c: Any, noise: Any, start: Any, literals: Any, length: Any, weight: Any, plain: Any,
-    at: Any, table: Any, target: Any,
-) -> Any:  # fmt: skip
+def _aim(p: Any, s: Any, noise: Any, c: Any) -> Any:
     """For each missing literal of c the best position it allows, else -1; a guess of the gain.
 
     The guess adds up what every column gains alone, and the weight of c: it is the gain unless some
     other term has literals at two of the positions that are left or reached. -inf: c cannot be true.
     """
-    guess = weight[c]
-    for slot in range(length[c]):
-        a = literals[c, slot, _COLUMN]
-        target[slot] = -1
-        if _allows(literals, c, slot, at[a]):
+    guess = p.weight[c]
+    for slot in range(p.length[c]):
+        here = s.at[p.literals[c, slot, _COLUMN]]
+        s.target[slot] = -1
+        if _allows(p, c, slot, here):
             continue
-        if plain:
-            q = literals[c, slot, _FIRST]
-            target[slot] = q
-            guess += noise[q] + table[q] - noise[at[a]] - table[at[a]]
+        if p.plain:
+            q = p.literals[c, slot, _FIRST]
+            s.target[slot] = q
+            guess += noise[q] + s.table[q] - noise[here] - s.table[here]
             continue
+        a = p.literals[c, slot, _COLUMN]
         paid, top, own = 0.0, -np.inf, 0.0
-        for q in range(start[a], start[a + 1]):
-            paid += table[q]
-            if q == at[a]:
+        for q in range(p.start[a], p.start[a + 1]):
+            paid += s.table[q]
+            if q == here:
                 own = noise[q] + paid
-            if noise[q] + paid > top and _allows(literals, c, slot, q):
+            if noise[q] + paid > top and _allows(p, c, slot, q):
                 top = noise[q] + paid
-                target[slot] = q
+                s.target[slot] = q
         guess += top - own
     return guess
 
 
 @_inlined
-def _true(literals: Any, length: Any, c: Any, at: Any) -> Any:
+def _true(p: Any, s: Any, c: Any) -> Any:
     holds = True
-    for slot in range(length[c]):
-        holds &= _allows(literals, c, slot, at[literals[c, slot, _COLUMN]])
+    for slot in range(p.length[c]):
+        holds &= _allows(p, c, slot, s.at[p.literals[c, slot, _COLUMN]])
     return holds
 
 
+@_inlined
+def _exchange(p: Any, s: Any, noise: Any, c: Any) -> Any:
+    """Put the targets of c into the record, what was there into the targets; the noise gained."""
+    gain = 0.0
+    for slot in range(p.length[c]):
+        if s.target[slot] >= 0:
+            a = p.literals[c, slot, _COLUMN]
+            gain += noise[s.target[slot]] - noise[s.at[a]]
+            s.at[a], s.target[slot] = s.target[slot], s.at[a]
+    return gain
+
+
 @_compiled
-def _promise(
-    c: Any, noise: Any, literals: Any, length: Any, weight: Any, pointer: Any, cover: Any, plain: Any,
-    at: Any, missing: Any, target: Any, seen: Any, stamp: Any,
-) -> Any:  # fmt: skip
+def _promise(p: Any, s: Any, noise: Any, c: Any, stamp: Any) -> Any:
     """What the record would gain by going to `target` in the columns of c.
 
     Only terms with a literal at a position that is left or reached can change. One that held falls with
     its first literal that breaks; one that did not hold rises when as many literals are mended as were
     missing, unless another broke. seen[term] - stamp counts them, so a fresh stamp clears all counts.
     """
-    gain = 0.0
-    for slot in range(length[c]):
-        if target[slot] >= 0:
-            a = literals[c, slot, _COLUMN]
-            gain += noise[target[slot]] - noise[at[a]]
-            at[a], target[slot] = target[slot], at[a]
-    for slot in range(length[c]):
-        if target[slot] < 0:
+    gain = _exchange(p, s, noise, c)
+    for slot in range(p.length[c]):
+        if s.target[slot] < 0:
             continue
-        here, there = target[slot], at[literals[c, slot, _COLUMN]]
+        here, there = s.target[slot], s.at[p.literals[c, slot, _COLUMN]]
         for side in range(2):
             q = there if side else here
-            for i in range(pointer[q], pointer[q + 1]):
-                term = cover[i, 0]
+            for i in range(p.pointer[q], p.pointer[q + 1]):
+                term = p.cover[i, 0]
                 breaks = side == 0
-                if not plain:
-                    if _covers(literals, term, cover[i, 1], here if side else there):
+                if not p.plain:
+                    if _covers(p, term, p.cover[i, 1], here if side else there):
                         continue
-                    breaks = breaks != (literals[term, cover[i, 1], _NEGATED] == 1)
+                    breaks = breaks != (p.literals[term, p.cover[i, 1], _NEGATED] == 1)
                 if breaks:
-                    if missing[term, 0] == 0 and seen[term] < stamp:
-                        seen[term] = stamp
-                        gain -= weight[term]
+                    if s.missing[term, 0] == 0 and s.seen[term] < stamp:
+                        s.seen[term] = stamp
+                        gain -= p.weight[term]
                 else:
-                    seen[term] = max(seen[term], stamp) + 1
-                    if seen[term] == stamp + missing[term, 0] and _true(literals, length, term, at):
-                        gain += weight[term]
-    for slot in range(length[c]):
-        if target[slot] >= 0:
-            a = literals[c, slot, _COLUMN]
-            at[a], target[slot] = target[slot], at[a]
+                    s.seen[term] = max(s.seen[term], stamp) + 1
+                    if s.seen[term] == stamp + s.missing[term, 0] and _true(p, s, term):
+                        gain += p.weight[term]
+    _exchange(p, s, noise, c)
     return gain
 
 
 @_compiled
-def _begin(
-    number: Any, row: Any, noise: Any, warm: Any, start: Any, plain: Any, at: Any, stream: Any
-) -> None:
-    """Write the record of this start into `at`."""
-    pad = 0 if plain else 1
+def _begin(p: Any, s: Any, noise: Any, warm: Any, number: Any, row: Any) -> None:
+    """Write the record of this start into the state."""
+    pad = 0 if p.plain else 1
     if len(warm) and number != 1 and number % 2 == 0:
-        guess = row if number == 0 else _below(stream, len(warm))
-        for a in range(len(at)):
-            at[a] = start[a] + warm[guess, a]
+        guess = row if number == 0 else _below(s.stream, len(warm))
+        for a in range(len(s.at)):
+            s.at[a] = p.start[a] + warm[guess, a]
     elif number == (1 if len(warm) else 0):
-        for a in range(len(at)):
-            at[a] = start[a]
-            for q in range(start[a], start[a + 1]):
-                if noise[q] > noise[at[a]]:
-                    at[a] = q
+        for a in range(len(s.at)):
+            s.at[a] = p.start[a]
+            for q in range(p.start[a], p.start[a + 1]):
+                if noise[q] > noise[s.at[a]]:
+                    s.at[a] = q
     else:
-        for a in range(len(at)):
-            at[a] = start[a] + _below(stream, start[a + 1] - start[a] - pad)
+        for a in range(len(s.at)):
+            s.at[a] = p.start[a] + _below(s.stream, p.start[a + 1] - p.start[a] - pad)
 
 
 @_inlined
-def _keep(result: Any, j: Any, start: Any, at: Any) -> None:
-    for a in range(len(at)):
-        result[j, a] = at[a] - start[a]
+def _keep(p: Any, s: Any, record: Any) -> None:
+    for a in range(len(s.at)):
+        record[a] = s.at[a] - p.start[a]
 
 
 @_compiled
 def _search(
-    start: Any, literals: Any, length: Any, blank: Any, weight: Any, pointer: Any, cover: Any,
-    positive: Any, plain: Any, noises: Any, warm: Any, begin: Any,
-    starts: Any, blocks: Any, sweeps: Any, temperature: Any, margin: Any, seed: Any, result: Any,
-    worths: Any, at: Any, missing: Any, table: Any, stale: Any, target: Any, seen: Any, stream: Any,
-) -> None:  # fmt: skip
+    p: Any, s: Any, noises: Any, warm: Any, begin: Any, schedule: Any, result: Any, worths: Any
+) -> None:
+    blocks = schedule.blocks if len(p.positive) else 0
     stamp = 0
     for j in range(len(noises)):
         noise = noises[j]
-        stream[0] = _mixed(seed + np.uint64(begin + j) * _GOLDEN)
+        s.stream[0] = _mixed(schedule.seed + np.uint64(begin + j) * _GOLDEN)
         top = -np.inf
-        for number in range(starts):
-            _begin(number, begin + j, noise, warm, start, plain, at, stream)
-            worth = _load(
-                noise, start, literals, length, weight, pointer, cover, plain, blank,
-                at, missing, table, stale,
-            )  # fmt: skip
-            worth += _ascend(
-                sweeps, noise, start, literals, length, weight, pointer, cover, plain,
-                at, missing, table, stale,
-            )  # fmt: skip
+        for number in range(schedule.starts):
+            _begin(p, s, noise, warm, number, begin + j)
+            worth = _load(p, s, noise) + _ascend(p, s, noise, schedule.sweeps)
             if worth > top:
                 top = worth
-                _keep(result, j, start, at)
-            for block in range(blocks if len(positive) else 0):
-                c = positive[_below(stream, len(positive))]
-                heat = temperature * (1.0 - (block + 1.0) / blocks)
+                _keep(p, s, result[j])
+            for block in range(blocks):
+                c = p.positive[_below(s.stream, len(p.positive))]
+                heat = schedule.temperature * (1.0 - (block + 1.0) / blocks)
                 # One missing literal is a move of one attribute: the ascent has tried it.
-                if missing[c, 0] < (1 if heat > 0.0 else 2):
+                if s.missing[c, 0] < (1 if heat > 0.0 else 2):
                     continue
-                least = heat * np.log(1.0 - _uniform(stream)) if heat > 0.0 else _ENOUGH
-                guess = _aim(c, noise, start, literals, length, weight, plain, at, table, target)
-                if guess + margin <= least:
+                least = heat * np.log(1.0 - _uniform(s.stream)) if heat > 0.0 else _ENOUGH
+                if _aim(p, s, noise, c) + schedule.margin <= least:
                     continue
-                stamp += len(target) + 1
-                gain = _promise(
-                    c, noise, literals, length, weight, pointer, cover, plain,
-                    at, missing, target, seen, stamp,
-                )  # fmt: skip
-                if gain <= least:
+                stamp += len(s.target) + 1
+                if _promise(p, s, noise, c, stamp) <= least:
                     continue
-                for slot in range(length[c]):
-                    if target[slot] >= 0:
-                        worth += _move(
-                            literals[c, slot, _COLUMN], target[slot], noise,
-                            start, literals, length, weight, pointer, cover, plain,
-                            at, missing, table, stale,
-                        )  # fmt: skip
-                worth += _ascend(
-                    1, noise, start, literals, length, weight, pointer, cover, plain,
-                    at, missing, table, stale,
-                )  # fmt: skip
-            worth += _ascend(
-                sweeps, noise, start, literals, length, weight, pointer, cover, plain,
-                at, missing, table, stale,
-            )  # fmt: skip
+                for slot in range(p.length[c]):
+                    if s.target[slot] >= 0:
+                        worth += _move(p, s, noise, p.literals[c, slot, _COLUMN], s.target[slot])
+                worth += _ascend(p, s, noise, 1)
+            worth += _ascend(p, s, noise, schedule.sweeps)
             if worth > top:
                 top = worth
-                _keep(result, j, start, at)
+                _keep(p, s, result[j])
         worths[j] = top
 
 
@@ -438,31 +425,17 @@ def search(
     noise: NDArray[np.float64],
     warm: NDArray[np.int64],
     begin: int,
-    starts: int,
-    blocks: int,
-    sweeps: int,
-    temperature: float,
-    margin: float,
-    seed: np.uint64,
+    schedule: Schedule,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """For every row of `noise` the best codes of atoms, and what they are worth without the constant.
 
     Row j belongs to warm[begin + j].
     """
-    attributes, positions, terms = len(p.start) - 1, int(p.start[-1]), len(p.weight)
+    attributes = len(p.start) - 1
     if not p.plain:
         ends = p.start[1:] - np.arange(1, attributes + 1)
         noise = np.insert(noise, ends, -np.inf, axis=1)
     result, worths = np.empty((len(noise), attributes), np.int64), np.empty(len(noise))
-    _search(
-        *p, np.ascontiguousarray(noise), np.ascontiguousarray(warm), begin,
-        starts, blocks, sweeps, temperature, margin, seed, result, worths,
-        np.zeros(attributes, np.int64),
-        np.zeros((terms, 2), np.int32),
-        np.zeros(positions),
-        np.zeros(attributes, np.bool_),
-        np.zeros(p.literals.shape[1], np.int64),
-        np.zeros(terms, np.int64),
-        np.zeros(1, np.uint64),
-    )  # fmt: skip
+    noise, warm = np.ascontiguousarray(noise), np.ascontiguousarray(warm)
+    _search(p, State.of(p), noise, warm, begin, schedule, result, worths)
     return result, worths

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.oracles.atoms import Atoms
-from understudy.oracles.base import Oracle
+from understudy.oracles.base import Oracle, Split, into, weights
 from understudy.oracles.history import History, Records, check_records
 from understudy.oracles.noise import Draws, LazyNoise, Noise, draws
-from understudy.oracles.split import Split, into, weights
 
 __all__ = ["Annealed"]
 
@@ -138,11 +137,7 @@ class Annealed(Oracle):
 
         problem = _kernel.problem(atoms)
         unit = float(np.abs(problem.weight).mean()) if len(problem.weight) else 0.0
-        return _kernel.search(
-            problem,
-            noise,
-            warm,
-            begin,
+        schedule = _kernel.Schedule(
             self.starts,
             self.blocks,
             self.sweeps,
@@ -150,3 +145,4 @@ class Annealed(Oracle):
             self.margin * unit,
             np.uint64(rng.integers(2**63)),
         )
+        return _kernel.search(problem, noise, warm, begin, schedule)

@@ -8,24 +8,13 @@ each mentioned code, and all others together. Oracles solve the problem over ato
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.oracles.history import History, Records, offsets
 
-__all__ = ["Atoms", "Terms"]
-
-
-class Terms(NamedTuple):
-    """The terms of non-zero weight, with codes of atoms in place of codes of values."""
-
-    columns: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    negated: NDArray[np.bool_]
-    weights: NDArray[np.float64]
+__all__ = ["Atoms"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +23,7 @@ class Atoms:
 
     `start[a]..start[a+1]` are the positions of attribute a; `of[p]` is the atom of one-hot position p;
     `sizes[q]` counts the codes of atom q, and `members` lists one-hot positions, atom after atom.
+    `terms` are those of non-zero weight, with codes of atoms in place of codes of values.
     """
 
     shape: tuple[int, ...]
@@ -41,7 +31,7 @@ class Atoms:
     of: NDArray[np.int64]
     sizes: NDArray[np.int64]
     members: NDArray[np.int64]
-    terms: Terms
+    terms: History
 
     @classmethod
     def of_history(cls, history: History) -> Atoms:
@@ -53,7 +43,7 @@ class Atoms:
         length = int(begin[-1])
         attribute = np.repeat(np.arange(len(history.shape)), history.shape)
         live = history.weights != 0
-        columns, low, high = history.columns[live], history.low[live], history.high[live]
+        columns, low, high, negated = (part[live] for part in history.parts)
         used = columns >= 0
         lows, highs = begin[np.maximum(columns, 0)] + low, begin[np.maximum(columns, 0)] + high
         first, last = lows[used], highs[used]
@@ -70,13 +60,9 @@ class Atoms:
         rank = np.cumsum(opens) - 1 - (np.cumsum(runs) - runs)[attribute]
         of = start[attribute] + np.where(covered, rank, runs[attribute])
         code = of - start[attribute]
-        terms = Terms(
-            columns,
-            code[lows],
-            code[highs],
-            history.negated[live],
-            history.weights[live],
-        )
+        literals = np.stack([columns, code[lows], code[highs], negated], axis=2)
+        shape = tuple(int(size) for size in np.diff(start))
+        terms = History(shape, literals, history.weights[live])
         sizes = np.bincount(of, minlength=int(start[-1]))
         return cls(history.shape, start, of, sizes, np.argsort(of, kind="stable"), terms)
 
@@ -84,11 +70,6 @@ class Atoms:
     def positions(self) -> int:
         """The number of atoms of all attributes together."""
         return len(self.sizes)
-
-    @property
-    def shape_of_atoms(self) -> tuple[int, ...]:
-        """The number of atoms of each attribute."""
-        return tuple(int(size) for size in np.diff(self.start))
 
     def fold(self, records: Records) -> NDArray[np.int64]:
         """Records with codes of atoms in place of codes of values."""

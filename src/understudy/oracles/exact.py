@@ -26,13 +26,12 @@ from understudy.errors import InputError, WorkError
 from understudy.oracles.annealed import Annealed
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.base import Oracle
-from understudy.oracles.history import History, Records, check_records, objective, offsets
+from understudy.oracles.history import History, Records, check_records, objective
 from understudy.oracles.noise import Noise, draws
 
-__all__ = ["Exact", "Solved", "brute_force", "require_solver"]
+__all__ = ["Exact", "Solved", "require_solver"]
 
 _LARGEST = 2**53  # of an objective in grid steps
-_UNIVERSE = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +101,7 @@ class Exact(Oracle):
         rng: np.random.Generator,
     ) -> Solved:
         """As `solve`, and which records are proven to be optimal."""
-        cp_model = _cp_model()
+        cp_model = require_solver()
         atoms = Atoms.of_history(history)
         drawn = draws(noise, atoms, rng)
         values = drawn.values
@@ -125,7 +124,7 @@ class Exact(Oracle):
             if found is not None:
                 codes[j] = found
         # Out of time, the first guess may still be better than what was found.
-        worth, guessed = _worth(atoms, values, codes), _worth(atoms, values, guesses)
+        worth, guessed = (objective(atoms.terms, values, each) for each in (codes, guesses))
         worse = (worth < guessed) & ~proven
         codes[worse] = guesses[worse]
         tolerance = self.grid * (len(weights) + len(atoms.shape))
@@ -155,24 +154,18 @@ class _Program:
 
     def _add(self, atoms: Atoms, term: int, weight: int) -> None:
         part = self._model.new_bool_var("")
-        literals = [
-            self._literal(atoms, term, slot)
-            for slot in range(atoms.terms.columns.shape[1])
-            if atoms.terms.columns[term, slot] >= 0
-        ]
+        literals: list[Any] = []
+        for column, low, high, negated in atoms.terms.literals[term].tolist():
+            if column >= 0:
+                begin = int(atoms.start[column])
+                inside = sum(self._x[begin + low : begin + high + 1])
+                literals.append(1 - inside if negated else inside)
         if weight > 0:
             for each in literals:
                 self._model.add(part <= each)
         else:
             self._model.add(part <= sum(1 - each for each in literals))
         self._gains.append((abs(weight), part))
-
-    def _literal(self, atoms: Atoms, term: int, slot: int) -> Any:
-        terms = atoms.terms
-        begin = int(atoms.start[terms.columns[term, slot]])
-        low, high = int(terms.low[term, slot]), int(terms.high[term, slot])
-        inside = sum(self._x[begin + low : begin + high + 1])
-        return 1 - inside if terms.negated[term, slot] else inside
 
     def solve(
         self,
@@ -200,45 +193,12 @@ class _Program:
         return np.flatnonzero(chosen) - self._start[:-1], status == self._cp.OPTIMAL
 
 
-def brute_force(
-    history: History, noise: NDArray[np.float64], *, limit: int = _UNIVERSE
-) -> NDArray[np.int64]:
-    """The best record of every perturbation, by trying all records of a small universe."""
-    size = math.prod(history.shape)
-    if size > limit:
-        raise InputError(f"{size} records are too many to try; at most {limit}")
-    universe = np.stack(np.unravel_index(np.arange(size), history.shape), axis=1)
-    values = history.evaluate(universe)
-    rows = np.asarray(noise, np.float64)
-    objective(
-        history, rows, universe[np.zeros(len(rows), np.int64)]
-    )  # refuses noise of wrong shape
-    positions = universe + offsets(history.shape)[:-1]
-    best = [int((values + row[positions].sum(axis=1)).argmax()) for row in rows]
-    return universe[best]
-
-
-def _worth(
-    atoms: Atoms, values: NDArray[np.float64], codes: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Terms and noise of codes of atoms, without the constant."""
-    terms = atoms.terms
-    history = History(
-        atoms.shape_of_atoms, terms.columns, terms.low, terms.high, terms.negated, terms.weights
-    )
-    return objective(history, values, codes)
-
-
-def require_solver() -> None:
-    """Refuse before anything is planned.
+def require_solver() -> Any:
+    """CP-SAT; methods call this before anything is planned.
 
     Raises:
         WorkError: OR-Tools is not installed, or cannot be loaded here.
     """
-    _cp_model()
-
-
-def _cp_model() -> Any:
     # Both bring their own copy of HiGHS, and a process that loads the two crashes.
     if "highspy" in sys.modules:
         raise WorkError("OR-Tools cannot be loaded beside highspy; use a process without highspy")

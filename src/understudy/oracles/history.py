@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,10 @@ Records = NDArray[np.integer[Any]]
 
 _PARITY_LITERALS = 12  # 2^12 terms
 _CHUNK = 4096
+_PADDING = np.array([-1, 0, 0, 0])
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(NamedTuple):
     """Column `column` has a code in low..high (both included), or, `negated`, it has not."""
 
     column: int
@@ -38,33 +38,20 @@ class Literal:
     high: int
     negated: bool = False
 
-    @classmethod
-    def equal(cls, column: int, code: int, *, negated: bool = False) -> Literal:
-        """The column has exactly this code."""
-        return cls(column, code, code, negated)
-
-    @classmethod
-    def at_most(cls, column: int, code: int) -> Literal:
-        """A threshold: the column has this code or a smaller one."""
-        return cls(column, 0, code)
-
     def __invert__(self) -> Literal:
-        return Literal(self.column, self.low, self.high, not self.negated)
+        return self._replace(negated=not self.negated)
 
 
 @dataclass(frozen=True, eq=False)
 class History:
     """A weighted sum of distinct conjunctions; adding returns a new one.
 
-    Row i of `columns`, `low`, `high`, `negated` holds the literals of term i by increasing column,
+    `literals` is (terms, slots, 4): those of every term as `Literal` has them, by increasing column,
     padded with column -1. A term mentions a column at most once. Arrays are never written to again.
     """
 
     shape: tuple[int, ...]
-    columns: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    negated: NDArray[np.bool_]
+    literals: NDArray[np.int64]
     weights: NDArray[np.float64]
     constant: float = 0.0
 
@@ -74,8 +61,7 @@ class History:
         sizes = tuple(int(size) for size in shape)
         if not sizes or min(sizes) < 1:
             raise InputError(f"a domain needs attributes of at least one value each, not {sizes}")
-        ints = np.empty((0, 0), np.int64)
-        return cls(sizes, ints, ints, ints, np.empty((0, 0), np.bool_), np.empty(0))
+        return cls(sizes, np.empty((0, 0, 4), np.int64), np.empty(0))
 
     @property
     def terms(self) -> int:
@@ -83,16 +69,10 @@ class History:
         return len(self.weights)
 
     @property
-    def equalities(self) -> bool:
-        """Whether every literal is a plain `column = code`."""
-        return bool((self.low == self.high).all() and not self.negated.any())
-
-    @property
-    def values(self) -> NDArray[np.int64]:
-        """The code of every literal of a history of plain equalities."""
-        if not self.equalities:
-            raise InputError("values are defined for plain equalities; use low, high and negated")
-        return self.low
+    def parts(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+        """(columns, low, high, negated) of all literals, (terms, slots) each."""
+        columns, low, high, negated = np.moveaxis(self.literals, 2, 0)
+        return columns, low, high, negated == 1
 
     # -- adding ----------------------------------------------------------------------------------
 
@@ -105,36 +85,28 @@ class History:
         complement: bool = False,
     ) -> History:
         """With `weight` times the cell of the marginal, or times its complement."""
-        cells = np.asarray(cell, np.int64).reshape(1, -1)
-        flags = np.array([complement])
-        return self.add_many(np.asarray(clique).reshape(1, -1), cells, [weight], flags)
+        return self.add_many([clique], [cell], [weight], [complement])
 
-    def add_many(
-        self,
-        cliques: Any,
-        cells: Any,
-        weights: Any,
-        complements: Any = None,
-    ) -> History:
+    def add_many(self, cliques: Any, cells: Any, weights: Any, complements: Any) -> History:
         """With many cells at once: (m, k) columns padded with -1, (m, k) codes, (m,) weights."""
-        columns, codes = _pair(cliques, np.int64), _pair(cells, np.int64)
-        amounts = np.asarray(weights, np.float64)
-        constant = 0.0
-        if complements is not None:
-            flipped = np.asarray(complements, np.bool_)
-            constant = float(amounts[flipped].sum())
-            amounts = np.where(flipped, -amounts, amounts)
-        return self._with(
-            columns, codes, codes, np.zeros(columns.shape, np.bool_), amounts, constant
-        )
+        columns, codes = np.asarray(cliques, np.int64), np.asarray(cells, np.int64)
+        amounts, flipped = np.asarray(weights, np.float64), np.asarray(complements, np.bool_)
+        if columns.ndim != 2 or codes.shape != columns.shape or amounts.shape != columns.shape[:1]:
+            raise InputError(
+                f"columns {columns.shape}, codes {codes.shape} and weights {amounts.shape} "
+                "do not describe the same terms"
+            )
+        literals = np.stack([columns, codes, codes, np.zeros_like(codes)], axis=2)
+        constant = float(amounts[flipped].sum())
+        return self._with(literals, np.where(flipped, -amounts, amounts), constant)
 
     def add_conjunction(self, literals: Sequence[Literal], weight: float = 1.0) -> History:
         """With `weight` times the conjunction of the literals; the empty one is always true."""
-        return self._with_conjunctions([tuple(literals)], [weight])
+        return self._with_conjunctions([literals], [weight])
 
     def add_disjunction(self, literals: Sequence[Literal], weight: float = 1.0) -> History:
         """With `weight` times the disjunction: a or b = 1 - (not a)(not b)."""
-        return self._with_conjunctions([tuple(~each for each in literals)], [-weight], weight)
+        return self._with_conjunctions([[~each for each in literals]], [-weight], weight)
 
     def add_parity(self, literals: Sequence[Literal], weight: float = 1.0) -> History:
         """With `weight` times "an odd number of the literals holds".
@@ -160,93 +132,46 @@ class History:
         """With `weight` times all of another history over the same attributes."""
         if other.shape != self.shape:
             raise InputError("histories over different attributes cannot be added")
-        return self._with(
-            other.columns,
-            other.low,
-            other.high,
-            other.negated,
-            weight * other.weights,
-            weight * other.constant,
-        )
+        return self._with(other.literals, weight * other.weights, weight * other.constant)
 
     def _with_conjunctions(
         self,
-        conjunctions: Sequence[tuple[Literal, ...]],
+        conjunctions: Sequence[Sequence[Literal]],
         weights: Sequence[float],
         constant: float = 0.0,
     ) -> History:
         width = max((len(literals) for literals in conjunctions), default=0)
-        columns = np.full((len(conjunctions), width), -1, np.int64)
-        low, high = np.zeros_like(columns), np.zeros_like(columns)
-        negated = np.zeros(columns.shape, np.bool_)
-        for i, literals in enumerate(conjunctions):
-            for slot, each in enumerate(literals):
-                columns[i, slot], low[i, slot], high[i, slot] = each.column, each.low, each.high
-                negated[i, slot] = each.negated
-        return self._with(columns, low, high, negated, np.asarray(weights, np.float64), constant)
+        rows = np.tile(_PADDING, (len(conjunctions), width, 1))
+        for row, literals in zip(rows, conjunctions, strict=True):
+            row[: len(literals)] = np.reshape(literals, (-1, 4))
+        return self._with(rows, np.asarray(weights, np.float64), constant)
 
     def _with(
-        self,
-        columns: NDArray[np.int64],
-        low: NDArray[np.int64],
-        high: NDArray[np.int64],
-        negated: NDArray[np.bool_],
-        weights: NDArray[np.float64],
-        constant: float,
+        self, literals: NDArray[np.int64], weights: NDArray[np.float64], constant: float
     ) -> History:
-        self._check(columns, low, high, weights, constant)
-        absent = columns < 0
+        self._check(literals, weights, constant)
         # Literals in the order of their columns, padding last, so that equal terms are equal rows.
-        order = np.argsort(np.where(absent, len(self.shape), columns), axis=1, kind="stable")
-        parts = [
-            np.take_along_axis(np.where(absent, padding, part), order, axis=1)
-            for part, padding in ((columns, -1), (low, 0), (high, 0), (negated, 0))
-        ]
-        new = (
-            np.concatenate(parts, axis=1)
-            if parts[0].size
-            else np.empty((len(weights), 0), np.int64)
+        columns = literals[:, :, 0]
+        literals = np.where(columns[:, :, None] < 0, _PADDING, literals)
+        order = np.argsort(np.where(columns < 0, len(self.shape), columns), axis=1, kind="stable")
+        literals = np.take_along_axis(literals, order[:, :, None], axis=1)
+        width = max(literals.shape[1], self.literals.shape[1])
+        rows, totals = _merge(
+            _widen(self.literals, width), self.weights, _widen(literals, width), weights
         )
-        old, new = _same_width(self._rows(), new)
-        if len(new) == 1:
-            rows, totals = _merge_one(old, self.weights, new, float(weights[0]))
-        else:
-            rows, totals = _merge(
-                np.concatenate([old, new]), np.concatenate([self.weights, weights])
-            )
         # The empty conjunction is a constant.
-        width = rows.shape[1] // 4
-        always = (rows[:, :width] < 0).all(axis=1)
-        if always.any():
-            constant += float(totals[always].sum())
-            rows, totals = rows[~always], totals[~always]
-        columns, low, high, flags = (rows[:, i * width : (i + 1) * width] for i in range(4))
-        return History(
-            self.shape, columns, low, high, flags.astype(np.bool_), totals, self.constant + constant
-        )
-
-    def _rows(self) -> NDArray[np.int64]:
-        """Every term as one row: its columns, then low, high and negated."""
-        parts = [self.columns, self.low, self.high, self.negated.astype(np.int64)]
-        return np.concatenate(parts, axis=1)
+        always = (rows[:, :, 0] < 0).all(axis=1)
+        constant += self.constant + float(totals[always].sum())
+        return History(self.shape, rows[~always], totals[~always], constant)
 
     def _check(
-        self,
-        columns: NDArray[np.int64],
-        low: NDArray[np.int64],
-        high: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        constant: float,
+        self, literals: NDArray[np.int64], weights: NDArray[np.float64], constant: float
     ) -> None:
-        if low.shape != columns.shape or weights.shape != (len(columns),):
-            raise InputError(
-                f"columns {columns.shape}, codes {low.shape} and weights {weights.shape} "
-                "do not describe the same terms"
-            )
         if not np.isfinite(weights).all() or not math.isfinite(constant):
             raise InputError("weights of terms must be finite numbers")
-        if columns.size == 0:
+        if literals.size == 0:
             return
+        columns, low, high, _ = np.moveaxis(literals, 2, 0)
         attributes = len(self.shape)
         if columns.max() >= attributes or columns.min() < -1:
             raise InputError(f"columns of terms must lie in 0..{attributes - 1}; -1 pads")
@@ -271,11 +196,10 @@ class History:
         for begin in range(0, len(rows) if self.terms else 0, _CHUNK):
             part = rows[begin : begin + _CHUNK]
             holds = np.ones((len(part), self.terms), np.bool_)
-            for slot in range(self.columns.shape[1]):
-                column = self.columns[:, slot]
+            for column, low, high, negated in np.moveaxis(self.literals, 0, 2):
                 codes = part[:, column]
-                inside = (codes >= self.low[:, slot]) & (codes <= self.high[:, slot])
-                holds &= (inside != self.negated[:, slot]) | (column < 0)
+                inside = (codes >= low) & (codes <= high)
+                holds &= (inside != (negated == 1)) | (column < 0)
             values[begin : begin + _CHUNK] += holds @ self.weights
         return values
 
@@ -296,55 +220,31 @@ def check_records(records: Records, shape: tuple[int, ...]) -> NDArray[np.int64]
     return rows
 
 
-def _pair(array: Any, dtype: type[np.int64]) -> NDArray[np.int64]:
-    result = np.asarray(array, dtype)
-    if result.ndim != 2:
-        raise InputError(f"cells must come as (terms, columns), not as shape {result.shape}")
-    return result
-
-
-def _same_width(
-    old: NDArray[np.int64], new: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    width = max(old.shape[1], new.shape[1]) // 4
-    return _widen(old, width), _widen(new, width)
-
-
-def _widen(rows: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    own = rows.shape[1] // 4
-    if own == width:
-        return rows
-    blocks = np.zeros((len(rows), 4, width), np.int64)
-    blocks[:, 0] = -1
-    blocks[:, :, :own] = rows.reshape(len(rows), 4, own)
-    return blocks.reshape(len(rows), 4 * width)
-
-
-def _merge_one(
-    rows: NDArray[np.int64], weights: NDArray[np.float64], row: NDArray[np.int64], weight: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """As `_merge`, in one pass: the round by round case."""
-    same = np.flatnonzero((rows == row).all(axis=1))
-    if len(same):
-        totals = weights.copy()
-        totals[same[0]] += weight
-        return rows, totals
-    return np.concatenate([rows, row]), np.append(weights, weight)
+def _widen(literals: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    more = np.tile(_PADDING, (len(literals), width - literals.shape[1], 1))
+    return np.concatenate([literals, more], axis=1)
 
 
 def _merge(
-    rows: NDArray[np.int64], weights: NDArray[np.float64]
+    old: NDArray[np.int64],
+    old_weights: NDArray[np.float64],
+    new: NDArray[np.int64],
+    weights: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Equal rows become one, at the place of the first, with their weights added up."""
-    if rows.shape[1] == 0:
-        return rows[:1], weights.sum(keepdims=True)[: len(rows)]
-    data, width = rows.tobytes(), rows.shape[1] * rows.itemsize
+    """Equal terms become one, at the place of the first, with their weights added up."""
+    if len(new) == 1:  # round by round: one pass
+        same = np.flatnonzero((old == new).all(axis=(1, 2)))[:1]
+        if len(same):
+            totals = old_weights.copy()
+            totals[same] += weights
+            return old, totals
+        return np.concatenate([old, new]), np.append(old_weights, weights)
+    rows = np.concatenate([old, new])
     places: dict[bytes, int] = {}  # far quicker than sorting rows, of which a round brings a few
-    of = [places.setdefault(data[i : i + width], len(places)) for i in range(0, len(data), width)]
-    place = np.asarray(of, np.int64)
+    place = np.array([places.setdefault(row.tobytes(), len(places)) for row in rows], np.int64)
     _, first = np.unique(place, return_index=True)
     totals = np.zeros(len(places))
-    np.add.at(totals, place, weights)
+    np.add.at(totals, place, np.concatenate([old_weights, weights]))
     return rows[first], totals
 
 

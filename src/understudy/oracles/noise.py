@@ -108,7 +108,7 @@ class LazyNoise:
         values = self.law.draw((self.rows, atoms.positions), rng)
         several = np.flatnonzero(atoms.sizes > 1)
         values[:, several] = self.law.draw_maxima(atoms.sizes[several], self.rows, rng)
-        values *= np.repeat(self.scales(atoms.shape), atoms.shape_of_atoms)
+        values *= np.repeat(self.scales(atoms.shape), atoms.terms.shape)
         return _Lazy(atoms, values, rng)
 
     def part(self, rows: int) -> LazyNoise:

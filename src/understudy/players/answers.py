@@ -6,6 +6,7 @@ pairing in which a charged answer would be lost (`understudy.game.pairing`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,12 +16,13 @@ from numpy.typing import NDArray
 from understudy._types import Clique, Table
 from understudy.models import Measured
 from understudy.privacy.questions import Cell
-from understudy.privacy.random_features import RandomFeatures
+from understudy.privacy.questions.moments import RandomFeatures
 from understudy.queries import Query
 
 __all__ = [
     "Answer", "Chosen", "CriticGradient", "Kind", "LinearCritic", "Measured", "MeasuredCell",
     "MeasuredDegrees", "MeasuredMoments", "MeasuredTriangles", "PaidOff", "PickedQuery", "kind_of",
+    "kinds_of",
 ]  # fmt: skip
 
 
@@ -148,6 +150,11 @@ _KINDS: dict[type, Kind] = {
     CriticGradient: Kind.GRADIENT,
     Chosen: Kind.CHOICE,
 }
+
+
+def kinds_of(answers: Iterable[Answer]) -> frozenset[Kind]:
+    """The kinds that are among released answers."""
+    return frozenset(map(kind_of, answers))
 
 
 def kind_of(answer: Answer) -> Kind:

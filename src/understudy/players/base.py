@@ -17,7 +17,8 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Table
+from understudy._types import Clique
+from understudy.models import View
 from understudy.players.answers import (
     Answer,
     Chosen,
@@ -63,14 +64,6 @@ class Problem:
     """Moves records that public rules forbid to the nearest that they allow; None without rules."""
     watch: Watch = field(default=silent, compare=False, repr=False)
     """Told how far work that takes long is."""
-
-
-class View(Protocol):
-    """A distribution over the universe, as far as marginals show it."""
-
-    def marginal(self, clique: Clique) -> Table:
-        """Shares summing to one, axes in the order of `clique`."""
-        ...
 
 
 @runtime_checkable

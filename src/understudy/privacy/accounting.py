@@ -51,7 +51,6 @@ from understudy.privacy.noise import LAW
 
 __all__ = [
     "Spent",
-    "delta_from_rho",
     "epsilon",
     "epsilon_from_rho",
     "fits",
@@ -194,22 +193,6 @@ def epsilon_from_rho(rho: Fraction | float, delta: Fraction | float) -> float:
     centre = math.log(math.sqrt(max(-log_delta, 1e-3) / r))
     best = _minimise(bound, centre - 8.0, centre + 8.0)
     return max(0.0, best + _SLACK * (1 + abs(best)))
-
-
-def delta_from_rho(rho: Fraction | float, epsilon: Fraction | float) -> float:
-    """The δ at which ρ-zCDP gives (ε, δ), by the tight conversion."""
-    r, e = round_up(Fraction(rho)), float(epsilon)
-    if r == 0:
-        return 0.0
-
-    def log_delta(t: float) -> float:
-        beyond = math.exp(t)
-        log_power = (1 + beyond) * (t - math.log1p(beyond))
-        return beyond * ((1 + beyond) * r - e) - t + log_power
-
-    centre = math.log(max((e - r) / (2 * r), 1e-6))
-    best = min(_minimise(log_delta, centre - 8.0, centre + 8.0), _minimise(log_delta, -20.0, 20.0))
-    return min(1.0, math.exp(min(0.0, best + _SLACK * (1 + abs(best)))))
 
 
 def _minimise(f: Callable[[float], float], low: float, high: float) -> float:

@@ -62,23 +62,16 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """For a bundle."""
-        line: dict[str, Any] = {
-            "seq": self.seq,
-            "digest": self.digest,
-            "prev": self.prev,
-            "hash": self.hash,
-        }
-        if self.kind is not None and self.body is not None:
-            line |= {"kind": self.kind, "body": dict(self.body)}
-        return line
+        line = {"seq": self.seq, "digest": self.digest, "prev": self.prev, "hash": self.hash}
+        if self.kind is None or self.body is None:
+            return line
+        return {**line, "kind": self.kind, "body": dict(self.body)}
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Entry:
         """Read what `to_json` wrote."""
-        return cls(
-            line["seq"], line.get("kind"), line.get("body"),
-            line["digest"], line["prev"], line["hash"],
-        )  # fmt: skip
+        said = line.get("kind"), line.get("body")
+        return cls(line["seq"], *said, line["digest"], line["prev"], line["hash"])
 
 
 def entry_of(row: Sequence[Any]) -> Entry:

@@ -9,91 +9,138 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar, get_args
 
 from understudy.errors import PrivacyError
 from understudy.privacy.budget import round_down
 
 __all__ = [
-    "Charge", "Discovery", "Event", "Gaussian", "Laplace", "Perturbation", "Plan", "SampledGaussian",
-    "SampledGroups", "SampledSelection", "Selection", "Zcdp", "event_from_json",
-]  # fmt: skip
+    "Charge",
+    "Discovery",
+    "Event",
+    "Gaussian",
+    "Laplace",
+    "Perturbation",
+    "Plan",
+    "SampledGaussian",
+    "SampledGroups",
+    "SampledSelection",
+    "Selection",
+    "Zcdp",
+    "event_from_json",
+]
 
 
-def _positive(event: str, name: str, value: float) -> None:
+def _positive(event: str, name: str, value: Any) -> None:
     if not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
         raise PrivacyError(f"{event}: {name} = {value!r} must be a finite number above 0")
 
 
-def _count(event: str, name: str, value: int) -> None:
+def _count(event: str, name: str, value: Any) -> None:
     if type(value) is not int or value < 1:
         raise PrivacyError(f"{event}: {name} = {value!r} must be a whole number of at least 1")
 
 
+def _rate(event: str, name: str, value: Any) -> None:
+    """A rate is a multiple of 2^−32, so that it can be drawn exactly."""
+    _positive(event, name, value)
+    if value > 1 or value * 2.0**32 != int(value * 2.0**32):
+        raise PrivacyError(f"{event}: rate = {value!r} must be a multiple of 2^-32, at most 1")
+
+
+def _sides(event: str, name: str, value: Any) -> None:
+    if value not in (1, 2):
+        raise PrivacyError(f"{event}: sides = {value!r} must be 1 or 2")
+
+
+def _multipliers(event: str, name: str, value: Any) -> None:
+    if not value:
+        raise PrivacyError(f"{event}: multipliers must not be empty")
+    for each in value:
+        _positive(event, name, each)
+
+
+_CHECKS: dict[str, Callable[[str, str, Any], None]] = {
+    **dict.fromkeys(("sigma", "scale", "jacobian", "output_scale", "rho"), _positive),
+    **dict.fromkeys(("step", "changes", "l1", "l2", "output_l1", "coordinates"), _count),
+    **dict.fromkeys(("sensitivity", "k", "threshold", "values"), _count),
+    "rate": _rate,
+    "sides": _sides,
+    "multipliers": _multipliers,
+}
+"""By the name of a field: every event is checked when it is made, also when it is read."""
+
+
+class _Event:
+    """What all events share: the check of their fields, and their form in the ledger."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for name, value in self._fields().items():
+            _CHECKS[name](type(self).__name__, name, value)
+
+    def _fields(self) -> dict[str, Any]:
+        return asdict(self)  # type: ignore[call-overload]
+
+    def to_json(self) -> dict[str, Any]:
+        """Canonical form for the ledger."""
+        fields = self._fields().items()
+        return {"kind": self.kind} | {k: list(v) if type(v) is tuple else v for k, v in fields}
+
+
+def _least(scale: float, cost: Callable[[Fraction], Fraction], most: Fraction) -> float:
+    """The first float from `scale` on whose noise costs at most `most`."""
+    while cost(Fraction(scale)) > most:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(_Event):
     """Discrete Gaussian noise N_ℤ(0, σ²) on every coordinate of an integer vector.
 
     A neighbour moves at most `changes` coordinates, each by at most `step`. Squared L2 sensitivity
     is `changes · step²`, so ρ = changes·step²/(2σ²) (Canonne-Kamath-Steinke 2020, Theorem 14).
     """
 
+    kind = "gaussian"
     sigma: float
     step: int = 1
     changes: int = 1
 
-    def __post_init__(self) -> None:
-        _positive("Gaussian", "sigma", self.sigma)
-        _count("Gaussian", "step", self.step)
-        _count("Gaussian", "changes", self.changes)
-
     @classmethod
     def within(cls, rho: Fraction, *, step: int = 1, changes: int = 1) -> Gaussian:
         """The least noise that costs at most ρ."""
-        sensitivity_squared = changes * step * step
-        sigma = math.sqrt(sensitivity_squared / (2 * float(rho)))
-        while Fraction(sensitivity_squared) / (2 * Fraction(sigma) ** 2) > rho:
-            sigma = math.nextafter(sigma, math.inf)
-        return cls(sigma, step, changes)
-
-    def to_json(self) -> dict[str, Any]:
-        """Canonical form for the ledger."""
-        return {"kind": "gaussian", **asdict(self)}
+        squared = changes * step * step
+        start = math.sqrt(squared / (2 * float(rho)))
+        return cls(_least(start, lambda s: Fraction(squared) / (2 * s**2), rho), step, changes)
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(_Event):
     """Discrete Laplace noise, P(z) ∝ exp(−|z|/scale), on an integer vector with L1 sensitivity l1.
 
     Pure ε = l1/scale.
     """
 
+    kind = "laplace"
     scale: float
     l1: int = 1
-
-    def __post_init__(self) -> None:
-        _positive("Laplace", "scale", self.scale)
-        _count("Laplace", "l1", self.l1)
 
     @classmethod
     def within(cls, epsilon: Fraction, *, l1: int = 1) -> Laplace:
         """The least noise that costs at most a pure ε."""
-        scale = float(l1 / epsilon)
-        while Fraction(l1) / Fraction(scale) > epsilon:
-            scale = math.nextafter(scale, math.inf)
-        return cls(scale, l1)
-
-    def to_json(self) -> dict[str, Any]:
-        """Canonical form for the ledger."""
-        return {"kind": "laplace", **asdict(self)}
+        return cls(_least(float(l1 / epsilon), lambda s: Fraction(l1) / s, epsilon), l1)
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(_Event):
     """k picks by Gumbel noise on integer scores, each with sensitivity `sensitivity`.
 
     Either one-shot top-k, the same law as k rounds of the exponential mechanism without
@@ -101,65 +148,39 @@ class Selection:
     the bounded range of each pick.
     """
 
+    kind = "selection"
     scale: float
     sensitivity: int = 1
     k: int = 1
 
-    def __post_init__(self) -> None:
-        _positive("Selection", "scale", self.scale)
-        _count("Selection", "sensitivity", self.sensitivity)
-        _count("Selection", "k", self.k)
-
     @classmethod
     def within(cls, rho: Fraction, *, sensitivity: int = 1, k: int = 1) -> Selection:
         """The least noise that costs at most ρ: scale = Δ·√(k/(2ρ))."""
-        scale = sensitivity * math.sqrt(k / (2 * float(rho)))
-        while k * (2 * Fraction(sensitivity) / Fraction(scale)) ** 2 / 8 > rho:
-            scale = math.nextafter(scale, math.inf)
+        start = sensitivity * math.sqrt(k / (2 * float(rho)))
+        scale = _least(start, lambda s: k * (2 * Fraction(sensitivity) / s) ** 2 / 8, rho)
         return cls(scale, sensitivity, k)
-
-    def to_json(self) -> dict[str, Any]:
-        """Canonical form for the ledger."""
-        return {"kind": "selection", **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
-class Perturbation:
+class Perturbation(_Event):
     """Objective perturbation on integers: a noisy linear term, a curvature, and noise on the minimum.
 
     A neighbour moves the gradient by `l1` on the lattice of the linear term, the determinant of the
     Hessian by a factor of at most 1 + `jacobian`, and what was computed by `output_l1` on the grid of
     what is released. Pure ε = l1/scale + ln(1 + jacobian) + output_l1/output_scale; no bounded range.
-    See `understudy.privacy.objective`.
+    See `understudy.privacy.questions.critic`.
     """
 
+    kind = "perturbation"
     scale: float
     l1: int
     jacobian: float
     output_scale: float
     output_l1: int
 
-    def __post_init__(self) -> None:
-        _positive("Perturbation", "scale", self.scale)
-        _count("Perturbation", "l1", self.l1)
-        _positive("Perturbation", "jacobian", self.jacobian)
-        _positive("Perturbation", "output_scale", self.output_scale)
-        _count("Perturbation", "output_l1", self.output_l1)
-
-    def to_json(self) -> dict[str, Any]:
-        """Canonical form for the ledger."""
-        return {"kind": "perturbation", **asdict(self)}
-
-
-def _rate(event: str, value: float) -> None:
-    """A rate is a multiple of 2^−32, so that it can be drawn exactly."""
-    _positive(event, "rate", value)
-    if value > 1 or value * 2.0**32 != int(value * 2.0**32):
-        raise PrivacyError(f"{event}: rate = {value!r} must be a multiple of 2^-32, at most 1")
-
 
 @dataclass(frozen=True, slots=True)
-class SampledGaussian:
+class SampledGaussian(_Event):
     """A sum over a Poisson sample of rows, with discrete Gaussian noise on every coordinate.
 
     Every row is taken by itself with probability `rate`; a row adds an integer vector of
@@ -167,27 +188,23 @@ class SampledGaussian:
     row, 2 where it replaces one. σ is in the same units as `l2`. See `accounting` for its cost.
     """
 
+    kind = "sampled gaussian"
     sigma: float
     l2: int
     coordinates: int
     rate: float = 1.0
     sides: int = 1
 
-    def __post_init__(self) -> None:
-        _positive("SampledGaussian", "sigma", self.sigma)
-        _count("SampledGaussian", "l2", self.l2)
-        _count("SampledGaussian", "coordinates", self.coordinates)
-        _rate("SampledGaussian", self.rate)
-        if self.sides not in (1, 2):
-            raise PrivacyError(f"SampledGaussian: sides = {self.sides!r} must be 1 or 2")
-
-    def to_json(self) -> dict[str, Any]:
-        """Canonical form for the ledger."""
-        return {"kind": "sampled gaussian", **asdict(self)}
+    @classmethod
+    def within(cls, rho: Fraction, *, l2: int, coordinates: int, sides: int) -> SampledGaussian:
+        """The least noise on a sum over all rows that costs at most ρ = (sides·l2)²/(2σ²)."""
+        start, squared = sides * l2 / math.sqrt(2 * float(rho)), Fraction((sides * l2) ** 2)
+        sigma = _least(start, lambda s: squared / (2 * s**2), rho)
+        return cls(sigma, l2, coordinates, sides=sides)
 
 
 @dataclass(frozen=True, slots=True)
-class SampledGroups:
+class SampledGroups(_Event):
     """A sum over a Poisson sample of rows in groups of coordinates, with rounded Gaussian noise.
 
     Every row is taken by itself with probability `rate`. In group j a row adds a vector of L2 norm at
@@ -201,6 +218,7 @@ class SampledGroups:
     drawn; `sides` is 1 where a neighbour adds or removes a row, 2 where it replaces one.
     """
 
+    kind = "sampled groups"
     multipliers: tuple[float, ...]
     coordinates: int
     rate: float = 1.0
@@ -208,14 +226,7 @@ class SampledGroups:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "multipliers", tuple(self.multipliers))
-        if not self.multipliers:
-            raise PrivacyError("SampledGroups: multipliers must not be empty")
-        for each in self.multipliers:
-            _positive("SampledGroups", "multipliers", each)
-        _count("SampledGroups", "coordinates", self.coordinates)
-        _rate("SampledGroups", self.rate)
-        if self.sides not in (1, 2):
-            raise PrivacyError(f"SampledGroups: sides = {self.sides!r} must be 1 or 2")
+        _Event.__post_init__(self)
 
     @property
     def multiplier(self) -> float:
@@ -226,13 +237,9 @@ class SampledGroups:
             joint = math.nextafter(joint, 0.0)
         return joint
 
-    def to_json(self) -> dict[str, Any]:
-        """Canonical form for the ledger."""
-        return {"kind": "sampled groups", **asdict(self), "multipliers": list(self.multipliers)}
-
 
 @dataclass(frozen=True, slots=True)
-class SampledSelection:
+class SampledSelection(_Event):
     """One pick by Gumbel noise on integer scores of a Poisson sample of rows.
 
     Every row is taken by itself with probability q = `rate`; a neighbour moves a sample's scores by
@@ -240,22 +247,14 @@ class SampledSelection:
     (Balle-Barthe-Gaboardi 2018); the bounded range of the exponential mechanism is lost.
     """
 
+    kind = "sampled selection"
     scale: float
     sensitivity: int
     rate: float
 
-    def __post_init__(self) -> None:
-        _positive("SampledSelection", "scale", self.scale)
-        _count("SampledSelection", "sensitivity", self.sensitivity)
-        _rate("SampledSelection", self.rate)
-
-    def to_json(self) -> dict[str, Any]:
-        """Canonical form for the ledger."""
-        return {"kind": "sampled selection", **asdict(self)}
-
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(_Event):
     """The values of a column that many hold: noisy counts of holders that reach a threshold τ.
 
     Only values that somebody holds are looked at. A neighbour, a whole privacy unit, holds at most
@@ -266,17 +265,11 @@ class Discovery:
     δ-approximate ρ-zCDP (Korolova et al. 2009; Bun-Steinke 2016, Definition 8.1).
     """
 
+    kind = "discovery"
     sigma: float
     threshold: int
     values: int = 1
     sides: int = 1
-
-    def __post_init__(self) -> None:
-        _positive("Discovery", "sigma", self.sigma)
-        _count("Discovery", "threshold", self.threshold)
-        _count("Discovery", "values", self.values)
-        if self.sides not in (1, 2):
-            raise PrivacyError(f"Discovery: sides = {self.sides!r} must be 1 or 2")
 
     @property
     def delta(self) -> float:
@@ -294,43 +287,33 @@ class Discovery:
             threshold += 1
         return cls(sigma, threshold, values, sides)
 
-    def to_json(self) -> dict[str, Any]:
-        """Canonical form for the ledger."""
-        return {"kind": "discovery", **asdict(self)}
-
 
 @dataclass(frozen=True, slots=True)
-class Zcdp:
-    """An allowance of ρ from which events are drawn adaptively through the zCDP filter."""
+class Zcdp(_Event):
+    """A zCDP filter: draws are chosen adaptively while their ρ adds up to at most `rho`."""
 
+    kind = "zcdp"
     rho: float
 
     def __post_init__(self) -> None:
         if isinstance(self.rho, Fraction):
             object.__setattr__(self, "rho", round_down(self.rho))
-        _positive("Zcdp", "rho", self.rho)
-
-    def to_json(self) -> dict[str, Any]:
-        """Canonical form for the ledger."""
-        return {"kind": "zcdp", **asdict(self)}
+        _Event.__post_init__(self)
 
 
 Event = (
-    Discovery | Gaussian | Laplace | Perturbation | SampledGaussian | SampledGroups | SampledSelection
-    | Selection | Zcdp
-)  # fmt: skip
+    Discovery
+    | Gaussian
+    | Laplace
+    | Perturbation
+    | SampledGaussian
+    | SampledGroups
+    | SampledSelection
+    | Selection
+    | Zcdp
+)
 
-_KINDS: dict[str, type[Event]] = {
-    "discovery": Discovery,
-    "gaussian": Gaussian,
-    "laplace": Laplace,
-    "perturbation": Perturbation,
-    "sampled gaussian": SampledGaussian,
-    "sampled groups": SampledGroups,
-    "sampled selection": SampledSelection,
-    "selection": Selection,
-    "zcdp": Zcdp,
-}
+_KINDS: dict[str, type[Event]] = {each.kind: each for each in get_args(Event)}
 
 
 def event_from_json(body: Mapping[str, Any]) -> Event:
@@ -388,10 +371,6 @@ class Plan:
 
     def __iter__(self) -> Iterator[Charge]:
         return iter(self.charges)
-
-    def events(self) -> list[Event]:
-        """Every event, as often as it may be drawn."""
-        return [charge.event for charge in self.charges for _ in range(charge.times)]
 
     def to_json(self) -> list[dict[str, Any]]:
         """Canonical form for the ledger."""

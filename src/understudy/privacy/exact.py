@@ -21,10 +21,9 @@ from understudy.privacy.buckets import DataSupport, RecordSupport
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.features import GRID, Box
 from understudy.privacy.losses import Loss
-from understudy.privacy.noise import Noise
+from understudy.privacy.noise import Noise, poisson
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.relation import Relation
-from understudy.privacy.sampling import poisson
 from understudy.privacy.sensitive import Sensitive, reveal
 from understudy.units import Unit
 
@@ -63,24 +62,19 @@ class ExactCounts(Protocol):
     @property
     def shape(self) -> tuple[int, ...]:
         """Domain sizes of the modelled columns; public."""
-        ...
 
     @property
     def unit(self) -> Unit | None:
         """Whose rows were bounded, and to how many; None where every row counts for itself."""
-        ...
 
     def rows(self) -> Sensitive[int]:
         """The exact number of rows."""
-        ...
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Counts, ...]]:
         """One exact table of counts per clique, from one pass over the rows."""
-        ...
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[tuple[Counts, Counts], ...]]:
         """(packed occupied cells in order, their counts) per clique, for marginals of any size."""
-        ...
 
 
 @runtime_checkable
@@ -89,7 +83,6 @@ class ExactRows(ExactCounts, Protocol):
 
     def records(self) -> Sensitive[list[Codes]]:
         """Every row as codes, one array per column."""
-        ...
 
 
 class HeldValues(Protocol):
@@ -98,11 +91,9 @@ class HeldValues(Protocol):
     @property
     def unit(self) -> Unit | None:
         """Who holds values; a row where there is no unit."""
-        ...
 
     def holders(self, column: str) -> Sensitive[tuple[Sequence[str], Counts]]:
         """Every value that occurs and how many units hold it, k values of a unit at most."""
-        ...
 
 
 class Tables:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -34,7 +34,10 @@ from understudy.privacy.objective import Sides
 from understudy.privacy.relation import Relation
 from understudy.units import Unit
 
-__all__ = ["Charges", "Facts", "Gate", "Need", "Question", "Record"]
+if TYPE_CHECKING:
+    from understudy.privacy.journal import Journal
+
+__all__ = ["Charges", "Facts", "Gate", "Need", "Question"]
 
 A = TypeVar("A", covariant=True)
 
@@ -59,19 +62,15 @@ class Question(Protocol[A]):
     @property
     def mechanism(self) -> Mechanism:
         """How noise meets the exact answer."""
-        ...
 
     def need(self, facts: Facts) -> Need:
         """What covers the request; raises `PrivacyError` for one that does not fit the table."""
-        ...
 
     def exact(self, rows: Any, event: Any) -> Any:
         """Privileged: the exact answer from opened `Tables` or `Learned` rows, in integers."""
-        ...
 
     def decode(self, drawn: Any, facts: Facts) -> A:
         """What the drawn numbers say; post-processing."""
-        ...
 
 
 class Charges(Protocol):
@@ -80,51 +79,21 @@ class Charges(Protocol):
     @property
     def plan(self) -> Plan:
         """What may be drawn."""
-        ...
 
     @property
     def private_noise(self) -> bool:
         """Whether the ledger was promised noise that protects."""
-        ...
 
     @property
     def unit(self) -> Unit | None:
         """Whom the account is kept for; None for one row."""
-        ...
 
     @property
     def relation(self) -> Relation:
         """Which tables are neighbours, by the account."""
-        ...
 
     def charge(self, purpose: str, event: Event | None = None) -> Event:
         """Make the next draw durable; return the event to draw with."""
-        ...
-
-
-class Record(Protocol):
-    """Keeps what was drawn, so that an interrupted release can go on: see `journal`."""
-
-    def kept(self, purpose: str, question: object) -> Any | None:
-        """What was drawn for this question before the interruption, if it was."""
-        ...
-
-    @property
-    def waits(self) -> bool:
-        """Whether the next charge was made before the interruption and never drawn under."""
-        ...
-
-    def redraw(self, charges: Charges, purpose: str, event: Event | None) -> Event:
-        """Have the ledger note, once, that the charge that waits is drawn; its event."""
-        ...
-
-    def keep(self, purpose: str, question: object, drawn: Any) -> None:
-        """Make what was drawn durable."""
-        ...
-
-    def uncounted(self, purpose: str, question: object) -> None:
-        """The rows could not be counted: the charge stands and nothing was drawn under it."""
-        ...
 
 
 class Gate:
@@ -137,7 +106,7 @@ class Gate:
         relation: Relation,
         noise: Noise,
         rows_public: int | None = None,
-        record: Record | None = None,
+        record: Journal | None = None,
     ) -> None:
         if charges.private_noise and not noise.private:
             raise PrivacyError("the ledger was promised private noise; this noise is seeded")

@@ -41,7 +41,7 @@ _MARK = "account"
 
 
 class Journal:
-    """The journal in `folder`, which is made if it is not there; a `gate.Record`."""
+    """The journal in `folder`, which is made if it is not there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -31,25 +31,20 @@ class Loss(Protocol):
     @property
     def outputs(self) -> int:
         """Scores of a row."""
-        ...
 
     @property
     def bound(self) -> float:
         """L0: no residual is larger in absolute value."""
-        ...
 
     @property
     def smooth(self) -> float:
         """A bound on the second derivative."""
-        ...
 
     def values(self, scores: Reals, targets: Reals) -> Reals:
         """The loss of every row."""
-        ...
 
     def residuals(self, scores: Reals, targets: Reals) -> Reals:
         """∂ℓ/∂z of every row and output; a row's depend on that row alone."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Privacy noise: the only module that touches OpenDP.
+"""Privacy noise, and samples as secret as it: the only module that touches OpenDP.
 
 Integers go *into* OpenDP's exact discrete samplers; nothing is drawn at zero and added to a float.
 The samplers use a cryptographic source and take no seed. `SeededNoise` exists for tests of
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
 
-__all__ = ["GRAIN", "LAW", "Noise", "OpenDPNoise", "SeededNoise", "rounded"]
+__all__ = ["GRAIN", "LAW", "Noise", "OpenDPNoise", "SeededNoise", "poisson", "rounded"]
 
 GRAIN = 8
 """Sums with rounded noise come as multiples of σ/8; that adds 0.07 % to the noise."""
@@ -116,6 +116,21 @@ def _draw_pairs(pairs: NDArray[np.complex128]) -> None:
 def _words(count: int) -> NDArray[np.uint64]:
     """Words of 64 bits from OpenSSL's generator (AES in counter mode, seeded by the system)."""
     return np.frombuffer(RAND_bytes(8 * count), np.uint64)
+
+
+def poisson(noise: Noise, rows: int, rate: float) -> Integers:
+    """The rows of a Poisson sample, each taken by itself with probability `rate` exactly.
+
+    Which rows were taken is as secret as the noise, and comes from the same kind of source.
+    """
+    below = int(rate * 2**32)
+    if below == 2**32:
+        return np.arange(rows)
+    if noise.private:
+        words = np.frombuffer(RAND_bytes(4 * rows), np.uint32)
+    else:
+        words = np.array([noise.below(2**32) for _ in range(rows)], np.uint32)
+    return np.flatnonzero(words < below)
 
 
 def _integers(values: Integers) -> Integers:

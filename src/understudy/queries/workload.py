@@ -253,7 +253,7 @@ class Every(_Part):
             WorkloadError: More columns, or more families, than there are; or one is too large.
         """
         ordered = KINDS[self.kind].ordered
-        usable = [i for i, c in enumerate(schema.modelled) if c.ordered or not ordered]
+        usable = [i for i, c in enumerate(schema.modelled) if not ordered or c.ordered]
         columns = len(usable)
         if self.k > columns:
             has = f"has {columns} ordered ones" if ordered else f"models {columns}"

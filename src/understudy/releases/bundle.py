@@ -24,11 +24,11 @@ import os
 import secrets
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,22 +41,20 @@ from understudy.game.methods import Theorem
 from understudy.models import Decomposable, Empirical, Weighted, from_arrays
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry, canonical
+from understudy.privacy.cost import Plan
 from understudy.privacy.ledger import planned
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload
 from understudy.releases import form
 from understudy.releases.certificate import Certificate
-from understudy.releases.measurements import Measurement
+from understudy.releases.release import MOST_COUNTS, Measurement, Release
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.schema import Schema
 
-if TYPE_CHECKING:
-    from understudy.releases.release import Release
-
 __all__ = [
     "FILES", "digest", "load", "manifest_bytes", "model_files", "read_manifest", "require_absent",
-    "save",
+    "require_room", "save",
 ]  # fmt: skip
 
 VERSION = 1
@@ -64,6 +62,11 @@ FILES = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
 MANIFEST = "release.json"
 SIGNATURE = "signature.dsse.json"
 """About the manifest, and therefore not listed in it; see `signature`."""
+_NO_HASH = "0" * 64
+_OFTEN = 3
+"""How many tables of one column may be kept with their counts."""
+_LINK = {"seq": 10**9, "digest": _NO_HASH, "prev": _NO_HASH, "hash": _NO_HASH}
+_STAMP = {"reservation": _NO_HASH, "writer": "w" * 64, "time": "t" * 32}
 
 
 def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
@@ -91,6 +94,62 @@ def require_absent(path: Path) -> None:
         raise InputError(f"out = {path}: the folder {path.parent} cannot be written to")
 
 
+def require_room(
+    schema: Schema, reserved: Mapping[str, Any], plan: Plan, beta: float, key: int | None
+) -> None:
+    """Raise `InputError` where a bundle could not hold the release or would be refused.
+
+    `reserved` is what the ledger will say of the reservation, `plan` every charge.
+    """
+    charges = plan.to_json()
+    try:
+        form.require_choices(reserved, charges, beta, key)
+    except BundleError as error:
+        raise InputError(f"a release cannot be kept as asked for: {error}") from None
+    text = len(schema.dumps().encode("utf-8"))
+    if text > form.LARGEST["schema.toml"]:
+        raise InputError(
+            f"the schema has {text:,} bytes, and a release's at most "
+            f"{form.LARGEST['schema.toml']:,}: declare fewer values"
+        )
+    draws = sum(charge["times"] for charge in charges)
+    values, size = _foreseen(schema, reserved, charges)
+    if values > form.MOST_VALUES or size > form.LARGEST[MANIFEST]:
+        raise InputError(
+            f"the release would have {draws:,} draws for {len(reserved['facts']['workload']):,} "
+            f"marginals, more than a bundle records ({size:,} of {form.LARGEST[MANIFEST]:,} bytes, "
+            f"{values:,} of {form.MOST_VALUES:,} values): use fewer rounds or steps, or a smaller "
+            f"workload"
+        )
+
+
+def _foreseen(
+    schema: Schema, reserved: Mapping[str, Any], charges: Sequence[Mapping[str, Any]]
+) -> tuple[int, int]:
+    """About how many values and bytes the manifest will have; rather too many."""
+    facts = reserved["facts"]
+    kept = {"promise": reserved["budget"], "method": facts["method"]}
+    values, size = _measure(
+        [_foreseen_entry("reserve", reserved)], workload=facts["workload"], **kept
+    )
+    for charge in charges:
+        times, body = charge["times"], {name: charge[name] for name in ("purpose", "event")}
+        more = _measure([_foreseen_entry("charge", body)])
+        values, size = values + more[0] * times, size + more[1] * times
+    counts = _OFTEN * sum(cells for cells in schema.shape if cells <= MOST_COUNTS)
+    forecast = 2 * len(facts["workload"])
+    return values + counts + forecast, size + 16 * counts + 32 * forecast
+
+
+def _foreseen_entry(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"kind": kind, "body": {**body, **_STAMP}, **_LINK}
+
+
+def _measure(entries: Sequence[Any], **rest: Any) -> tuple[int, int]:
+    data = manifest_bytes({"ledger": {"entries": list(entries)}, **rest})
+    return form.values(data), len(data)
+
+
 def save(release: Release, path: Path, *, report: str | None = None) -> Path:
     """Write a bundle; it appears under `path` whole or not at all, its digest published before."""
     require_absent(path)
@@ -104,7 +163,7 @@ def save(release: Release, path: Path, *, report: str | None = None) -> Path:
         manifest = _manifest(release, contents)
         contents[MANIFEST] = manifest_bytes(manifest)
         for name, data in contents.items():
-            _require_room(name, data)
+            _require_size(name, data)
             create(staging / name, data)
         release.publish(manifest["digest"])
         _rename(staging, path)
@@ -118,7 +177,7 @@ def save(release: Release, path: Path, *, report: str | None = None) -> Path:
     return path
 
 
-def _require_room(name: str, data: bytes) -> None:
+def _require_size(name: str, data: bytes) -> None:
     if len(data) > form.LARGEST[name]:
         raise WorkError(
             f"{name} has {len(data):,} bytes, and a bundle's has at most {form.LARGEST[name]:,}: "
@@ -231,8 +290,6 @@ def load(path: Path, manifest: Mapping[str, Any] | None = None) -> Release:
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from understudy.releases.release import Release
 
     manifest = read_manifest(path) if manifest is None else manifest
     for name in FILES:

@@ -204,11 +204,11 @@ def certify(
     cell, with the same result. `classes`, one for each clique, are what is asked of the cliques where
     that is not all of their cells.
     """
-    size = int(codes[0].size)
-    sizes = [math.prod(gate.facts.shape[i] for i in clique) for clique in cliques]
+    size, facts = int(codes[0].size), gate.facts
+    sizes = [math.prod(facts.shape[i] for i in clique) for clique in cliques]
     variations = None
     if VARIATION in plan or classes or sum(sizes) <= _TABULATED:
-        tables = counts(codes, gate.facts.shape, cliques)
+        tables = counts(codes, facts.shape, cliques)
         if classes:
             worst = gate.ask(WORST, WorstQueryError(classes, tables, size))
         else:
@@ -225,7 +225,7 @@ def certify(
         rows=size,
         worst=worst,
         rows_measured=rows_measured,
-        rows_public=gate.facts.rows_public,
+        rows_public=facts.rows_public,
         variations_measured=variations,
         of="queries" if classes else "cells",
     ).bounded(plan, population=population)

@@ -15,7 +15,7 @@ from understudy.schema import Category, Integer, Schema
 from understudy.source.pushed import engine_costs
 
 if TYPE_CHECKING:
-    from understudy.privacy.ledger import Ledger
+    from understudy.privacy.ledger import Books, Ledger
 
 __all__ = [
     "ACCOUNTING",
@@ -149,6 +149,12 @@ def history(ledger: Ledger, name: str) -> list[dict[str, Any]]:
         }
         for made in ledger.releases(name)
     ]
+
+
+def more_like_last(books: Books) -> int | None:
+    """How many releases like the newest one still fit; None where there is none."""
+    made = list(books.releases.values())
+    return books.more_like(made[-1].budget, made[-1].plan, made[-1].unit) if made else None
 
 
 def example(schema: Schema) -> str:

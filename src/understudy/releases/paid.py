@@ -34,11 +34,9 @@ from understudy.players.query.critic import CriticSteps
 from understudy.players.query.graph import DegreesAndBlocks
 from understudy.players.query.selected import WorstAgain
 from understudy.privacy.cost import Gaussian, Selection
-from understudy.releases.blueprint import design_of
-from understudy.releases.measurements import MOST_COUNTS, Measurement
-from understudy.releases.record import Record
-from understudy.releases.release import Release
-from understudy.releases.replan import CLOSE, method_of
+from understudy.releases.plan import design_of
+from understudy.releases.release import MOST_COUNTS, Measurement, Release
+from understudy.releases.replan import CLOSE, Record, method_of
 
 __all__ = ["require_paid"]
 

@@ -1,37 +1,107 @@
 """A plan for a release: everything is checked, and every charge is known, before a row is read.
 
-A pure function of public facts: the schema and `Options`. Nothing is spent.
+A pure function of public facts: the schema and `Options`. Nothing is spent. A plan divides ρ so:
+
+number of rows                    1 %, where n is private
+the method's own charges          the rest
+certificate                       its share, 2 % by default
+certificate of total variation    twice that share, on request
+
+For a target error the least ε is found by bisection over forecasts. Planning exactly costs seconds
+(privacy loss distributions), a plan by zCDP alone costs nothing: so ε is sought by zCDP, planned
+exactly once, which tells how much more ρ exact accounting allows, sought again with that, planned
+again and checked.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from decimal import ROUND_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method
 from understudy.game.methods import method as named_method
 from understudy.privacy import accounting, planning
-from understudy.privacy.budget import Budget, exact
-from understudy.privacy.cost import Gaussian, Plan, Zcdp
+from understudy.privacy.budget import Budget, Exact, exact, split
+from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 from understudy.privacy.ledger import refined
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload, resolve
 from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
-from understudy.releases import targets
-from understudy.releases.blueprint import Blueprint, design_of
 from understudy.releases.notebook import plan_card
 from understudy.releases.options import Options, takes_options
 from understudy.schema import Schema
 from understudy.units import group
 
-__all__ = ["Prepared", "epsilon_for", "prepare"]
+__all__ = ["Blueprint", "Prepared", "design_of", "epsilon_for", "prepare"]
 
+LEAST, MOST = 0.001, 20.0
+"""Below, everything is noise; above, ε is no promise any more."""
+OF = {"worst": "worst cell", "mean": "mean total variation"}
+"""What a target error may speak of."""
+
+_ROWS_SHARE = Fraction(1, 100)
 _MOST_NOISE = 10**7
 """Rows that the measured number of rows may be off by, as a standard deviation."""
+_STEPS = 14
+_NOISELESS = 10**4
+_ONE_MORE = 1.02
+
+
+def design_of(
+    schema: Schema, workload: Workload, relation: Relation, rows_public: int | None
+) -> Design:
+    """What a method may know of the problem."""
+    modelled = schema.modelled
+    return Design(
+        schema.shape,
+        workload.cliques,
+        workload.weights,
+        relation,
+        rows_public,
+        () if workload.plain else workload.families,
+        tuple(column.name for column in modelled),
+        tuple(column.kind for column in modelled),
+        tuple(column.nullable for column in modelled),
+        schema.project if schema.rules or schema.geography else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Blueprint:
+    """What a plan follows from but ρ; `release` and `verify` plan by it. `share`: the certificate's."""
+
+    method: Method
+    design: Design
+    share: Fraction
+    variations: bool = False
+
+    def plan(self, rho: Fraction) -> Plan:
+        """The charges of a whole release. They cost at most ρ, nominally where rows are sampled."""
+        private = self.design.rows is None
+        shares: dict[str, Exact] = {"certificate": self.share}
+        if self.variations:
+            shares["variation"] = 2 * self.share
+        if private:
+            shares["rows"] = _ROWS_SHARE
+        shares["game"] = 1 - self.share * (3 if self.variations else 1) - _ROWS_SHARE * private
+        part = split(rho, shares)
+        charges: list[Charge] = []
+        if private:
+            charges.append(Charge(certificates.ROWS, Gaussian.within(part["rows"])))
+        charges += self.method.charges(self.design, part["game"])
+        charges.append(certificates.worst_charge(part["certificate"]))
+        if self.variations:
+            charges.append(
+                certificates.variation_charge(
+                    part["variation"], self.design.relation, len(self.design.cliques), not private
+                )
+            )
+        return Plan(tuple(charges))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +110,8 @@ class Draft:
 
     schema: Schema
     workload: Workload
-    beta: float
     blueprint: Blueprint
+    options: Options
 
     @property
     def method(self) -> Method:
@@ -58,7 +128,6 @@ class Draft:
 class Prepared(Draft):
     """A release that has been checked and planned from public facts alone. Nothing is spent."""
 
-    options: Options
     budget: Budget
     rho: Fraction
     """What the plan was made of: `blueprint` and ρ."""
@@ -67,6 +136,11 @@ class Prepared(Draft):
     """The schema with open columns, where `schema` is only the largest that may come of it."""
     inner: Plan | None = None
     """What the allowance of `plan` is spent on, where the plan is made in two steps."""
+
+    @property
+    def beta(self) -> float:
+        """The probability with which the certificate may fail."""
+        return self.options.beta
 
     @property
     def game_plan(self) -> Plan:
@@ -86,13 +160,7 @@ class Prepared(Draft):
                 f"column in the schema, or use another method"
             )
         draft.method.confirm(draft.design, inner)
-        return replace(
-            self,
-            schema=draft.schema,
-            workload=draft.workload,
-            blueprint=draft.blueprint,
-            inner=inner,
-        )
+        return replace(self, **vars(draft), inner=inner)
 
     def cost(self) -> accounting.Spent:
         """What the plan costs; at most the budget."""
@@ -119,21 +187,25 @@ def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -
     `rows` rows (`rows_public` if left out) has this error, see `epsilon_for`. `choices` are `Options`.
     """
     options = Options.of(choices) if options is None else options
-    targets.require_one(options.epsilon, options.target_error)
+    if (options.epsilon is None) == (options.target_error is None):
+        raise InputError(
+            "give epsilon (--epsilon E), the privacy budget, or target_error (--target-error X), for "
+            "which it is found; one of the two"
+        )
     budget = Budget.of("1" if options.epsilon is None else options.epsilon, options.delta)
     schema.require_confirmed()
     if schema.undeclared:
         return _staged(schema, options, budget)
     draft = _draft(schema, options, budget)
     if options.target_error is not None:
-        epsilon = _solve(draft, options.target_error, options)
-        options = replace(options, epsilon=epsilon, target_error=None)
+        epsilon = _least_epsilon(draft, options.target_error)
+        draft = replace(draft, options=replace(options, epsilon=epsilon, target_error=None))
         budget = Budget.of(epsilon, options.delta)
     rho, plan = planning.calibrated(draft.blueprint.plan, budget, group(schema.unit))
     draft.method.confirm(draft.design, plan)
     if draft.design.rows is None and options.rows is None:
         _require_countable(plan, budget)
-    return Prepared(schema, draft.workload, draft.beta, draft.blueprint, options, budget, rho, plan)
+    return Prepared(**vars(draft), budget=budget, rho=rho, plan=plan)
 
 
 def _require_countable(plan: Plan, budget: Budget) -> None:
@@ -158,18 +230,9 @@ def _staged(schema: Schema, options: Options, budget: Budget) -> Prepared:
     draft = _draft(schema.largest(), options, budget)
     rho = private_facts.outer_rho(schema, budget)
     plan = private_facts.outer_plan(schema, rho, budget.delta, draft.design.relation)
-    staged = Prepared(
-        draft.schema,
-        draft.workload,
-        draft.beta,
-        draft.blueprint,
-        options,
-        budget,
-        rho,
-        plan,
-        declared=schema,
+    return Prepared(**vars(draft), budget=budget, rho=rho, plan=plan, declared=schema).refined(
+        draft.schema
     )
-    return replace(staged, inner=staged.refined(draft.schema).inner)
 
 
 @takes_options
@@ -189,27 +252,78 @@ def epsilon_for(schema: Schema, target_error: float, **choices: Any) -> float:
     return float(prepare(schema, options).budget.epsilon)
 
 
-def _solve(draft: Draft, target: float, options: Options) -> str:
+def _least_epsilon(draft: Draft, target: float) -> str:
+    """The least ε, to three digits, for which the forecast of the exact plan is at most `target`."""
+    options, build, unit = draft.options, draft.blueprint.plan, group(draft.schema.unit)
+    delta, of = options.delta, options.target_of
     rows = draft.design.rows if options.rows is None else options.rows
     if rows is None:
         raise InputError(
             f"target_error = {target} needs to know about how many rows there are: give rows "
             f"(--rows N), an assumption, or declare rows_public (--rows-public N)"
         )
+    if of not in OF:
+        raise InputError(f"target_of = {of!r} must be {' or '.join(map(repr, OF))}")
+    if not 0 < target < 1:
+        raise InputError(
+            f"target_error = {target} must be above 0 and below 1: it is a share of the rows, such as "
+            f"0.01"
+        )
 
-    def errors(plan: Plan) -> Errors:
-        expected = None if draft.design.families else draft.method.errors(draft.design, plan, rows)
-        if expected is None:
+    def error(plan: Plan) -> float:
+        errors = None if draft.design.families else draft.method.errors(draft.design, plan, rows)
+        if errors is None:
             raise InputError(
                 f"target_error = {target}: method {draft.method.name} does not forecast the error of "
                 f"this workload; give epsilon, or use method = maxent with marginals"
             )
-        return expected
+        return errors.worst if of == "worst" else errors.mean
 
-    unit = group(draft.schema.unit)
-    return targets.solve(
-        draft.blueprint.plan, errors, options.delta, target, options.target_of, unit
-    )
+    def allowed(epsilon: float) -> Fraction:
+        return planning.rho_for(Budget.of(epsilon, delta)) / unit**2
+
+    def quick(epsilon: float, gain: Fraction) -> float:
+        return error(build(allowed(epsilon) * gain))
+
+    def least(gain: Fraction) -> float:
+        low, high = math.log(LEAST), math.log(MOST)
+        if quick(LEAST, gain) <= target:
+            return LEAST
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            if quick(math.exp(middle), gain) <= target:
+                high = middle
+            else:
+                low = middle
+        return math.exp(high)
+
+    def planned(epsilon: str) -> Plan:
+        return planning.calibrate(build, Budget.of(epsilon, delta), unit)
+
+    reached = quick(MOST, Fraction(1))
+    if reached > target:
+        floor = error(build(allowed(MOST) * _NOISELESS))
+        raise InputError(
+            f"target_error = {target} ({OF[of]}) cannot be reached: for {rows:,} rows the forecast is "
+            f"{reached:.3g} at epsilon = {MOST:g}, and {floor:.3g} without any noise, by what the "
+            f"model leaves out and by drawing rows. Allow more than that, or give coarser columns, a "
+            f"smaller workload or more rows"
+        )
+    epsilon = _three(least(Fraction(1)))
+    plan = planned(epsilon)
+    gain = accounting.total_rho(plan) * unit**2 / planning.rho_for(Budget.of(epsilon, delta))
+    if gain > 1:
+        epsilon = _three(least(gain))
+        plan = planned(epsilon)
+    while error(plan) > target and float(epsilon) < MOST:
+        epsilon = _three(float(epsilon) * _ONE_MORE)
+        plan = planned(epsilon)
+    return epsilon
+
+
+def _three(value: float) -> str:
+    """Three digits, rounded up."""
+    return str(Context(prec=3, rounding=ROUND_UP).create_decimal(Decimal(f"{value:.6g}")))
 
 
 def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
@@ -226,7 +340,6 @@ def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
             f"certificate_share = {options.certificate_share} must be above 0 and at most 0.5; 0.02 "
             f"is usual"
         )
-    schema.require_confirmed()
     if not schema.modelled:
         raise InputError("the schema has no column to synthesise; every one is an identifier")
     method, parameters = options.method, options.parameters or {}
@@ -241,9 +354,7 @@ def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
     design = design_of(schema, workload, relation, rows_public)
     chosen.require_classes(design)
     chosen.check(design)
-    return Draft(
-        schema, workload, options.beta, Blueprint(chosen, design, share, options.variations)
-    )
+    return Draft(schema, workload, Blueprint(chosen, design, share, options.variations), options)
 
 
 def _relation(neighbours: str | Relation) -> Relation:

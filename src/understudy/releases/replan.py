@@ -1,4 +1,4 @@
-"""The plan of a release again, from what its bundle states, and whether it is the one in the ledger.
+"""What the ledger of a bundle says, and whether its plan is the one that the bundle's facts make.
 
 Everything that a plan follows from is public and in the bundle: schema, workload, method with its
 parameters, neighbours, unit, the declared number of rows, ρ and the certificate's share. So whoever has
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from understudy._version import __version__
@@ -24,17 +25,19 @@ from understudy.errors import VerificationError
 from understudy.game.methods import AIM, DPGAN, METHODS, Design, Method
 from understudy.game.methods.graph import GraphMethod
 from understudy.privacy import accounting
-from understudy.privacy.budget import exact_text
-from understudy.privacy.chain import canonical
-from understudy.privacy.cost import Charge, Event, Plan, SampledGroups, Zcdp
+from understudy.privacy.budget import Budget, exact_text
+from understudy.privacy.chain import Entry, canonical
+from understudy.privacy.cost import Charge, Event, Plan, SampledGroups, Zcdp, event_from_json
+from understudy.privacy.ledger import planned
+from understudy.privacy.relation import Relation
 from understudy.queries import Workload
 from understudy.releases import facts as private_facts
-from understudy.releases.blueprint import Blueprint, design_of
 from understudy.releases.certificate import VARIATION
-from understudy.releases.record import Record
+from understudy.releases.plan import Blueprint, design_of
 from understudy.schema import Schema
+from understudy.units import Unit
 
-__all__ = ["CLOSE", "method_of", "require_plan"]
+__all__ = ["CLOSE", "Record", "method_of", "require_plan"]
 
 CLOSE = 1e-9
 """How far ρ and scales may be apart, relatively."""
@@ -44,6 +47,97 @@ _JOINT_CLOSE = 1e-6
 _LARGEST_PARAMETER = 10**9
 _MOST_GROUPS = 10_000
 _MOST_PAIRS, _MOST_PARTS = 2**22, 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One charge: what was drawn, for what, and in which entry it stands."""
+
+    seq: int
+    purpose: str
+    event: Event
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A manifest in its form (`form.require_manifest`). What contradicts itself raises when asked."""
+
+    manifest: Mapping[str, Any]
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """The stretch of the dataset's chain."""
+        return tuple(Entry.from_json(line) for line in self.manifest["ledger"]["entries"])
+
+    @cached_property
+    def own(self) -> tuple[Entry, ...]:
+        """The release's entries: its reservation first, nothing of another, nothing after."""
+        reservation = self.manifest["ledger"]["reservation"]
+        own = tuple(entry for entry in self.entries if entry.body is not None)
+        if any(entry.body["reservation"] != reservation for entry in own if entry.body):
+            raise VerificationError("the ledger shows what another release did")
+        if not own or own[0].kind != "reserve" or own[0] is not self.entries[0]:
+            raise VerificationError("the ledger does not begin with the release's reservation")
+        if own[-1] is not self.entries[-1]:
+            raise VerificationError("the ledger goes on after the release's last entry")
+        if [entry.kind for entry in own].count("reserve") != 1:
+            raise VerificationError("the ledger reserves the release more than once")
+        return own
+
+    @cached_property
+    def reserve(self) -> Mapping[str, Any]:
+        """The body of the reservation."""
+        body = self.own[0].body
+        assert body is not None
+        return body
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The public facts that the plan followed from."""
+        return self.reserve["facts"]
+
+    @cached_property
+    def refinement(self) -> Mapping[str, Any] | None:
+        """The body of the entry that filled the allowance, if there is one."""
+        return next((entry.body for entry in self.own if entry.kind == "refine"), None)
+
+    @cached_property
+    def _plans(self) -> tuple[Plan, Plan]:
+        return planned(self.entries, self.manifest["ledger"]["reservation"])
+
+    @property
+    def reserved(self) -> Plan:
+        """The plan as it was reserved."""
+        return self._plans[0]
+
+    @property
+    def plan(self) -> Plan:
+        """Every charge, an allowance as it was filled."""
+        return self._plans[1]
+
+    @cached_property
+    def drawn(self) -> tuple[Drawn, ...]:
+        """Every charge that was made, in order."""
+        return tuple(
+            Drawn(entry.seq, entry.body["purpose"], event_from_json(entry.body["event"]))
+            for entry in self.own
+            if entry.kind == "charge" and entry.body is not None
+        )
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The stated (ε, δ)."""
+        return Budget.from_json(self.manifest["promise"])
+
+    @cached_property
+    def relation(self) -> Relation:
+        """The stated neighbours."""
+        return Relation(self.manifest["promise"]["relation"])
+
+    @cached_property
+    def unit(self) -> Unit | None:
+        """Whom the account is kept for."""
+        return Unit.from_json(self.reserve.get("unit"))
 
 
 def require_plan(record: Record, schema: Schema, workload: Workload) -> str:

@@ -17,21 +17,24 @@ import shlex
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy import files
+from understudy._version import __version__
 from understudy.errors import InputError, VerificationError, WorkError
 from understudy.privacy.chain import canonical
-from understudy.releases.bundle import SIGNATURE
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.stores import Place, place
+from understudy.releases.bundle import SIGNATURE, read_manifest
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 __all__ = [
     "PublicKey", "Signed", "Signer", "envelope", "external", "new_keys", "pae", "private_key",
-    "public_key", "read", "release_head", "statement", "write_new",
+    "public_key", "read", "release_head", "sign", "statement", "write_new",
 ]  # fmt: skip
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -129,6 +132,42 @@ def read(folder: Path, manifest: Mapping[str, Any]) -> Signed:
         if right:
             return Signed(payload, signature, dataset, head, time)
     raise VerificationError(f"{SIGNATURE} is not in the form that docs/bundle.md gives")
+
+
+def sign(
+    path: str | Path,
+    signer: Signer,
+    *,
+    ledger: str | Place | None = None,
+    dataset: str | None = None,
+) -> str:
+    """Write `signature.dsse.json` into a release that passes `verify`; the head that was signed.
+
+    With the account (`ledger`), the name of its dataset and its head now are signed, so that a copy
+    that went another way is found out; without it, the release's last entry is the head.
+    """
+    from understudy.releases.verify import verify  # which reads signatures
+
+    folder = Path(path)
+    if os.path.lexists(folder / SIGNATURE):
+        raise InputError(f"{folder} is signed already; remove its {SIGNATURE} to sign it anew")
+    if dataset is not None and ledger is None:
+        raise InputError("--dataset is of a ledger; give --ledger FILE too")
+    verification = verify(folder, ledger=ledger, dataset=dataset)
+    verification.require()
+    manifest = read_manifest(folder)
+    if manifest["digest"] != verification.digest:
+        raise VerificationError(f"{folder} was changed while it was verified")
+    head = release_head(manifest)
+    if ledger is not None:
+        with Ledger(place(ledger)) as opened:
+            dataset = dataset or opened.dataset_of(manifest["ledger"]["reservation"])
+            head = opened.head(dataset)
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    payload = statement(manifest, dataset=dataset, head=head, time=time, understudy=__version__)
+    made = signer(pae(payload))
+    write_new(folder / SIGNATURE, envelope(payload, made), 0o644)
+    return head
 
 
 # --- keys --------------------------------------------------------------------------------------

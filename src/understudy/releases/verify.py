@@ -57,9 +57,8 @@ from understudy.releases.bundle import (
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
 from understudy.releases.form import require_file
 from understudy.releases.paid import require_paid
-from understudy.releases.record import Record
 from understudy.releases.release import Release, drawn_rows, promise_words
-from understudy.releases.replan import require_plan
+from understudy.releases.replan import Record, require_plan
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.units import group

@@ -9,7 +9,6 @@
 The page is one file without scripts or network, made of released quantities alone.
 """
 
-from understudy.report.page import render
-from understudy.report.write import NAME, save, write
+from understudy.report.page import NAME, render, save, write
 
 __all__ = ["NAME", "render", "save", "write"]

@@ -32,11 +32,22 @@ from understudy.queries import Family, counts
 from understudy.queries.evaluate import cells
 from understudy.releases import Release
 from understudy.report.classify import area, fit
+from understudy.report.page import fill
 from understudy.schema import Schema
 from understudy.source import Source, read
 from understudy.source.base import rows_that_count
+from understudy.wording import percent
 
-__all__ = ["LOUD", "Association", "Band", "Comparison", "Learnt", "MarginalError", "compare"]
+__all__ = [
+    "LOUD",
+    "Association",
+    "Band",
+    "Comparison",
+    "Learnt",
+    "MarginalError",
+    "compare",
+    "page",
+]
 
 LOUD = (
     "NOT PRIVATE: these are exact facts about the private rows. They are for the eyes of a custodian "
@@ -52,6 +63,8 @@ _TRIPLES = 64
 _MOST_PAIRS = 3_000
 _TABULATED = 5_000_000
 _BANDS = ((0.0, 0.01), (0.01, 0.1), (0.1, 1.0))
+_SHOWN = 300
+"""Rows of a table of the page."""
 
 Codes = list[NDArray[np.unsignedinteger]]
 
@@ -411,3 +424,47 @@ def _unique_matches(truth: Codes, made: Codes) -> float:
     rows, times = np.unique(_rows(truth), return_counts=True)
     alone = rows[times == 1]
     return float(np.isin(alone, _rows(made)).mean()) if alone.size else 0.0
+
+
+# The page
+
+
+def page(found: Comparison, name: str) -> str:
+    """All of it, with the warning first."""
+    errors = sorted(found.workload, key=lambda e: -e.total_variation)
+    changed = sorted(found.associations, key=lambda a: -abs(a.real - a.synthetic))
+    scores = found.k_marginal.items()
+    return fill(
+        "compare.html",
+        name=name,
+        loud=LOUD,
+        found=found,
+        scores=[(f"k-marginal score, k = {k}", f"{s:.0f} of 1000") for k, s in scores],
+        learnt=[
+            (e.target, *map(_tenth, (e.trained_on_synthetic, e.trained_on_real, e.constant)))
+            for e in found.learnt
+        ],
+        questions=[
+            (
+                f"{percent(band.low)} to {percent(band.high)}",
+                band.questions,
+                *map(_known, (band.mean_error, band.worst_error, band.median_relative)),
+            )
+            for band in found.queries
+        ],
+        workload=[
+            (" × ".join(e.columns), e.kind, percent(e.total_variation), percent(e.worst))
+            for e in errors[:_SHOWN]
+        ],
+        associations=[
+            (" × ".join(a.columns), f"{a.real:.3f}", f"{a.synthetic:.3f}") for a in changed[:_SHOWN]
+        ],
+    )
+
+
+def _known(share: float | None) -> str:
+    return "–" if share is None else percent(share)
+
+
+def _tenth(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -24,6 +24,7 @@ from understudy.errors import InputError
 from understudy.releases import Release
 from understudy.releases.bundle import read_manifest
 from understudy.report import words
+from understudy.report.page import fill
 from understudy.schema import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Number
 
 __all__ = ["FILL_IN", "FORMATS", "About", "describe"]
@@ -115,7 +116,9 @@ def _plain(value: Any) -> Any:
 
 
 def _json(body: Mapping[str, Any]) -> str:
-    return json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """As text, without what nobody stated."""
+    stated = {name: value for name, value in body.items() if value is not None}
+    return json.dumps(stated, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 # SDV
@@ -123,14 +126,8 @@ def _json(body: Mapping[str, Any]) -> str:
 
 def _sdv(subject: _Subject) -> str:
     columns = {column.name: _sdv_column(column) for column in subject.release.schema.written}
-    table: dict[str, Any] = {"columns": columns}
-    return _json(
-        {
-            "METADATA_SPEC_VERSION": "V1",
-            "tables": {_slug(subject.name): table},
-            "relationships": [],
-        }
-    )
+    tables = {_slug(subject.name): {"columns": columns}}
+    return _json({"METADATA_SPEC_VERSION": "V1", "tables": tables, "relationships": []})
 
 
 def _sdv_column(column: Column) -> dict[str, Any]:
@@ -158,8 +155,16 @@ def _width(dtype: str) -> str:
 
 
 def _frictionless(subject: _Subject) -> str:
-    stated = subject.manifest["files"][_ROWS]
-    about = subject.about
+    about, columns = subject.about, subject.release.schema.written
+    publisher = {"title": about.curator, "roles": ["publisher"]}
+    rows = {
+        "name": "synthetic",
+        "path": subject.path,
+        "format": "parquet",
+        "mediatype": _TYPE,
+        "hash": f"sha256:{subject.manifest['files'][_ROWS]['sha256']}",
+        "schema": {"fields": [_frictionless_field(column) for column in columns]},
+    }
     return _json(
         {
             "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
@@ -167,27 +172,12 @@ def _frictionless(subject: _Subject) -> str:
             "title": subject.title,
             "description": subject.description,
             "created": subject.created,
-            **({"homepage": about.url} if about.url else {}),
-            **({"licenses": [{"name": about.license}]} if about.license else {}),
-            **({"contributors": [{"title": about.curator, "roles": ["publisher"]}]}
-               if about.curator else {}),
-            "resources": [
-                {
-                    "name": "synthetic",
-                    "path": subject.path,
-                    "format": "parquet",
-                    "mediatype": _TYPE,
-                    "hash": f"sha256:{stated['sha256']}",
-                    "schema": {
-                        "fields": [
-                            _frictionless_field(column)
-                            for column in subject.release.schema.written
-                        ]
-                    },
-                }
-            ],
+            "homepage": about.url or None,
+            "licenses": [{"name": about.license}] if about.license else None,
+            "contributors": [publisher] if about.curator else None,
+            "resources": [rows],
         }
-    )  # fmt: skip
+    )
 
 
 def _frictionless_field(column: Column) -> dict[str, Any]:
@@ -211,13 +201,11 @@ def _values(column: Category) -> tuple[Any, ...]:
 
 def _kind_of_category(column: Column) -> str:
     values = _values(column) if isinstance(column, Category) else ()
-    if values and all(isinstance(value, bool) for value in values):
-        return "boolean"
-    if values and all(isinstance(value, int) for value in values):
-        return "integer"
-    if values and all(isinstance(value, int | float) for value in values):
-        return "number"
-    return "date" if values and all(isinstance(value, date) for value in values) else "string"
+    kinds = {"boolean": bool, "integer": int, "number": int | float, "date": date}
+    for name, kind in kinds.items():
+        if values and all(isinstance(value, kind) for value in values):
+            return name
+    return "string"
 
 
 # Croissant
@@ -235,13 +223,13 @@ _CONTEXT = {
     "conformsTo": "dct:conformsTo",
 } | {
     term: f"cr:{term}"
-    for term in (
-        "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty",
-        "fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField",
-        "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate",
-        "separator", "source", "subField", "transform",
+    for term in re.findall(
+        r"\w+",
+        """citeAs column equivalentProperty extract field fileObject fileProperty fileSet format
+        includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated
+        replace samplingRate separator source subField transform""",
     )
-}  # fmt: skip
+}
 """The whole context of the specification: readers compare it with theirs."""
 _DATA_TYPES = {
     "string": "sc:Text",
@@ -265,6 +253,7 @@ def _croissant(subject: _Subject) -> str:
         }
         for column in subject.release.schema.written
     ]
+    creator = {"@type": "sc:Organization", "name": about.curator}
     return _json(
         {
             "@context": _CONTEXT,
@@ -274,16 +263,15 @@ def _croissant(subject: _Subject) -> str:
             "description": subject.description,
             "version": "1.0.0",
             "datePublished": subject.created[:10],
-            **({"url": about.url} if about.url else {}),
-            **({"license": about.license} if about.license else {}),
-            **({"creator": {"@type": "sc:Organization", "name": about.curator}}
-               if about.curator else {}),
+            "url": about.url or None,
+            "license": about.license or None,
+            "creator": creator if about.curator else None,
             "citeAs": f"{subject.title}. understudy {subject.manifest['understudy']}. "
-                      f"sha256:{subject.manifest['digest']}",
+            f"sha256:{subject.manifest['digest']}",
             "rai:personalSensitiveInformation": "Synthetic rows; no row is a person's. "
-                                                + subject.release.promise,
+            + subject.release.promise,
             "rai:dataLimitations": f"{subject.release.certificate}. Groups smaller than that may be "
-                                   f"noise.",
+            f"noise.",
             "distribution": [
                 {
                     "@type": "cr:FileObject",
@@ -299,118 +287,31 @@ def _croissant(subject: _Subject) -> str:
                 {"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}
             ],
         }
-    )  # fmt: skip
+    )
 
 
 # OpenDP's registry of deployments
 
 
 def _registry(subject: _Subject) -> str:
-    made, about = subject.release, subject.about
-    pure = made.delta == 0
-    unit = words.whose(made)
-    mechanisms = "; ".join(
-        f"{charge.purpose}: {type(charge.event).__name__}" for charge in made.plan
-    )
+    made, unit = subject.release, words.whose(subject.release)
     public = ["names, types, categories and bounds of the columns"]
     if made.rows_public is not None:
         public.append(f"the number of rows, {made.rows_public}")
-    parameters: dict[str, Any] = {"epsilon": made.epsilon}
-    if not pure:
-        parameters["delta"] = made.delta
-    entry = {
-        "url_slug": _slug(subject.name),
-        "deployment": {
-            "basic": {
-                "name": subject.title,
-                "data_curators": [
-                    {
-                        "data_curator_name": about.curator or FILL_IN,
-                        "data_curator_type": f"{FILL_IN} Government, Industry or Nonprofit",
-                    }
-                ],
-                "description": subject.description,
-                "intended_use": FILL_IN,
-                "data_product_type": "Synthetic data",
-                "data_product_region": FILL_IN,
-                "data_product_sector": f"{FILL_IN} Technology, Healthcare, Education, Government, "
-                                       "Energy or Finance",
-                "publication_date": subject.created[:10],
-            },
-            "dp_variant": {
-                "variant_name": "Pure DP" if pure else "Approximate DP",
-                "data_domain": _domain(made),
-                "unprotected_quantities": "; ".join(public),
-            },
-            "privacy_loss": {
-                "privacy_unit": "Row-level" if unit == "row" else f"{unit}-level",
-                "privacy_unit_details": made.promise,
-                "privacy_parameters": parameters,
-                "privacy_parameters_details": words.promise(made),
-            },
-            "deployment_model": {
-                "model_name": "Central",
-                "trust_assumptions": "The custodian holds the table; readers of the release need not "
-                                     "be trusted.",
-                "release_type": "One release",
-                "data_source_type": "Static",
-                "access_type": "Non-interactive",
-            },
-            "implementation": {
-                "preprocessing_and_hyperparameter_tuning":
-                    "None outside the budget: the schema is public, and every choice that depends on "
-                    "rows is charged.",
-                "mechanisms": f"Method {made.method.get('name')} of understudy "
-                              f"{subject.manifest['understudy']}. {mechanisms}",
-                "composition": "Every draw is an entry of a hash-chained ledger in the release, "
-                               "charged before it is made; epsilon is recomputed from it by zCDP "
-                               "and by privacy loss distributions, the smaller valid one.",
-                "post_processing": "A model is fitted to the noisy answers, and the rows are drawn "
-                                   "from it.",
-                "justification": FILL_IN,
-                "utility": str(made.certificate),
-                "additional_information": f"Anyone can verify the release offline. Its digest is "
-                                          f"sha256:{subject.manifest['digest']}",
-            },
-            "administrative": {
-                "status": "Draft",
-                "registry_authors": [about.curator or FILL_IN],
-                "tier": 3,
-            },
-        },
-    }  # fmt: skip
-    return "\n".join(_yaml(entry)) + "\n"
-
-
-def _domain(made: Release) -> str:
-    return "; ".join(
-        f"{column.name} ({column.kind}, {column.size} values)" for column in made.schema.modelled
+    text = fill(
+        "registry.yaml",
+        subject=subject,
+        made=made,
+        slug=_slug(subject.name),
+        curator=subject.about.curator or FILL_IN,
+        fill_in=FILL_IN,
+        domain="; ".join(f"{c.name} ({c.kind}, {c.size} values)" for c in made.schema.modelled),
+        public="; ".join(public),
+        unit="Row-level" if unit == "row" else f"{unit}-level",
+        promise=words.promise(made),
+        mechanisms="; ".join(f"{c.purpose}: {type(c.event).__name__}" for c in made.plan),
     )
-
-
-def _yaml(value: Any, indent: str = "") -> list[str]:
-    """Block YAML with every text quoted as in JSON, which is YAML as well."""
-    lines: list[str] = []
-    for key, inner in value.items():
-        if isinstance(inner, Mapping):
-            lines += [f"{indent}{key}:", *_yaml(inner, indent + "  ")]
-        elif isinstance(inner, list):
-            lines.append(f"{indent}{key}:")
-            for item in inner:
-                if isinstance(item, Mapping):
-                    first, *rest = _yaml(item, indent + "    ")
-                    lines += [f"{indent}  - {first.strip()}", *rest]
-                else:
-                    lines.append(f"{indent}  - {_scalar(item)}")
-        else:
-            lines.append(f"{indent}{key}: {_scalar(inner)}")
-    return lines
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, float):
-        return repr(value) if "." in repr(value) else repr(value).replace("e", ".0e")
-    return json.dumps(value, ensure_ascii=False)
+    return text + "\n"
 
 
 FORMATS: dict[str, Callable[[_Subject], str]] = {

@@ -1,34 +1,43 @@
 """One page about a release, for people. Self-contained, and made of released quantities alone.
 
+It is saved in the release and covered by its digest, or made again elsewhere.
+
 What it says is in templates/report.html, which escapes whatever it is given: column names and values
 come from a schema that somebody else may have written.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from understudy import files
 from understudy._version import __version__
+from understudy.errors import InputError, WorkError
 from understudy.markup import environment
 from understudy.privacy import accounting
 from understudy.privacy.budget import decimal
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Charge, Plan, event_from_json
 from understudy.releases import Release
+from understudy.releases.bundle import read_manifest
+from understudy.releases.form import LARGEST
 from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows
-from understudy.releases.static_html import HEAD
-from understudy.report import charts, style, words
+from understudy.releases.static_html import HEAD, NAME, require_static
+from understudy.report import charts, words
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
 from understudy.report.training import Panel, panels
 from understudy.units import group
 from understudy.wording import number, percent
 
-__all__ = ["fill", "render"]
+__all__ = ["NAME", "fill", "read_audit", "render", "save", "write"]
 
 _BARS = 60
 _LETTERS = 1_200_000
@@ -88,6 +97,83 @@ def render(
         audit=audit,
         attacks=[] if audit is None else _attacks(audit["attacks"]),
     )
+
+
+def save(release: Release, folder: str | Path) -> Path:
+    """Save a release with its report.
+
+    The rows are paid for and the page can be made again: where it cannot be made, the release is
+    saved without one.
+    """
+    folder = Path(folder)
+    try:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        page = render(release, name=folder.resolve().name, created=now)
+        require_static(page.encode())
+        if len(page.encode()) > LARGEST[NAME]:
+            page = None
+    except Exception:  # noqa: BLE001 - whatever it is, `understudy report` will say it
+        page = None
+    return release.save(folder, report=page)
+
+
+def write(
+    folder: str | Path, *, out: str | Path | None = None, audit: Mapping[str, Any] | None = None
+) -> Path:
+    """Make the report of the release in `folder` again, whole or not at all; an older one is replaced.
+
+    out    where to; by default beside the folder, under its name with .html at the end. Never into
+           a release, whose digest covers the report that is in it
+    audit  what an audit found, see `read_audit`
+    """
+    folder = Path(folder)
+    home = folder.resolve()
+    path = home.parent / f"{home.name}.html" if out is None else Path(out)
+    _require_place(path)
+    manifest = read_manifest(folder)
+    page = render(
+        Release.load(folder),
+        name=home.name,
+        digest=str(manifest["digest"]),
+        created=str(manifest["created"]),
+        audit=audit,
+    )
+    try:
+        files.write(path, page)
+    except OSError as error:
+        raise WorkError(
+            f"{path} could not be written ({error.strerror or error}); give another place with --out"
+        ) from None
+    return path
+
+
+def _require_place(path: Path) -> None:
+    """A page, and not in a release: nothing else is ever replaced."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"out = {path} must end in .html")
+    if (path.resolve().parent / "release.json").is_file():
+        raise InputError(
+            f"out = {path} lies in a release, whose digest covers its files: choose another folder"
+        )
+
+
+def read_audit(path: str | Path) -> dict[str, Any]:
+    """An audit.json, or the folder that holds one."""
+    file = Path(path)
+    file = file / "audit.json" if file.is_dir() else file
+    if not file.is_file():
+        raise InputError(
+            f"audit = {path} has no audit.json; make one with `understudy audit release DIR --out A`"
+        )
+    try:
+        found = json.loads(file.read_bytes())
+        known = found["what"].startswith("understudy audit")
+        _ = (found["claim"]["epsilon"], found["lower_bound"]["epsilon"], found["attacks"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        known, found = False, {}
+    if not known:
+        raise InputError(f"audit = {file} was not written by `understudy audit`, or is damaged")
+    return found
 
 
 def fill(template: str, **context: Any) -> str:
@@ -286,6 +372,16 @@ def _attacks(attacks: Iterable[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     ]
 
 
+def _quoted(text: str) -> Markup:
+    """A text as JSON has it, which is YAML as well."""
+    return Markup(json.dumps(text, ensure_ascii=False))
+
+
+def _real(value: float) -> str:
+    """A float as YAML has it: 1.0e-09, for 1e-09 would be a text."""
+    return repr(value) if "." in repr(value) else repr(value).replace("e", ".0e")
+
+
 _TEMPLATES = environment("understudy.report")
 _TEMPLATES.filters |= {
     "count": "{:,}".format,
@@ -295,6 +391,8 @@ _TEMPLATES.filters |= {
     "pair_row": _pair_row,
     "percent": percent,
     "points": _points,
+    "quoted": _quoted,
+    "real": _real,
     "short": charts.short,
     "tick": charts.tick,
 }
@@ -303,7 +401,6 @@ _TEMPLATES.globals |= {
     "geometry": charts,
     "head": Markup(HEAD),
     "most_pairs": _MOST_PAIRS,
-    "style": style,
     "version": __version__,
     "words": words,
 }

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from understudy.errors import CountingError, SourceError, UnderstudyError
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.sensitive import Sensitive
-from understudy.queries.evaluate import Clique, Counter, SparseCounter
+from understudy.queries.evaluate import Clique, Counter, SparseCounter, counts
 from understudy.quoting import named, require_names, unquoted
 from understudy.schema import Schema
 from understudy.source.units import chosen, turn
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BATCH_ROWS",
     "Bindable",
-    "Counts",
     "EncodedCounts",
     "KnownLength",
     "Native",
@@ -185,33 +184,12 @@ class Table(ABC):
         return to_frame(table, self.native, self._dtypes)
 
 
-class Counts(ABC):
-    """Exact counts of rows that this process encodes."""
-
-    def __init__(self, schema: Schema) -> None:
-        self.shape: tuple[int, ...] = tuple(schema.shape)
-        self.unit = schema.unit
-
-    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
-        return Sensitive(self._count(Counter, tuple(cliques)).tables())
-
-    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
-        """Occupied cells of marginals of any size, sealed."""
-        return Sensitive(self._count(SparseCounter, tuple(cliques)).tables())
-
-    @abstractmethod
-    def _count(
-        self, kind: Callable[[Sequence[int], Sequence[Clique]], Counting], cliques: Sequence[Clique]
-    ) -> Counting:
-        """A counter of these cliques that has seen all rows."""
-
-
-class EncodedCounts(Counts):
+class EncodedCounts:
     """Exact counts of rows that are held in memory as codes, a byte or two a cell."""
 
     def __init__(self, codes: Codes, schema: Schema) -> None:
-        super().__init__(schema)
+        self.shape: tuple[int, ...] = tuple(schema.shape)
+        self.unit = schema.unit
         self._codes = codes
 
     @classmethod
@@ -224,24 +202,28 @@ class EncodedCounts(Counts):
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
         return Sensitive(int(self._codes[0].size))
 
+    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
+        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
+        return Sensitive(counts(self._codes, self.shape, cliques))
+
+    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
+        """Occupied cells of marginals of any size, sealed."""
+        counter = SparseCounter(self.shape, cliques)
+        counter.add(self._codes)
+        return Sensitive(counter.tables())
+
     def records(self) -> Sensitive[Codes]:
         """Every row as codes, one array per column, sealed: for gradients."""
         return Sensitive(self._codes)
 
-    def _count(
-        self, kind: Callable[[Sequence[int], Sequence[Clique]], Counting], cliques: Sequence[Clique]
-    ) -> Counting:
-        counter = kind(self.shape, cliques)
-        counter.add(self._codes)
-        return counter
 
-
-class StreamedCounts(Counts):
+class StreamedCounts:
     """Exact counts of rows that stay where they are: one scan for each call."""
 
     def __init__(self, source: Source, schema: Schema, turns: int = 1) -> None:
         """`turns`: scans to a question where privacy units are bounded, each for some of them."""
-        super().__init__(schema)
+        self.shape: tuple[int, ...] = tuple(schema.shape)
+        self.unit = schema.unit
         self._source = source
         self._schema = with_nulls(schema, source.null_values)
         self._turns = turns
@@ -260,6 +242,14 @@ class StreamedCounts(Counts):
             first = _modelled(self._schema)[:1]
             sizes = self._scan(first, list, lambda done, batch: done.append(batch.num_rows))
         return Sensitive(sum(sizes))
+
+    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
+        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
+        return Sensitive(self._count(Counter, tuple(cliques)).tables())
+
+    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
+        """Occupied cells of marginals of any size, sealed."""
+        return Sensitive(self._count(SparseCounter, tuple(cliques)).tables())
 
     def records(self) -> Sensitive[Codes]:
         """Every row as codes, one array per column, sealed: a byte or two a cell are held for it."""

@@ -205,21 +205,11 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
 
 def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
     from understudy.audit.judge import Claim
-    from understudy.audit.releases import (
-        Releasing,
-        audit_release,
-        encoded,
-        plant,
-        releasing_like,
-    )
+    from understudy.audit.releases import audit_release, plant_like
     from understudy.releases import Release
 
     made = Release.load(root / "releases" / facts["release"])
-    pipeline = releasing_like(made)
-    known = encoded(made.schema, made.rows.slice(0, facts["background"]))
-    if made.rows_public is not None:
-        pipeline = Releasing(made.schema, {**pipeline.choices, "rows_public": len(known)})
-    design = plant(pipeline, known, canaries=facts["canaries"], key=0)
+    design = plant_like(made, made.rows.slice(0, facts["background"]), facts["canaries"])
     used = (
         f"{len(design.canaries)} planted records, hidden in {len(design.background):,} rows: "
         "the synthetic rows of the release"

@@ -26,7 +26,7 @@ from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Plan, SampledGroups, Selection
-from understudy.privacy.models import Models, jensen_shannon_step
+from understudy.privacy.questions.best_models import Models, jensen_shannon_step
 
 if TYPE_CHECKING:
     from understudy.players.data.gan import GanPlayer, Grouping, Task

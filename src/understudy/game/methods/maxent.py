@@ -122,27 +122,25 @@ class MaxEnt(Method):
 
     def players(self, design: Design, plan: Plan) -> tuple[Survey, Particles]:
         """The survey against weighted records."""
-        closure = self._closure(design)
+        closure, weights, sigma = self._closure(design), _column_weights(design), _sigmas(plan)
         tiers = tuple(
-            Tier(purpose, _planned(plan, purpose), columns)
-            for purpose, columns, _ in _tiers(_column_weights(design), design.shape)
+            Tier(purpose, sigma[purpose], columns)
+            for purpose, columns, _ in _tiers(weights, design.shape)
         )
         data = Particles(self.records)
-        weights = _column_weights(design)
         if not closure:
             return Survey(tiers, (), 1.0, (), 1.0, (), 1.0, 0, 1.0, weights), data
-        again = _planned(plan, Survey.AGAIN)
-        slots, higher = self._slots(design, closure, again)
+        slots, higher = self._slots(design, closure, sigma[Survey.AGAIN])
         survey = Survey(
             tiers,
             closure,
-            _planned(plan, Survey.PAIRS),
+            sigma[Survey.PAIRS],
             slots,
-            _planned(plan, Survey.LOOK),
+            sigma[Survey.LOOK],
             higher,
-            _planned(plan, Survey.HIGHER) if higher else 1.0,
+            sigma[Survey.HIGHER] if higher else 1.0,
             self.quanta,
-            again,
+            sigma[Survey.AGAIN],
             weights,
             plan[Survey.AGAIN].times,
         )
@@ -150,7 +148,6 @@ class MaxEnt(Method):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Counting pairs, drawing their noise and fitting the records."""
-        noise = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
         closure = self._closure(design)
         cells = sum(math.prod(design.shape[i] for i in pair) for pair in closure)
         blocks = len(closure) + len(design.shape)
@@ -159,7 +156,7 @@ class MaxEnt(Method):
         if closure:
             merged = f"; the worst {plan[Survey.AGAIN].times} × {self.quanta} tables again"
         return Forecast(
-            noise,
+            _sigmas(plan),
             f"all {len(design.shape)} columns and {pairs} are measured{merged}; "
             f"other tables are model",
             2.5e8 + 40.0 * rows * len(design.shape) + 2.0 * records * (blocks + 5 * len(design.shape))
@@ -173,7 +170,7 @@ class MaxEnt(Method):
         knowledge = self._knowledge(design, plan)
         released = None
         if model is not None:
-            released = seen(design.shape, model.marginal, tuple(knowledge.pairs), rows)
+            released = seen(design.shape, model, tuple(knowledge.pairs), rows)
         return expected(design.shape, design.cliques, design.weights, rows, knowledge, released)
 
     def _closure(self, design: Design) -> tuple[Clique, ...]:
@@ -186,15 +183,15 @@ class MaxEnt(Method):
 
     def _knowledge(self, design: Design, plan: Plan) -> Knowledge:
         """Deviations of columns and pairs; quanta are thought of as spread over all pairs."""
-        closure = self._closure(design)
+        closure, sigma = self._closure(design), _sigmas(plan)
         columns = [math.inf] * len(design.shape)
         for purpose, positions, _ in _tiers(_column_weights(design), design.shape):
             for i in positions:
-                columns[i] = _planned(plan, purpose)
+                columns[i] = sigma[purpose]
         if not closure:
             return Knowledge(tuple(columns), {})
         again = self.quanta * plan[Survey.AGAIN].times / len(closure)
-        precision = _planned(plan, Survey.PAIRS) ** -2 + again * _planned(plan, Survey.AGAIN) ** -2
+        precision = sigma[Survey.PAIRS] ** -2 + again * sigma[Survey.AGAIN] ** -2
         for i, own in enumerate(columns):  # whole pairs tell of their columns as well
             others = sum(1 / design.shape[sum(p) - i] for p in closure if i in p)
             columns[i] = math.sqrt(1 / (own**-2 + precision * others))
@@ -306,7 +303,6 @@ def _sigma(rho: Fraction, tables: int, design: Design) -> float:
     return math.sqrt(design.relation.marginal_l2_squared(tables) / (2 * float(rho)))
 
 
-def _planned(plan: Plan, purpose: str) -> float:
-    event = plan[purpose].event
-    assert isinstance(event, Gaussian)
-    return event.sigma
+def _sigmas(plan: Plan) -> dict[str, float]:
+    """The noise of every Gaussian charge, by its purpose."""
+    return {c.purpose: c.event.sigma for c in plan.charges if isinstance(c.event, Gaussian)}

@@ -46,8 +46,8 @@ from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaussian, Selection
 from understudy.privacy.objective import MarginalFeatures, event_for
-from understudy.privacy.random_features import GRID, KINDS, RandomFeatures
-from understudy.privacy.random_features import event_for as noise_for
+from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures
+from understudy.privacy.questions.moments import event_for as noise_for
 
 __all__ = ["QueryGAN"]
 

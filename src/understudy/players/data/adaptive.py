@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.models import Decomposable, Measured, simplex
+from understudy.models import Decomposable, Measured, View, simplex
 from understudy.models.decomposable import Table
 from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
 
@@ -38,7 +38,7 @@ class Move:
 
 
 @dataclass(frozen=True, eq=False)
-class Adaptive:
+class Adaptive(View):
     """The current model, all that was measured, and what each answer did."""
 
     model: Decomposable

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from understudy.errors import WorkError
 from understudy.models import Empirical, Measured
 from understudy.models.fitting import beliefs, independent
-from understudy.players.answers import kind_of
+from understudy.players.answers import kinds_of
 from understudy.players.base import (
     Answer,
     Clique,
@@ -150,7 +150,7 @@ class FTPLGenerator(DataPlayer[Game]):
         self, problem: Problem, state: Game, answers: tuple[Answer, ...], rng: np.random.Generator
     ) -> Game:
         """Answer to this round's critics."""
-        if len({kind_of(answer) for answer in answers}) > 1:
+        if len(kinds_of(answers)) > 1:
             raise WorkError("a round with several kinds of answers has no critic")
         tables = tuple(answer for answer in answers if isinstance(answer, Measured))
         if tables and all(len(table.clique) == 1 for table in tables) and not state.round:

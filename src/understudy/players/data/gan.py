@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Table
 from understudy.errors import WorkError
-from understudy.models import Measured, Weighted
+from understudy.models import Measured, View, Weighted
 from understudy.models.fitting import independent
 from understudy.players.answers import Answer, Chosen, CriticGradient, kind_of
 from understudy.players.base import Clique, DataPlayer, Kind, Problem
@@ -89,7 +89,7 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class GanView:
+class GanView(View):
     """What the query player is shown: the critic, the groups, and at the end the candidates."""
 
     network: Rows | None

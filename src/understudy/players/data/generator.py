@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from understudy._types import Codes, Table
-from understudy.models import Measured, Weighted
+from understudy.models import Measured, View, Weighted
 from understudy.models.fitting import Belief, beliefs, independent
 from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
 from understudy.progress import Progress, silent
@@ -43,7 +43,7 @@ other cells by orders of magnitude, and nothing would be learned. Smaller shares
 
 
 @dataclass(frozen=True, eq=False)
-class ProductMixture:
+class ProductMixture(View):
     """A mixture of product distributions, equally weighted: heads[i] is (B, shape[i])."""
 
     heads: tuple[Table, ...]

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.models import Decomposable, Empirical
+from understudy.models import Decomposable, Empirical, View
 from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs
 from understudy.players.base import (
     Answer,
@@ -43,7 +43,7 @@ ANNEALED = Annealed(starts=8, blocks=24)
 
 
 @dataclass(frozen=True, eq=False)
-class Responses:
+class Responses(View):
     """The records so far, one a row, and the queries of the latest rounds: state and view."""
 
     shape: tuple[int, ...]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from understudy._types import Table
+from understudy.models import View
 from understudy.models.decomposable import project
 from understudy.players.base import Clique, MeasuredCell
 
@@ -16,7 +17,7 @@ __all__ = ["Universe", "inside", "log_softmax"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Universe:
+class Universe(View):
     """A joint table as a view. Tables that many cliques sum to on their way are kept."""
 
     p: Table

@@ -26,7 +26,7 @@ from fractions import Fraction
 
 from understudy.errors import InputError
 from understudy.models.decomposable import Table, project
-from understudy.models.elimination import tree_cells, tree_cliques
+from understudy.models.junction import tree_cells, tree_cliques
 from understudy.models.residual import closure
 from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
 from understudy.players.data.adaptive import Adaptive, Move

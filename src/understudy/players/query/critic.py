@@ -16,10 +16,10 @@ from understudy.players.base import Chosen, CriticGradient, Kind, Problem
 from understudy.players.data.gan import GanView
 from understudy.players.query.fixed import measure
 from understudy.privacy.gate import Gate
-from understudy.privacy.gradients import Groups
-from understudy.privacy.models import Models
 from understudy.privacy.noise import GRAIN
 from understudy.privacy.questions import BestModels, NetworkGradient
+from understudy.privacy.questions.best_models import Models
+from understudy.privacy.questions.gradient import Groups
 
 __all__ = ["CriticSteps"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from understudy.players.base import Answer, Kind, MeasuredMoments, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Moments
-from understudy.privacy.random_features import RandomFeatures
+from understudy.privacy.questions.moments import RandomFeatures
 
 __all__ = ["RandomMoments"]
 

@@ -20,9 +20,9 @@ from itertools import combinations
 import numpy as np
 
 from understudy._types import Table
-from understudy.models.denoise import deconvolve
 from understudy.models.fitting import Fitted
-from understudy.models.merging import Labels, merge, pair_labels
+from understudy.models.margins import deconvolve
+from understudy.models.measured import Labels, merge, pair_labels
 from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
@@ -103,7 +103,7 @@ class Survey:
         """See `QueryPlayer.play`."""
         if round == 0:
             return self._one_ways(gate)
-        shares = [view.marginal((i,)) for i in range(len(problem.shape))]
+        shares = view.marginals([(i,) for i in range(len(problem.shape))])
         if round == 1:
             return self._pairs(problem, gate, shares)
         return self._look(problem, gate, view, shares, last=round == self.rounds - 1)
@@ -177,9 +177,6 @@ class Survey:
     ) -> tuple[list[tuple[Slot, tuple[Labels, ...] | None]], Table]:
         per_cell = problem.rows / self.sigma_again
         tables: list[tuple[Slot, tuple[Labels, ...] | None]] = []
-        references: list[Table] = []
-        expected: Table | None = None
-        of: Clique | None = None
         for slot in slots:
             labels = None
             if slot.cells is not None:
@@ -187,10 +184,14 @@ class Survey:
                 labels = pair_labels(own, max(4.0, slot.cells * per_cell))
                 if labels is None and len(slot.clique) == 2:
                     continue  # the whole table is a slot of its own
-            if expected is None or of != slot.clique:
-                expected, of = problem.rows * view.marginal(slot.clique), slot.clique
             tables.append((slot, labels))
-            references.append(expected if labels is None else merge(expected, labels))
+        cliques = list(dict.fromkeys(slot.clique for slot, _ in tables))
+        shares_of = zip(cliques, view.marginals(cliques), strict=True)
+        expected = {clique: problem.rows * table for clique, table in shares_of}
+        references = [
+            expected[slot.clique] if labels is None else merge(expected[slot.clique], labels)
+            for slot, labels in tables
+        ]
         asked = [_table(slot.clique, labels) for slot, labels in tables]
         thresholds = [(_DENSE if slot.dense else _SPARSE) * self.sigma_again for slot, _ in tables]
         noisy = gate.ask(purpose, ThresholdedErrors(asked, references, thresholds))

@@ -38,8 +38,7 @@ from understudy.privacy.ledger.books import (
     planned,
     refined,
 )
-from understudy.privacy.ledger.ledger import Ledger
-from understudy.privacy.ledger.own import own_ledger
+from understudy.privacy.ledger.ledger import Ledger, own_ledger
 from understudy.privacy.ledger.reservation import Reservation
 
 __all__ = [

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -30,7 +31,7 @@ from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Lost, Place, Server, SqliteStore, open_store, place
 from understudy.units import Unit, group
 
-__all__ = ["Ledger", "Said"]
+__all__ = ["Ledger", "Said", "own_ledger"]
 
 Said = tuple[str, Mapping[str, Any]]
 """The kind and the body of an entry to append."""
@@ -46,9 +47,7 @@ class Ledger:
     wait for other writers, and for a server that restarts.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str] | Server, *, timeout: float = 60.0
-    ) -> None:  # fmt: skip
+    def __init__(self, path: str | os.PathLike[str] | Server, *, timeout: float = 60.0) -> None:
         self.path: Place = place(path)
         self._store = open_store(self.path, timeout)
         self._known: dict[str, Books] = {}
@@ -291,9 +290,7 @@ class Ledger:
             raise LedgerError(f"release {reservation} was planned otherwise; it cannot go on")
         return Reservation(self, books.facts, made, plan, len(made.charges))
 
-    def require_room(
-        self, name: str, budget: Budget, plan: Plan, unit: Unit | None = None
-    ) -> None:  # fmt: skip
+    def require_room(self, name: str, budget: Budget, plan: Plan, unit: Unit | None = None) -> None:
         """Raise `BudgetExhausted` if a release could not be reserved now. Spends nothing."""
         books = self._opened(name)
         books.facts.require_unit(unit)
@@ -438,6 +435,23 @@ class Ledger:
             except Lost:
                 self._store.recover()
         self.verify(name)
+
+
+@contextmanager
+def own_ledger(place: Path | None = None) -> Iterator[Ledger]:
+    """The account of one release that nobody named a ledger for: on disk while the release runs.
+
+    At `place`, or in a folder that is removed afterwards.
+    """
+    if place is not None:
+        with Ledger(place) as own:
+            yield own
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="understudy-", ignore_cleanup_errors=True) as folder,
+        Ledger(Path(folder) / "ledger.db") as own,
+    ):
+        yield own
 
 
 def _require_room(books: Books, budget: Budget, plan: Plan, unit: Unit | None) -> None:

@@ -1,36 +1,125 @@
 """The k of some public models that fit the rows best, by one-shot Gumbel top-k, in order.
 
-Scores are those of a task on rows that were held out, with a declared sensitivity, or minus the mean
-Jensen-Shannon divergence of marginals over all rows: see `understudy.privacy.models`. A row is held out
-by a coin that belongs to it alone, so a neighbour changes one row of one of the two parts, whichever
-way rows are numbered; training and selection are charged one after the other all the same.
+A row is held out by a coin that belongs to it alone, so a neighbour changes one row of one of the two
+parts, whichever way rows are numbered; training and selection are charged one after the other all the
+same. Scores come in two kinds, whole numbers that a neighbour moves by `Models.SENSITIVITY` at most:
+
+* **a task**: scorers are public functions of the held-out rows with a *declared* sensitivity Δ, for
+  instance the number of right predictions (Δ = 1, under both relations). A score is ⌊256·value/Δ⌉, so
+  it moves by 256 and one for rounding. That Δ holds is the declarer's word; for counts of rows it is
+  a fact.
+* **Jensen-Shannon**: minus the mean over marginals of JS(p, q) in nats, p = counts/N with the public N,
+  q the model's. With f(p) = ½[p·ln(2p/(p+q)) + q·ln(2q/(p+q))], f' = ½ ln(2p/(p+q)) ≤ ½ ln 2 and
+  ∫_0^{1/N} f' ≥ −(ln N + 1 + 1/N − ln 2)/(2N), so that a row that comes or goes moves JS by at most
+  Δ = (ln N + 1 + 1/N − ln 2)/(2N), and a replacement by (ln N + 1 + 1/N)/(2N). The mean moves no more.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Selection
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
-from understudy.privacy.mechanisms import top
-from understudy.privacy.models import Models, divergence_scores, task_scores
-from understudy.privacy.questions.picked_cells import require_rows
-from understudy.privacy.questions.requests import Counts, require_cliques, require_rows_at_hand
+from understudy.privacy.questions.requests import (
+    Counts,
+    Positions,
+    require_cliques,
+    require_rows,
+    require_rows_at_hand,
+)
+from understudy.privacy.relation import Relation
 
-__all__ = ["BestModels"]
+__all__ = ["BestModels", "Models", "Scorer", "divergence_scores", "jensen_shannon_step"]
+
+Scorer = Callable[[NDArray[Any]], float]
+"""A public function of rows of codes (h, d)."""
+
+_GRID = 256
+_LARGEST = 2.0**52
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """Candidates: either scorers and their sensitivity, or tables of shares, one list per model."""
+
+    scorers: tuple[Scorer, ...] | None = None
+    sensitivity: float = 1.0
+    cliques: tuple[tuple[int, ...], ...] = ()
+    tables: tuple[tuple[NDArray[np.float64], ...], ...] = ()
+
+    SENSITIVITY: ClassVar[int] = _GRID + 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
+            raise PrivacyError(f"sensitivity = {self.sensitivity} must be finite and above 0")
+        if self.scorers is None and (
+            not self.tables or any(len(each) != len(self.cliques) for each in self.tables)
+        ):
+            raise PrivacyError("models need scorers, or one table per clique each")
+        kept = tuple(tuple(np.array(table, np.float64) for table in each) for each in self.tables)
+        object.__setattr__(self, "tables", kept)
+        for table in (table for each in kept for table in each):
+            table.setflags(write=False)
+            if not ((table >= 0) & (table <= 1 + 1e-9)).all():  # Δ holds for shares alone
+                raise PrivacyError("a model's tables must hold shares from 0 to 1")
+
+    @property
+    def size(self) -> int:
+        """How many candidates."""
+        return len(self.tables) if self.scorers is None else len(self.scorers)
+
+
+def jensen_shannon_step(rows: int, relation: Relation) -> float:
+    """How far a neighbour moves the Jensen-Shannon divergence of a histogram over `rows`, in nats."""
+    n = max(1, rows)
+    whole = (math.log(n) + 1 + 1 / n) / (2 * n)
+    return whole if relation is Relation.REPLACE else whole - math.log(2) / (2 * n)
+
+
+def divergence_scores(
+    models: Models, exact: Sequence[Counts], rows: int, relation: Relation
+) -> Counts:
+    """⌊−256·JS/Δ⌉ of every model, JS the mean over the cliques."""
+    step = jensen_shannon_step(rows, relation)
+    n = max(1, rows)
+    values = [
+        -np.mean([_divergence(counts / n, q) for counts, q in zip(exact, each, strict=True)]) / step
+        for each in models.tables
+    ]
+    return _on_grid(np.array(values, dtype=np.float64))
+
+
+def _divergence(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
+    if p.shape != q.shape:
+        raise PrivacyError(f"a model's table has shape {q.shape}, not {p.shape}")
+    middle = p + q
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one = np.where(p > 0, p * np.log(2 * p / middle), 0.0)
+        other = np.where(q > 0, q * np.log(2 * q / middle), 0.0)
+    return float(one.sum() + other.sum()) / 2
+
+
+def _on_grid(values: NDArray[np.float64]) -> Counts:
+    """⌊256·value⌉; what is no number counts as the worst."""
+    bounded = np.nan_to_num(values * _GRID, nan=-_LARGEST, posinf=_LARGEST, neginf=-_LARGEST)
+    return np.rint(np.clip(bounded, -_LARGEST, _LARGEST)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BestModels:
+class BestModels(Positions):
     """Positions among `models`; `rows` is the public number of rows."""
 
     models: Models
     rows: int
     held_out: float = 0.0
-
-    mechanism = staticmethod(top)
 
     def need(self, facts: Facts) -> Need:
         """`Models.SENSITIVITY` for every score."""
@@ -51,10 +140,8 @@ class BestModels:
     def exact(self, rows: Tables, event: Selection) -> Counts:
         """One score for each model."""
         if self.models.scorers is not None:
-            return task_scores(self.models, rows.records(self.held_out, inside=True))
+            held = rows.records(self.held_out, inside=True)
+            values = [float(score(held.copy())) for score in self.models.scorers]
+            return _on_grid(np.array(values) / self.models.sensitivity)
         tables = rows.marginals(self.models.cliques)
         return divergence_scores(self.models, tables, self.rows, rows.facts.relation)
-
-    def decode(self, drawn: Counts, facts: Facts) -> tuple[int, ...]:
-        """Positions."""
-        return tuple(int(i) for i in drawn)

@@ -24,12 +24,14 @@ import numpy as np
 from understudy.privacy.cost import Gaussian, Laplace
 from understudy.privacy.exact import Tables, answers
 from understudy.privacy.gate import Facts, Need
-from understudy.privacy.mechanisms import added
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions.requests import (
     Clique,
     Codes,
     Counts,
+    Noised,
+    NoisedOne,
+    gaussian,
     require_classes,
     require_cliques,
     require_records,
@@ -38,9 +40,13 @@ from understudy.privacy.questions.requests import (
 from understudy.privacy.relation import Relation
 
 __all__ = [
-    "VARIATION_GRID", "TotalVariations", "WorstError", "WorstErrorOfRows", "WorstQueryError",
+    "VARIATION_GRID",
+    "TotalVariations",
+    "WorstError",
+    "WorstErrorOfRows",
+    "WorstQueryError",
     "variation_step",
-]  # fmt: skip
+]
 
 VARIATION_GRID = 2
 """Sums of absolute errors are multiples of half a row: coarse enough to be accounted exactly."""
@@ -55,28 +61,17 @@ def variation_step(relation: Relation, *, rows_public: bool) -> int:
     return VARIATION_GRID * relation.total_variation_steps(rows_public=rows_public)
 
 
-@dataclass(frozen=True, slots=True)
-class _Worst:
-    """What the three ways to ask for the worst error share."""
+_WORST = Need((Laplace,), lambda e: True, "the worst error", (1,))
+"""Any `Laplace`: its l1 is the lattice."""
 
-    mechanism = staticmethod(added)
 
-    @staticmethod
-    def _need() -> Need:
-        return Need((Laplace,), lambda e: True, "the worst error", (1,))
-
-    @staticmethod
-    def _answer(event: Laplace, worst: int, size: int) -> Counts:
-        """⌈L·K/M⌉, cut off, which moves no two values apart; an error beyond int64 would tell of K."""
-        return np.array([min(-(-event.l1 * worst // size), 2**61)], np.int64)
-
-    def decode(self, drawn: Counts, facts: Facts) -> int:
-        """In units of 1/L row."""
-        return int(drawn[0])
+def _answer(event: Laplace, worst: int, size: int) -> Counts:
+    """⌈L·K/M⌉, cut off, which moves no two values apart; an error beyond int64 would tell of K."""
+    return np.array([min(-(-event.l1 * worst // size), 2**61)], np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WorstError(_Worst):
+class WorstError(NoisedOne):
     """Over all cells of `cliques`, given the synthetic rows' tables."""
 
     cliques: Sequence[Clique]
@@ -87,18 +82,18 @@ class WorstError(_Worst):
         """Any `Laplace`: its l1 is the lattice."""
         require_cliques(self.cliques, facts)
         require_synthetic(self.cliques, self.synthetic, self.size, facts)
-        return self._need()
+        return _WORST
 
     def exact(self, rows: Tables, event: Laplace) -> Counts:
         """⌈L·K/M⌉."""
         n, worst = rows.total(), 0
         for table, fixed in zip(rows.tables(self.cliques), self.synthetic, strict=True):
             worst = max(worst, largest(*apart(self.size, table, n, fixed)))
-        return self._answer(event, worst, self.size)
+        return _answer(event, worst, self.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WorstQueryError(_Worst):
+class WorstQueryError(NoisedOne):
     """Over all queries of `classes`, given the synthetic rows' tables, one per class."""
 
     classes: Sequence[ProductQueries]
@@ -110,17 +105,17 @@ class WorstQueryError(_Worst):
         require_classes(self.classes, facts)
         cliques = [each.clique for each in self.classes]
         require_synthetic(cliques, self.synthetic, self.size, facts)
-        return self._need()
+        return _WORST
 
     def exact(self, rows: Tables, event: Laplace) -> Counts:
         """⌈L·K/M⌉."""
         fixed = answers(self.classes, self.synthetic)
         difference = apart(self.size, rows.answers(self.classes), rows.total(), fixed)
-        return self._answer(event, largest(*difference), self.size)
+        return _answer(event, largest(*difference), self.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WorstErrorOfRows(_Worst):
+class WorstErrorOfRows(NoisedOne):
     """Over all cells of `cliques`, given the synthetic rows, for marginals too large to tabulate."""
 
     cliques: Sequence[Clique]
@@ -130,7 +125,7 @@ class WorstErrorOfRows(_Worst):
         """Any `Laplace`: its l1 is the lattice."""
         require_cliques(self.cliques, facts)
         require_records(self.records, facts)
-        return self._need()
+        return _WORST
 
     def exact(self, rows: Tables, event: Laplace) -> Counts:
         """⌈L·K/M⌉, from the cells that rows or records occupy."""
@@ -142,30 +137,25 @@ class WorstErrorOfRows(_Worst):
             counts, often, rest = occupied.compared(occupied.numbers(packed, first), first)
             worst = max(worst, largest(*apart(codes.shape[1], counts, n, often)))
             worst = max(worst, codes.shape[1] * rest)
-        return self._answer(event, worst, codes.shape[1])
+        return _answer(event, worst, codes.shape[1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TotalVariations:
-    """One for each of `cliques`, given the synthetic rows' tables."""
+class TotalVariations(Noised):
+    """One for each of `cliques`, given the synthetic rows' tables; in quarters of n·TV."""
 
     cliques: Sequence[Clique]
     synthetic: Sequence[Counts]
     size: int
-
-    mechanism = staticmethod(added)
 
     def need(self, facts: Facts) -> Need:
         """`variation_step`, one change for each marginal."""
         require_cliques(self.cliques, facts)
         require_synthetic(self.cliques, self.synthetic, self.size, facts)
         step = variation_step(facts.relation, rows_public=facts.rows_public is not None)
-        return Need(
-            (Gaussian,),
-            lambda e: e.step >= step and e.changes >= len(self.cliques),
-            f"{len(self.cliques)} total variations, each of which moves by {step}",
-            (len(self.cliques),),
-        )
+        count = len(self.cliques)
+        words = f"{count} total variations, each of which moves by {step}"
+        return gaussian(step, count, words, count)
 
     def exact(self, rows: Tables, event: Gaussian) -> Counts:
         """⌈2·Σ |M·c − n·ĉ| / M⌉."""
@@ -173,10 +163,6 @@ class TotalVariations:
         parts = zip(rows.tables(self.cliques), self.synthetic, strict=True)
         sums = [absolute(*apart(self.size, table, n, fixed)) for table, fixed in parts]
         return np.array([-(-VARIATION_GRID * s // self.size) for s in sums], np.int64)
-
-    def decode(self, drawn: Counts, facts: Facts) -> Counts:
-        """As drawn, in quarters of n·TV."""
-        return drawn
 
 
 def apart(size: int, counts: Counts, n: int, fixed: Counts) -> tuple[Counts, Counts]:

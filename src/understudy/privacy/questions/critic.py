@@ -24,6 +24,7 @@ from understudy.privacy.questions.requests import (
     require_cliques,
     require_records,
     shape_of,
+    tables_of,
 )
 
 __all__ = ["Critic"]
@@ -74,6 +75,4 @@ class Critic:
 
     def decode(self, drawn: Table, facts: Facts) -> tuple[Table, ...]:
         """One table per clique."""
-        shapes = [shape_of(clique, facts) for clique in self.cliques]
-        parts = np.split(drawn, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
-        return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+        return tables_of(drawn, self.cliques, facts)

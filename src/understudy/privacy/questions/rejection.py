@@ -1,6 +1,6 @@
-"""Coins whose probability depends on private counts: rejection sampling, paid for.
+"""Cells of past picks, asked again: coins for rejection sampling, and what they paid.
 
-A coin of a query with score s (in rows; a neighbour moves it by 1) comes up with probability
+**Coins.** A coin of a query with score s (in rows; a neighbour moves it by 1) comes up with probability
 
     p = exp(−γ − (n − s)₊/B) ≤ e^{−γ}.
 
@@ -13,6 +13,10 @@ is rounded: `Selection(rejection_scale(B, γ), SCORE_SENSITIVITY)` covers it. Bo
     ρ = 1/(8·B²·(1 − e^{−γ})²) a coin,
 
 a quarter of 1/(2γ²B²), the square of the pure ε = 1/(γB) over two, where γ is small.
+
+**Payoff.** Σ_t s_t·(c_t − ref_t) over T cells and their sides, with Laplace noise. References are
+public and rounded to 1/65536 row. A row that comes, goes or is replaced moves every count by at most 1,
+so the sum moves by at most T rows: l1 = 65536·T.
 """
 
 from __future__ import annotations
@@ -26,11 +30,10 @@ from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
 from understudy.privacy.buckets import MOST_ROWS, UNIT, clipped
-from understudy.privacy.cost import Selection
+from understudy.privacy.cost import Laplace, Selection
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
-from understudy.privacy.mechanisms import bernoulli
-from understudy.privacy.questions.picked_cells import require_rows
+from understudy.privacy.mechanisms import added, bernoulli
 from understudy.privacy.questions.requests import (
     Cell,
     Clique,
@@ -38,14 +41,15 @@ from understudy.privacy.questions.requests import (
     Counts,
     require_cells,
     require_records,
+    require_rows,
     require_sides,
 )
 
-__all__ = ["BernoulliRejection", "covered", "half_log_odds", "place", "rejection_scale"]
-
+__all__ = ["BernoulliRejection", "Payoff", "covered", "half_log_odds", "rejection_scale"]
 
 # Below it, log-odds would pass what float64 resolves.
 _STEEPEST = 2.0**-20
+_MOST = 2**62
 
 
 def rejection_scale(scale: float, gamma: float) -> float:
@@ -114,14 +118,10 @@ class BernoulliRejection:
     def exact(self, rows: Tables, event: Selection) -> Counts:
         """h of every coin."""
         codes = require_records(self.records, rows.facts)
-        occupied = rows.occupied(self.cliques)
+        of, numbers, sides, counts = _counted(self.cliques, self.cells, rows)
         packed = rows.packed(self.cliques, codes)
-        of = np.array([cell.marginal for cell in self.cells], np.int64)
-        numbers = np.array([place(self.cliques, cell, rows.shape) for cell in self.cells], np.int64)
         inside = (packed[:, of] == numbers).sum(axis=0)
-        counts = clipped(occupied.at(numbers + np.array(occupied.offsets, np.int64)[of]))
         expected = np.rint(UNIT * self.rows * (inside / codes.shape[1])).astype(np.int64)
-        sides = np.array([cell.sign for cell in self.cells], np.int64)
         odds = half_log_odds(
             sides * (UNIT * counts - expected), self.rows, self.scale, self.gamma, event.scale
         )
@@ -134,9 +134,56 @@ class BernoulliRejection:
         return tuple(bool(each) for each in drawn)
 
 
-def place(cliques: Sequence[Clique], cell: Cell, shape: Sequence[int]) -> int:
-    """The cell's number in its marginal, in C order; marginals may pass what NumPy can index."""
-    place = 0
-    for column, code in zip(cliques[cell.marginal], cell.index, strict=True):
-        place = place * shape[column] + int(code)
-    return place
+@dataclass(frozen=True, slots=True)
+class Payoff:
+    """The noisy sum over `cells`, in rows."""
+
+    cliques: Sequence[Clique]
+    cells: Sequence[Cell]
+    expected: Sequence[float]
+
+    mechanism = staticmethod(added)
+
+    def need(self, facts: Facts) -> Need:
+        """T rows."""
+        require_cells(self.cliques, self.cells, facts)
+        require_sides(self.cells)
+        count, references = len(self.cells), np.asarray(self.expected, np.float64)
+        if references.shape != (count,) or not count:
+            raise PrivacyError(f"{count} cells need as many expected counts, and one at least")
+        if not np.isfinite(references).all() or np.abs(references).max() > MOST_ROWS:
+            raise PrivacyError("an expected count is not finite or too large")
+        return Need(
+            (Laplace,),
+            lambda e: e.l1 >= UNIT * count,
+            f"the payoff of {count} cells, which moves by {count} rows",
+            (1,),
+        )
+
+    def exact(self, rows: Tables, event: Laplace) -> Counts:
+        """In units of 1/65536 row."""
+        *_, sides, counts = _counted(self.cliques, self.cells, rows)
+        gaps = UNIT * counts - np.rint(UNIT * np.asarray(self.expected)).astype(np.int64)
+        # Cut off where 64 bits end, which moves no two sums apart.
+        total = sum((sides * gaps).tolist())
+        return np.array([max(-_MOST, min(_MOST, total))], np.int64)
+
+    def decode(self, drawn: Counts, facts: Facts) -> float:
+        """In rows."""
+        return float(drawn[0]) / UNIT
+
+
+def _counted(
+    cliques: Sequence[Clique], cells: Sequence[Cell], rows: Tables
+) -> tuple[Counts, Counts, Counts, Counts]:
+    """(marginal, number in it in C order, side, exact count) of every cell."""
+    places = []
+    for cell in cells:
+        place = 0  # in Python's numbers: marginals may pass what NumPy can index
+        for column, code in zip(cliques[cell.marginal], cell.index, strict=True):
+            place = place * rows.shape[column] + int(code)
+        places.append(place)
+    occupied, of = rows.occupied(cliques), np.array([cell.marginal for cell in cells], np.int64)
+    numbers = np.array(places, np.int64)
+    counts = clipped(occupied.at(numbers + np.array(occupied.offsets[:-1], np.int64)[of]))
+    return of, numbers, np.array([cell.sign for cell in cells], np.int64), counts

@@ -1,4 +1,7 @@
-"""Checks of what a question asks for: all of it is public, so messages may say everything."""
+"""What questions share: checks of their requests, and the plainest needs and answers.
+
+All of a request is public, so messages may say everything.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,12 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
 from understudy.errors import PrivacyError
+from understudy.privacy.buckets import MOST_ROWS
 from understudy.privacy.coarsened import Coarsened
-from understudy.privacy.gate import Facts
+from understudy.privacy.cost import Gaussian
+from understudy.privacy.gate import Facts, Need
+from understudy.privacy.mechanisms import added, top
 from understudy.privacy.products import ProductQueries
-
-__all__ = [
-    "GRID", "Cell", "Clique", "Codes", "Counts", "Table", "clique_of", "on_grid", "require_cells",
-    "require_classes", "require_cliques", "require_pair", "require_plain", "require_records",
-    "require_references", "require_rows_at_hand", "require_sides", "require_synthetic",
-    "require_tables", "shape_of", "whole",
-]  # fmt: skip
 
 Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
@@ -43,6 +42,44 @@ class Cell:
     sign: int = 0
 
 
+class Noised:
+    """Numbers with noise on each, answered as drawn."""
+
+    __slots__ = ()
+    mechanism = staticmethod(added)
+
+    def decode(self, drawn: Counts, facts: Facts) -> Counts:
+        """As drawn."""
+        return drawn
+
+
+class NoisedOne:
+    """One number with noise, answered as drawn."""
+
+    __slots__ = ()
+    mechanism = staticmethod(added)
+
+    def decode(self, drawn: Counts, facts: Facts) -> int:
+        """As drawn."""
+        return int(drawn[0])
+
+
+class Positions:
+    """The positions of the k largest scores, in order."""
+
+    __slots__ = ()
+    mechanism = staticmethod(top)
+
+    def decode(self, drawn: Counts, facts: Facts) -> tuple[int, ...]:
+        """Positions."""
+        return tuple(int(i) for i in drawn)
+
+
+def gaussian(step: int, changes: int, words: str, size: int) -> Need:
+    """A `Gaussian` for `size` numbers, of which a neighbour moves `changes` by `step` each."""
+    return Need((Gaussian,), lambda e: e.step >= step and e.changes >= changes, words, (size,))
+
+
 def clique_of(table: Clique | Coarsened) -> Clique:
     """The columns of a table, whole or merged."""
     return table.clique if isinstance(table, Coarsened) else table
@@ -51,6 +88,15 @@ def clique_of(table: Clique | Coarsened) -> Clique:
 def shape_of(table: Clique | Coarsened, facts: Facts) -> tuple[int, ...]:
     """The cells of a table, whole or merged."""
     return table.shape if isinstance(table, Coarsened) else tuple(facts.shape[i] for i in table)
+
+
+def tables_of(
+    flat: NDArray[Any], tables: Sequence[Clique | Coarsened], facts: Facts
+) -> tuple[NDArray[Any], ...]:
+    """Tables from all their cells, one after the other."""
+    shapes = [shape_of(each, facts) for each in tables]
+    parts = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+    return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
 
 def on_grid(reference: Table) -> Counts:
@@ -79,11 +125,7 @@ def require_cliques(cliques: Sequence[Clique], facts: Facts) -> None:
     width = len(facts.shape)
     for clique in cliques:
         columns = type(clique) is tuple and all(type(i) is int for i in clique)
-        if (
-            not columns
-            or list(clique) != sorted(set(clique))
-            or not set(clique) <= set(range(width))
-        ):
+        if not columns or list(clique) != sorted({*clique} & {*range(width)}):
             raise PrivacyError(f"clique {clique} must be increasing positions below {width}")
 
 
@@ -94,12 +136,7 @@ def require_tables(tables: Sequence[Clique | Coarsened], facts: Facts) -> None:
         if isinstance(each, Coarsened) and type(each) is not Coarsened:
             raise PrivacyError(f"merged tables must be Coarsened, got {type(each).__name__}")
     require_cliques([clique_of(each) for each in tables], facts)
-    for each in tables:
-        if isinstance(each, Coarsened) and each.domain != shape_of(each.clique, facts):
-            raise PrivacyError(
-                f"the labels of {each.clique} speak of {each.domain} values, "
-                f"not {shape_of(each.clique, facts)}"
-            )
+    _require_domain("labels", [each for each in tables if isinstance(each, Coarsened)], facts)
 
 
 def require_classes(classes: Sequence[ProductQueries], facts: Facts) -> None:
@@ -109,21 +146,22 @@ def require_classes(classes: Sequence[ProductQueries], facts: Facts) -> None:
         if type(each) is not ProductQueries:  # a subclass might count otherwise
             raise PrivacyError(f"queries must come as ProductQueries, got {type(each).__name__}")
     require_cliques([each.clique for each in classes], facts)
-    for each in classes:
-        if each.domain != shape_of(each.clique, facts):
+    _require_domain("literals", classes, facts)
+
+
+def _require_domain(what: str, tables: Sequence[Coarsened | ProductQueries], facts: Facts) -> None:
+    for each in tables:
+        domain = tuple(facts.shape[i] for i in each.clique)
+        if each.domain != domain:
             raise PrivacyError(
-                f"the literals of {each.clique} speak of {each.domain} values, "
-                f"not {shape_of(each.clique, facts)}"
+                f"the {what} of {each.clique} speak of {each.domain} values, not {domain}"
             )
 
 
-def require_pair(pair: Clique, facts: Facts) -> int:
-    """Two columns of as many values: the ends of an edge. Their number of values."""
-    require_cliques([pair], facts)
-    sizes = [facts.shape[column] for column in pair]
-    if len(sizes) != 2 or sizes[0] != sizes[1]:
-        raise PrivacyError(f"the ends {pair} must be two columns of as many values")
-    return sizes[0]
+def require_rows(rows: int) -> None:
+    """Rounding is proved up to so many rows."""
+    if not whole(rows) or not 1 <= rows <= MOST_ROWS:
+        raise PrivacyError(f"rows = {rows} must be between 1 and 2^33")
 
 
 def require_rows_at_hand(facts: Facts) -> None:
@@ -142,13 +180,14 @@ def require_cells(cliques: Sequence[Clique], cells: Sequence[Cell], facts: Facts
     for cell in cells:
         index = cell.index if type(cell) is Cell else None
         listed = type(index) in (list, tuple) or (type(index) is np.ndarray and index.ndim == 1)
-        if not listed or not all(map(whole, (cell.marginal, *cell.index))):
-            raise PrivacyError(f"{cell} is not a cell of the cliques")
-        if not 0 <= cell.marginal < len(cliques):
+        if (
+            not listed
+            or not all(map(whole, (cell.marginal, *cell.index)))
+            or not 0 <= cell.marginal < len(cliques)
+            or len(cell.index) != len(cliques[cell.marginal])
+        ):
             raise PrivacyError(f"{cell} is not a cell of the cliques")
         shape = shape_of(cliques[cell.marginal], facts)
-        if len(cell.index) != len(shape):
-            raise PrivacyError(f"{cell} is not a cell of the cliques")
         if not all(0 <= v < size for v, size in zip(cell.index, shape, strict=True)):
             raise PrivacyError(f"{cell} leaves the domain of {cliques[cell.marginal]}")
 

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy.errors import ChainBroken, InputError
 from understudy.privacy.ledger import Ledger
-from understudy.releases.outline import history
+from understudy.releases.outline import history, more_like_last
 from understudy.web.site import Account, account_of, site_of
 from understudy.web.workspace import Missing
 
@@ -28,26 +28,21 @@ class View:
     account: Account | None
     releases: list[dict[str, Any]]
     last: list[Any]
+    more: int | None = None
+    """How many releases like the newest one still fit."""
     broken: str = ""
-
-    @property
-    def more(self) -> int | None:
-        """How many releases like the newest one still fit."""
-        made = list(self.account.books.releases.values()) if self.account is not None else []
-        if self.account is None or not made:
-            return None
-        return self.account.books.more_like(made[-1].budget, made[-1].plan, made[-1].unit)
 
 
 def _view(ledger: Ledger, name: str, title: str) -> View:
     try:
         account = account_of(ledger, name, [name])
     except ChainBroken as error:
-        return View(name, title, None, [], [], str(error))
+        return View(name, title, None, [], [], broken=str(error))
     assert account is not None
     since = max(0, len(account.books.hashes) - _MOST_ENTRIES)
     last = ledger.entries(name, since=since)[::-1]
-    return View(name, title, account, history(ledger, name)[::-1], last)
+    more = more_like_last(account.books)
+    return View(name, title, account, history(ledger, name)[::-1], last, more)
 
 
 @router.get("/ledger")

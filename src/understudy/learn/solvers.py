@@ -1,0 +1,103 @@
+"""The two solvers, over released numbers, and the L1 ball that both stay in.
+
+Frank-Wolfe goes from noisy vertex to noisy vertex of the ball:
+
+    w_{t+1} = w_t + 2/(t+2)·(s_t − w_t),  w_0 = 0,  s_t a vertex ±r·e_j picked privately.
+
+The step at t = 0 is 1, so w_t = 2r/(t(t+1))·A_t with whole numbers A_{t+1} = A_t + (t+1)·(±e_j):
+iterates are kept as A_t, exactly, have at most t entries that are not 0, and stay in the ball.
+Error over all rows: E F(w_T) − F* ≤ (2Δ/ε0)·ln K + 2·L1·diam²/(T+2), where Δ = c·r·L0/n (c = 1
+add-remove, 2 replace), K = 2·outputs·p vertices, diam = 2r, and ε0 is what one pick costs.
+
+Stochastic descent takes projected, averaged steps along noisy gradients. Steps are the longer the less
+noise the plan has, 0.1·√(0.2/ν) for noise of norm ν on the mean gradient, and shorter in a small ball;
+they adapt to the gradients' own second moments and fall to nothing (Kingma-Ba 2015). Iterates are
+projected to the L1 ball in the metric of those steps, and the average over the last half of them is
+returned. The noisy sum is divided by the public q·n.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.learn.plans import GRADIENT, PICK
+from understudy.privacy.cost import SampledGaussian
+from understudy.privacy.losses import Loss
+from understudy.privacy.questions.descent import UNIT, LinearGradient, SteepestVertex, Weights
+
+if TYPE_CHECKING:
+    from understudy.privacy.gate import Gate
+
+__all__ = ["frank_wolfe", "project", "stochastic_descent"]
+
+Reals = NDArray[np.float64]
+
+_UNIT = 2.0**-24
+_FIRST, _SECOND, _TINY = 0.9, 0.99, 1e-12
+_STEP, _NOISE, _SHORTEST, _LONGEST, _WIDE = 0.1, 0.2, 0.03, 0.5, 40.0
+
+
+def project(weights: Reals, radius: float, metric: Reals | None = None) -> Reals:
+    """argmin Σ d_j·(w_j − weights_j)² over ‖w‖₁ ≤ radius; d = 1 without `metric` (Duchi et al. 2008).
+
+    Soft thresholding at θ/d_j, with the θ ≥ 0 for which the L1 norm is the radius. Steps scaled by 1/d
+    need the projection of that metric: in another one they rest at a point that is not the minimum.
+    """
+    sizes = np.abs(weights).reshape(-1)
+    if sizes.sum() <= radius:
+        return weights
+    ease = np.ones(sizes.size) if metric is None else 1.0 / metric.reshape(-1)
+    order = np.argsort(-sizes / ease)
+    excess = np.cumsum(sizes[order]) - radius
+    thresholds = excess / np.cumsum(ease[order])
+    last = np.flatnonzero(sizes[order] / ease[order] > thresholds)[-1]
+    left = np.maximum(sizes - thresholds[last] * ease, 0.0)
+    return np.sign(weights) * left.reshape(weights.shape)
+
+
+def frank_wolfe(
+    gate: Gate, loss: Loss, radius: float, steps: int, *, average: bool = False
+) -> Reals:
+    """Weights (outputs, width) after `steps` picks; their average over all steps if asked for.
+
+    The average is what the theory of stochastic Frank-Wolfe speaks of, where picks see samples.
+    """
+    whole = np.zeros((loss.outputs, gate.facts.shape[0]), np.int64)
+    total = np.zeros(whole.shape)
+    for t in range(steps):
+        unit = 2 * radius / (t * (t + 1)) if t else radius
+        picked = gate.ask(PICK, SteepestVertex(loss, Weights(whole, unit)))
+        whole[picked.output, picked.feature] += (t + 1) * picked.sign
+        if average:
+            total += Weights(whole, 2 * radius / ((t + 1) * (t + 2))).values
+    if average:
+        return total / steps
+    return Weights(whole, 2 * radius / (steps * (steps + 1))).values
+
+
+def stochastic_descent(gate: Gate, loss: Loss, rows: int, radius: float, steps: int) -> Reals:
+    """Weights (outputs, width): the average of the last half of `steps` iterates, in the ball."""
+    event = gate.plan[GRADIENT].event
+    assert isinstance(event, SampledGaussian)
+    shape = (loss.outputs, gate.facts.shape[0])
+    weights, total = np.zeros(shape), np.zeros(shape)
+    first, second = np.zeros(shape), np.zeros(shape)
+    spread = event.sigma * loss.bound / UNIT / (event.rate * rows) * math.sqrt(total.size)
+    length = min(max(_STEP * math.sqrt(_NOISE / spread), _SHORTEST), _LONGEST)
+    length *= min(1.0, radius / _WIDE)
+    kept = range(steps // 2, steps)
+    for t in range(steps):
+        public = Weights(np.rint(weights / _UNIT).astype(np.int64), _UNIT)
+        gradient = gate.ask(GRADIENT, LinearGradient(loss, public)) / (event.rate * rows)
+        first = _FIRST * first + (1 - _FIRST) * gradient
+        second = _SECOND * second + (1 - _SECOND) * gradient**2
+        mean = first / (1 - _FIRST ** (t + 1))
+        size = np.sqrt(second / (1 - _SECOND ** (t + 1))) + _TINY
+        weights = project(weights - length * (1 - t / steps) * mean / size, radius, size)
+        if t in kept:
+            total += weights
+    return total / len(kept)

@@ -1,0 +1,42 @@
+"""Plans that stay within the budget, and public rules."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from understudy.errors import InputError
+from understudy.learn.plans import Facts, Rule, descent_plan, on_words, picks_plan, rule_for
+from understudy.privacy import accounting
+from understudy.privacy.budget import Budget
+from understudy.privacy.losses import Logistic
+from understudy.privacy.relation import Relation
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("rate", [1.0, 0.125])
+def test_plans_use_the_budget_and_stay_within_it(relation, rate):
+    facts = Facts(5000, 20, Logistic(), 10.0, relation, Budget.of(1, "1e-7"))
+    for plan, least in (
+        (picks_plan(facts, 40, rate), 0.94),
+        (descent_plan(facts, 40, rate, 1.0), 0.99),
+    ):
+        assert least < accounting.epsilon(plan, Fraction(1, 10**7)).epsilon <= 1
+
+
+def test_rules_are_functions_of_public_facts():
+    few, many = (
+        Facts(n, 20, Logistic(), 10.0, Relation.ADD_REMOVE, Budget.of(1, "1e-7"))
+        for n in (5_000, 500_000)
+    )
+    assert rule_for(few, "sgd") == rule_for(many, "sgd") == Rule(400, on_words(0.1), 2.0)
+    assert rule_for(few, "frank-wolfe").steps < rule_for(many, "frank-wolfe").steps
+    assert rule_for(few, "sgd", 7, 0.5, 1.5) == Rule(7, 0.5, 1.5)
+    with pytest.raises(InputError, match="setting of sgd"):
+        rule_for(few, "frank-wolfe", clip=1.0)
+
+
+def test_rates_can_be_drawn_exactly():
+    assert [on_words(rate) for rate in (0.0, 0.5, 1.0)] == [2.0**-32, 0.5, 1.0]
+    assert on_words(0.1) * 2**32 % 1 == 0

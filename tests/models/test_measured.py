@@ -1,0 +1,180 @@
+"""Which values are counted as one, and the projection onto the simplex by its optimality."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.models.measured import adjacent, frequent, merge, pair_labels, simplex
+from understudy.privacy.coarsened import Coarsened
+
+# --- labels --------------------------------------------------------------------------------------
+
+
+def require_onto(labels, size):
+    """Every label from 0 on is used: what the gate asks of a merged table."""
+    assert labels.shape == (size,)
+    assert labels.dtype == np.int64
+    assert set(labels.tolist()) == set(range(int(labels.max()) + 1))
+
+
+def shares_of(key, size):
+    rng = np.random.default_rng(key)
+    return rng.dirichlet(np.full(size, 10 ** rng.uniform(-2, 1)))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 10, 50, 500])
+@pytest.mark.parametrize("key", range(6))
+def test_adjacent_runs(key, most):
+    shares = shares_of(key, 60)
+    labels = adjacent(shares, most)
+    require_onto(labels, 60)
+    assert (np.diff(labels) >= 0).all()
+    assert labels.max() + 1 <= max(most, 1)
+    if most >= 60:
+        assert labels.tolist() == list(range(60))
+
+
+def test_runs_have_about_equal_mass_and_frequent_values_stay_alone():
+    shares = np.full(100, 0.006)
+    shares[40] = 0.4
+    labels = adjacent(shares, 10)
+    mass = np.bincount(labels, shares / shares.sum())
+    alone = labels[40]
+    assert mass[alone] >= 0.4
+    assert np.delete(mass, alone).max() <= 0.11
+    even = np.bincount(adjacent(np.ones(100), 10))
+    assert even.tolist() == [10] * 10
+
+
+@pytest.mark.parametrize("shares", [np.zeros(7), np.full(7, -1.0), np.eye(7)[3]], ids=str)
+def test_shares_that_say_nothing_still_give_labels(shares):
+    require_onto(adjacent(shares, 3), 7)
+
+
+@pytest.mark.parametrize("least", [0.0, 0.05, 0.3, 0.99])
+@pytest.mark.parametrize("key", range(6))
+def test_frequent_values_stay_alone_and_all_others_are_one(key, least):
+    shares = shares_of(key, 12)
+    labels = frequent(shares, least)
+    require_onto(labels, 12)
+    kept = shares >= least if (shares >= least).any() else shares == shares.max()
+    counts = np.bincount(labels)
+    assert all(counts[labels[i]] == 1 for i in np.flatnonzero(kept))
+    assert len(set(labels[~kept].tolist())) <= 1
+    assert counts.size == kept.sum() + (not kept.all())
+
+
+def test_frequent_takes_counts_as_well():
+    shares = shares_of(1, 12)
+    assert np.array_equal(frequent(shares, 0.05), frequent(1_000 * shares, 0.05))
+    assert frequent(np.array([1.0]), 0.05).tolist() == [0]
+
+
+@pytest.mark.parametrize("cells", [4.0, 30.0, 100.0, 1_000.0])
+@pytest.mark.parametrize(
+    "shape", [(10, 10), (100, 3), (2, 500), (40, 30, 20), (300, 2, 2), (1, 50)]
+)
+def test_labels_make_tables_of_about_the_cells_asked_for(shape, cells):
+    shares = tuple(shares_of(i, size) + 1e-3 for i, size in enumerate(shape))
+    labels = pair_labels(shares, cells)
+    if math.prod(shape) <= cells:
+        assert labels is None
+        return
+    assert labels is not None
+    for label, size in zip(labels, shape, strict=True):
+        require_onto(label, size)
+    made = [int(label.max()) + 1 for label in labels]
+    # Two values a column at least, otherwise never more than asked for.
+    assert math.prod(made) <= max(cells, math.prod(min(2, size) for size in shape) * 2)
+    even = cells ** (1 / len(shape))
+    for label, size, count in zip(labels, shape, made, strict=True):
+        if size <= even:
+            assert count == size
+            assert label.tolist() == list(range(size))
+
+
+def test_even_shares_reach_the_cells():
+    labels = pair_labels((np.ones(100), np.ones(100)), 400.0)
+    assert [int(label.max()) + 1 for label in labels] == [20, 20]
+
+
+def brute(table, labels):
+    out = np.zeros([int(label.max()) + 1 for label in labels])
+    for cell in itertools.product(*map(range, table.shape)):
+        out[tuple(label[i] for label, i in zip(labels, cell, strict=True))] += table[cell]
+    return out
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 6), (3, 4, 5), (1, 3)])
+@pytest.mark.parametrize("key", range(4))
+def test_merge_sums_over_values(shape, key):
+    rng = np.random.default_rng(key)
+    table = rng.normal(size=shape)
+    labels = tuple(
+        np.unique(rng.integers(size, size=size), return_inverse=True)[1].astype(np.int64)
+        for size in shape
+    )
+    merged = merge(table, labels)
+    np.testing.assert_allclose(merged, brute(table, labels), atol=1e-12)
+    assert merged.flags.c_contiguous
+    counts = rng.integers(50, size=shape)
+    ours = merge(counts.astype(float), labels)
+    np.testing.assert_array_equal(ours, Coarsened(tuple(range(len(shape))), labels).table(counts))
+
+
+def test_labels_that_only_rename_are_followed():
+    table = np.arange(6.0).reshape(2, 3)
+    labels = (np.array([1, 0]), np.array([2, 0, 1]))
+    np.testing.assert_array_equal(merge(table, labels), brute(table, labels))
+    same = (np.arange(2), np.arange(3))
+    np.testing.assert_array_equal(merge(table, same), table)
+
+
+# --- the simplex --------------------------------------------------------------------------------
+
+tables = st.lists(st.integers(-1000, 1000), min_size=1, max_size=12).map(
+    lambda v: np.array(v, dtype=np.int64)
+)
+
+
+@given(tables, st.integers(1, 2000))
+@settings(max_examples=300, deadline=None)
+def test_projection_meets_the_optimality_conditions(values, total):
+    """min ‖x − v‖² over x ≥ 0, Σx = total: x = max(v − τ, 0) for one τ, and only then."""
+    x = simplex(values, total) * total
+    assert (x >= 0).all()
+    assert x.sum() == pytest.approx(total, rel=1e-12)
+    positive = x > 1e-9
+    tau = (values - x)[positive]
+    np.testing.assert_allclose(tau, tau[0], atol=1e-7)
+    assert (values[~positive] <= tau[0] + 1e-7).all()
+
+
+@given(tables, st.integers(1, 500), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_no_other_point_of_the_simplex_is_nearer(values, total, random):
+    best = ((simplex(values, total) * total - values) ** 2).sum()
+    for _ in range(20):
+        weights = np.array([random.random() + 1e-9 for _ in values])
+        other = total * weights / weights.sum()
+        assert best <= ((other - values) ** 2).sum() + 1e-6
+
+
+def test_a_table_that_is_one_already_stays():
+    exact = np.array([[3, 0], [5, 2]])
+    np.testing.assert_allclose(simplex(exact, 10), exact / 10)
+
+
+@pytest.mark.parametrize("total", [0, -5, 0.2])
+def test_totals_below_one_row_count_as_one(total):
+    np.testing.assert_allclose(simplex(np.array([-7, -9]), total), [1.0, 0.0])
+
+
+def test_huge_and_single_values():
+    assert simplex(np.array([-(10**15)]), 3) == pytest.approx([1.0])
+    far = simplex(np.array([10**15, -(10**15), 10**15]), 10)
+    np.testing.assert_allclose(far, [0.5, 0.0, 0.5], atol=1e-6)
