@@ -51,7 +51,7 @@ ONLY = {
     "psycopg": ("privacy.postgres", "source"),
     "ortools": ("oracles.exact",),
     "sklearn": ("learn", "audit", "report.classify"),
-    "tomlkit": ("schema.edit",),
+    "tomlkit": ("schema.toml",),
     "jinja2": ("markup",),
 }
 

@@ -31,7 +31,6 @@ from understudy.constraints.rules import Rule, Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
 from understudy.files import write
 from understudy.schema import toml
-from understudy.schema.edit import edited
 from understudy.units import Unit
 
 __all__ = ["Schema"]
@@ -396,7 +395,7 @@ class Schema(Domain):
             text = path.read_text(encoding="utf-8")
             before = Schema.loads(text, path.parent)
             if before.dumps() != text:
-                changed = edited(text, before._document(), self._document())
+                changed = toml.edited(text, before._document(), self._document())
                 if Schema.loads(changed, path.parent) == self:
                     return changed
         except (OSError, UnicodeDecodeError, SchemaError):

@@ -2,7 +2,7 @@
 
 What is written is canonical, byte for byte: a ledger states its digest, and a release that is loaded
 and saved again has to give the same bytes. So the form is fixed here, and no library's next version can
-change it. A file that people have edited is changed by `edit`, which keeps what they wrote.
+change it. A file that people have written in is changed by `edited`, which keeps what they wrote.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = [
     "Document",
     "build_column",
     "column_facts",
+    "edited",
     "parse",
-    "unmarked",
     "write",
 ]
 
@@ -218,15 +218,6 @@ def write(document: Document, *, comments: bool = True) -> str:
     return "\n".join(lines) + "\n"
 
 
-def unmarked(text: str, document: Document) -> str:
-    """The text of a file without the warnings at its head that the document gives no reason for."""
-    if not any("read_from_rows" in column for column in document.columns):
-        text = text.replace(_DRAFT, "")
-    if not any("missing" in column for column in document.columns):
-        text = text.replace(_MISSING, "")
-    return text
-
-
 def column_facts(column: Column) -> Facts:
     """What a [[column]] table holds, in the order it is written."""
     facts: dict[str, Any] = {"name": column.name, "type": column.kind}
@@ -288,3 +279,62 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def _escape(character: str) -> str:
     code = ord(character)
     return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
+
+
+# --- files that people have written in
+
+
+def edited(text: str, before: Document, after: Document) -> str:
+    """The text, which says `before`, with the facts of `after`: comments and order stay.
+
+    Raises:
+        SchemaError: Columns were added, renamed or moved, or constraints changed: write it anew.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    names = [[facts["name"] for facts in each.columns] for each in (before, after)]
+    same = (before.geography, before.rules) == (after.geography, after.rules)
+    if names[0] != names[1] or not same:
+        raise SchemaError("the columns or constraints of the file are others")
+    try:
+        file: Any = tomlkit.parse(_unmarked(text, after))
+        _change(file["understudy"], before.head, after.head)
+        for table, old, new in zip(file["column"], before.columns, after.columns, strict=True):
+            _change(table, old, new)
+        return tomlkit.dumps(file)
+    except (TOMLKitError, LookupError, ValueError) as error:
+        raise SchemaError(f"the file cannot be edited: {error}") from None
+
+
+def _change(table: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    for key in old:
+        if key not in new:
+            if key in NOTES:
+                _drop_note(table, key)
+            table.pop(key, None)
+    for key, value in new.items():
+        if key not in old or old[key] != value:
+            table[key] = list(value) if isinstance(value, tuple) else value
+
+
+def _drop_note(table: Any, key: str) -> None:
+    """Take out the line above a key that says what to do with it."""
+    from tomlkit.items import Null, Table
+
+    if not isinstance(table, Table):
+        return
+    body = table.value.body
+    for at, (name, _) in enumerate(body):
+        noted = name is not None and name.key == key and at > 0
+        if noted and body[at - 1][1].as_string().strip() == NOTES[key]:
+            body[at - 1] = (None, Null())
+
+
+def _unmarked(text: str, document: Document) -> str:
+    """The text of a file without the warnings at its head that the document gives no reason for."""
+    if not any("read_from_rows" in column for column in document.columns):
+        text = text.replace(_DRAFT, "")
+    if not any("missing" in column for column in document.columns):
+        text = text.replace(_MISSING, "")
+    return text
