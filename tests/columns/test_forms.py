@@ -206,3 +206,8 @@ def test_types_that_are_not_read_so(column, type_):
 def test_forms_are_of_two_kinds():
     assert isinstance(form(TEXTS[0], TEXT), Words)
     assert isinstance(form(NUMBERS[0], INT), Pieces)
+
+
+def test_texts_that_are_enormous_numbers_are_no_whole_ones():
+    column = Category("x", ("1", "1e999999999", "1e-999999999"), other=True)
+    assert form(column, pa.int64()).starts == (1, 2)
