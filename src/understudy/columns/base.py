@@ -21,7 +21,16 @@ from understudy.columns.arrow import arrow_type, numpy_of, pc, same_stored, type
 from understudy.columns.reading import Read, flat, present
 from understudy.errors import SchemaError, WorkloadError
 
-__all__ = ["MOST_CELLS", "OPERATORS", "Column", "Domain", "Masks", "Modelled", "near"]
+__all__ = [
+    "MOST_CELLS",
+    "OPERATORS",
+    "Column",
+    "Domain",
+    "Masks",
+    "Modelled",
+    "near",
+    "require_known",
+]
 
 MOST_CELLS = 10_000
 """The most cells one column may have."""
@@ -32,12 +41,24 @@ Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
 _SPELLINGS = {"==": "=", "<>": "!="}
 _SHOWN = 12
+_FEW = 8
 
 
 def near(word: str, known: Iterable[str]) -> str:
     """A remark on the nearest known words, or ""."""
     close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
     return f" (did you mean {' or '.join(repr(c) for c in close)}?)" if close else ""
+
+
+def require_known(found: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Refuse a key that a schema file may not have there, with the nearest that it may."""
+    known = list(dict.fromkeys(known))
+    for key in found:
+        if key not in known:
+            hint = near(str(key), known)
+            if not hint or len(known) <= _FEW:
+                hint += f"; known are {', '.join(known)}"
+            raise SchemaError(f"{where}: unknown key {key!r}{hint}")
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
 from understudy.columns import KINDS, Column, Incomplete, UndeclaredBins, UndeclaredCategory
-from understudy.columns.base import near
+from understudy.columns.base import near, require_known
 from understudy.columns.unmodelled import DISCOVER
 from understudy.errors import SchemaError
 
@@ -39,7 +39,6 @@ _HEAD_KEYS = ("version", "rows_public", "null_values", "unit", "max_rows", "unit
 _FIRST = ("name", "type", "dtype", "nullable")
 _LAST = ("null_values", "missing", "read_from_rows")
 _WIDTH = 100
-_FEW = 8
 
 _HEAD = """\
 # A schema for understudy: public facts about the columns of a table.
@@ -78,7 +77,7 @@ def parse(text: str) -> Document:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"this is not TOML: {error}") from None
-    _known(document, ("understudy", "column", "geography", "rule"), "the file")
+    require_known(document, ("understudy", "column", "geography", "rule"), "the file")
     head = document.get("understudy")
     if not isinstance(head, dict) or "version" not in head:
         raise SchemaError(
@@ -98,7 +97,7 @@ def parse(text: str) -> Document:
             "count by any amount, so weights are refused; leave them out, or, if they are whole "
             "numbers up to m, repeat every row so often and declare unit and max_rows = m"
         )
-    _known(head, _HEAD_KEYS, "[understudy]")
+    require_known(head, _HEAD_KEYS, "[understudy]")
     columns, geography, rules = (_tables(document, key) for key in ("column", "geography", "rule"))
     return Document(head, columns, geography, rules)
 
@@ -122,23 +121,22 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
         said = "type is missing" if kind is None else f"unknown type {kind!r}"
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
     cls = _undeclared(kind, facts, where) or KINDS[kind]
-    keys = [field.name for field in dataclasses.fields(cls) if field.name != "name"]
-    _known(facts, [*_FIRST, *(_keys(kind) if cls is UndeclaredBins else keys), "missing"], where)
+    keys = _keys(cls)
+    own = _keys(KINDS[kind]) if cls is UndeclaredBins else keys
+    require_known(facts, [*_FIRST, *own, "missing"], where)
     missing = facts.pop("missing", [])
     if not isinstance(missing, list) or not all(isinstance(key, str) for key in missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
-    _known(missing, keys, f"{where}: missing")
+    require_known(missing, keys, f"{where}: missing")
     still = tuple(key for key in missing if key not in facts)
     marks = facts.get("read_from_rows", [])
     if isinstance(marks, list):
-        _known(marks, ["type", *keys], f"{where}: read_from_rows")
-    facts = {key: _frozen(value) for key, value in facts.items()}
+        require_known(marks, ["type", *keys], f"{where}: read_from_rows")
+    facts = {key: tuple(v) if isinstance(v, list) else v for key, v in facts.items()}
     if cls is UndeclaredBins:
         return _undeclared_bins(name, kind, facts, where)
     if still:
-        shared = {field.name for field in dataclasses.fields(Column)}
-        own = {key: value for key, value in facts.items() if key not in shared}
-        common = {key: value for key, value in facts.items() if key in shared}
+        own, common = _parted(facts)
         return Incomplete(name, wanted=kind, missing=still, facts=own, **common)
     required = [
         field.name
@@ -166,33 +164,24 @@ def _undeclared(kind: str, facts: dict[str, Any], where: str) -> type[Column] | 
     return UndeclaredBins if isinstance(facts.get("bins"), dict) else None
 
 
-def _keys(kind: str) -> list[str]:
-    return [field.name for field in dataclasses.fields(KINDS[kind]) if field.name != "name"]
+def _keys(cls: type[Column]) -> list[str]:
+    return [field.name for field in dataclasses.fields(cls) if field.name != "name"]
 
 
 def _undeclared_bins(name: str, kind: str, facts: dict[str, Any], where: str) -> UndeclaredBins:
     bins = facts.pop("bins")
-    _known(bins, ["quantiles"], f"{where}: bins")
+    require_known(bins, ["quantiles"], f"{where}: bins")
     if "quantiles" not in bins:
         raise SchemaError(f"{where}: bins = {bins!r} must say how many, bins = {{quantiles = 16}}")
-    shared = {field.name for field in dataclasses.fields(Column)}
-    own = {key: value for key, value in facts.items() if key not in shared}
-    common = {key: value for key, value in facts.items() if key in shared}
+    own, common = _parted(facts)
     return UndeclaredBins(name, wanted=kind, facts=own, quantiles=bins["quantiles"], **common)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _known(found: Iterable[str], known: Iterable[str], where: str) -> None:
-    known = list(dict.fromkeys(known))
-    for key in found:
-        if key not in known:
-            hint = near(str(key), known)
-            if not hint or len(known) <= _FEW:
-                hint += f"; known are {', '.join(known)}"
-            raise SchemaError(f"{where}: unknown key {key!r}{hint}")
+def _parted(facts: Facts) -> tuple[Facts, Facts]:
+    """What a type of column has of its own, and what every column has."""
+    shared = {field.name for field in dataclasses.fields(Column)}
+    own = {key: value for key, value in facts.items() if key not in shared}
+    return own, {key: value for key, value in facts.items() if key in shared}
 
 
 def write(document: Document, *, comments: bool = True) -> str:
@@ -204,12 +193,8 @@ def write(document: Document, *, comments: bool = True) -> str:
         lines += f"{_HEAD}{_DRAFT * marked}{_MISSING * blank}".splitlines()
         lines.append("")
     lines += ["[understudy]", *(_line(key, value) for key, value in document.head.items())]
-    named = (
-        ("column", document.columns),
-        ("geography", document.geography),
-        ("rule", document.rules),
-    )
-    for name, facts in ((name, facts) for name, tables in named for facts in tables):
+    named = {"column": document.columns, "geography": document.geography, "rule": document.rules}
+    for name, facts in ((name, facts) for name, tables in named.items() for facts in tables):
         lines += ["", f"[[{name}]]"]
         for key, value in facts.items():
             if comments and name == "column" and key in NOTES:
@@ -255,11 +240,8 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return (
-            '"'
-            + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _escape(c)) for c in value)
-            + '"'
-        )
+        escaped = (_ESCAPES.get(c) or (c if c.isprintable() else _escape(c)) for c in value)
+        return f'"{"".join(escaped)}"'
     if isinstance(value, (datetime, date)):
         return value.isoformat()
     if isinstance(value, dict):
