@@ -111,7 +111,7 @@ def _tables(document: Mapping[str, Any], key: str) -> list[Facts]:
 
 def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     """The column that a [[column]] table declares; `at` is its place, for messages."""
-    facts = dict(table)
+    facts: Facts = dict(table)
     name = facts.pop("name", None)
     if not isinstance(name, str) or not name:
         raise SchemaError(f'[[column]] number {at} has no name; add name = "..."')
@@ -132,7 +132,7 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     marks = facts.get("read_from_rows", [])
     if isinstance(marks, list):
         require_known(marks, ["type", *keys], f"{where}: read_from_rows")
-    facts = {key: tuple(v) if isinstance(v, list) else v for key, v in facts.items()}
+    facts = {k: tuple(v) if isinstance(v, list) else v for k, v in facts.items()}
     if cls is UndeclaredBins:
         return _undeclared_bins(name, kind, facts, where)
     if still:

@@ -76,9 +76,9 @@ def read(
             return data
         if type(data).__module__.split(".")[0] == "ibis":
             _not_for(engine, memory_limit, "a database")
-            from understudy.source.sql import sql_source
+            from understudy.source.sql import SQLSource
 
-            return sql_source(data, nulls)
+            return SQLSource(data, nulls)
         if type(data).__module__.startswith("pyspark.sql"):
             _not_for(engine, memory_limit, "Spark")
             return SparkSource(data, nulls)

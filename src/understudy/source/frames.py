@@ -40,7 +40,7 @@ class FrameSource(Table):
     ) -> None:
         """`header`: names and their dtypes, None for those that need not come back."""
         super().__init__([name for name, _ in header], nulls, kind)
-        self.native = native
+        self.native: Native = native
         self._frame = frame
         self._dtypes = dict(header)
         check_names(self.columns, kind)

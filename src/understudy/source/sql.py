@@ -1,12 +1,11 @@
 """Tables in databases, through Ibis: the database encodes, groups and counts.
 
-`sql_source` takes any Ibis table expression; `connect` makes one from a URL. A password is never
+`SQLSource` takes any Ibis table expression; `connect` makes one from a URL. A password is never
 kept here, and no message holds the text of a driver's error about rows: it may quote one.
 """
 
 import contextlib
 import difflib
-import inspect
 import re
 import tempfile
 import time
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from understudy.schema import Modelled, Schema
     from understudy.units import Unit
 
-__all__ = ["SQLSource", "connect", "sql_source"]
+__all__ = ["SQLSource", "connect"]
 
 _EXTRA = "pip install 'understudy[sql]'"
 _ENGINES = {"postgres": "PostgreSQL", "postgresql": "PostgreSQL", "duckdb": "DuckDB"}
@@ -65,41 +64,31 @@ def connect(url: str, table: str | Sequence[str] | None, nulls: Sequence[str] = 
         raise SourceError(f"{where}: {_refusal(error, url)}") from None
     _close_with(backend)
     *database, name = path
+    shown = ".".join(path)
     try:
         expression = backend.table(name, database=tuple(database) or None)
     except Exception as error:  # noqa: BLE001
         near = _near(backend, name, tuple(database))
-        shown = ".".join(path)
         if isinstance(error, ibis.common.exceptions.TableNotFound) or near is not None:
             raise SourceError(f"{where}: there is no table {shown!r}{near or ''}") from None
         raise SourceError(f"{where}: table {shown!r} cannot be opened") from None
-    return sql_source(expression, nulls, where=f"{where}, table {'.'.join(path)!r}")
-
-
-def sql_source(
-    expression: Any, nulls: Sequence[str] = (), *, where: str | None = None
-) -> "SQLSource":
-    """The source for an Ibis table expression."""
-    ibis = _ibis()
-    try:
-        backend = expression.get_backend()
-    except ibis.common.exceptions.IbisError:
-        raise SourceError(
-            "this Ibis expression belongs to no database: take a table of a connection, such as "
-            "ibis.connect(url).table('patients')"
-        ) from None
-    return SQLSource(expression, backend, nulls, where=where or f"{backend.name} table")
+    return SQLSource(expression, nulls, f"{where}, table {shown!r}")
 
 
 class SQLSource(PushedSource):
     """A table, view or query of a database."""
 
-    def __init__(
-        self, expression: Any, backend: Any, nulls: Sequence[str] = (), *, where: str
-    ) -> None:
-        super().__init__(expression.columns, nulls, where)
+    def __init__(self, expression: Any, nulls: Sequence[str] = (), where: str = "") -> None:
+        """From an Ibis table expression."""
+        try:
+            self._backend = expression.get_backend()
+        except _ibis().common.exceptions.IbisError:
+            raise SourceError(
+                "this Ibis expression belongs to no database: take a table of a connection, such as "
+                "ibis.connect(url).table('patients')"
+            ) from None
+        super().__init__(expression.columns, nulls, where or f"{self._backend.name} table")
         self._expression = expression
-        self._backend = backend
 
     def _holders(
         self, column: str, nulls: Sequence[str], unit: "Unit | None", no_units: Sequence[str]
@@ -278,11 +267,15 @@ class _Operations:
         self._ibis = _ibis()
         self._dialect = dialect
         builtin = self._ibis.udf.scalar.builtin
-        text, texts = (("x", str),), (("x", str), ("blanks", str))
-        self._as_text = builtin(_signature("text", text))
-        self.md5 = builtin(_signature("md5", text))
+
+        def of_text(x: str) -> str: ...
+
+        def of_texts(x: str, blanks: str) -> str: ...
+
+        self._as_text = builtin(of_text, name="text")
+        self.md5 = builtin(of_text, name="md5")
         trim = {"postgres": "btrim", "duckdb": "trim"}.get(dialect)
-        self._trim = None if trim is None else builtin(_signature(trim, texts))
+        self._trim = None if trim is None else builtin(of_texts, name=trim)
 
     def told(self, x: Any, null_values: Sequence[str]) -> Any:
         """Whether it is there and no text that stands for null."""
@@ -333,21 +326,6 @@ class _Operations:
 
     def whole(self, code: int) -> Any:
         return self._ibis.literal(code, type="int64")
-
-
-def _signature(name: str, arguments: Sequence[tuple[str, type]]) -> Any:
-    """A function without a body, from which Ibis takes the name and the types."""
-
-    def function(*_: Any) -> Any: ...
-
-    function.__name__ = name
-    kind = inspect.Parameter.POSITIONAL_ONLY
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(at, kind, annotation=type_) for at, type_ in arguments],
-        return_annotation=str,
-    )
-    function.__annotations__ = {**dict(arguments), "return": str}
-    return function
 
 
 def _arrow(stored: Any) -> "pa.DataType | None":
