@@ -40,7 +40,7 @@ demo: $(VENV)/.base
 
 quick: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench tools
-	$(BIN)/python -m pytest -n auto --dist worksteal -p no:schemathesis --quick -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal --quick -m "not slow"
 
 test: $(VENV)/.dev browser
 	$(BIN)/ruff check src tests bench tools

@@ -26,7 +26,7 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from understudy.nets.dense import Critic, Layers, Loss
+from understudy.nets.gan import Critic, Layers, Loss
 from understudy.privacy.noise import GRAIN, OpenDPNoise, rounded
 from understudy.privacy.questions.gradient import UNIT, Groups, clipped_sums
 

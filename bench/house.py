@@ -125,11 +125,13 @@ def costs() -> Iterator[tuple[str, float, float]]:
 def run(arguments: list[str]) -> tuple[float, float]:
     """CPU seconds and MB of `understudy` with these arguments."""
     code = "import sys; from understudy.cli.app import main; sys.exit(main(sys.argv[1:]))"
+    environment = {**os.environ, "PYTHONPATH": str(SRC.parent)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     child = subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(SRC.parent)},
+        env=environment,
     )
     _, status, used = os.wait4(child.pid, 0)
     assert status == 0, f"understudy {' '.join(arguments)} failed"

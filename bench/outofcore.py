@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy.releases import release
+from understudy.releases.run import release
 from understudy.schema import Integer, Schema
 from understudy.source import read
 

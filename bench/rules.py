@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from bench.published import Bench
 from understudy.game.methods import METHODS
-from understudy.releases import prepare, release
+from understudy.releases import prepare
+from understudy.releases.run import release
 from understudy.schema import Integer, Schema
 
 TABLES: Mapping[str, tuple[int, tuple[float, float], tuple[int, ...]]] = {

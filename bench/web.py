@@ -25,7 +25,7 @@ from pyarrow import csv
 
 from understudy import demo
 from understudy.privacy import Budget
-from understudy.releases import release
+from understudy.releases.run import release
 from understudy.web.workspace import Workspace
 
 READERS = 50

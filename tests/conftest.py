@@ -12,7 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import fixed_noise, quick, thorough
 from tests.tools import both
@@ -33,6 +33,15 @@ def pytest_configure(config: pytest.Config) -> None:
     Networks here are tiny, and XLA takes longer to make their programs fast than these run.
     """
     thorough.ask(config.getoption("--thorough"))
+    # The first example pays for imports and busy machines: what property tests judge is never the
+    # time. `make test` tries the same examples again and again, `make test-all` others each time.
+    settings.register_profile(
+        "ours",
+        deadline=None,
+        derandomize=not config.getoption("--thorough"),
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("ours")
     if config.getoption("--quick"):
         config.pluginmanager.register(quick.Quick())
     if config.getoption("--write-long"):
@@ -42,11 +51,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # processes that tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-# The first example pays for imports and busy machines; what property tests judge is never the time.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,14 +18,14 @@ ROOT = Path(__file__).parents[1]
 # Whatever starts JAX or a server, and the second verifier, whose first test pays for all.
 LEFT_OUT = (
     "tests/cli/test_cli_bench.py",
-    "tests/cli/test_cli_team_ledger.py",
+    "tests/cli/test_team_ledger.py",
     "tests/game/test_dpgan.py",
     "tests/game/test_gem.py",
     "tests/game/test_querygan.py",
     "tests/models/test_measured_graphical.py",
     "tests/nets",
     "tests/players/test_aim.py",
-    "tests/privacy/test_ledger_postgres.py",
+    "tests/privacy/test_postgres.py",
     "tests/report/test_compare.py",
     "tests/source/test_pushed.py",
     "tests/source/test_spark.py",

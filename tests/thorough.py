@@ -30,5 +30,7 @@ def some(cases: Iterable[Any], each: int = 4, beginning: int = 0) -> list[Any]:
 
 def slow(case: Any) -> Any:
     """One case that only `make test-all` runs."""
+    if isinstance(case, type(pytest.param())):
+        return pytest.param(*case.values, marks=(*case.marks, pytest.mark.slow), id=case.id)
     values = case if isinstance(case, tuple) else (case,)
     return pytest.param(*values, marks=pytest.mark.slow)

@@ -24,7 +24,8 @@ from bench.published.tables import Bench, generated
 from understudy._version import __version__
 from understudy.errors import InputError, UnderstudyError
 from understudy.progress import Progress
-from understudy.releases import prepare, release
+from understudy.releases import prepare
+from understudy.releases.run import release
 
 __all__ = [
     "LeftOut", "Panel", "Point", "Results", "Task", "figure_one", "figure_two", "run", "sizes",

@@ -23,7 +23,7 @@ from understudy.errors import InputError
 from understudy.figures import STYLE, plain, save
 from understudy.game.methods import METHODS
 from understudy.game.methods.querygan import ORACLES
-from understudy.releases import release
+from understudy.releases.run import release
 
 __all__ = ["AXES", "Nets", "Task", "draw", "run", "systems", "tasks"]
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from understudy.game.methods import Design, method
 from understudy.privacy.cost import Plan
-from understudy.releases import release
+from understudy.releases.run import release
 from understudy.schema import Integer, Schema
 
 __all__ = ["Round", "measure", "over_columns", "over_queries"]

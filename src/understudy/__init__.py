@@ -14,18 +14,19 @@ Names load on first use, so that importing the package stays fast.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from understudy import errors
+from understudy._lazy import lazily
 from understudy._version import __version__
 
 if TYPE_CHECKING:
     from understudy.game.methods import METHODS
     from understudy.privacy import Budget, Ledger, Relation
     from understudy.queries import Workload, marginals, workload
-    from understudy.releases import Answer, Certificate, Release, epsilon_for, prepare, release
+    from understudy.releases import Answer, Certificate, Release, epsilon_for, prepare
     from understudy.releases.graphs import release_graph, sample_graph
+    from understudy.releases.run import release
     from understudy.releases.synthesizer import (
         AIM,
         DPGAN,
@@ -85,49 +86,44 @@ __all__ = [
     "workload",
 ]
 
-_HOME = {
-    "AIM": "understudy.releases.synthesizer",
-    "GaussianMarginals": "understudy.releases.synthesizer",
-    "DPGAN": "understudy.releases.synthesizer",
-    "DQRS": "understudy.releases.synthesizer",
-    "DualQuery": "understudy.releases.synthesizer",
-    "FEM": "understudy.releases.synthesizer",
-    "FrankWolfe": "understudy.releases.synthesizer",
-    "GEM": "understudy.releases.synthesizer",
-    "HDMM": "understudy.releases.synthesizer",
-    "SepFEM": "understudy.releases.synthesizer",
-    "METHODS": "understudy.game.methods",
-    "MST": "understudy.releases.synthesizer",
-    "MWEM": "understudy.releases.synthesizer",
-    "Answer": "understudy.releases",
-    "Budget": "understudy.privacy",
-    "Certificate": "understudy.releases",
-    "Independent": "understudy.releases.synthesizer",
-    "Ledger": "understudy.privacy",
-    "QueryGAN": "understudy.releases.synthesizer",
-    "Relation": "understudy.privacy",
-    "Release": "understudy.releases",
-    "Schema": "understudy.schema",
-    "Synthesizer": "understudy.releases.synthesizer",
-    "Workload": "understudy.queries",
-    "marginals": "understudy.queries",
-    "epsilon_for": "understudy.releases",
-    "prepare": "understudy.releases",
-    "read": "understudy.source",
-    "release": "understudy.releases",
-    "release_graph": "understudy.releases.graphs",
-    "sample_graph": "understudy.releases.graphs",
-    "verify": "understudy.releases.verify",
-    "workload": "understudy.queries",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'understudy' has no attribute {name!r}")
+__getattr__ = lazily(
+    __name__,
+    {
+        "AIM": "releases.synthesizer",
+        "Answer": "releases.answer",
+        "Budget": "privacy.budget",
+        "Certificate": "releases.certificate",
+        "DPGAN": "releases.synthesizer",
+        "DQRS": "releases.synthesizer",
+        "DualQuery": "releases.synthesizer",
+        "FEM": "releases.synthesizer",
+        "FrankWolfe": "releases.synthesizer",
+        "GEM": "releases.synthesizer",
+        "GaussianMarginals": "releases.synthesizer",
+        "HDMM": "releases.synthesizer",
+        "Independent": "releases.synthesizer",
+        "Ledger": "privacy.ledger",
+        "METHODS": "game.methods",
+        "MST": "releases.synthesizer",
+        "MWEM": "releases.synthesizer",
+        "QueryGAN": "releases.synthesizer",
+        "Relation": "privacy.relation",
+        "Release": "releases.release",
+        "Schema": "schema",
+        "SepFEM": "releases.synthesizer",
+        "Synthesizer": "releases.synthesizer",
+        "Workload": "queries",
+        "epsilon_for": "releases.plan",
+        "marginals": "queries",
+        "prepare": "releases.plan",
+        "read": "source",
+        "release": "releases.run",
+        "release_graph": "releases.graphs",
+        "sample_graph": "releases.graphs",
+        "verify": "releases.verify",
+        "workload": "queries",
+    },
+)
 
 
 def __dir__() -> list[str]:

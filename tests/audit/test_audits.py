@@ -16,7 +16,8 @@ from understudy.audit.models import Examples, Trained, audit_model, corners, pro
 from understudy.audit.reading import Layout
 from understudy.audit.releases import Releasing, encoded, outliers, plant, releasing_like
 from understudy.errors import InputError
-from understudy.releases import prepare, release
+from understudy.releases import prepare
+from understudy.releases.run import release
 
 
 class ByHeart:

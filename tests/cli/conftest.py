@@ -1,13 +1,13 @@
 """A small case to break, and a release of the demo table to read."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli_cases import SMALL, Case, run, small_rows
 from pyarrow import csv
 
+from tests.cli.cli_cases import SMALL, Case, run, small_rows
 from understudy import demo
 
 
@@ -41,3 +41,14 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def understudy() -> Callable[..., list[str]]:
     """The command line of a real process."""
     return lambda *arguments: [sys.executable, "-m", "understudy", *map(str, arguments)]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[object]:
+    """`understudy serve` in a process of its own."""
+    from tests.web.conftest import Server
+
+    made = Server(tmp_path / "desk")
+    made.start()
+    yield made
+    made.close()

@@ -10,8 +10,8 @@ import pyarrow.csv
 import pytest
 from bench.published import Bench, LeftOut, Results, generated, load
 from bench.published.game import sizes
-from cli_cases import run
 
+from tests.cli.cli_cases import run
 from understudy import demo
 from understudy.queries import counts, resolve
 from understudy.schema import Integer, Schema

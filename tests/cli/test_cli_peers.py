@@ -25,9 +25,9 @@ from bench.published.peers import (
     works,
 )
 from bench.published.wide import wide
-from cli_cases import run as command
-from tests.thorough import some
 
+from tests.cli.cli_cases import run as command
+from tests.thorough import some
 from understudy.errors import InputError
 
 PYTHON = Path(sys.executable)

@@ -5,10 +5,8 @@ import json
 import pytest
 from bench.published.querygan import Nets, draw, systems, tasks
 from bench.published.tables import generated
-from cli_cases import run
 
-from understudy.cli.progress import Stages
-from understudy.progress import Progress
+from tests.cli.cli_cases import run
 
 
 def _bench(folder, *more):
@@ -104,15 +102,3 @@ def test_points_put_runs_together(tmp_path):
     text = written[0].read_text()
     assert "T, marginals:2" in text
     assert "U, marginals:2" in text
-
-
-def test_how_training_goes_begins_no_new_stage(capsys):
-    stages = Stages()
-    for round, worst in enumerate((0.5, 0.4, 0.3)):
-        stages(Progress("training", 10 * round, 30, f"worst error about {worst}"))
-    stages(Progress("playing", 1, 3, "loss 0.2"))
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [
-        "training, worst error about 0.5: round 1 of 30",
-        "measuring and fitting, loss 0.2: round 2 of 3",
-    ]

@@ -13,7 +13,6 @@ import understudy as us
 from understudy.errors import BudgetExhausted, InputError
 from understudy.game.methods import DPGAN, Design
 from understudy.game.methods import method as named_method
-from understudy.nets.coding import Coding
 from understudy.players.answers import CriticGradient
 from understudy.players.data.gan import Task, least_squares
 from understudy.players.query.critic import CriticSteps
@@ -87,6 +86,10 @@ def step_of(plan):
     event = plan[CriticSteps.STEP].event
     assert isinstance(event, SampledGroups)
     return event
+
+
+def weights_of(critic):
+    return sum((inputs + 1) * outputs for inputs, outputs in critic.layers)
 
 
 # --- the plan -----------------------------------------------------------------------------------
@@ -176,7 +179,7 @@ def test_coordinates_are_those_of_the_critic():
         made, design, plan = planned(numbers=numbers, adapt=0.1)
         _, data = made.players(design, plan)
         critic = data.architecture(SCHEMA.shape).critic
-        assert step_of(plan).coordinates == critic.parameters + 1
+        assert step_of(plan).coordinates == weights_of(critic) + 1
 
 
 def test_kinds_of_columns():
@@ -200,7 +203,7 @@ def test_the_last_critic_gradient_alone_moves_the_networks():
                       SeededNoise(0), 30)  # fmt: skip
     rng = np.random.default_rng(0)
     start = data.respond(problem, data.start(problem), query.play(problem, gate, None, 0), rng)
-    size = data.architecture((3, 2)).critic.parameters
+    size = weights_of(data.architecture((3, 2)).critic)
     answer = (CriticGradient(np.linspace(-1, 1, size).astype(np.float32)),)
     one, other = (data.respond(problem, start, answer, np.random.default_rng(5)) for _ in range(2))
     import jax
@@ -274,75 +277,6 @@ def test_an_unbounded_number_is_refused():
     text = '[understudy]\nversion = 1\n[[column]]\nname = "x"\ntype = "number"\n'
     with pytest.raises(us.errors.UnderstudyError, match="x"):
         us.prepare(Schema.loads(text), epsilon=1, method="dpgan")
-
-
-# --- columns ------------------------------------------------------------------------------------
-
-
-def test_codes_come_back_from_their_features():
-    """Every code of every kind: features are distinct, and what heads draw is legal."""
-    shape, kinds = (5, 2, 12, 40, 9), ("choice", "choice", "bits", "real", "bits")
-    nullable = (True, False, True, True, False)
-    coding = Coding(shape, kinds, nullable)
-    shares = [np.random.default_rng(i).dirichlet(np.ones(s)) for i, s in enumerate(shape)]
-    tables = coding.tables(shares)
-    for column, table in enumerate(tables):
-        assert len({row.tobytes() for row in table}) == shape[column]
-        assert np.abs(table).max() <= 1
-    assert sum(t.shape[1] for t in tables) == coding.width == 5 + 1 + (4 + 1) + (1 + 1) + 4
-    rng = np.random.default_rng(0)
-    drawn = [
-        rng.uniform(-1, 1, 500) if size == 1 else rng.integers(size, size=500).astype(float)
-        for size in coding.heads
-    ]
-    for column, codes in enumerate(coding.codes(np.stack(drawn, axis=1), shares)):
-        assert codes.min() >= 0
-        assert codes.max() < shape[column]
-    # Bits beyond the last value are the last value; a null bit is null.
-    whole = coding.codes(np.ones((1, len(coding.heads))), shares)
-    assert whole[2][0] == 11
-    assert whole[4][0] == 8
-
-
-def test_a_column_of_one_value_has_that_value():
-    coding = Coding((1, 3), ("choice", "choice"), (False, False))
-    drawn = np.array([[1.0, 2.0], [-1.0, 0.0], [0.3, 1.0]])
-    assert [c.tolist() for c in coding.codes(drawn)] == [[0, 0, 0], [2, 0, 1]]
-
-
-def test_real_values_are_placed_by_rank_and_come_back():
-    coding = Coding((10,), ("real",), (False,))
-    shares = [np.array([0.5, 0.2, 0.1] + [0.2 / 7] * 7)]
-    (table,) = coding.tables(shares)
-    assert (np.diff(table[:, 0]) > 0).all()
-    assert coding.codes(table, shares)[0].tolist() == list(range(10))
-    assert coding.codes(np.array([[-1.0], [1.0]]), shares)[0].tolist() == [0, 9]
-
-
-def test_heads_start_at_the_released_shares():
-    import jax
-
-    coding = Coding((4, 2, 6), ("choice", "choice", "bits"), (False, False, False))
-    shares = [np.array([0.7, 0.1, 0.1, 0.1]), np.array([0.9, 0.1]), np.full(6, 1 / 6)]
-    biases = np.tile(coding.start(shares), (20_000, 1))
-    codes = coding.codes(coding.drawn(biases, jax.random.key(0)), shares)
-    assert np.bincount(codes[0], minlength=4) / 20_000 == pytest.approx(shares[0], abs=0.03)
-    assert (codes[1] == 1).mean() == pytest.approx(0.1, abs=0.03)
-
-
-def test_soft_rows_are_one_hot_forward_and_differentiable_backward():
-    import jax
-    import jax.numpy as jnp
-
-    coding = Coding((3, 2, 8), ("choice", "choice", "real"), (False, False, False))
-    logits = jnp.asarray(np.random.default_rng(0).normal(size=(50, sum(coding.heads))))
-    made = coding.relaxed(logits, jax.random.key(1), 0.5)
-    seen = np.asarray(coding.seen(made))
-    assert seen.shape == (50, coding.width)
-    assert np.allclose(seen[:, :3].sum(axis=1), 1)
-    assert np.allclose(np.round(seen[:, :4]), seen[:, :4], atol=1e-5)
-    slope = jax.grad(lambda z: coding.seen(coding.relaxed(z, jax.random.key(1), 0.5))[:, 0].sum())
-    assert float(jnp.abs(slope(logits)).sum()) > 0
 
 
 def test_the_built_in_estimator_learns():

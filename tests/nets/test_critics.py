@@ -13,9 +13,7 @@ from understudy.nets.critics import (
     Cells,
     Objective,
     Units,
-    all_subsets,
     best_response,
-    mmd_squared,
     reject,
 )
 from understudy.nets.generator import one_hot
@@ -184,6 +182,33 @@ def test_the_payoff_of_a_softplus_critic_is_not_convex():
 
 
 # --- the all-subsets kernel ---------------------------------------------------------------------
+
+
+def all_subsets(x, z, weight, degree=None):
+    """k_w(x, z) = Π_i (1 + w·x_i·z_i) between rows (n, S) and (m, S) of zeros and ones.
+
+    With `degree`, only subsets of up to so many coordinates: Σ_{j≤k} C(⟨x, z⟩, j)·w^j.
+    """
+    common = x @ z.T
+    if degree is None:
+        return (1 + weight) ** common
+    total = jnp.zeros_like(common)
+    for j in range(degree + 1):
+        binomial = jnp.ones_like(common)
+        for i in range(j):
+            binomial = binomial * (common - i) / (i + 1)
+        total = total + weight**j * binomial
+    return total
+
+
+def mmd_squared(x, y, weight, degree=None):
+    """‖φ̄(x) − φ̄(y)‖² in the space of the all-subsets kernel; biased, so it is a true norm.
+
+    Equals Σ_A w^{|A|}(m_A(x) − m_A(y))² over all subsets A. A conjunction of k literals has norm
+    w^{−k/2}, so no conjunction of up to k literals is off by more than w^{−k/2}·MMD.
+    """
+    parts = ((x, x, 1.0), (y, y, 1.0), (x, y, -2.0))
+    return sum((s * all_subsets(a, b, weight, degree).mean() for a, b, s in parts), jnp.zeros(()))
 
 
 def features(rows, weight, degree=6):

@@ -26,11 +26,6 @@ def test_heads_are_distributions_in_column_order(made):
         np.testing.assert_allclose(part.sum(axis=-1), 1.0, rtol=1e-5)
 
 
-def test_parameters_are_counted(made):
-    generator, params = made
-    assert sum(x.size for x in jax.tree.leaves(params)) == generator.parameters
-
-
 def test_heads_start_at_given_shares(made):
     generator, _ = made
     shares = [np.array([0.9, 0.1]), np.ones(1), np.array([0.0, 0.1, 0.2, 0.3, 0.4]), np.ones(3) / 3]

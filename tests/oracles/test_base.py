@@ -15,10 +15,10 @@ EVERY = np.array(list(itertools.product(*(range(size) for size in SHAPE))))
 
 
 class Thorough(Oracle):
-    """The annealed oracle as one that only solves."""
+    """The annealed oracle as one that only knows the best records."""
 
-    def solve(self, history, noise, *, warm=None, rng):
-        return Annealed(starts=8).solve(history, noise, warm=warm, rng=rng)
+    def best(self, history, noise, *, warm=None, rng):
+        return Annealed(starts=8).best(history, noise, warm=warm, rng=rng)
 
 
 class Recorded(LazyNoise):

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import get_args, get_type_hints
 
-import exact_profiles as exact
 import mpmath as mp
 import numpy as np
 import pytest
-from exact_profiles import Finite, Law, Normal, Profile, Sampled, Uniformly
-from tests.thorough import examples
 
+from tests.privacy import exact_profiles as exact
+from tests.privacy.exact_profiles import Finite, Law, Normal, Profile, Sampled, Uniformly
+from tests.thorough import examples
 from tools import verify_release as stranger
 from understudy.privacy import accounting
 from understudy.privacy.cost import (
@@ -449,7 +449,7 @@ def sums(rng: random.Random) -> Case:
     )
 
 
-def allowances(rng: random.Random) -> Case:
+def filters(rng: random.Random) -> Case:
     """ρ by itself and discoveries: a Gaussian is covered; the documentation promises zCDP."""
     group, delta = some_group(rng), some_delta(rng)
     mu = between(rng, 0.01, 5)
@@ -489,7 +489,7 @@ FAMILIES = {
     once: (5, 100),
     samples: (4, 80),
     sums: (4, 100),
-    allowances: (10, 100),
+    filters: (10, 100),
 }
 """Families of plans: how many in every run, and how many altogether."""
 

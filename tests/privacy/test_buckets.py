@@ -8,9 +8,9 @@ from itertools import product
 import mpmath
 import numpy as np
 import pytest
-from privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 from scipy import stats
 
+from tests.privacy.privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 from understudy.errors import PrivacyError
 from understudy.privacy.buckets import MOST_ROWS, SCORE_SENSITIVITY, UNIT, DataSupport, layout, pick
 from understudy.privacy.cost import Laplace, Selection

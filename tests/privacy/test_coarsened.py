@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privacy_fakes import FakeTables, LeakyNoise, LoggedCharges, LoggedNoise
 from scipy import stats
 
+from tests.privacy.privacy_fakes import FakeTables, LeakyNoise, LoggedCharges, LoggedNoise
 from understudy.errors import PrivacyError, UnderstudyError
 from understudy.privacy import accounting
 from understudy.privacy import exact as exact_module
@@ -24,12 +24,8 @@ from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import (
     Marginals,
     ThresholdedErrors,
-    TotalVariations,
-    WorstError,
-    WorstMarginals,
 )
 from understudy.privacy.relation import Relation
-from understudy.privacy.sensitive import Sensitive
 from understudy.testing.exact import (
     ChoosingNoise,
     PrivacyViolation,
@@ -453,7 +449,7 @@ def test_the_charge_is_durable_before_the_draw(method, tmp_path):
 
 
 @both_methods
-def test_allowances_take_the_event_of_the_request(method, tmp_path):
+def test_filters_take_the_event_of_the_request(method, tmp_path):
     relation = Relation.ADD_REMOVE
     event = Gaussian(2.0, changes=len(TABLES))  # rho 1/2
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
@@ -469,7 +465,7 @@ def test_allowances_take_the_event_of_the_request(method, tmp_path):
             few = Gaussian(20.0, changes=len(TABLES) - 1)
             with pytest.raises(PrivacyError):
                 asking(method, TABLES, event=few)(gate)
-            with pytest.raises(PrivacyError):  # an allowance names no scale of its own
+            with pytest.raises(PrivacyError):  # a filter names no scale of its own
                 asking(method, TABLES)(gate)
             assert set(noise.log) == {("gaussian", 2.0)}
         assert [entry.kind for entry in ledger.entries("people")].count("charge") == 2
@@ -914,78 +910,3 @@ def test_refusals_and_the_gate_show_nothing_exact(method):
 
 
 # -- tables that do not fit at once --------------------------------------------------------------
-
-
-class CountedTables(FakeTables):
-    """Writes down how many cells each pass over the rows was asked for."""
-
-    def __init__(self, table):
-        super().__init__(table)
-        self.passes = []
-
-    def marginals(self, cliques):
-        self.passes.append(sum(math.prod(self.shape[i] for i in clique) for clique in cliques))
-        return super().marginals(cliques)
-
-
-@pytest.mark.parametrize("cache", [0, 20, 10**6])
-def test_chunks_change_no_answer_and_bound_what_is_held(monkeypatch, cache):
-    rng = np.random.default_rng(5)
-    shape, chunk = (3, 4, 5, 2), 12
-    table = rng.integers(0, 9, shape)
-    pairs = list(itertools.combinations(range(4), 2))
-    merged = Coarsened((1, 2), (codes(0, 0, 1, 1), codes(0, 1, 1, 1, 0)))
-    tables = [(0, 1), (1, 2), merged, (1, 2), *pairs, (3,), (0,), ()]
-    references = [np.full(each.shape, 2.3) if each is merged else np.full([shape[i] for i in each], 2.3)
-                  for each in tables]  # fmt: skip
-    plain = [each for each in tables if each is not merged]
-    synthetic = [rng.multinomial(50, np.ones(size) / size).reshape([shape[i] for i in each])
-                 for each in plain for size in [math.prod(shape[i] for i in each)]]  # fmt: skip
-    event = Gaussian(3.0, step=4, changes=100)
-    answers = []
-    for cells, room in ((chunk, cache), (10**9, 10**9)):
-        monkeypatch.setattr(exact_module, "_CHUNK_CELLS", cells)
-        monkeypatch.setattr(exact_module, "_CACHE_CELLS", room)
-        counts, noise = CountedTables(table), LoggedNoise()
-        charges = LoggedCharges(look=event, worst=Laplace(2.0, 4), pick=Selection(9, 16, 3))
-        asked = Gate(counts, charges, Relation.ADD_REMOVE, noise)
-        measured = asked.ask("look", Marginals(tables))
-        off = asked.ask("look", ThresholdedErrors(tables, references, [0.7] * len(tables)))
-        worst = asked.ask("worst", WorstError(plain, synthetic, 50))
-        variations = asked.ask("look", TotalVariations(plain, synthetic, 50))
-        wanted = [references[tables.index(each)] for each in plain]
-        picked = asked.ask("pick", WorstMarginals(plain, wanted, [0.0] * len(plain)))
-        assert len(noise.log) == 5, "one draw for each request, however it was counted"
-        if room < 10**6:
-            assert max(counts.passes) <= max(chunk, 20), "the largest table has 20 cells"
-        answers.append((*measured, off, worst, variations, picked))
-    for one, other in zip(*answers, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_a_table_too_large_to_be_held_is_merged_from_its_occupied_cells(monkeypatch):
-    """The same numbers, and the whole table is never asked for."""
-    rng = np.random.default_rng(0)
-    rows = [(int(a), int(b)) for a, b in rng.integers(0, 3, (40, 2)) % (2, 3)]
-    cells, counts = np.unique([a * 3 + b for a, b in rows], return_counts=True)
-
-    class Sparse(TinyCounts):
-        def sparse(self, cliques):
-            assert list(cliques) == [(0, 1)]
-            return Sensitive(((cells.astype(np.int64), counts.astype(np.int64)),))
-
-        def marginals(self, cliques):
-            assert (0, 1) not in cliques
-            return super().marginals(cliques)
-
-    def drawn(held):
-        noise = LoggedNoise()
-        charges = LoggedCharges(a=Gaussian(2.0, changes=3))
-        Gate(held(SHAPE, rows), charges, Relation.ADD_REMOVE, noise).ask(
-            "a", Marginals([ENDS, FLIPPED, ONE_ROW])
-        )
-        return noise.values[0].tolist()
-
-    usual = drawn(TinyCounts)
-    monkeypatch.setattr(exact_module, "_HELD_CELLS", 5)
-    assert drawn(Sparse) == usual

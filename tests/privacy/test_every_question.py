@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from privacy_fakes import LeakyNoise, LoggedCharges, LoggedNoise
-from test_discovery import Held
-from test_gradients import Given
 
+from tests.privacy.privacy_fakes import LeakyNoise, LoggedCharges, LoggedNoise
+from tests.privacy.questions.test_gradient import Given
+from tests.privacy.questions.test_values import Held
 from understudy.errors import CountingError, PrivacyError
 from understudy.privacy import exact as exact_module
 from understudy.privacy import objective, questions

@@ -1,11 +1,14 @@
-"""Boxes against their definition."""
+"""The public box of features: into the unit cube and back, and bounds that cannot be."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pytest
 
 from understudy.errors import InputError
+from understudy.privacy.exact import Examples
 from understudy.privacy.features import GRID, Box
 
 
@@ -46,3 +49,13 @@ def test_weights_go_back_to_the_features_own_units():
 def test_bounds_that_cannot_be(bounds, said):
     with pytest.raises(InputError, match=said):
         Box.of(bounds, 2)
+
+
+def test_what_is_no_number_stays_inside_the_box():
+    odd = np.array([[np.nan, np.inf], [-np.inf, 1e300], [0.5, -0.5]])
+    box = Box.of((-1, 1), 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a warning would tell of a row
+        grid = box.on_grid(odd)
+        Examples.seal(odd, np.zeros(3), box)
+    assert np.abs(grid.astype(int)).max() <= GRID

@@ -14,9 +14,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neighbour_cases import CASES, Case, CoinNoise, Holding, bound, gate_of, ranged, world
-from tests.thorough import examples
 
+from tests.privacy.neighbour_cases import (
+    CASES,
+    Case,
+    CoinNoise,
+    Holding,
+    bound,
+    gate_of,
+    ranged,
+    world,
+)
+from tests.thorough import examples
 from understudy.errors import PrivacyError
 from understudy.privacy import questions
 from understudy.privacy.cost import (

@@ -13,7 +13,7 @@ from understudy.errors import PrivacyError
 from understudy.privacy import accounting, objective
 from understudy.privacy.cost import Charge, Perturbation, Plan, event_from_json
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.noise import SeededNoise
 from understudy.privacy.objective import (
     MarginalFeatures,
     Precision,
@@ -242,48 +242,6 @@ def gate(event, relation=Relation.ADD_REMOVE, noise=None):
 
 RECORDS = [np.array([0, 1, 1]), np.array([2, 2, 0])]
 TABLES = ((0, 1), (1,))
-
-
-def test_a_critic_comes_as_tables_after_its_charge():
-    event = event_for(MarginalFeatures((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(50))
-    asked, charges = gate(event, noise=OpenDPNoise())
-    pair, one = asked.ask("critic", Critic(TABLES, RECORDS, 4))
-    assert pair.shape == (2, 3)
-    assert one.shape == (3,)
-    assert [purpose for purpose, _ in charges.charged] == ["critic"]
-    # All rows have 1 in the second column, and no record has.
-    assert one[1] > max(one[0], one[2])
-
-
-@pytest.mark.parametrize(
-    ("cliques", "relation"),
-    [(((0, 1), (0,), (1,)), Relation.ADD_REMOVE), (TABLES, Relation.REPLACE)],
-)
-def test_another_critic_than_was_planned_is_refused_before_the_charge(cliques, relation):
-    asked, charges = gate(
-        event_for(MarginalFeatures((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1)), relation
-    )
-    with pytest.raises(PrivacyError, match="does not cover"):
-        asked.ask("critic", Critic(cliques, RECORDS, 4))
-    assert charges.charged == []
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"weight": 0.0}, "weight = 0.0"),
-        ({"weight": math.nan}, "weight = nan"),
-        ({"records": [np.array([0]), np.array([3])]}, "leaves its domain"),
-        ({"cliques": ((1, 0),)}, "increasing"),
-    ],
-)
-def test_bad_requests_cost_nothing(change, message):
-    event = event_for(MarginalFeatures((2, 3), TABLES), Relation.ADD_REMOVE, Fraction(1))
-    asked, charges = gate(event)
-    request = {"cliques": TABLES, "records": RECORDS, "weight": 4.0, **change}
-    with pytest.raises(PrivacyError, match=message):
-        asked.ask("critic", Critic(**request))
-    assert charges.charged == []
 
 
 def test_a_minimum_that_is_not_found_releases_nothing_and_is_charged(monkeypatch):

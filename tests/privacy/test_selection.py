@@ -8,11 +8,12 @@ import pytest
 
 from understudy.privacy import accounting
 from understudy.privacy.cost import Selection
-from understudy.privacy.selection import log_law, log_law_top_k
 from understudy.testing.exact import (
     PrivacyViolation,
     check,
     enumerate_transcripts,
+    log_law,
+    log_law_top_k,
     neighbours,
 )
 

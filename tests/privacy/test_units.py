@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pytest
-from privacy_fakes import LoggedCharges, LoggedNoise
 
+from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from understudy.errors import InputError, PrivacyError, RelationError
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget

@@ -106,7 +106,7 @@ def test_nulls_where_none_are_declared_become_legal_values(kind):
 
 
 @pytest.mark.parametrize("rows_public", [None, slow(10)])
-@pytest.mark.parametrize("epsilon", ["0.01", "0.0003"])
+@pytest.mark.parametrize("epsilon", [slow("0.01"), "0.0003"])
 def test_what_is_all_noise_still_gives_legal_rows(epsilon, rows_public):
     schema = schema_of(*[4] * 10)
     for _ in range(examples(1, 3)):

@@ -22,7 +22,7 @@ from understudy.releases.replan import method_of
 from understudy.schema import Schema
 
 from .conftest import people
-from .test_graph_releases import BLOCKS, edges
+from .test_graphs import BLOCKS, edges
 
 THREE = Schema.loads("""[understudy]
 version = 1
@@ -74,7 +74,8 @@ RELEASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-SLOW = ("dpgan, groups", "querygan, exponential", "querygan, weights")
+# Whose releases other tests verify: those of dpgan and gem here, of querygan in tests/tools.
+SLOW = ("gem", "dpgan", "dpgan, groups", "querygan", "querygan, exponential", "querygan, weights")
 
 
 @pytest.mark.parametrize(

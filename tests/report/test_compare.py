@@ -9,14 +9,11 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import csv
-from typer.testing import CliRunner
 
-from understudy.cli import app
 from understudy.errors import InputError, SourceError, WorkloadError
 from understudy.report.compare import LOUD, compare, page
 
-from .conftest import Page, people, seeded
+from .conftest import Page, seeded
 
 
 @pytest.fixture(scope="module")
@@ -116,31 +113,3 @@ def test_bad_input_is_refused(table, release, tmp_path):
         compare(table.slice(0, 0), release)
     with pytest.raises(SourceError, match="sex"):
         compare(table.drop_columns(["sex"]), release)
-
-
-def test_the_command(release, tmp_path):
-    folder = release.save(tmp_path / "r.release")
-    csv.write_csv(people(500), tmp_path / "real.csv")
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    runner = CliRunner()
-
-    def run(*words):
-        return runner.invoke(app, ["compare", str(tmp_path / "real.csv"), str(folder), *words])
-
-    done = run("--target", "sex", "--out", str(tmp_path / "look.html"))
-    assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("NOT PRIVATE")
-    assert "NOT PRIVATE" in (tmp_path / "look.html").read_text()
-    for said in ("k-marginal score", "propensity", "worst error", "accuracy", "random questions"):
-        assert said in done.stdout
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-    inside = run("--out", str(folder / "look.json"))
-    assert inside.exit_code == 2
-    assert "never goes into a release" in inside.output
-    again = run("--out", str(tmp_path / "look.html"))
-    assert (again.exit_code, "not overwritten" in again.output) == (2, True)
-    assert run("--out", str(tmp_path / "look.txt")).exit_code == 2
-
-    machine = run("--target", "sex", "--json")
-    assert json.loads(machine.stdout)["not_private"] == LOUD

@@ -10,10 +10,8 @@ from datetime import date
 import pyarrow as pa
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 import understudy as us
-from understudy.cli import app
 from understudy.errors import BundleError, InputError
 from understudy.report.exports import FILL_IN, FORMATS, About, describe
 from understudy.schema import (
@@ -136,22 +134,6 @@ def test_bad_input(folder, tmp_path):
         describe(folder, "xml")
     with pytest.raises(BundleError, match="not a release"):
         describe(tmp_path, "sdv")
-
-
-def test_the_command(folder, tmp_path):
-    runner = CliRunner()
-    printed = runner.invoke(app, ["export", str(folder), "--format", "sdv"])
-    assert printed.exit_code == 0
-    assert json.loads(printed.stdout)["tables"]
-    out = tmp_path / "entry.yaml"
-    words = ["export", str(folder), "--format", "opendp-registry", "--out", str(out)]
-    done = runner.invoke(app, words)
-    assert (done.exit_code, FILL_IN in done.stderr) == (0, True)
-    assert yaml.safe_load(out.read_text())["url_slug"] == "my-table"
-    assert runner.invoke(app, words).exit_code == 2  # not overwritten
-    inside = runner.invoke(app, [*words[:-1], str(folder / "entry.yaml")])
-    assert (inside.exit_code, "holds no other file" in inside.stderr) == (2, True)
-    assert us.verify(folder).passed
 
 
 def test_rows_are_named_by_their_place_where_the_description_lies_above(folder, tmp_path):

@@ -227,9 +227,9 @@ def check(bound, table, schema=SCHEMA):
 
 @given(table=tables)
 @settings(
-    max_examples=examples(3, 12),
+    max_examples=examples(2, 12),
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_every_adapter_counts_alike(adapter, table, tmp_path_factory):
     bound = adapter(table, tmp_path_factory.mktemp("rows")).bind(SCHEMA)
@@ -249,7 +249,7 @@ people = st.sampled_from([None, "", "?", "7", " 7 ", "é|", "o'", "b"])
 @settings(
     max_examples=examples(2, 6),
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_every_adapter_counts_the_same_rows_of_a_unit(adapter, table, most, tmp_path_factory):
     """At most k rows of everybody, those that the definition names, wherever they live."""

@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import understudy.source
+from tests.thorough import examples
 from understudy.errors import InputError, SourceError, WorkError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import Category, Identifier, Integer, Schema
@@ -93,7 +94,7 @@ def test_messy_rows_are_read_silently(name, engine, packed, tmp_path, capfd, cap
 @given(st.binary(max_size=60).map(lambda b: b.replace(b"\x1f\x8b", b"")))
 @example(b'"')
 @example(b',\n,,"\n"')
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10, 30), deadline=None)
 def test_no_bytes_below_the_header_ever_raise(tmp_path_factory, rows):
     path = write(tmp_path_factory.mktemp("rows"), b"age,sex\n3,F\n" + rows)
     for engine in ("memory", "duckdb"):

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
+from tests.thorough import examples
 from tests.tools import servers
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
@@ -38,7 +39,10 @@ names = st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map("".join).f
 FOUR = st.lists(names, min_size=4, max_size=4, unique_by=lambda name: name.casefold())
 """Three columns and a table; Spark does not tell A from a."""
 SETTINGS = settings(
-    max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=examples(8, 25),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
 )
 
 

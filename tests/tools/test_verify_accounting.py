@@ -14,6 +14,7 @@ import pytest
 from scipy.special import log_ndtr
 from scipy.stats import binom
 
+from tests.thorough import slow, some
 from tools import verify_release as stranger
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGroups
@@ -112,7 +113,7 @@ def test_one_gaussian_on_20_000_tables():
     require(found, normal_epsilon(mu, delta), 2e-5)
 
 
-@pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-15, 1e-30])
+@pytest.mark.parametrize("delta", [1e-3, slow(1e-9), 1e-15, slow(1e-30)])
 @pytest.mark.parametrize(("sigma", "step", "changes"), [(20.5, 1, 1), (80.0, 4, 50), (3e4, 7, 90)])
 def test_discrete_gaussians_are_hardly_more_than_continuous_ones(
     sigma: float, step: int, changes: int, delta: float
@@ -163,7 +164,7 @@ def response_law(epsilon: float, times: int) -> dict[int, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", some(range(24), 3))
 def test_randomised_responses_and_gaussians(seed: int):
     """δ(ε) = Σ over both binomials of their masses times δ_G at what is left of ε."""
     rng = random.Random(seed)
@@ -287,7 +288,7 @@ class Pair:
         return self.above(low, 1) - mp.exp(e) * self.above(low, other)
 
 
-@pytest.mark.parametrize("delta", [1e-4, 1e-12, 1e-30])
+@pytest.mark.parametrize("delta", [1e-4, slow(1e-12), 1e-30])
 @pytest.mark.parametrize(
     ("m", "q", "sides"),
     [(1.0, 0.01, 1), (0.5, 0.3, 1), (4.0, 0.5, 1), (1.0, 0.01, 2), (3.0, 0.9, 2)],
@@ -377,9 +378,7 @@ def normal_epsilon_floor(mu_squared: float, delta: float) -> float:
 # --- the first accountant ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(s, marks=pytest.mark.slow if s >= 12 else ()) for s in range(100)]
-)
+@pytest.mark.parametrize("seed", some(range(100), 16))
 def test_the_first_accountant_agrees(seed: int):
     rng = random.Random(seed)
     charges: list[Charge] = []

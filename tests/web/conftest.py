@@ -25,8 +25,8 @@ from understudy.schema import Category, Integer, Schema
 from understudy.web import job
 from understudy.web.app import create_app
 from understudy.web.confined import heard, tell
+from understudy.web.guard import Settings
 from understudy.web.people import Role
-from understudy.web.settings import Settings
 from understudy.web.workers import Workers
 
 with warnings.catch_warnings():  # it would rather have a client that is not packaged everywhere
@@ -34,6 +34,8 @@ with warnings.catch_warnings():  # it would rather have a client that is not pac
     from starlette.testclient import TestClient
 
 ROOT = Path(__file__).parents[2]
+FAST = {"method": "gaussian", "epsilon": "1", "variations": ""}
+"""Fields of a plan that is made at once."""
 TOKEN = "the-token-of-this-test"
 SCHEMA = Schema(
     (

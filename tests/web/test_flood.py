@@ -123,7 +123,7 @@ async def reading(client, seen, times):
         await asyncio.gather(*people)
 
 
-async def flood(server, imports, calm=4.0):
+async def flood(server, imports, calm=2.0):
     """Read for a while, and then while all of the imports are sent at once."""
     seen = Seen()
     async with custodian(server) as (client, token), custodian(server) as (reader, _):
@@ -178,7 +178,7 @@ def mixed(hostile, count):
 
 
 def test_readers_do_not_notice_hostile_imports(tmp_path, bundle, hostile):
-    flooded(served(tmp_path, bundle), mixed(hostile, 10))
+    flooded(served(tmp_path, bundle), mixed(hostile, len(hostile)))
 
 
 @pytest.mark.slow
@@ -239,7 +239,7 @@ def test_a_whole_release_gets_through_a_flood(tmp_path, bundle, hostile):
 
     async def both():
         async with custodian(server) as (client, token):
-            bad = [asyncio.create_task(send(client, token, data)) for data in mixed(hostile, 5)]
+            bad = [asyncio.create_task(send(client, token, data)) for data in mixed(hostile, 3)]
             good = await send(client, token, zipped(bundle))
             await asyncio.gather(*bad)
             return good

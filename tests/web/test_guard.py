@@ -8,7 +8,7 @@ import pytest
 
 from tests.web import live
 from tests.web.conftest import TOKEN, Page, TestClient, app_here, put_bundle, put_table
-from understudy.web.people import LONGEST, Role
+from understudy.web.people import Role
 
 
 def routes(page, method):
@@ -29,27 +29,6 @@ def test_nobody_comes_in_without_a_token(page):
             program = page.client.get(path, headers={"accept": "application/json"})
             assert program.status_code == 401
     assert page.client.get("/openapi.json", follow_redirects=False).status_code == 303
-
-
-def test_a_wrong_token_is_told_and_guessing_stops(page):
-    response = page.client.get("/enter", params={"token": "wrong"})
-    assert response.status_code == 401
-    assert "not this page" in page.told(response)
-    for _ in range(10):
-        last = page.client.get("/enter", params={"token": "wrong"})
-    assert last.status_code == 429
-    assert "wait" in page.told(last)
-
-
-def test_the_token_leaves_the_address_and_the_cookie_is_locked_away(page):
-    response = page.client.get("/enter", params={"token": TOKEN}, follow_redirects=False)
-    assert response.headers["location"] == "/"
-    cookie = response.headers["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=strict" in cookie
-    assert TOKEN not in cookie
-    page.post("/logout")
-    assert page.client.get("/tables", follow_redirects=False).status_code == 303
 
 
 def login_cookie(page):
@@ -94,14 +73,6 @@ def test_a_copied_cookie_is_refused_after_logging_out(custodian):
     assert page.post("/logout").status_code == 200
     assert page.client.get("/tables", follow_redirects=False).status_code == 303
     assert with_cookie(page, copied) == 303
-
-
-def test_logging_in_begins_a_new_session(page):
-    before = page.csrf()
-    planted = login_cookie(page)
-    page.enter()
-    assert page.csrf("/releases") != before
-    assert with_cookie(page, planted) == 303
 
 
 def test_forms_belong_to_a_session(tmp_path):
@@ -258,9 +229,3 @@ def test_who_may_only_log_in_or_out_sends_no_more_than_that(who, request):
     for path in ("/login", "/logout") if who == "analyst" else ("/login",):
         assert page.client.post(path, content=b"&" * 20_001, headers=kind).status_code == 413
     assert page.client.post("/login", content=b"&" * 19_000, headers=kind).status_code == 403
-
-
-def test_the_longest_password_is_taken(page):
-    password = "\N{SNOWMAN}" * LONGEST
-    page.site.people.add("ann", password, Role.ANALYST)
-    assert page.log_in("ann", password).status_code == 200

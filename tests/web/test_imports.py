@@ -7,13 +7,13 @@ import zipfile
 
 import pytest
 
-from tests.web.conftest import Page, TestClient, app_here, put_bundle, zipped
+from tests.web.conftest import put_bundle
 from tests.web.hostile import burns, forged, greedy, packed
 from understudy.errors import BundleError
 from understudy.releases import Release
-from understudy.web import imports, shelf
+from understudy.web import imports
 from understudy.web import workers as room
-from understudy.web.guard import TooLarge
+from understudy.web.errors import TooLarge
 from understudy.web.imports import check_file
 from understudy.web.workers import Limits, Workers
 
@@ -103,32 +103,6 @@ def test_a_reader_has_limits_of_memory_and_time(tmp_path, monkeypatch):
             workers.close()
 
     assert asyncio.run(both()) < 60
-
-
-def test_an_imported_release_is_never_checked_by_the_server_itself(custodian, bundle, monkeypatch):
-    """Its import was, in a process with limits; what that found outlives the server."""
-    checked = []
-
-    def counted(folder):
-        checked.append(folder.name)
-        return verify(folder)
-
-    verify = shelf.verify
-    monkeypatch.setattr(shelf, "verify", counted)
-    assert custodian.upload("small.zip", zipped(bundle), to="/import").status_code == 200
-    found = custodian.client.get("/releases/small/verify").text
-    with TestClient(app_here(custodian.folder)) as client:  # another server
-        again = Page(client, custodian.folder).enter()
-        assert again.client.get("/releases/small/verify").text.count("<li") == found.count("<li")
-        assert again.site.shelf.verification("small") == verify(bundle)
-        assert not checked
-        rows = again.folder / "releases" / "small" / "synthetic.parquet"
-        rows.write_bytes(rows.read_bytes()[:-1])
-        assert not again.site.shelf.verification("small").passed  # another release by now
-        assert checked == ["small"]
-        rows.with_name("report.html").write_text("<script>")
-        assert not again.site.shelf.verification("small").passed
-        assert checked == ["small", "small"]
 
 
 def test_a_strangers_schema_names_no_file_of_this_machine(custodian, bundle, tmp_path, monkeypatch):

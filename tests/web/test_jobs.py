@@ -3,7 +3,6 @@
 import fcntl
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -12,14 +11,21 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import understudy as us
-from tests.web.conftest import SCHEMA, SLOW, Page, TestClient, app_here, put_table, small_table
+from tests.web.conftest import (
+    FAST,
+    SCHEMA,
+    SLOW,
+    Page,
+    TestClient,
+    app_here,
+    put_table,
+    small_table,
+)
 from understudy.errors import InputError
 from understudy.privacy.ledger import Ledger, Reservation
 from understudy.web import job as runner
 from understudy.web import jobs
 from understudy.web.jobs import launch
-
-FAST = {"method": "gaussian", "epsilon": "1", "variations": ""}
 
 
 @pytest.fixture(autouse=True)
@@ -59,21 +65,6 @@ def left(page, table):
         return float(ledger.spent(table.id).remaining_epsilon)
 
 
-def test_pages_go_before_a_job():
-    """The process is kinder, and so is its session, which some kernels share the cores by."""
-    code = (
-        "import os; from pathlib import Path; from understudy.web import job; job._step_back();"
-        "shared = Path('/proc/self/autogroup');"
-        "print(os.nice(0), shared.read_text() if shared.exists() else 'nice 5')"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", code], start_new_session=True, capture_output=True, text=True
-    )
-    own, *_, session = told.stdout.split()
-    assert int(own) >= os.nice(0) + 5 or int(own) == 19
-    assert int(session) == 5
-
-
 @pytest.mark.slow
 def test_a_release_is_made_published_and_charged(desk):
     table = put_table(desk)
@@ -107,7 +98,7 @@ def slow_desk(tmp_path, monkeypatch):
 
 def reserved(page, identity):
     deadline = time.monotonic() + 300
-    while page.site.jobs.reservation(page.site.jobs.look(identity)) is None:
+    while page.site.jobs.spent(page.site.jobs.look(identity)).reservation is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -327,46 +318,6 @@ def test_a_job_whose_server_died_while_starting_it_can_be_cancelled(slow_desk):
     assert left(page, table) == 3
 
 
-def test_jobs_beyond_the_places_wait(tmp_path):
-    (tmp_path / "jobs").mkdir()
-    told = []
-
-    class Teller:
-        def waiting(self, waits):
-            told.append(waits)
-            if waits:
-                first.__exit__()
-
-    first, second = (runner._Slot(tmp_path, 1, Teller()) for _ in range(2))
-    first.__enter__()
-    assert told == []
-    second.__enter__()
-    assert told == [True, False]
-    second.__exit__()
-
-
-def test_a_failure_that_nobody_foresaw_keeps_its_message(custodian, monkeypatch):
-    from understudy.privacy.gate import Gate
-
-    def broken(self, *args, **kwargs):
-        raise ValueError("Ms Smith earns 41,250")
-
-    monkeypatch.setattr(Gate, "ask", broken)
-    table = put_table(custodian)
-    identity = start(custodian, table)
-    job = custodian.site.jobs.look(identity)
-    assert job.state == "failed"
-    assert "ValueError" in job.progress["message"]
-    for file in job.folder.rglob("*"):
-        if file.is_file():
-            assert b"Smith" not in file.read_bytes()
-    monkeypatch.undo()
-    text = custodian.client.get(f"/jobs/{identity}").text
-    assert "Give up" in text
-    custodian.post(f"/jobs/{identity}/close")
-    assert custodian.site.jobs.spent(job).state == "aborted"
-
-
 def test_a_reservation_is_found_though_the_job_died_as_it_was_made(custodian, monkeypatch):
     kept = Ledger.reserve
 
@@ -379,5 +330,5 @@ def test_a_reservation_is_found_though_the_job_died_as_it_was_made(custodian, mo
     identity = start(custodian, table)
     job = custodian.site.jobs.look(identity)
     assert job.state == "cancelled"
-    assert custodian.site.jobs.reservation(job) == job.facts["reservation"]
+    assert custodian.site.jobs.spent(job).reservation == job.facts["reservation"]
     assert left(custodian, table) == 3  # found by its name, and settled

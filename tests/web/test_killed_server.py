@@ -10,7 +10,7 @@ import pytest
 import understudy as us
 from tests.web.conftest import SLOW, Page, Server, TestClient, app_here, put_table
 from tests.web.live import answer, asks, fields
-from tests.web.test_slow_clients import UPLOAD, begun, enter, half_kept
+from tests.web.test_patience import UPLOAD, begun, enter, half_kept
 
 RESTING = """
 import runpy, sys

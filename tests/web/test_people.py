@@ -13,8 +13,7 @@ import pytest
 from tests.web.conftest import Page, TestClient, app_here
 from understudy.errors import InputError
 from understudy.web import people as room
-from understudy.web.people import People, Role
-from understudy.web.throttle import Throttle, TooManyTries
+from understudy.web.people import People, Role, Throttle, TooManyTries
 
 WORD = "correct horse battery"
 

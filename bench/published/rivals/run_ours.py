@@ -22,7 +22,7 @@ def main(path: str) -> None:
     import pyarrow as pa
 
     from understudy._version import __version__
-    from understudy.releases import release
+    from understudy.releases.run import release
     from understudy.schema import Category, Schema
 
     job: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))

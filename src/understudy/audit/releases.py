@@ -27,8 +27,9 @@ from understudy.players.base import Clique, Model
 from understudy.privacy.cost import Laplace
 from understudy.privacy.relation import Relation
 from understudy.queries import count
-from understudy.releases import Release, prepare, release
+from understudy.releases import Release, prepare
 from understudy.releases.certificate import WORST
+from understudy.releases.run import release
 from understudy.schema import Schema
 
 __all__ = [

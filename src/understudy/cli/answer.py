@@ -17,10 +17,7 @@ _WIDE = 0.2
 @shell.guarded
 def answer(
     folder: options.Folder,
-    predicate: Annotated[
-        str,
-        argument("PREDICATE", "A condition on rows, as in SQL's WHERE."),
-    ],
+    predicate: Annotated[str, argument("PREDICATE", "A condition on rows, as in SQL's WHERE.")],
     as_json: options.AsJson = False,
 ) -> None:
     """Estimate the share of rows that satisfy a condition.

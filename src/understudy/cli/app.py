@@ -5,31 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from understudy._version import __version__
-from understudy.cli import (
-    answer,
-    audit,
-    compare,
-    demo,
-    export,
-    graph,
-    ledger,
-    methods,
-    plan,
-    release,
-    report,
-    sample,
-    schema,
-    serve,
-    shell,
-    sign,
-    verify,
-)
+from understudy.cli import shell
 
 __all__ = ["app", "main"]
 
@@ -52,16 +35,22 @@ HELP = """Make a synthetic stand-in for a sensitive table: private, certified an
 """
 
 
-class _InOrder(TyperGroup):
-    """Commands in the order in which they are needed."""
+class _AsAsked(TyperGroup):
+    """Commands in the order in which they are needed, each loaded when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            for name in [cmd_name] if cmd_name in _COMMANDS else _COMMANDS:
+                self.commands[name] = _load(name)
+        return self.commands.get(cmd_name)
+
 
 app = typer.Typer(
     name="understudy",
-    cls=_InOrder,
+    cls=_AsAsked,
     help=HELP,
     no_args_is_help=True,
     add_completion=False,
@@ -71,30 +60,37 @@ app = typer.Typer(
 )
 
 _MAKE, _USE, _KEEP, _TRY = "Make a release", "Use a release", "Keep account", "Try it"
-_COMMANDS: dict[str, tuple[str, Any]] = {
-    "schema": (_MAKE, schema.app),
-    "plan": (_MAKE, plan.plan),
-    "release": (_MAKE, release.release),
-    "graph": (_MAKE, graph.app),
-    "methods": (_MAKE, methods.methods),
-    "sign": (_MAKE, sign.sign),
-    "verify": (_USE, verify.verify),
-    "report": (_USE, report.report),
-    "compare": (_USE, compare.compare),
-    "sample": (_USE, sample.sample),
-    "answer": (_USE, answer.answer),
-    "export": (_USE, export.export),
-    "audit": (_USE, audit.app),
-    "ledger": (_KEEP, ledger.app),
-    "keys": (_KEEP, sign.keys),
-    "serve": (_KEEP, serve.serve),
-    "demo": (_TRY, demo.demo),
+_COMMANDS = {
+    "schema": (_MAKE, "schema", "app"),
+    "plan": (_MAKE, "plan", "plan"),
+    "release": (_MAKE, "release", "release"),
+    "graph": (_MAKE, "graph", "app"),
+    "methods": (_MAKE, "methods", "methods"),
+    "sign": (_MAKE, "sign", "sign"),
+    "verify": (_USE, "verify", "verify"),
+    "report": (_USE, "report", "report"),
+    "compare": (_USE, "compare", "compare"),
+    "sample": (_USE, "sample", "sample"),
+    "answer": (_USE, "answer", "answer"),
+    "export": (_USE, "export", "export"),
+    "audit": (_USE, "audit", "app"),
+    "ledger": (_KEEP, "ledger", "app"),
+    "keys": (_KEEP, "sign", "keys"),
+    "serve": (_KEEP, "serve", "serve"),
+    "demo": (_TRY, "demo", "demo"),
 }
-for _name, (_panel, _command) in _COMMANDS.items():
-    if isinstance(_command, typer.Typer):
-        app.add_typer(_command, name=_name, rich_help_panel=_panel)
+"""Every command: the panel that shows it, and the module and name that hold it."""
+
+
+def _load(name: str) -> Any:
+    panel, module, attribute = _COMMANDS[name]
+    command = getattr(import_module(f"understudy.cli.{module}"), attribute)
+    alone = typer.Typer(rich_markup_mode="rich", callback=lambda: None)
+    if isinstance(command, typer.Typer):
+        alone.add_typer(command, name=name, rich_help_panel=panel)
     else:
-        app.command(_name, rich_help_panel=_panel)(_command)
+        alone.command(name, rich_help_panel=panel)(command)
+    return typer.main.get_group(alone).commands[name]
 
 
 def _version(asked: bool) -> None:

@@ -27,10 +27,7 @@ _SUFFIXES = (".json", ".html")
 
 @shell.guarded
 def compare(
-    real: Annotated[
-        str,
-        argument("REAL", "The private table, as for `understudy release`."),
-    ],
+    real: Annotated[str, argument("REAL", "The private table, as for `understudy release`.")],
     folder: options.Folder,
     target: Annotated[
         list[str] | None,

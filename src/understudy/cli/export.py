@@ -36,27 +36,12 @@ def export(
             "Croissant; opendp-registry: an entry of the registry of deployments.",
         ),
     ],
-    out: Annotated[
-        Path | None,
-        option("--out FILE", "Write a file instead of printing."),
-    ] = None,
+    out: Annotated[Path | None, option("--out FILE", "Write a file instead of printing.")] = None,
     title: Annotated[str | None, option("--title T", "A title.", _ABOUT)] = None,
-    curator: Annotated[
-        str | None,
-        option("--curator WHO", "Who publishes it.", _ABOUT),
-    ] = None,
-    description: Annotated[
-        str | None,
-        option("--description D", "What it is.", _ABOUT),
-    ] = None,
-    license: Annotated[
-        str | None,
-        option("--license L", "Such as CC-BY-4.0.", _ABOUT),
-    ] = None,
-    url: Annotated[
-        str | None,
-        option("--url U", "Where it is found.", _ABOUT),
-    ] = None,
+    curator: Annotated[str | None, option("--curator WHO", "Who publishes it.", _ABOUT)] = None,
+    description: Annotated[str | None, option("--description D", "What it is.", _ABOUT)] = None,
+    license: Annotated[str | None, option("--license L", "Such as CC-BY-4.0.", _ABOUT)] = None,
+    url: Annotated[str | None, option("--url U", "Where it is found.", _ABOUT)] = None,
 ) -> None:
     """Describe a release for other tools and catalogues.
 

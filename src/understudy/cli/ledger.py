@@ -44,16 +44,13 @@ def open_(
         option("--epsilon E", "The total ε of all releases, now and later; it cannot be raised."),
     ],
     delta: Annotated[
-        str,
-        option("--delta D", "The total δ; ten releases at their default fit into 1e-8."),
+        str, option("--delta D", "The total δ; ten releases at their default fit into 1e-8.")
     ] = "1e-8",
     neighbours: Annotated[
-        options.Relations,
-        option("--neighbours", "What two neighbouring tables differ in."),
+        options.Relations, option("--neighbours", "What two neighbouring tables differ in.")
     ] = options.Relations.ADD_REMOVE,
     rows_public: Annotated[
-        int | None,
-        option("--rows-public N", "The number of rows, if it is public."),
+        int | None, option("--rows-public N", "The number of rows, if it is public.")
     ] = None,
     unit: Annotated[
         str | None,
@@ -195,8 +192,7 @@ def backup(
 def settle(
     name: options.LedgerName,
     reservation: Annotated[
-        str,
-        argument("RELEASE", "The release, as `understudy ledger show` names it."),
+        str, argument("RELEASE", "The release, as `understudy ledger show` names it.")
     ],
 ) -> None:
     """Close a release that crashed, and free what it did not draw.
@@ -234,8 +230,7 @@ def settle(
 def migrate(
     old: Annotated[str, argument("FROM", "The ledger to leave.")],
     new: Annotated[
-        str,
-        argument("TO", "The ledger to go on with: a file, or postgresql://USER@HOST/DATABASE."),
+        str, argument("TO", "The ledger to go on with: a file, or postgresql://USER@HOST/DATABASE.")
     ],
 ) -> None:
     """Move every dataset to another ledger, for instance from a file to a team's PostgreSQL.

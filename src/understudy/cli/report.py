@@ -19,8 +19,7 @@ __all__ = ["report"]
 def report(
     folder: options.Folder,
     out: Annotated[
-        Path | None,
-        option("--out FILE", "Where to write; DIR.html beside the release by default."),
+        Path | None, option("--out FILE", "Where to write; DIR.html beside the release by default.")
     ] = None,
     audit: Annotated[
         Path | None,

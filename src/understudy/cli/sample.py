@@ -42,8 +42,7 @@ def sample(
         option("--rows N", "How many rows; by default as many as the release has.", min=0),
     ] = None,
     key: Annotated[
-        int | None,
-        option("--key K", "The same key gives the same rows.", min=0),
+        int | None, option("--key K", "The same key gives the same rows.", min=0)
     ] = None,
     partitions: Annotated[
         int | None,
@@ -72,53 +71,26 @@ def sample(
       understudy sample patients.release --rows 1000000 --out rows.parquet
       understudy sample patients.release --rows 1000000000 --partitions 200 --out rows/
     """
-    if partitions is not None:
-        _sample_many(folder, out, rows, key, partitions, workers, spark)
-        return
-    for name, value in (("--workers", workers), ("--spark", spark)):
-        if value is not None:
-            raise InputError(f"{name} {value} goes with --partitions P, a folder of P files")
-    require_output(out, " A folder of files needs --partitions P")
     from understudy.releases import Release
 
-    release = Release.load(folder)
-    wanted = release.rows.num_rows if rows is None else rows
-    with Rows(wanted) as progress, _staged(out) as staging:
-        write = _writer(staging, out.suffix.lower())
-        try:
-            for part in release.stream(wanted, key=key):
-                write(part)
-                progress.add(part.num_rows)
-        finally:
-            write(None)
-    _say(release, folder, wanted, f"to {out}")
-
-
-def _sample_many(
-    folder: Path,
-    out: Path,
-    rows: int | None,
-    key: int | None,
-    partitions: int,
-    workers: int | None,
-    spark: str | None,
-) -> None:
-    """A folder of files; after an interruption the same command goes on."""
-    from understudy.releases import Release
-
+    if partitions is None:
+        for name, value in (("--workers", workers), ("--spark", spark)):
+            if value is not None:
+                raise InputError(f"{name} {value} goes with --partitions P, a folder of P files")
+        require_output(out, " A folder of files needs --partitions P")
     release = Release.load(folder)
     wanted = release.rows.num_rows if rows is None else rows
     with Rows(wanted) as progress:
+        if partitions is None:
+            with _writing(out) as write:
+                for part in release.stream(wanted, key=key):
+                    write(part)
+                    progress.add(part.num_rows)
+            _say(release, folder, wanted, f"to {out}")
+            return
+        many = {"partitions": partitions, "workers": workers, "spark": spark}
         try:
-            release.sample_to(
-                out,
-                wanted,
-                partitions=partitions,
-                key=key,
-                workers=workers,
-                spark=spark,
-                progress=progress.add,
-            )
+            release.sample_to(out, wanted, key=key, progress=progress.add, **many)
         except KeyboardInterrupt as error:
             if spark is None:
                 error.add_note("Files that are whole stay there; the same command goes on.")
@@ -148,41 +120,27 @@ def require_output(path: Path, remark: str = "") -> None:
 
 def write_whole(table: pa.Table, path: Path) -> None:
     """Write a table as the name says; the file appears whole or not at all."""
-    with _staged(path) as staging:
-        write = _writer(staging, path.suffix.lower())
+    with _writing(path) as write:
         write(table)
-        write(None)
-
-
-def _writer(path: Path, suffix: str) -> Callable[[pa.Table | None], None]:
-    """A function that appends a table; None closes the file."""
-    opened: list[Any] = []
-
-    def write(part: pa.Table | None) -> None:
-        if part is None:
-            while opened:
-                opened.pop().close()
-            return
-        if not opened:
-            if suffix == ".csv":
-                from pyarrow import csv
-
-                opened.append(csv.CSVWriter(path, part.schema))
-            else:
-                from pyarrow import parquet
-
-                opened.append(parquet.ParquetWriter(path, part.schema, compression="zstd"))
-        opened[0].write_table(part)
-
-    return write
 
 
 @contextmanager
-def _staged(path: Path) -> Iterator[Path]:
-    """A file beside `path` that takes its name when the block ends well, and goes if it does not."""
+def _writing(path: Path) -> Iterator[Callable[[pa.Table], None]]:
+    """A function that appends a table to a file, which appears when the block ends well."""
+    opened: list[Any] = []
+
+    def write(part: pa.Table) -> None:
+        if not opened:
+            opened.append(_opened(staging, path.suffix.lower(), part.schema))
+        opened[0].write_table(part)
+
     try:
         with files.staged(path, new=True) as staging:
-            yield staging
+            try:
+                yield write
+            finally:
+                for each in opened:
+                    each.close()
     except FileExistsError:
         raise InputError(f"out = {path} exists already and is not overwritten") from None
     except OSError as error:
@@ -191,3 +149,11 @@ def _staged(path: Path) -> Iterator[Path]:
             f"out = {path} could not be written ({error.strerror or error}); nothing was left "
             f"behind{full}"
         ) from None
+
+
+def _opened(path: Path, suffix: str, schema: pa.Schema) -> Any:
+    from pyarrow import csv, parquet
+
+    if suffix == ".csv":
+        return csv.CSVWriter(path, schema)
+    return parquet.ParquetWriter(path, schema, compression="zstd")

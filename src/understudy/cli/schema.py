@@ -45,8 +45,7 @@ def draft(
         ),
     ],
     out: Annotated[
-        Path | None,
-        option("--out S.toml", "The schema to write; by default FILE.schema.toml."),
+        Path | None, option("--out S.toml", "The schema to write; by default FILE.schema.toml.")
     ] = None,
     table: options.TableName = None,
 ) -> None:
@@ -80,8 +79,7 @@ def draft(
 def confirm(
     schema: _SchemaArgument,
     column: Annotated[
-        list[str] | None,
-        option("--column NAME", "A column; may be given several times."),
+        list[str] | None, option("--column NAME", "A column; may be given several times.")
     ] = None,
     everything: Annotated[bool, option("--all", "Every column.")] = False,
 ) -> None:
@@ -125,8 +123,7 @@ def confirm(
 def import_(
     file: Annotated[Path, argument("FILE", "The other tool's JSON file.")],
     source: Annotated[
-        Format,
-        option("--from", "mbi: a domain, {column: size}; sdv: metadata of one table."),
+        Format, option("--from", "mbi: a domain, {column: size}; sdv: metadata of one table.")
     ],
     out: Annotated[Path, option("--out S.toml", "The schema to write.")],
 ) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import uvicorn
     from fastapi import FastAPI
 
+    from understudy.web.guard import Settings
     from understudy.web.people import People
-    from understudy.web.settings import Settings
 
 __all__ = ["serve"]
 
@@ -74,17 +74,12 @@ def serve(
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int,
-        option("--port P", "The port; 0 takes a free one.", _WHERE, min=0, max=65535),
+        int, option("--port P", "The port; 0 takes a free one.", _WHERE, min=0, max=65535)
     ] = 8765,
     tls_cert: Annotated[
-        Path | None,
-        option("--tls-cert FILE", "The certificate, with its chain, in PEM.", _WHERE),
+        Path | None, option("--tls-cert FILE", "The certificate, with its chain, in PEM.", _WHERE)
     ] = None,
-    tls_key: Annotated[
-        Path | None,
-        option("--tls-key FILE", "Its private key.", _WHERE),
-    ] = None,
+    tls_key: Annotated[Path | None, option("--tls-key FILE", "Its private key.", _WHERE)] = None,
     behind_proxy: Annotated[
         list[str] | None,
         option(
@@ -97,8 +92,7 @@ def serve(
     *,
     users: Users,
     max_upload: Annotated[
-        str,
-        option("--max-upload SIZE", "The largest file that may be uploaded.", _LIMITS),
+        str, option("--max-upload SIZE", "The largest file that may be uploaded.", _LIMITS)
     ] = "1GB",
     jobs: Annotated[
         int | None,
@@ -132,9 +126,9 @@ def serve(
       understudy serve clinic --behind-proxy 127.0.0.1
     """
     _require_installed()
+    from understudy.web.guard import LOOPBACK, Settings
     from understudy.web.people import People
     from understudy.web.proxy import networks
-    from understudy.web.settings import LOOPBACK, Settings
     from understudy.web.workspace import Workspace
 
     most = _bytes(max_upload)

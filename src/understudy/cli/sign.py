@@ -40,8 +40,7 @@ def _passphrase(*, confirm: bool = False) -> str:
 def new(
     name: Annotated[str, argument("NAME", "Writes NAME.pem (private) and NAME.pub (public).")],
     lock: Annotated[
-        bool,
-        option("--passphrase", f"Encrypt NAME.pem; asks, or reads {PASSPHRASE}."),
+        bool, option("--passphrase", f"Encrypt NAME.pem; asks, or reads {PASSPHRASE}.")
     ] = False,
 ) -> None:
     """Make an Ed25519 key pair, in PEM, as openssl reads it.
@@ -63,10 +62,7 @@ def new(
 @shell.guarded
 def sign(
     folder: options.Folder,
-    key: Annotated[
-        Path | None,
-        option("--key KEY.pem", "An Ed25519 private key.", _BY),
-    ] = None,
+    key: Annotated[Path | None, option("--key KEY.pem", "An Ed25519 private key.", _BY)] = None,
     key_env: Annotated[
         str | None,
         option(
@@ -85,13 +81,9 @@ def sign(
         ),
     ] = None,
     ledger: Annotated[
-        str | None,
-        option("--ledger LEDGER", "The account, whose newest entry is signed too."),
+        str | None, option("--ledger LEDGER", "The account, whose newest entry is signed too.")
     ] = None,
-    dataset: Annotated[
-        str | None,
-        option("--dataset NAME", "The dataset in that ledger."),
-    ] = None,
+    dataset: Annotated[str | None, option("--dataset NAME", "The dataset in that ledger.")] = None,
 ) -> None:
     """Sign a release: a custodian's word for what no folder can prove.
 

@@ -24,8 +24,7 @@ __all__ = ["show", "verify"]
 def verify(
     folder: options.Folder,
     digest: Annotated[
-        str | None,
-        option("--digest HEX", "The digest that the custodian published, 64 digits."),
+        str | None, option("--digest HEX", "The digest that the custodian published, 64 digits.")
     ] = None,
     ledger: Annotated[
         str | None,
@@ -34,10 +33,7 @@ def verify(
             "Compare with the custodian's ledger: a file, or postgresql://USER@HOST/DATABASE.",
         ),
     ] = None,
-    dataset: Annotated[
-        str | None,
-        option("--dataset NAME", "The dataset in that ledger."),
-    ] = None,
+    dataset: Annotated[str | None, option("--dataset NAME", "The dataset in that ledger.")] = None,
     expect_head: options.ExpectHead = None,
     signed_by: Annotated[
         list[Path] | None,

@@ -155,15 +155,13 @@ def rewired(
     ends = np.stack([u, v], axis=1).reshape(-1)
     one, other = _proposals(ends, sizes, rng)
     luck = -np.log(1 - rng.random(len(one))) * 2 * sigma**2
-    here, group = ends.tolist(), labels.tolist()
-    present = {(min(e), max(e)) for e in zip(u.tolist(), v.tolist(), strict=True)}
+    here, group, linked = ends.tolist(), labels.tolist(), _linked(u, v, sum(sizes))
     off = (mixed(u, v, labels) - np.asarray(wanted, float)).tolist()
     for p, q, chance in zip(one.tolist(), other.tolist(), luck.tolist(), strict=True):
         a, b, c, d = here[p], here[p ^ 1], here[q], here[q ^ 1]
-        if group[a] == group[c] or group[b] == group[d] or a == d or b == c:
+        if group[a] == group[c] or group[b] == group[d]:
             continue
-        new = (min(a, d), max(a, d)), (min(b, c), max(b, c))
-        if new[0] == new[1] or new[0] in present or new[1] in present:
+        if a == d or b == c or d in linked[a] or b in linked[c]:
             continue
         moves: Counter[tuple[int, int]] = Counter()
         for x, y, step in ((a, b, -1), (c, d, -1), (a, d, 1), (c, b, 1)):
@@ -174,11 +172,9 @@ def rewired(
             continue
         for (i, j), step in moves.items():
             off[i][j] += step
-        present -= {(min(a, b), max(a, b)), (min(c, d), max(c, d))}
-        present.update(new)
+        _exchange(linked, a, b, c, d)
         here[p], here[q] = c, a
-    found = np.array(here, np.int64).reshape(-1, 2)
-    return found.min(axis=1), found.max(axis=1)
+    return _lower_and_higher(here)
 
 
 def matched(
@@ -211,10 +207,7 @@ def matched(
 
 def triangles(u: Whole, v: Whole, nodes: int) -> int:
     """How many three nodes are all linked."""
-    linked: list[set[int]] = [set() for _ in range(nodes)]
-    for a, b in zip(u.tolist(), v.tolist(), strict=True):
-        linked[a].add(b)
-        linked[b].add(a)
+    linked = _linked(u, v, nodes)
     pairs = zip(u.tolist(), v.tolist(), strict=True)
     return sum(len(linked[a] & linked[b]) for a, b in pairs) // 3
 
@@ -234,11 +227,7 @@ def closed(
     between blocks and classes all stay. A graph within the noise already stays as it is.
     """
     ends = np.stack([u, v], axis=1).reshape(-1)
-    here, group = ends.tolist(), labels.tolist()
-    linked: list[set[int]] = [set() for _ in range(sum(sizes))]
-    for a, b in zip(u.tolist(), v.tolist(), strict=True):
-        linked[a].add(b)
-        linked[b].add(a)
+    here, group, linked = ends.tolist(), labels.tolist(), _linked(u, v, sum(sizes))
     off = triangles(u, v, len(linked)) - wanted
     one, other = _proposals(ends, sizes, rng)
     for p, q in zip(one.tolist(), other.tolist(), strict=True):
@@ -258,20 +247,31 @@ def closed(
             here[p], here[q] = c, a
         else:
             _exchange(linked, a, d, c, b)
-    found = np.array(here, np.int64).reshape(-1, 2)
-    return found.min(axis=1), found.max(axis=1)
+    return _lower_and_higher(here)
+
+
+def _linked(u: Whole, v: Whole, nodes: int) -> list[set[int]]:
+    """The neighbours of every node."""
+    linked: list[set[int]] = [set() for _ in range(nodes)]
+    for a, b in zip(u.tolist(), v.tolist(), strict=True):
+        linked[a].add(b)
+        linked[b].add(a)
+    return linked
 
 
 def _exchange(linked: list[set[int]], a: int, b: int, c: int, d: int) -> None:
     """a–b and c–d become a–d and c–b."""
-    linked[a].remove(b)
-    linked[b].remove(a)
-    linked[c].remove(d)
-    linked[d].remove(c)
-    linked[a].add(d)
-    linked[d].add(a)
-    linked[c].add(b)
-    linked[b].add(c)
+    for one, other in ((a, b), (c, d)):
+        linked[one].remove(other)
+        linked[other].remove(one)
+    for one, other in ((a, d), (c, b)):
+        linked[one].add(other)
+        linked[other].add(one)
+
+
+def _lower_and_higher(ends: list[int]) -> tuple[Whole, Whole]:
+    edges = np.array(ends, np.int64).reshape(-1, 2)
+    return edges.min(axis=1), edges.max(axis=1)
 
 
 def _proposals(ends: Whole, sizes: Sequence[int], rng: np.random.Generator) -> tuple[Whole, Whole]:

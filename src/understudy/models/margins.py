@@ -236,16 +236,7 @@ def one_way(values: Table, sigma: float, rows: float) -> Table:
     if y.size <= _FEW:
         return _positive(rows * simplex(y, rows), rows)
     found = [deconvolve(y, sigma, positive=True)]
-    for bandwidth in _BANDWIDTHS:
-        if 3 * bandwidth >= y.size:
-            break
-        base, centre = y, y
-        for _ in range(2):
-            centre = np.maximum(_neighbours(base, bandwidth), 0.0)
-            mean, log_likelihood = deconvolve(y - centre, sigma, positive=False)
-            # Spikes do not speak for their neighbours.
-            base = np.where(np.abs(mean) > 3 * sigma, centre, y)
-        found.append((np.maximum(centre + mean, 0.0), log_likelihood))
+    found += [_smoothed(y, sigma, b) for b in _BANDWIDTHS if 3 * b < y.size]
     means, evidence = zip(*found, strict=True)
     weight = np.exp(_TRUST * (np.array(evidence) - max(evidence)))
     average = np.tensordot(weight / weight.sum(), np.array(means), 1)
@@ -269,6 +260,15 @@ def deconvolve(y: Table, sigma: float, *, positive: bool, steps: int = 60) -> tu
     density = likelihood @ law + 1e-300
     mean = (likelihood * law) @ points / density
     return np.where(np.abs(y) > _FAR * sigma, y, mean), float(np.log(density).sum())
+
+
+def _smoothed(y: Table, sigma: float, bandwidth: int) -> tuple[Table, float]:
+    """As `deconvolve`, of deviations from the neighbours; spikes do not speak for theirs."""
+    centre = np.maximum(_neighbours(y, bandwidth), 0.0)
+    mean, _ = deconvolve(y - centre, sigma, positive=False)
+    centre = np.maximum(_neighbours(np.where(np.abs(mean) > 3 * sigma, centre, y), bandwidth), 0.0)
+    mean, log_likelihood = deconvolve(y - centre, sigma, positive=False)
+    return np.maximum(centre + mean, 0.0), log_likelihood
 
 
 def _neighbours(y: Table, bandwidth: int) -> Table:

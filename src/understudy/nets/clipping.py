@@ -2,7 +2,7 @@
 
 Everything here is a function of public gradients: of public rows, or of records that a generator made
 up. With thresholds c_j and d_j weights in group j, noise of deviation τ_j on every weight of group j
-costs what one Gaussian mechanism of multiplier m does, 1/m² = Σ_j c_j²/τ_j² (`joint`).
+costs what one Gaussian mechanism of multiplier m does, 1/m² = Σ_j c_j²/τ_j².
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 __all__ = [
     "adapted",
     "bit_share",
-    "clipped_sum",
     "clusters",
-    "joint",
     "least_noise",
     "norms",
     "thresholds",
@@ -51,24 +49,6 @@ def norms(factors: Factors, members: Sequence[NDArray[Any]] | None, groups: int)
                 mask = (np.asarray(members[layer]) == j).astype(np.float64)
                 squares[:, j] += ((inputs @ mask) * deltas).sum(axis=1)
     return np.sqrt(squares)
-
-
-def clipped_sum(
-    factors: Factors, limits: Sequence[float], members: Sequence[NDArray[Any]] | None = None
-) -> Float:
-    """Σ over rows of gradients clipped to `limits` in every group; not private, for comparison."""
-    found = norms(factors, members, len(limits))
-    with np.errstate(divide="ignore"):
-        shrink = np.minimum(1.0, np.asarray(limits) / found)
-    parts: list[Float] = []
-    for layer, (a, d) in enumerate(factors):
-        inputs = np.concatenate([np.asarray(a, np.float64), np.ones((len(a), 1))], axis=1)
-        total = np.zeros((inputs.shape[1], np.shape(d)[1]))
-        for j in range(len(limits)):
-            product = inputs.T @ (np.asarray(d, np.float64) * shrink[:, j : j + 1])
-            total += product if members is None else product * (np.asarray(members[layer]) == j)
-        parts.append(total.reshape(-1))
-    return np.concatenate(parts)
 
 
 def clusters(gradient: NDArray[Any], groups: int, floor: float | None = None) -> NDArray[np.int32]:
@@ -177,11 +157,6 @@ class _Line:
 def thresholds(found: Float, floor: float = 1e-8) -> tuple[float, ...]:
     """The median over public rows of every group's norm: of rows, not of their mean."""
     return tuple(float(max(np.median(found[:, j]), floor)) for j in range(found.shape[1]))
-
-
-def joint(multipliers: Sequence[float]) -> float:
-    """m of all groups together: (Σ 1/m_j²)^−½."""
-    return 1 / math.sqrt(sum(1 / m**2 for m in multipliers))
 
 
 def least_noise(

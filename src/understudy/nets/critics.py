@@ -37,9 +37,7 @@ __all__ = [
     "Cells",
     "Objective",
     "Units",
-    "all_subsets",
     "best_response",
-    "mmd_squared",
     "reject",
 ]
 
@@ -183,33 +181,6 @@ def best_response(
             return jnp.zeros_like(difference).at[at].set(jnp.sign(difference[at]))
         case _:
             return jnp.clip(before + difference / noise, -1, 1)
-
-
-def all_subsets(x: Array, z: Array, weight: float, degree: int | None = None) -> Array:
-    """k_w(x, z) = Π_i (1 + w·x_i·z_i) between rows (n, S) and (m, S) of zeros and ones.
-
-    With `degree`, only subsets of up to so many coordinates: Σ_{j≤k} C(⟨x, z⟩, j)·w^j.
-    """
-    common = x @ z.T
-    if degree is None:
-        return (1 + weight) ** common
-    total = jnp.zeros_like(common)
-    for j in range(degree + 1):
-        binomial = jnp.ones_like(common)
-        for i in range(j):
-            binomial = binomial * (common - i) / (i + 1)
-        total = total + weight**j * binomial
-    return total
-
-
-def mmd_squared(x: Array, y: Array, weight: float, degree: int | None = None) -> Array:
-    """‖φ̄(x) − φ̄(y)‖² in the space of the all-subsets kernel; biased, so it is a true norm.
-
-    Equals Σ_A w^{|A|}(m_A(x) − m_A(y))² over all subsets A. A conjunction of k literals has norm
-    w^{−k/2}, so no conjunction of up to k literals is off by more than w^{−k/2}·MMD.
-    """
-    parts = ((x, x, 1.0), (y, y, 1.0), (x, y, -2.0))
-    return sum((s * all_subsets(a, b, weight, degree).mean() for a, b, s in parts), jnp.zeros(()))
 
 
 def reject(scores: Reals, tilt: float, rng: np.random.Generator) -> NDArray[np.bool_]:

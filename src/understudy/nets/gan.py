@@ -10,13 +10,20 @@ A generator's rows are one-hot in the forward pass and Gumbel-softmax in the bac
 be conditioned on, a latent carries a value of one column, drawn from its released shares, and the
 generator is held to it: rare values are asked for as often as they should occur. Columns are drawn
 towards the released shares.
+
+The critic has dense layers, f(x) = W_L φ(… φ(W_1 x + b_1) …) + b_L with φ the leaky rectifier, without
+normalisation, which would tie rows to each other. A layer's gradient for one row is a ⊗ δ: what goes in
+and what comes back. `Critic.factors` returns both for every layer, so that norms and clipped sums need
+no gradient of a single row (`understudy.nets.clipping`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -28,20 +35,118 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkError
 from understudy.nets.coding import Coding
-from understudy.nets.dense import Critic, Layers, Loss
 from understudy.nets.generator import Generator, Params
 
-__all__ = ["Gan", "Pace", "Playing", "Rows", "require_apart", "train_without_privacy"]
+__all__ = [
+    "Critic",
+    "Gan",
+    "Layers",
+    "Loss",
+    "Pace",
+    "Playing",
+    "Rows",
+    "critic_step",
+    "generator_step",
+    "public_gradient",
+    "records",
+    "require_apart",
+    "temperature",
+    "train_without_privacy",
+]
 
 Float = NDArray[np.float64]
 Report = Callable[[int, int], None]
+Layers = tuple[tuple[Array, Array], ...]
+"""(weights (inputs, outputs), biases (outputs,)) of every layer."""
 
+_SLOPE = 0.2
 _CRITIC = optax.scale_by_adam(b1=0.5, b2=0.9)
 _GENERATOR = optax.scale_by_adam(b1=0.5, b2=0.9)
 _HELD = 1.0
 """Weight of holding the generator to the value it was conditioned on."""
 _LEAST = 1e-3
 _CHUNK = 4096
+
+
+class Loss(StrEnum):
+    """What a critic with one output maximises, as losses of real and made-up rows."""
+
+    WASSERSTEIN = "wasserstein"
+    """E f(x) − E f(G(z)), with weights kept in a box (Arjovsky et al. 2017)."""
+    SATURATING_NOT = "non-saturating"
+    """E ln D(x) + E ln(1 − D(G(z))), D = σ(f); the generator maximises E ln D(G(z))."""
+
+    def real(self, scores: Array) -> Array:
+        """The critic's loss of real rows."""
+        return -scores if self is Loss.WASSERSTEIN else jax.nn.softplus(-scores)
+
+    def fake(self, scores: Array) -> Array:
+        """The critic's loss of made-up rows."""
+        return scores if self is Loss.WASSERSTEIN else jax.nn.softplus(scores)
+
+    def generator(self, scores: Array) -> Array:
+        """The generator's loss of its rows."""
+        return self.real(scores)
+
+
+@dataclass(frozen=True)
+class Critic:
+    """Sizes from the features to the outputs; hashable."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def layers(self) -> tuple[tuple[int, int], ...]:
+        """(inputs, outputs) of every layer."""
+        return tuple(pairwise(self.sizes))
+
+    def init(self, key: Array) -> Layers:
+        """Weights of variance 2/inputs (He et al. 2015), the last layer's 1/inputs; no biases."""
+        keys = jax.random.split(key, len(self.layers))
+        made: list[tuple[Array, Array]] = []
+        for number, (inputs, outputs) in enumerate(self.layers):
+            gain = 1.0 if number == len(self.layers) - 1 else 2.0
+            spread = (gain / inputs) ** 0.5
+            weights = spread * jax.random.normal(keys[number], (inputs, outputs), jnp.float32)
+            made.append((weights, jnp.zeros(outputs, jnp.float32)))
+        return tuple(made)
+
+    def scores(self, layers: Layers, features: Array) -> Array:
+        """(B, outputs)."""
+        hidden = features
+        for weights, biases in layers[:-1]:
+            hidden = jax.nn.leaky_relu(hidden @ weights + biases, _SLOPE)
+        return hidden @ layers[-1][0] + layers[-1][1]
+
+    def factors(self, layers: Layers, features: Array, loss: Loss) -> list[tuple[Array, Array]]:
+        """(a, δ) of every layer for the loss of real rows."""
+        inputs, signs = [features], []
+        for weights, biases in layers[:-1]:
+            before = inputs[-1] @ weights + biases
+            signs.append(jnp.where(before >= 0, 1.0, _SLOPE).astype(features.dtype))
+            inputs.append(before * signs[-1])
+        scores = inputs[-1] @ layers[-1][0] + layers[-1][1]
+        back = jax.grad(lambda f: loss.real(f).sum())(scores)
+        deltas = [back]
+        for number in range(len(layers) - 1, 0, -1):
+            back = (back @ layers[number][0].T) * signs[number - 1]
+            deltas.append(back)
+        return list(zip(inputs, deltas[::-1], strict=True))
+
+    def join(self, flat: NDArray[np.float32] | Array) -> Layers:
+        """Layers from one vector: layer after layer, a layer's biases last."""
+        made: list[tuple[Array, Array]] = []
+        at = 0
+        for inputs, outputs in self.layers:
+            weights = flat[at : at + inputs * outputs].reshape(inputs, outputs)
+            at += inputs * outputs
+            made.append((jnp.asarray(weights), jnp.asarray(flat[at : at + outputs])))
+            at += outputs
+        return tuple(made)
+
+    def flat(self, layers: Sequence[tuple[Array, Array]]) -> Array:
+        """The reverse of `join`."""
+        return jnp.concatenate([part.reshape(-1) for layer in layers for part in layer])
 
 
 @dataclass(frozen=True)
@@ -220,10 +325,7 @@ def critic_step(
     critic = jax.tree.map(lambda w, u: w - pace.critic_rate * u, state.critic, updates)
     if gan.loss is Loss.WASSERSTEIN:
         critic = jax.tree.map(lambda w: jnp.clip(w, -pace.box, pace.box), critic)
-    return (
-        Playing(state.generator, state.average, critic, state.generator_moments, moments),
-        value,
-    )
+    return replace(state, critic=critic, critic_moments=moments), value
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -249,7 +351,8 @@ def generator_step(
     average = jax.tree.map(
         lambda a, w: pace.average * a + (1 - pace.average) * w, state.average, generator
     )
-    return Playing(generator, average, state.critic, moments, state.critic_moments), value
+    moved = replace(state, generator=generator, average=average, generator_moments=moments)
+    return moved, value
 
 
 @partial(jax.jit, static_argnums=(0, 4))

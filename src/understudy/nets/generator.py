@@ -56,21 +56,6 @@ class Generator:
         """S, the number of one-hot columns."""
         return sum(self.shape)
 
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """Where the head of every column starts, and S at the end."""
-        return tuple(int(x) for x in np.cumsum([0, *self.shape]))
-
-    @property
-    def parameters(self) -> int:
-        """How many numbers there are to train."""
-        inner = 2 * self.width * self.width + 2 * self.width
-        return (
-            (self.latent + 1) * self.width
-            + self.blocks * inner
-            + (self.width + 1) * self.outputs
-        )  # fmt: skip
-
     def init(self, key: Array, shares: Sequence[NDArray[np.float64]] | None = None) -> Params:
         """Fresh parameters. With `shares`, one table per column, the heads start about there."""
         keys = jax.random.split(key, self.blocks + 2)
@@ -81,10 +66,7 @@ class Generator:
         blocks: list[Params] = []
         for k in range(self.blocks):
             first, second = jax.random.split(keys[k])
-            inner, outer = (
-                _dense(first, self.width, self.width),
-                _dense(second, self.width, self.width),
-            )
+            inner, outer = (_dense(k, self.width, self.width) for k in (first, second))
             blocks.append({"inner": inner, "outer": outer})
         heads = _dense(keys[-1], self.width, self.outputs, _HEADS)
         return {
@@ -127,7 +109,7 @@ class Generator:
 
     def split(self, flat: Array) -> list[Array]:
         """The S last entries, column by column."""
-        ends = self.offsets
+        ends = np.cumsum([0, *self.shape]).tolist()
         return [flat[..., a:b] for a, b in pairwise(ends)]
 
 

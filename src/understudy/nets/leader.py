@@ -33,9 +33,17 @@ from understudy.nets.critics import Cells, Objective, Units, best_response
 from understudy.nets.generator import Generator, Params
 
 __all__ = [
-    "Conjunctions", "Diverged", "Past", "Play", "Player", "Trained", "Truth", "duel", "key_of",
+    "Conjunctions",
+    "Diverged",
+    "Past",
+    "Play",
+    "Player",
+    "Trained",
+    "Truth",
+    "duel",
+    "key_of",
     "moments_of",
-]  # fmt: skip
+]
 
 Critic = NDArray[np.float32]
 

@@ -85,9 +85,8 @@ class Layout:
                         blocks.append((column, 0))
                         continue
                 assert labels is not None
-                block = numbers.setdefault(
-                    (column, labels.tobytes()), (column, 1 + len(merges))
-                )  # fmt: skip
+                new = (column, 1 + len(merges))
+                block = numbers.setdefault((column, labels.tobytes()), new)
                 merges[block] = labels
                 blocks.append(block)
             sizes = table.sizes(self.shape)
@@ -119,14 +118,6 @@ class Layout:
     def cells(self) -> int:
         """Cells of all tables."""
         return sum(math.prod(table.sizes(self.shape)) for table in self.tables)
-
-    def held(self, batch: int) -> float:
-        """About how many float32 numbers one evaluation and its gradient hold at once."""
-        rows = min(batch, self._slice(batch))
-        lead = max((self._size(group.lead) for group in self._groups), default=0)
-        widths = sum(self._merges[block].max() + 1 for block in self._merges)
-        wide = max((sum(self._size((b,)) for b in g.lasts) for g in self._groups), default=0)
-        return float(3 * rows * (lead + wide) + 2 * batch * widths + 6 * self.cells)
 
     def arrange(self, values: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float32]]:
         """One array per table into the layout of `marginals`: one matrix per group."""

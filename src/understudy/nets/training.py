@@ -148,7 +148,7 @@ def train(
 
 def _loss(
     generator: Generator, layout: Layout, state: Any, targets: Any, columns: Array, spread: Array
-) -> Array:  # fmt: skip
+) -> Array:
     flat = generator.probabilities(state["params"], state["latents"])
     total = _COLUMNS * ((flat.mean(axis=0) - columns) ** 2 / (columns + _LEAST)).sum()
     tables = layout.marginals(generator.split(flat)) if layout.tables else []

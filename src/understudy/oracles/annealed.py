@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from understudy.errors import InputError
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.base import Oracle, Split, into, weights
-from understudy.oracles.history import History, Records, check_records
+from understudy.oracles.history import History, Records
 from understudy.oracles.noise import Draws, LazyNoise, Noise, draws
 
 __all__ = ["Annealed"]
@@ -58,27 +58,23 @@ class Annealed(Oracle):
                 f"not {self.temperature} and {self.margin}"
             )
 
-    def solve(
+    def best(
         self,
         history: History,
         noise: Noise,
         *,
         warm: Records | None = None,
         rng: np.random.Generator,
-    ) -> NDArray[np.int64]:
-        """One record per perturbation, (s, d)."""
+    ) -> tuple[NDArray[np.int64], bool]:
+        """See `Oracle.best`; never late."""
         rows = noise.rows if isinstance(noise, LazyNoise) else len(noise)
         atoms = Atoms.of_history(history)
-        guesses = np.empty((0, len(history.shape)), np.int64)
-        if warm is not None:
-            guesses = atoms.fold(check_records(warm, history.shape))
-            if len(guesses) != rows:
-                raise InputError(f"{len(guesses)} warm records for {rows} perturbations")
+        guesses = atoms.guesses(warm, rows)
         parts: list[NDArray[np.int64]] = []
         for begin, drawn in self._drawn(noise, rows, atoms, rng):
             codes, _ = self.search_atoms(atoms, drawn.values, guesses, begin, rng)
             parts.append(drawn.unfold(codes))
-        return np.concatenate(parts)
+        return np.concatenate(parts), False
 
     def split(
         self,
@@ -92,7 +88,7 @@ class Annealed(Oracle):
         """See `Split`. Noise is drawn once, over values that history and query tell apart."""
         small, large = weights(history, query, _TAIL * float(noise.scales(history.shape).max()))
         atoms, bound = (Atoms.of_history(history.plus(query, each)) for each in (small, large))
-        guesses = atoms.fold(check_records(warm, history.shape))
+        guesses = atoms.guesses(warm, noise.rows)
         # Records can be put into a cell, and out of it by one value; other queries need a search.
         plain = query.terms == 1
         few = replace(self, starts=1, blocks=self.blocks // 4) if plain else self

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.oracles.history import History, Records, offsets
+from understudy.errors import InputError
+from understudy.oracles.history import History, Records, check_records, offsets
 
 __all__ = ["Atoms"]
 
@@ -60,7 +61,7 @@ class Atoms:
         rank = np.cumsum(opens) - 1 - (np.cumsum(runs) - runs)[attribute]
         of = start[attribute] + np.where(covered, rank, runs[attribute])
         code = of - start[attribute]
-        literals = np.stack([columns, code[lows], code[highs], negated], axis=2)
+        literals = np.stack([columns, code[lows], code[highs], negated], axis=2, dtype=np.int64)
         shape = tuple(int(size) for size in np.diff(start))
         terms = History(shape, literals, history.weights[live])
         sizes = np.bincount(of, minlength=int(start[-1]))
@@ -74,3 +75,11 @@ class Atoms:
     def fold(self, records: Records) -> NDArray[np.int64]:
         """Records with codes of atoms in place of codes of values."""
         return self.of[np.asarray(records) + offsets(self.shape)[:-1]] - self.start[:-1]
+
+    def guesses(self, warm: Records | None, rows: int) -> NDArray[np.int64]:
+        """Warm records, one per perturbation, with codes of atoms; no row where there are none."""
+        if warm is None:
+            return np.empty((0, len(self.shape)), np.int64)
+        if len(warm) != rows:
+            raise InputError(f"{len(warm)} warm records for {rows} perturbations")
+        return self.fold(check_records(warm, self.shape))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,16 +105,6 @@ class Oracle(ABC):
     """Whether it proves its records to be the best, as long as there is time."""
 
     @abstractmethod
-    def solve(
-        self,
-        history: History,
-        noise: Noise,
-        *,
-        warm: Records | None = None,
-        rng: np.random.Generator,
-    ) -> NDArray[np.int64]:
-        """One legal record per perturbation, (s, d). `warm` holds good first guesses, (s, d)."""
-
     def best(
         self,
         history: History,
@@ -123,11 +113,14 @@ class Oracle(ABC):
         warm: Records | None = None,
         rng: np.random.Generator,
     ) -> tuple[NDArray[np.int64], bool]:
-        """(records, whether it ran out of time): the best records found, proven or not.
+        """(one legal record per perturbation, (s, d); whether it ran out of time to prove one).
 
-        An oracle that proves nothing is never late.
+        `warm` holds good first guesses, (s, d). An oracle that proves nothing is never late.
         """
-        return self.solve(history, noise, warm=warm, rng=rng), False
+
+    def solve(self, history: History, noise: Noise, **given: Any) -> NDArray[np.int64]:
+        """The records of `best`."""
+        return self.best(history, noise, **given)[0]
 
     def split(
         self,

@@ -26,7 +26,7 @@ from understudy.errors import InputError, WorkError
 from understudy.oracles.annealed import Annealed
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.base import Oracle
-from understudy.oracles.history import History, Records, check_records, objective
+from understudy.oracles.history import History, Records, objective
 from understudy.oracles.noise import Noise, draws
 
 __all__ = ["Exact", "Solved", "require_solver"]
@@ -69,17 +69,6 @@ class Exact(Oracle):
         if self.workers < 1:
             raise InputError(f"the exact oracle needs at least one worker, not {self.workers}")
 
-    def solve(
-        self,
-        history: History,
-        noise: Noise,
-        *,
-        warm: Records | None = None,
-        rng: np.random.Generator,
-    ) -> NDArray[np.int64]:
-        """One record per perturbation, (s, d)."""
-        return self.search(history, noise, warm=warm, rng=rng).records
-
     def best(
         self,
         history: History,
@@ -100,16 +89,12 @@ class Exact(Oracle):
         warm: Records | None = None,
         rng: np.random.Generator,
     ) -> Solved:
-        """As `solve`, and which records are proven to be optimal."""
+        """As `best`, and which records are proven to be optimal."""
         cp_model = require_solver()
         atoms = Atoms.of_history(history)
         drawn = draws(noise, atoms, rng)
         values = drawn.values
-        known = np.empty((0, len(history.shape)), np.int64)
-        if warm is not None:
-            known = atoms.fold(check_records(warm, history.shape))
-            if len(known) != len(values):
-                raise InputError(f"{len(known)} warm records for {len(values)} perturbations")
+        known = atoms.guesses(warm, len(values))
         guesses, _ = self.first.search_atoms(atoms, values, known, 0, rng)
         weights = self._on_grid(atoms.terms.weights, "weights")
         scores = self._on_grid(values, "noise")

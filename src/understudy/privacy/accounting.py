@@ -15,7 +15,7 @@
   losses are `group` times and ρ is `group`² times that of one row (Bun-Steinke 2016, Proposition 27); a
   pure event may take the ρ of its larger ε instead. Sampled events have no pairs then.
 * discoveries are δ-approximately ρ-zCDP for a whole unit, so that their δ is taken off before ρ is
-  converted: (ε, δ' + Σδ) (Bun-Steinke 2016, Section 8). They and allowances of ρ have no pairs.
+  converted: (ε, δ' + Σδ) (Bun-Steinke 2016, Section 8). They and zCDP filters have no pairs.
 
 Each of the three is an upper bound on its own, so the smallest is one. Nothing here draws or reads
 private data; every result is rounded to the private side.
@@ -127,7 +127,7 @@ def _rho(event: Event) -> Fraction:
 
     Gaussian changes·step²/(2σ²); Selection k·ε0²/8 with ε0 = 2Δ/scale (bounded range; Cesar-Rogers
     2021); Laplace, objective perturbation and sampled picks ε·tanh(ε/2), valid for every pure ε
-    mechanism; a sampled Gaussian (sides·l2)²/(2σ²), as if the sample were the table; an allowance
+    mechanism; a sampled Gaussian (sides·l2)²/(2σ²), as if the sample were the table; a zCDP filter
     is its own ρ.
     """
     match event:
@@ -146,8 +146,8 @@ def _rho(event: Event) -> Fraction:
             return _rho_of_pure(event)
         case Discovery(sigma, _, values, sides):
             return Fraction(sides * values) / (2 * Fraction(sigma) ** 2)
-        case Zcdp(allowance):
-            return Fraction(allowance)
+        case Zcdp(own):
+            return Fraction(own)
 
 
 def _rho_of_pure(event: Event, group: int = 1) -> Fraction:
@@ -162,9 +162,9 @@ def total_rho(events: Plan | Iterable[Event], group: int = 1) -> Fraction:
     return sum((rho(e, group) * times for e, times in _grouped(events).items()), Fraction(0))
 
 
-def fits(plan: Plan, allowance: Zcdp) -> bool:
-    """Whether an allowance covers a plan: its ρ, and no δ, which an allowance does not hold."""
-    return total_rho(plan) <= Fraction(allowance.rho) and total_delta(plan) == 0
+def fits(plan: Plan, zcdp: Zcdp) -> bool:
+    """Whether a zCDP filter covers a plan: its ρ, and no δ, which a zCDP filter does not hold."""
+    return total_rho(plan) <= Fraction(zcdp.rho) and total_delta(plan) == 0
 
 
 def total_delta(events: Plan | Iterable[Event]) -> Fraction:

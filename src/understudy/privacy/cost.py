@@ -17,6 +17,7 @@ from typing import Any, ClassVar, get_args
 
 from understudy.errors import PrivacyError
 from understudy.privacy.budget import round_down
+from understudy.privacy.relation import Relation
 
 __all__ = [
     "Charge",
@@ -120,6 +121,11 @@ class Gaussian(_Event):
         squared = changes * step * step
         start = math.sqrt(squared / (2 * float(rho)))
         return cls(_least(start, lambda s: Fraction(squared) / (2 * s**2), rho), step, changes)
+
+    @classmethod
+    def of_tables(cls, rho: Fraction, relation: Relation, tables: int = 1) -> Gaussian:
+        """The least noise on so many marginal tables of counts that costs at most ρ."""
+        return cls.within(rho, changes=relation.marginal_l2_squared(tables))
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ class Gate:
         return self._charges.plan
 
     def ask(self, purpose: str, question: Question[A], event: Event | None = None) -> A:
-        """The noisy answer. `event` goes with an allowance (`Zcdp`) of the plan, and with no other."""
+        """The noisy answer. `event` goes with a zCDP filter (`Zcdp`) of the plan, and with no other."""
         need = question.need(self.facts)
         planned = self._charges.plan[purpose].event
         candidate = event if isinstance(planned, Zcdp) else planned

@@ -32,15 +32,15 @@ def nominal(event: Event) -> Fraction:
     return min(whole, Fraction(each))
 
 
-def laplace_epsilon(allowance: Fraction) -> Fraction:
-    """A pure ε whose ρ = ε·tanh(ε/2) stays within `allowance`, rounded to the private side."""
+def laplace_epsilon(rho: Fraction) -> Fraction:
+    """A pure ε whose ρ = ε·tanh(ε/2) stays within `rho`, rounded to the private side."""
     low, high = 0.0, 1.0
-    target = float(allowance)
+    target = float(rho)
     while high * math.tanh(high / 2) < target:
         high *= 2
     for _ in range(200):
         middle = (low + high) / 2
-        if Fraction(middle) * Fraction(math.tanh(middle / 2) * (1 + 1e-15)) <= allowance:
+        if Fraction(middle) * Fraction(math.tanh(middle / 2) * (1 + 1e-15)) <= rho:
             low = middle
         else:
             high = middle

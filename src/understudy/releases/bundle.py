@@ -25,8 +25,9 @@ import secrets
 import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._version import __version__
-from understudy.errors import BundleError, InputError, WorkError
+from understudy.errors import BundleError, InputError, VerificationError, WorkError
 from understudy.files import create, sync
 from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.models import Decomposable, Empirical, Weighted, from_arrays
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry, canonical
-from understudy.privacy.cost import Plan
+from understudy.privacy.cost import Event, Plan, event_from_json
 from understudy.privacy.ledger import planned
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload
@@ -51,17 +52,19 @@ from understudy.releases.release import MOST_COUNTS, Measurement, Release
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.schema import Schema
+from understudy.units import Unit
 
-__all__ = [
-    "FILES", "digest", "load", "manifest_bytes", "model_files", "read_manifest", "require_absent",
-    "require_room", "save",
-]  # fmt: skip
+__all__ = ["FILES", "Bundle", "digest", "load", "read_manifest", "require_absent", "save"]
 
 VERSION = 1
 FILES = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
 MANIFEST = "release.json"
 SIGNATURE = "signature.dsse.json"
 """About the manifest, and therefore not listed in it; see `signature`."""
+_DAMAGES = (
+    *(KeyError, TypeError, ValueError, AttributeError, StopIteration, AssertionError),
+    *(zipfile.BadZipFile, OSError),
+)
 _NO_HASH = "0" * 64
 _OFTEN = 3
 """How many tables of one column may be kept with their counts."""
@@ -264,95 +267,193 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
     return manifest
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> Mapping[str, Any]:
     """The manifest of a bundle of this version, in its form: every field there and of its type."""
-    file = path / MANIFEST
-    if not file.is_file():
-        raise BundleError(f"{path} is not a release: it has no {MANIFEST}")
-    form.require_file(file)
-    manifest = form.strict_json(file.read_bytes(), str(file))
-    if type(manifest) is not dict or manifest.get("format") != "understudy release":
-        raise BundleError(f"{file} is not the manifest of an understudy release")
-    if manifest.get("version") != VERSION or manifest["version"] is True:
-        raise BundleError(
-            f"{path} has format version {str(manifest.get('version'))[:20]}, this understudy reads "
-            f"{VERSION}; it was written by understudy {str(manifest.get('understudy'))[:20]}: use "
-            f"that or a newer one"
-        )
-    form.require_manifest(manifest)
-    return manifest
+    return Bundle.open(path).manifest
 
 
-def load(path: Path, manifest: Mapping[str, Any] | None = None) -> Release:
-    """Read a bundle; raises `BundleError` on one that is damaged or of another version.
+def load(path: Path) -> Release:
+    """Read a bundle; raises `BundleError` on one that is damaged or of another version."""
+    return Bundle.open(path).release
 
-    `manifest` is what `read_manifest` gave, where somebody read it already.
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One charge: what was drawn, for what, and in which entry it stands."""
+
+    seq: int
+    purpose: str
+    event: Event
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """A folder whose manifest has its form; every part is read once, when it is first asked for.
+
+    What contradicts itself raises when asked.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    manifest = read_manifest(path) if manifest is None else manifest
-    for name in FILES:
-        form.require_file(path / name)
-    try:
-        text = (path / "schema.toml").read_text(encoding="utf-8")
+    folder: Path
+    data: bytes
+    """The manifest as it was found."""
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path) -> Bundle:
+        """Read the manifest, which must be of this version and in its form."""
+        file = folder / MANIFEST
+        if not file.is_file():
+            raise BundleError(f"{folder} is not a release: it has no {MANIFEST}")
+        form.require_file(file)
+        data = file.read_bytes()
+        manifest = form.strict_json(data, str(file))
+        if type(manifest) is not dict or manifest.get("format") != "understudy release":
+            raise BundleError(f"{file} is not the manifest of an understudy release")
+        if manifest.get("version") != VERSION or manifest["version"] is True:
+            raise BundleError(
+                f"{folder} has format version {str(manifest.get('version'))[:20]}, this understudy "
+                f"reads {VERSION}; it was written by understudy "
+                f"{str(manifest.get('understudy'))[:20]}: use that or a newer one"
+            )
+        form.require_manifest(manifest)
+        return cls(folder, data, manifest)
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """The stretch of the dataset's chain."""
+        return tuple(Entry.from_json(line) for line in self.manifest["ledger"]["entries"])
+
+    @cached_property
+    def own(self) -> tuple[Entry, ...]:
+        """The release's entries: its reservation first, nothing of another, nothing after."""
+        reservation = self.manifest["ledger"]["reservation"]
+        own = tuple(entry for entry in self.entries if entry.body is not None)
+        if any(entry.body["reservation"] != reservation for entry in own if entry.body):
+            raise VerificationError("the ledger shows what another release did")
+        if not own or own[0].kind != "reserve" or own[0] is not self.entries[0]:
+            raise VerificationError("the ledger does not begin with the release's reservation")
+        if own[-1] is not self.entries[-1]:
+            raise VerificationError("the ledger goes on after the release's last entry")
+        if [entry.kind for entry in own].count("reserve") != 1:
+            raise VerificationError("the ledger reserves the release more than once")
+        return own
+
+    @cached_property
+    def reserve(self) -> Mapping[str, Any]:
+        """The body of the reservation."""
+        body = self.own[0].body
+        assert body is not None
+        return body
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The public facts that the plan followed from."""
+        return self.reserve["facts"]
+
+    @cached_property
+    def refinement(self) -> Mapping[str, Any] | None:
+        """The body of the entry that filled the allowance, if there is one."""
+        return next((entry.body for entry in self.own if entry.kind == "refine"), None)
+
+    @cached_property
+    def _plans(self) -> tuple[Plan, Plan]:
+        return planned(self.entries, self.manifest["ledger"]["reservation"])
+
+    @property
+    def reserved(self) -> Plan:
+        """The plan as it was reserved."""
+        return self._plans[0]
+
+    @property
+    def plan(self) -> Plan:
+        """Every charge, an allowance as it was filled."""
+        return self._plans[1]
+
+    @cached_property
+    def drawn(self) -> tuple[Drawn, ...]:
+        """Every charge that was made, in order."""
+        return tuple(
+            Drawn(entry.seq, entry.body["purpose"], event_from_json(entry.body["event"]))
+            for entry in self.own
+            if entry.kind == "charge" and entry.body is not None
+        )
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The stated (ε, δ)."""
+        return Budget.from_json(self.manifest["promise"])
+
+    @cached_property
+    def relation(self) -> Relation:
+        """The stated neighbours."""
+        return Relation(self.manifest["promise"]["relation"])
+
+    @cached_property
+    def unit(self) -> Unit | None:
+        """Whom the account is kept for."""
+        return Unit.from_json(self.reserve.get("unit"))
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What is certified, as it is stated."""
+        return Certificate.from_json(
+            {name: value for name, value in self.manifest["certificate"].items() if name != "words"}
+        )
+
+    @cached_property
+    def release(self) -> Release:
+        """All of it; raises `BundleError` where it is damaged."""
+        import pyarrow as pa
+
+        for name in FILES:
+            form.require_file(self.folder / name)
+        try:
+            return self._release()
+        except FileNotFoundError as error:
+            lacking = Path(error.filename or "synthetic.parquet").name  # Arrow names no file
+            raise BundleError(f"{self.folder} lacks {lacking}; it is damaged") from None
+        except (*_DAMAGES, pa.ArrowException) as error:
+            raise BundleError(
+                f"{self.folder} is damaged ({type(error).__name__}: {error}); see `understudy verify "
+                f"{self.folder}`"
+            ) from None
+
+    def _release(self) -> Release:
+        import pyarrow.parquet as pq
+
+        manifest, rows = self.manifest, self.folder / "synthetic.parquet"
+        text = (self.folder / "schema.toml").read_text(encoding="utf-8")
         schema = Schema.loads(text)  # a stranger's may not name files of this machine
-        promise = manifest["promise"]
-        entries = tuple(Entry.from_json(line) for line in manifest["ledger"]["entries"])
+        names = [column.name for column in schema.modelled]
         workload = Workload.from_json(manifest["workload"], schema, max_cells=2**62)
-        form.require_rows(path / "synthetic.parquet", manifest["rows"])
+        form.require_rows(rows, manifest["rows"])
+        # Bundles of older versions have neither forecast nor measurements.
+        theorem, forecast = manifest["theorem"], manifest.get("forecast")
+        measured = manifest.get("measurements", ())
         return Release(
             schema=schema,
             workload=workload,
-            model=load_model(path),
-            rows=pq.ParquetFile(path / "synthetic.parquet").read(),
-            certificate=_certificate(manifest),
-            budget=Budget.from_json(promise),
-            relation=Relation(promise["relation"]),
-            rows_public=promise["rows_public"],
+            model=load_model(self.folder),
+            rows=pq.ParquetFile(rows).read(),
+            certificate=self.certificate,
+            budget=self.budget,
+            relation=self.relation,
+            rows_public=manifest["promise"]["rows_public"],
             rows_estimate=manifest["rows_estimate"],
-            plan=planned(entries, manifest["ledger"]["reservation"])[1],
-            entries=entries,
+            plan=self.plan,
+            entries=self.entries,
             method=manifest["method"],
             private=manifest["private"],
-            theorem=None if manifest["theorem"] is None else Theorem(**manifest["theorem"]),
-            forecast=_forecast(manifest, workload),
+            theorem=None if theorem is None else Theorem(**theorem),
+            forecast=None if forecast is None else Errors.from_json(forecast, workload.cliques),
             diagnostics=manifest.get("remarks", {}),
-            measurements=_measurements(manifest, schema),
+            measurements=tuple(Measurement.from_json(body, names) for body in measured),
             facts={
                 "key": manifest["key"],
                 "understudy": manifest["understudy"],
                 "reservation": manifest["ledger"]["reservation"],
             },
         )
-    except FileNotFoundError as error:
-        lacking = Path(error.filename or "synthetic.parquet").name  # Arrow names no file
-        raise BundleError(f"{path} lacks {lacking}; it is damaged") from None
-    except (
-        KeyError, TypeError, ValueError, AttributeError, StopIteration, AssertionError,
-        pa.ArrowException, zipfile.BadZipFile, OSError,
-    ) as error:  # fmt: skip
-        raise BundleError(
-            f"{path} is damaged ({type(error).__name__}: {error}); see `understudy verify {path}`"
-        ) from None
-
-
-def _forecast(manifest: Mapping[str, Any], workload: Workload) -> Errors | None:
-    """Absent from bundles of older versions."""
-    stated = manifest.get("forecast")
-    return None if stated is None else Errors.from_json(stated, workload.cliques)
-
-
-def _measurements(manifest: Mapping[str, Any], schema: Schema) -> tuple[Measurement, ...]:
-    """Absent from bundles of older versions."""
-    names = [column.name for column in schema.modelled]
-    return tuple(Measurement.from_json(body, names) for body in manifest.get("measurements", ()))
-
-
-def _certificate(manifest: Mapping[str, Any]) -> Certificate:
-    return Certificate.from_json(
-        {name: value for name, value in manifest["certificate"].items() if name != "words"}
-    )
 
 
 def load_model(path: Path) -> Decomposable | Empirical | Weighted:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
@@ -134,23 +134,13 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """For the bundle."""
-        body: dict[str, Any] = {
-            "bound": self.bound,
-            "beta": self.beta,
-            "cells": self.cells,
-            "rows": self.rows,
-            "worst": self.worst,
-            "rows_measured": self.rows_measured,
-            "rows_public": self.rows_public,
-            "variations": None if self.variations is None else list(self.variations),
-            "variations_measured": (
-                None if self.variations_measured is None else list(self.variations_measured)
-            ),
+        body = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
         }
-        if self.population is not None:
-            body["population"] = self.population
-        if self.of != "cells":
-            body["of"] = self.of
+        for name, usual in (("population", None), ("of", "cells")):
+            if body[name] == usual:
+                del body[name]
         return body
 
     @classmethod

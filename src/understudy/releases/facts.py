@@ -76,9 +76,8 @@ def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relat
         for column in listed
     ]
     if cut:
-        changes = relation.marginal_l2_squared(len(cut))
         rho = total * share * len(cut) / rows**2
-        charges.append(Charge(QUANTILES, Gaussian.within(rho, changes=changes)))
+        charges.append(Charge(QUANTILES, Gaussian.of_tables(rho, relation, len(cut))))
     left = total * (1 - share * len(schema.undeclared)) / rows**2
     return Plan((*charges, Charge(REST, Zcdp(left))))  # type: ignore[arg-type]
 

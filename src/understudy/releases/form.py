@@ -153,46 +153,41 @@ def _wrong(where: str, value: Any, wanted: str) -> BundleError:
     return BundleError(f"{where} = {repr(value)[:80]} must be {wanted}")
 
 
-def _whole(low: int, high: int = BIGGEST) -> Form:
+def _that(is_right: Callable[[Any], Any], wanted: str) -> Form:
     def check(value: Any, where: str) -> None:
-        if type(value) is not int or not low <= value <= high:
-            raise _wrong(where, value, f"a whole number from {low} to {high}")
-
-    return check
-
-
-def _number(low: float, high: float) -> Form:
-    def check(value: Any, where: str) -> None:
-        if type(value) not in (int, float) or not low <= value <= high:
-            raise _wrong(where, value, f"a number from {low:g} to {high:g}")
-
-    return check
-
-
-def _matching(pattern: str, wanted: str) -> Form:
-    found = re.compile(pattern, re.ASCII)
-
-    def check(value: Any, where: str) -> None:
-        if not isinstance(value, str) or not found.fullmatch(value):
+        if not is_right(value):
             raise _wrong(where, value, wanted)
 
     return check
 
 
-def _text(longest: int, least: int = 0) -> Form:
-    def check(value: Any, where: str) -> None:
-        if not isinstance(value, str) or not least <= len(value) <= longest:
-            raise _wrong(where, value, f"a text of {least} to {longest:,} characters")
+def _whole(low: int, high: int = BIGGEST) -> Form:
+    wanted = f"a whole number from {low} to {high}"
+    return _that(lambda value: type(value) is int and low <= value <= high, wanted)
 
-    return check
+
+def _number(low: float, high: float) -> Form:
+    wanted = f"a number from {low:g} to {high:g}"
+    return _that(lambda value: type(value) in (int, float) and low <= value <= high, wanted)
+
+
+def _matching(pattern: str, wanted: str) -> Form:
+    fits = re.compile(pattern, re.ASCII).fullmatch
+    return _that(lambda value: isinstance(value, str) and fits(value), wanted)
+
+
+def _text(longest: int, least: int = 0) -> Form:
+    wanted = f"a text of {least} to {longest:,} characters"
+    return _that(lambda value: isinstance(value, str) and least <= len(value) <= longest, wanted)
 
 
 def _one_of(*constants: Any) -> Form:
-    def check(value: Any, where: str) -> None:
-        if not any(type(value) is type(each) and value == each for each in constants):
-            raise _wrong(where, value, " or ".join(map(repr, constants)))
+    """One of these, of their type: 1 and true are two values."""
+    known = [(type(each), each) for each in constants]
+    return _that(lambda value: (type(value), value) in known, " or ".join(map(repr, constants)))
 
-    return check
+
+_any_object = _that(lambda value: type(value) is dict, "an object")
 
 
 def _or_null(form: Form) -> Form:
@@ -213,8 +208,7 @@ def _object_of(required: Mapping[str, Form], optional: Mapping[str, Form] | None
     known = {**required, **(optional or {})}
 
     def check(value: Any, where: str) -> None:
-        if type(value) is not dict:
-            raise _wrong(where, value, "an object")
+        _any_object(value, where)
         for name in required:
             if name not in value:
                 raise BundleError(f"{where} lacks {name!r}")
@@ -224,11 +218,6 @@ def _object_of(required: Mapping[str, Form], optional: Mapping[str, Form] | None
             known[name](inner, f"{where}.{name}")
 
     return check
-
-
-def _any_object(value: Any, where: str) -> None:
-    if type(value) is not dict:
-        raise _wrong(where, value, "an object")
 
 
 # -- the manifest --------------------------------------------------------------------------------
@@ -241,8 +230,6 @@ _COUNT = _whole(1, 2**53)
 _POSITIVE = _number(1e-60, 1e18)
 _SHARE = _number(0, 1)
 _BETA = _number(1e-15, 0.5)
-_SIDES = _one_of(1, 2)
-_RATE = _number(2.0**-32, 1)
 _EXACT = _matching(
     r"[0-9]{1,400}(\.[0-9]{1,400})?(E[+-]?[0-9]{1,3})?|[0-9]{1,400}/[1-9][0-9]{0,399}",
     "an exact decimal or a fraction, as text",
@@ -251,33 +238,24 @@ _RELATION = _one_of("add-remove", "replace")
 _BUDGET = {"epsilon": _EXACT, "delta": _EXACT}
 _UNIT = _object_of({"column": _NAME, "max_rows": _whole(1, 10**6), "salt": _text(LONGEST_NAME)})
 
-_EVENTS: dict[str, dict[str, Form]] = {
-    "discovery": {"sigma": _POSITIVE, "threshold": _COUNT, "values": _COUNT, "sides": _SIDES},
-    "gaussian": {"sigma": _POSITIVE, "step": _COUNT, "changes": _COUNT},
-    "laplace": {"scale": _POSITIVE, "l1": _COUNT},
-    "perturbation": {
-        "scale": _POSITIVE,
-        "l1": _COUNT,
-        "jacobian": _POSITIVE,
-        "output_scale": _POSITIVE,
-        "output_l1": _COUNT,
-    },
-    "sampled gaussian": {
-        "sigma": _POSITIVE,
-        "l2": _COUNT,
-        "coordinates": _COUNT,
-        "rate": _RATE,
-        "sides": _SIDES,
-    },
-    "sampled groups": {
-        "multipliers": _list(_POSITIVE, 1, MOST_SLOTS),
-        "coordinates": _COUNT,
-        "rate": _RATE,
-        "sides": _SIDES,
-    },
-    "sampled selection": {"scale": _POSITIVE, "sensitivity": _COUNT, "rate": _RATE},
-    "selection": {"scale": _POSITIVE, "sensitivity": _COUNT, "k": _COUNT},
-    "zcdp": {"rho": _POSITIVE},
+_FIELDS: dict[str, Form] = {
+    **dict.fromkeys(("sigma", "scale", "jacobian", "output_scale", "rho"), _POSITIVE),
+    **dict.fromkeys(("threshold", "values", "step", "changes", "k", "sensitivity"), _COUNT),
+    **dict.fromkeys(("l1", "l2", "output_l1", "coordinates"), _COUNT),
+    "rate": _number(2.0**-32, 1),
+    "sides": _one_of(1, 2),
+    "multipliers": _list(_POSITIVE, 1, MOST_SLOTS),
+}
+_EVENTS = {
+    "discovery": ("sigma", "threshold", "values", "sides"),
+    "gaussian": ("sigma", "step", "changes"),
+    "laplace": ("scale", "l1"),
+    "perturbation": ("scale", "l1", "jacobian", "output_scale", "output_l1"),
+    "sampled gaussian": ("sigma", "l2", "coordinates", "rate", "sides"),
+    "sampled groups": ("multipliers", "coordinates", "rate", "sides"),
+    "sampled selection": ("scale", "sensitivity", "rate"),
+    "selection": ("scale", "sensitivity", "k"),
+    "zcdp": ("rho",),
 }
 
 
@@ -294,7 +272,12 @@ def _by_kind(forms: Mapping[str, Form]) -> Form:
     return check
 
 
-_EVENT = _by_kind({kind: _object_of({"kind": _TEXT, **fields}) for kind, fields in _EVENTS.items()})
+_EVENT = _by_kind(
+    {
+        kind: _object_of({"kind": _TEXT, **{name: _FIELDS[name] for name in names}})
+        for kind, names in _EVENTS.items()
+    }
+)
 
 
 def _slot(value: Any, where: str) -> None:

@@ -113,9 +113,8 @@ def sample_graph(made: Release, *, key: int | None = None) -> pa.Table:
     np.add.at(pairs, (np.minimum(block[u], block[v]), np.maximum(block[u], block[v])), 1)
     degrees = np.bincount(np.concatenate([u, v]), minlength=sum(sizes)).astype(np.int64)
     labels = classes(degrees)
-    found = rewired(
-        *matched(degrees, pairs, sizes, rng), sizes, labels, mixed(u, v, labels), 1.0, rng
-    )  # fmt: skip
+    found = matched(degrees, pairs, sizes, rng)
+    found = rewired(*found, sizes, labels, mixed(u, v, labels), 1.0, rng)
     if made.method.get("triangles"):
         found = closed(*found, sizes, labels, counted(u, v, sum(sizes)), 0.0, rng)
     columns = (made.schema.column(name) for name in ENDS)

@@ -34,34 +34,33 @@ from understudy.players.query.critic import CriticSteps
 from understudy.players.query.graph import DegreesAndBlocks
 from understudy.players.query.selected import WorstAgain
 from understudy.privacy.cost import Gaussian, Selection
-from understudy.releases.plan import design_of
-from understudy.releases.release import MOST_COUNTS, Measurement, Release
-from understudy.releases.replan import CLOSE, Record, method_of
+from understudy.releases.bundle import Bundle
+from understudy.releases.release import MOST_COUNTS, Measurement
+from understudy.releases.replan import CLOSE, design_again, method_of
 
 __all__ = ["require_paid"]
 
 
-def require_paid(record: Record, release: Release) -> str:
+def require_paid(bundle: Bundle) -> str:
     """Raise `VerificationError` unless number, shape and noise of what was measured fit the charges."""
-    if "measurements" not in record.manifest:
+    if "measurements" not in bundle.manifest:
         raise VerificationError("it does not say what was measured")
-    method = method_of(record.manifest["method"])
-    design = design_of(release.schema, release.workload, record.relation, release.rows_public)
-    player = _player(method, design, record)
-    heard = _Heard(release.measurements, release.schema.shape, frozenset(design.cliques))
-    _match(player, heard, record)
+    design, measured = design_again(bundle), bundle.release.measurements
+    player = _player(method_of(bundle.manifest["method"]), design, bundle)
+    heard = _Heard(measured, design.shape, frozenset(design.cliques))
+    _match(player, heard, bundle)
     heard.require_none_left()
-    tables = sum(made.times for made in release.measurements if made.kind == "table")
+    tables = sum(made.times for made in measured if made.kind == "table")
     return f"{tables} tables and {heard.asked} cells or queries, as they were paid for"
 
 
-def _player(method: Method, design: Any, record: Record) -> QueryPlayer:
+def _player(method: Method, design: Any, bundle: Bundle) -> QueryPlayer:
     if isinstance(method, DPGAN):  # whose other player needs a library to be made
-        return method.critic(record.plan)
+        return method.critic(bundle.plan)
     if isinstance(method, FEM | FrankWolfe):  # whose own tabulates every query; they are as many
         purpose = NoisyVertex.SELECT if isinstance(method, FrankWolfe) else CellPicker.PICK
-        return CellPicker(record.plan[purpose].times)
-    return method.players(design, record.plan)[0]
+        return CellPicker(bundle.plan[purpose].times)
+    return method.players(design, bundle.plan)[0]
 
 
 @dataclass(slots=True)
@@ -178,7 +177,7 @@ def _require_parts(made: Measurement, times: int) -> None:
             raise VerificationError(f"a count of column {made.clique[0]} is no mean of {times}")
 
 
-def _match(player: QueryPlayer, heard: _Heard, record: Record) -> None:
+def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
     """Take what this player's draws gave."""
     everywhere = [(i,) for i in range(len(heard.shape))]
     match player:
@@ -212,7 +211,7 @@ def _match(player: QueryPlayer, heard: _Heard, record: Record) -> None:
         case AdaptiveRounds():
             for clique in everywhere:
                 heard.take(clique, player.sigma_one)
-            for drawn in record.drawn:
+            for drawn in bundle.drawn:
                 if drawn.purpose == player.ADAPTIVE and isinstance(drawn.event, Gaussian):
                     heard.take_any(1, drawn.event.sigma, lambda clique: clique in player.candidates)
         case DegreesAndBlocks():
@@ -225,13 +224,13 @@ def _match(player: QueryPlayer, heard: _Heard, record: Record) -> None:
         case CellPicker():
             heard.ask("queries", player.rounds, player.rounds)
         case Recycling() | QueryWeights():
-            _match_weights(player, heard, record)
+            _match_weights(player, heard, bundle)
         case InTurn():
-            _match(player.first, heard, record)
-            _match(player.then, heard, record)
+            _match(player.first, heard, bundle)
+            _match(player.then, heard, bundle)
         case Together():
             for each in player.players:
-                _match(each, heard, record)
+                _match(each, heard, bundle)
         case _:  # critics, moments and payoffs: no table comes of them
             pass
 
@@ -249,10 +248,10 @@ def _match_survey(player: Survey, heard: _Heard) -> None:
         heard.take_any(total, player.sigma_again, known.__contains__, split=True)
 
 
-def _match_weights(player: Recycling | QueryWeights, heard: _Heard, record: Record) -> None:
+def _match_weights(player: Recycling | QueryWeights, heard: _Heard, bundle: Bundle) -> None:
     """Every draw is a query; a coin may have kept one more."""
     drawn = tossed = 0
-    for charge in record.plan:
+    for charge in bundle.plan:
         if isinstance(charge.event, Selection):
             drawn += charge.event.k * charge.purpose.startswith("queries of round")
             tossed += charge.event.k * charge.purpose.startswith("coins of round")

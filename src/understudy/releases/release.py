@@ -38,7 +38,7 @@ from understudy.units import Unit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Measurement", "Release", "drawn_rows", "measurements", "promise_words"]
+__all__ = ["Measurement", "Release", "drawn_rows", "measurements", "promise_words", "sampled"]
 
 CHUNK_ROWS = 1_000_000
 """Rows of a fresh sample that are drawn at once."""
@@ -142,6 +142,23 @@ def drawn_rows(
     return codes, schema.decode(codes, rng)
 
 
+def sampled(
+    schema: Schema,
+    model: Model,
+    rows: int,
+    seeds: np.random.SeedSequence,
+    most: int,
+    first: int = 1,
+) -> Iterator[pa.Table]:
+    """Fresh rows of a model in tables of at most `most`, each from a child of `seeds`; at least one.
+
+    `first` is the number of the first row.
+    """
+    for done in range(0, max(rows, 1), most):
+        rng = np.random.default_rng(seeds.spawn(1)[0])
+        yield schema.decode(model.sample(min(most, rows - done), rng), rng, first=first + done)
+
+
 @dataclass(frozen=True, eq=False)
 class Release:
     """What came out. Everything here is released; using it costs nothing and reads no private row.
@@ -208,8 +225,7 @@ class Release:
         """
         import pyarrow as pa
 
-        parts = list(self.stream(self.rows.num_rows if rows is None else rows, key=key))
-        table = pa.concat_tables(parts)
+        table = pa.concat_tables(self.stream(self.rows.num_rows if rows is None else rows, key=key))
         if like is None and self._frame is not None:
             return self._frame(table)
         from understudy.source import to_frame
@@ -221,14 +237,7 @@ class Release:
         if rows < 0 or rows != int(rows):
             raise InputError(f"rows = {rows} must be a whole number, at least 0")
         seeds = np.random.SeedSequence(secrets.randbits(128) if key is None else key)
-        done = 0
-        while True:
-            size = min(CHUNK_ROWS, rows - done)
-            rng = np.random.default_rng(seeds.spawn(1)[0])
-            yield self.schema.decode(self.model.sample(size, rng), rng, first=done + 1)
-            done += size
-            if done >= rows:
-                return
+        yield from sampled(self.schema, self.model, int(rows), seeds, CHUNK_ROWS)
 
     def sample_to(
         self,

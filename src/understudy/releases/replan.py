@@ -1,4 +1,4 @@
-"""What the ledger of a bundle says, and whether its plan is the one that the bundle's facts make.
+"""The plan of a release again, from what its bundle states, and whether it is the one in the ledger.
 
 Everything that a plan follows from is public and in the bundle: schema, workload, method with its
 parameters, neighbours, unit, the declared number of rows, ρ and the certificate's share. So whoever has
@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 from understudy._version import __version__
@@ -25,19 +24,16 @@ from understudy.errors import VerificationError
 from understudy.game.methods import AIM, DPGAN, METHODS, Design, Method
 from understudy.game.methods.graph import GraphMethod
 from understudy.privacy import accounting
-from understudy.privacy.budget import Budget, exact_text
-from understudy.privacy.chain import Entry, canonical
-from understudy.privacy.cost import Charge, Event, Plan, SampledGroups, Zcdp, event_from_json
-from understudy.privacy.ledger import planned
-from understudy.privacy.relation import Relation
-from understudy.queries import Workload
+from understudy.privacy.budget import exact_text
+from understudy.privacy.chain import canonical
+from understudy.privacy.cost import Charge, Event, Plan, SampledGroups, Zcdp
 from understudy.releases import facts as private_facts
+from understudy.releases.bundle import Bundle
 from understudy.releases.certificate import VARIATION
 from understudy.releases.plan import Blueprint, design_of
 from understudy.schema import Schema
-from understudy.units import Unit
 
-__all__ = ["CLOSE", "Record", "method_of", "require_plan"]
+__all__ = ["CLOSE", "method_of", "require_plan"]
 
 CLOSE = 1e-9
 """How far ρ and scales may be apart, relatively."""
@@ -49,100 +45,9 @@ _MOST_GROUPS = 10_000
 _MOST_PAIRS, _MOST_PARTS = 2**22, 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """One charge: what was drawn, for what, and in which entry it stands."""
-
-    seq: int
-    purpose: str
-    event: Event
-
-
-@dataclass(frozen=True, eq=False)
-class Record:
-    """A manifest in its form (`form.require_manifest`). What contradicts itself raises when asked."""
-
-    manifest: Mapping[str, Any]
-
-    @cached_property
-    def entries(self) -> tuple[Entry, ...]:
-        """The stretch of the dataset's chain."""
-        return tuple(Entry.from_json(line) for line in self.manifest["ledger"]["entries"])
-
-    @cached_property
-    def own(self) -> tuple[Entry, ...]:
-        """The release's entries: its reservation first, nothing of another, nothing after."""
-        reservation = self.manifest["ledger"]["reservation"]
-        own = tuple(entry for entry in self.entries if entry.body is not None)
-        if any(entry.body["reservation"] != reservation for entry in own if entry.body):
-            raise VerificationError("the ledger shows what another release did")
-        if not own or own[0].kind != "reserve" or own[0] is not self.entries[0]:
-            raise VerificationError("the ledger does not begin with the release's reservation")
-        if own[-1] is not self.entries[-1]:
-            raise VerificationError("the ledger goes on after the release's last entry")
-        if [entry.kind for entry in own].count("reserve") != 1:
-            raise VerificationError("the ledger reserves the release more than once")
-        return own
-
-    @cached_property
-    def reserve(self) -> Mapping[str, Any]:
-        """The body of the reservation."""
-        body = self.own[0].body
-        assert body is not None
-        return body
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """The public facts that the plan followed from."""
-        return self.reserve["facts"]
-
-    @cached_property
-    def refinement(self) -> Mapping[str, Any] | None:
-        """The body of the entry that filled the allowance, if there is one."""
-        return next((entry.body for entry in self.own if entry.kind == "refine"), None)
-
-    @cached_property
-    def _plans(self) -> tuple[Plan, Plan]:
-        return planned(self.entries, self.manifest["ledger"]["reservation"])
-
-    @property
-    def reserved(self) -> Plan:
-        """The plan as it was reserved."""
-        return self._plans[0]
-
-    @property
-    def plan(self) -> Plan:
-        """Every charge, an allowance as it was filled."""
-        return self._plans[1]
-
-    @cached_property
-    def drawn(self) -> tuple[Drawn, ...]:
-        """Every charge that was made, in order."""
-        return tuple(
-            Drawn(entry.seq, entry.body["purpose"], event_from_json(entry.body["event"]))
-            for entry in self.own
-            if entry.kind == "charge" and entry.body is not None
-        )
-
-    @cached_property
-    def budget(self) -> Budget:
-        """The stated (ε, δ)."""
-        return Budget.from_json(self.manifest["promise"])
-
-    @cached_property
-    def relation(self) -> Relation:
-        """The stated neighbours."""
-        return Relation(self.manifest["promise"]["relation"])
-
-    @cached_property
-    def unit(self) -> Unit | None:
-        """Whom the account is kept for."""
-        return Unit.from_json(self.reserve.get("unit"))
-
-
-def require_plan(record: Record, schema: Schema, workload: Workload) -> str:
+def require_plan(bundle: Bundle) -> str:
     """Raise `VerificationError` unless the plan is the one that the stated facts make."""
-    facts = record.facts
+    facts, schema = bundle.facts, bundle.release.schema
     if "rho" not in facts or "certificate_share" not in facts:
         raise VerificationError(
             f"its plan cannot be made again: understudy {facts['understudy']}, an older version, made "
@@ -152,22 +57,22 @@ def require_plan(record: Record, schema: Schema, workload: Workload) -> str:
     share = exact_text(facts["certificate_share"])
     if not 0 < share <= Fraction(1, 2):
         raise VerificationError(f"certificate_share = {facts['certificate_share']} is out of range")
-    method = method_of(record.manifest["method"])
-    design = design_of(schema, workload, record.relation, record.manifest["promise"]["rows_public"])
-    _require_bearable(method, design, record)
-    own = Blueprint(method, design, share, VARIATION in record.plan)
+    method = method_of(bundle.manifest["method"])
+    design = design_again(bundle)
+    _require_bearable(method, design, bundle)
+    own = Blueprint(method, design, share, VARIATION in bundle.plan)
     try:
         rho = Fraction(facts["rho"])
         if "declared" in facts:
-            rho = _require_found(record, schema, rho)
-            _require_same(own.plan(rho), Plan.from_json(_filled(record)["plan"]), method)
+            rho = _require_found(bundle, schema, rho)
+            _require_same(own.plan(rho), Plan.from_json(_filled(bundle)["plan"]), method)
         else:
-            if record.refinement is not None:
+            if bundle.refinement is not None:
                 raise VerificationError("an allowance was filled where no column was open")
-            _require_same(own.plan(rho), record.reserved, method)
-        for charge in record.plan:
+            _require_same(own.plan(rho), bundle.reserved, method)
+        for charge in bundle.plan:
             if isinstance(charge.event, Zcdp):
-                _require_allowed(charge.purpose, method, design, record)
+                _require_allowed(charge.purpose, method, design, bundle)
     except VerificationError as error:
         if facts["understudy"] == __version__:
             raise
@@ -175,7 +80,7 @@ def require_plan(record: Record, schema: Schema, workload: Workload) -> str:
             f"{error} (understudy {facts['understudy']} planned it and this is {__version__}, which "
             f"may plan otherwise: verify it with that version)"
         ) from None
-    number = len(record.plan.charges)
+    number = len(bundle.plan.charges)
     return f"made again: {number} purposes, their events and how often are those of {method.name}"
 
 
@@ -202,13 +107,13 @@ def method_of(described: Mapping[str, Any]) -> Method:
     return made
 
 
-def _require_bearable(method: Method, design: Design, record: Record) -> None:
+def _require_bearable(method: Method, design: Design, bundle: Bundle) -> None:
     """Refuse parameters with which planning would take long or much memory, before it does."""
-    asked = record.manifest["method"]
+    asked = bundle.manifest["method"]
     if asked.get("groups", 1) > _MOST_GROUPS:
         raise VerificationError(f"method = {method.name}: groups = {asked['groups']} are too many")
     by_round = method.name in ("dualquery", "dqrs") or asked.get("oracle") == "weights"
-    if by_round and (asked["rounds"] or 0) > len(record.plan.charges) + 1:
+    if by_round and (asked["rounds"] or 0) > len(bundle.plan.charges) + 1:
         raise VerificationError(
             f"method = {method.name} draws in {asked['rounds']} rounds; the plan has fewer"
         )
@@ -223,24 +128,30 @@ def _require_bearable(method: Method, design: Design, record: Record) -> None:
             )
 
 
-def _filled(record: Record) -> Mapping[str, Any]:
-    if record.refinement is None or record.refinement["purpose"] != private_facts.REST:
+def design_again(bundle: Bundle) -> Design:
+    """What the method knew of the problem."""
+    made = bundle.release
+    return design_of(made.schema, made.workload, bundle.relation, made.rows_public)
+
+
+def _filled(bundle: Bundle) -> Mapping[str, Any]:
+    if bundle.refinement is None or bundle.refinement["purpose"] != private_facts.REST:
         raise VerificationError(f"{private_facts.REST!r} was not filled")
-    return record.refinement
+    return bundle.refinement
 
 
-def _require_found(record: Record, schema: Schema, rho: Fraction) -> Fraction:
+def _require_found(bundle: Bundle, schema: Schema, rho: Fraction) -> Fraction:
     """Check the outer plan, and the schema that came of it; the ρ that was left."""
-    declared = Schema.loads(record.facts["declared"])
+    declared = Schema.loads(bundle.facts["declared"])
     found = {column.name: schema.column(column.name) for column in declared.undeclared}
     for column in declared.undeclared:
         if not column.admits(found[column.name]):
             raise VerificationError(f"column {column.name!r} was found as another than declared")
     if not declared.undeclared or declared.resolved(found).digest() != schema.digest():
         raise VerificationError("schema.toml does not follow from the declared schema")
-    outer = private_facts.outer_plan(declared, rho, record.budget.delta, record.relation)
-    _require_same(outer, record.reserved, None)
-    return accounting.rho(record.reserved[private_facts.REST].event)
+    outer = private_facts.outer_plan(declared, rho, bundle.budget.delta, bundle.relation)
+    _require_same(outer, bundle.reserved, None)
+    return accounting.rho(bundle.reserved[private_facts.REST].event)
 
 
 def _require_same(made: Plan, stated: Plan, method: Method | None) -> None:
@@ -290,11 +201,11 @@ def _equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-def _require_allowed(purpose: str, method: Method, design: Design, record: Record) -> None:
+def _require_allowed(purpose: str, method: Method, design: Design, bundle: Bundle) -> None:
     """What was charged against an allowance is what the method charges there."""
     if not isinstance(method, AIM):
         raise VerificationError(f"{purpose!r} is an allowance, and {method.name} has none")
-    events = [drawn.event for drawn in record.drawn if drawn.purpose == purpose]
-    query, _ = method.players(design, record.plan)
+    events = [drawn.event for drawn in bundle.drawn if drawn.purpose == purpose]
+    query, _ = method.players(design, bundle.plan)
     if (problem := query.unlike(events, design.relation)) is not None:
         raise VerificationError(f"{purpose!r}: {problem}")

@@ -34,7 +34,7 @@ from understudy.files import staged, write
 from understudy.models import from_arrays
 from understudy.players.base import Model
 from understudy.releases.bundle import model_files
-from understudy.releases.release import CHUNK_ROWS
+from understudy.releases.release import CHUNK_ROWS, sampled
 from understudy.schema import Schema
 
 if TYPE_CHECKING:
@@ -87,14 +87,8 @@ class Job:
         """
         alone = self.partitions == 1
         seeds = np.random.SeedSequence(int(self.key), spawn_key=() if alone else (part,))
-        size, done, most = self.size(part), 0, CHUNK_ROWS if alone else BATCH_ROWS
-        while done < size or done == 0:
-            now = min(most, size - done)
-            rng = np.random.default_rng(seeds.spawn(1)[0])
-            yield schema.decode(model.sample(now, rng), rng, first=self.first(part) + done)
-            done += now
-            if not now:
-                return
+        most = CHUNK_ROWS if alone else BATCH_ROWS
+        return sampled(schema, model, self.size(part), seeds, most, self.first(part))
 
 
 def sample_to(

@@ -13,9 +13,8 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +48,15 @@ from understudy.releases.bundle import (
     FILES,
     MANIFEST,
     SIGNATURE,
+    Bundle,
     digest,
-    load,
     manifest_bytes,
-    read_manifest,
 )
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
 from understudy.releases.form import require_file
 from understudy.releases.paid import require_paid
 from understudy.releases.release import Release, drawn_rows, promise_words
-from understudy.releases.replan import Record, require_plan
+from understudy.releases.replan import require_plan
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.units import group
@@ -124,7 +122,8 @@ def verify(
     keys = [signature.public_key(name) for name in given]
     if not folder.is_dir():
         raise BundleError(f"{folder} is not a folder; give the folder of a release")
-    manifest = read_manifest(folder)
+    bundle = Bundle.open(folder)
+    manifest = bundle.manifest
     checks: list[Check] = []
 
     def check(name: str, look: Callable[[], str]) -> bool:
@@ -137,21 +136,18 @@ def verify(
             checks.append(Check(name, False, told[:_LONGEST_DETAIL]))
         return checks[-1].passed
 
-    record, held = Record(manifest), _Held(folder, manifest)
-    check("manifest", lambda: _manifest(folder, manifest, expected_digest))
+    check("manifest", lambda: _manifest(bundle, expected_digest))
     files = check("files", lambda: _files(folder, manifest))
-    chain = check("ledger chain", lambda: _chain(record))
+    chain = check("ledger chain", lambda: _chain(bundle))
     if chain:
-        check("charges", lambda: _charges(record))
-        check("privacy", lambda: _privacy(record))
-        check("certificate", lambda: _certificate(record))
-    rows = files and check("rows", lambda: _rows(record, held))
-    if rows and chain:
-        made = held.release
-        if check("plan", lambda: require_plan(record, made.schema, made.workload)):
-            check("measurements", lambda: require_paid(record, made))
+        check("charges", lambda: _charges(bundle))
+        check("privacy", lambda: _privacy(bundle))
+        check("certificate", lambda: _certificate(bundle))
+    rows = files and check("rows", lambda: _rows(bundle))
+    if rows and chain and check("plan", lambda: require_plan(bundle)):
+        check("measurements", lambda: require_paid(bundle))
     if all(each.passed for each in checks):  # it takes longest, and says nothing of what is refused
-        check("drawn", lambda: _drawn(held.release))
+        check("drawn", lambda: _drawn(bundle.release))
     signed = None
     if keys or os.path.lexists(folder / SIGNATURE):
         sound = check("signature", lambda: _signature(folder, manifest, keys))
@@ -159,13 +155,14 @@ def verify(
     if ledger is not None:
         check(
             "custodian's ledger",
-            lambda: _custodian(record, place(ledger), dataset, expect_head, signed),
+            lambda: _custodian(bundle, place(ledger), dataset, expect_head, signed),
         )
     return Verification(tuple(checks), manifest.get("digest"))
 
 
-def _manifest(folder: Path, manifest: Mapping[str, Any], expected: str | None) -> str:
-    if (folder / MANIFEST).read_bytes() != manifest_bytes(manifest):
+def _manifest(bundle: Bundle, expected: str | None) -> str:
+    manifest = bundle.manifest
+    if bundle.data != manifest_bytes(manifest):
         raise _Refused(f"{MANIFEST} is not in its canonical form; it was changed")
     if digest(manifest) != manifest.get("digest"):
         raise _Refused(f"{MANIFEST} does not match its digest; it was changed")
@@ -198,9 +195,9 @@ def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
     return f"{len(stated)} files match their hashes"
 
 
-def _chain(record: Record) -> str:
-    check_chain(record.entries, whole=False)
-    return f"{len(record.entries)} entries hold together"
+def _chain(bundle: Bundle) -> str:
+    check_chain(bundle.entries, whole=False)
+    return f"{len(bundle.entries)} entries hold together"
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -208,9 +205,9 @@ def _same(one: Any, other: Any) -> bool:
     return canonical(one) == canonical(other)
 
 
-def _charges(record: Record) -> str:
-    later, plan = record.own[1:], record.plan
-    drawings = {each.seq: each.event for each in record.drawn}
+def _charges(bundle: Bundle) -> str:
+    later, plan = bundle.own[1:], bundle.plan
+    drawings = {each.seq: each.event for each in bundle.drawn}
     if not later or later[-1].kind != "settle" or later[-1].body is None:
         raise _Refused("the release was not settled")
     if later[-1].body["outcome"] != "finished":
@@ -252,12 +249,12 @@ def _charges(record: Record) -> str:
     return f"{sum(drawn.values())} draws, each as planned"
 
 
-def _privacy(record: Record) -> str:
-    manifest = record.manifest
+def _privacy(bundle: Bundle) -> str:
+    manifest = bundle.manifest
     promise = manifest["promise"]
     if not isinstance(promise["epsilon"], str) or not isinstance(promise["delta"], str):
         raise _Refused("ε and δ must be exact decimals written as text")
-    budget, reserve = record.budget, record.reserve
+    budget, reserve = bundle.budget, bundle.reserve
     if Budget.from_json(reserve["budget"]) != budget:
         raise _Refused("the stated ε and δ are not those reserved in the ledger")
     if reserve["relation"] != promise["relation"]:
@@ -266,7 +263,7 @@ def _privacy(record: Record) -> str:
         raise _Refused("made with seeded test noise: NOT PRIVATE")
     if not _same(reserve["facts"]["rows_public"], promise["rows_public"]):
         raise _Refused("the stated public number of rows is not that of the ledger")
-    relation, unit = record.relation, record.unit
+    relation, unit = bundle.relation, bundle.unit
     if relation is Relation.REPLACE and promise["rows_public"] is None:
         raise PrivacyError("neighbours = replace needs a public number of rows")
     stated = "row" if unit is None else unit.to_json()
@@ -276,7 +273,7 @@ def _privacy(record: Record) -> str:
     for name in ("method", "workload"):
         if not _same(reserve["facts"][name], manifest[name]):
             raise _Refused(f"the stated {name} is not the one in the ledger")
-    for charge in record.plan:
+    for charge in bundle.plan:
         match charge.event:
             case Discovery(sides=sides) | SampledGaussian(sides=sides) | SampledGroups(sides=sides):
                 covered = sides >= relation.multiplicity
@@ -286,7 +283,7 @@ def _privacy(record: Record) -> str:
             raise _Refused(f"{charge.purpose!r} counts one side of a replacement")
         if isinstance(charge.event, Discovery) and charge.event.values < group(unit):
             raise _Refused(f"{charge.purpose!r} counts fewer values than a unit may hold")
-    spent = accounting.epsilon(record.reserved, budget.delta, group(unit))
+    spent = accounting.epsilon(bundle.reserved, budget.delta, group(unit))
     if spent.epsilon > budget.epsilon:
         raise _Refused(
             f"the plan costs ε = {spent.epsilon:.6g} at δ = {float(budget.delta):g}, "
@@ -298,11 +295,8 @@ def _privacy(record: Record) -> str:
     )
 
 
-def _certificate(record: Record) -> str:
-    manifest, plan = record.manifest, record.plan
-    stated = Certificate.from_json(
-        {name: value for name, value in manifest["certificate"].items() if name != "words"}
-    )
+def _certificate(bundle: Bundle) -> str:
+    manifest, plan, stated = bundle.manifest, bundle.plan, bundle.certificate
     if WORST not in plan or (stated.variations is not None) != (VARIATION in plan):
         raise _Refused("the certificate was not charged")
     if (stated.rows_measured is not None) != (ROWS in plan):
@@ -313,7 +307,7 @@ def _certificate(record: Record) -> str:
         raise _Refused("the number of rows was not charged as discrete Gaussian noise")
     if VARIATION in plan:
         event, marginals = plan[VARIATION].event, len(manifest["workload"])
-        step = variation_step(record.relation, rows_public=stated.rows_public is not None)
+        step = variation_step(bundle.relation, rows_public=stated.rows_public is not None)
         if not isinstance(event, Gaussian) or event.step < step or event.changes < marginals:
             raise _Refused(
                 f"{marginals} total variations move by {step} each; they were charged as {event}"
@@ -352,34 +346,22 @@ def _require_possible(plan: Plan, stated: Certificate) -> None:
         raise _Refused("a released number is lower than its noise could have made it")
 
 
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """A folder whose files match their hashes, read once."""
-
-    folder: Path
-    manifest: Mapping[str, Any]
-
-    @cached_property
-    def release(self) -> Release:
-        return load(self.folder, self.manifest)
-
-
-def _rows(record: Record, held: _Held) -> str:
-    manifest, facts = record.manifest, record.facts
+def _rows(bundle: Bundle) -> str:
+    manifest, facts = bundle.manifest, bundle.facts
     stated = facts["schema"]
     if "declared" in facts:  # with open columns; the ledger says later what came of them
         if hashlib.sha256(facts["declared"].encode()).hexdigest() != stated:
             raise _Refused("the declared schema is not the one in the ledger")
-        if record.refinement is None:
+        if bundle.refinement is None:
             raise _Refused("columns were left open, and never found")
-        stated = record.refinement["facts"]["schema"]
-    if _schema_digest(held.folder) != stated:
+        stated = bundle.refinement["facts"]["schema"]
+    if _schema_digest(bundle.folder) != stated:
         raise _Refused("schema.toml is not the schema in the ledger")
-    release = held.release
+    release = bundle.release
     ordered = [family["columns"] for family in release.workload.to_json(release.schema)]
     if ordered != [family["columns"] for family in manifest["workload"]]:
         raise _Refused("columns of a marginal of the workload are not in the order of the schema")
-    if release.schema.unit != record.unit:
+    if release.schema.unit != bundle.unit:
         raise _Refused("the unit of schema.toml is not the one in the ledger")
     if release.rows.num_rows != manifest["rows"]:
         raise _Refused(
@@ -437,7 +419,7 @@ def _schema_digest(folder: Path) -> str:
 
 
 def _custodian(
-    record: Record,
+    bundle: Bundle,
     path: Place,
     dataset: str | None,
     head: str | None,
@@ -445,7 +427,7 @@ def _custodian(
 ) -> str:
     if isinstance(path, Path) and not path.is_file():
         raise InputError(f"ledger {path} does not exist")
-    manifest, own = record.manifest, record.entries
+    manifest, own = bundle.manifest, bundle.entries
     with Ledger(path) as ledger:
         for name in [dataset] if dataset is not None else ledger.datasets():
             books = ledger.books(name)
@@ -468,15 +450,6 @@ def _custodian(
 
 def to_json(verification: Verification) -> str:
     """For machines."""
-    return json.dumps(
-        {
-            "passed": verification.passed,
-            "digest": verification.digest,
-            "checks": [
-                {"name": c.name, "passed": c.passed, "detail": c.detail}
-                for c in verification.checks
-            ],
-        },
-        indent=2,
-        ensure_ascii=False,
-    )
+    body = {"passed": verification.passed, "digest": verification.digest}
+    body["checks"] = [asdict(check) for check in verification.checks]
+    return json.dumps(body, indent=2, ensure_ascii=False)

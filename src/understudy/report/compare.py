@@ -190,9 +190,8 @@ def compare(
         _family_error(release, family, truth, made, names) for family in release.workload.families
     )
     step(1)
-    scores = {
-        k: _k_marginal(truth, made, shape, k, rng) for k in (1, 2, 3) if k <= len(shape)
-    }  # fmt: skip
+    widths = range(1, min(3, len(shape)) + 1)
+    scores = {k: _k_marginal(truth, made, shape, k, rng) for k in widths}
     step(2)
     mse, roc = _propensity(truth, made, shape, rng)
     step(3)
@@ -247,15 +246,12 @@ def _gap(truth: Codes, made: Codes, shape: Sequence[int], clique: Clique) -> tup
     """(total variation, worst cell) of one marginal, of any size."""
     if cells(shape, clique) <= _TABULATED:
         (one,), (other,) = counts(truth, shape, [clique]), counts(made, shape, [clique])
-        off = np.abs(one / max(truth[0].size, 1) - other / max(made[0].size, 1))
-        return float(off.sum()) / 2, float(off.max())
-    both = [_rows([codes[i] for i in clique]) for codes in (truth, made)]
-    _, inverse = np.unique(np.concatenate(both), return_inverse=True)
-    split = both[0].size
-    size = int(inverse.max()) + 1
-    one = np.bincount(inverse[:split], minlength=size) / max(split, 1)
-    other = np.bincount(inverse[split:], minlength=size) / max(both[1].size, 1)
-    off = np.abs(one - other)
+    else:
+        both = [_rows([codes[i] for i in clique]) for codes in (truth, made)]
+        _, inverse = np.unique(np.concatenate(both), return_inverse=True)
+        split, size = both[0].size, int(inverse.max()) + 1
+        one, other = (np.bincount(part, minlength=size) for part in np.split(inverse, [split]))
+    off = np.abs(one / max(truth[0].size, 1) - other / max(made[0].size, 1))
     return float(off.sum()) / 2, float(off.max())
 
 
@@ -408,10 +404,8 @@ def _band(low: float, high: float, pairs: Sequence[tuple[float, float]]) -> Band
         return Band(low, high, 0, None, None, None)
     errors = [abs(r - s) for r, s in inside]
     relative = [abs(r - s) / r for r, s in inside if r > 0]
-    return Band(
-        low, high, len(inside), float(np.mean(errors)), float(np.max(errors)),
-        float(np.median(relative)) if relative else None,
-    )  # fmt: skip
+    median = float(np.median(relative)) if relative else None
+    return Band(low, high, len(inside), float(np.mean(errors)), float(np.max(errors)), median)
 
 
 def _rows(codes: Codes) -> NDArray[np.void]:

@@ -14,9 +14,7 @@ from understudy._types import Clique
 from understudy.releases import Release
 from understudy.schema import Modelled
 
-__all__ = [
-    "BAND", "Column", "Pair", "Reliable", "cell_sizes", "columns", "is_merged", "pairs", "sigmas",
-]  # fmt: skip
+__all__ = ["BAND", "Column", "Pair", "Reliable", "cell_sizes", "columns", "pairs", "sigmas"]
 
 BAND = 1.96
 """Half the width of a band, in standard deviations: 95 % of the noise."""
@@ -170,11 +168,6 @@ def sigmas(release: Release) -> dict[Clique, float]:
     return {clique: total**-0.5 for clique, total in precision.items()}
 
 
-def is_merged(release: Release) -> bool:
-    """Whether some table was measured with values counted together."""
-    return any(made.merged for made in release.measurements)
-
-
 def pairs(release: Release) -> tuple[Pair, ...]:
     """Every pair of columns; of very wide tables those of which something is known.
 
@@ -191,16 +184,13 @@ def pairs(release: Release) -> tuple[Pair, ...]:
     for clique, error in stated:
         for pair in combinations(clique, 2):
             errors[pair] = min(errors.get(pair, 1.0), error)
-    how = _how(release)
+    how, bounded = _how(release), certified is not None
     wide = len(names) > _WIDE
     every = sorted({*errors, *how}) if wide else combinations(range(len(names)), 2)
     return tuple(
-        Pair(
-            (i, j), (names[i], names[j]), errors.get((i, j)), certified is not None,
-            how.get((i, j), ""),
-        )
-        for i, j in every
-    )  # fmt: skip
+        Pair(pair, (names[pair[0]], names[pair[1]]), errors.get(pair), bounded, how.get(pair, ""))
+        for pair in every
+    )
 
 
 _RANK = {"table": 0, "merged": 1, "cells": 2, "queries": 3, "": 4}

@@ -137,11 +137,9 @@ def draw(release: Release, folder: str | Path) -> list[Path]:
             plain(spot)
             spot.set_title(panel.title, loc="left")
             for j, curve in enumerate(panel.curves):
+                look = {"color": COLOURS[j % len(COLOURS)], "linewidth": 1, "label": curve.name}
                 dots = "o" if len(curve.steps) <= _POINTS + 1 else None
-                spot.plot(
-                    curve.steps, curve.values, color=COLOURS[j % len(COLOURS)], linewidth=1,
-                    marker=dots, markersize=3, label=curve.name,
-                )  # fmt: skip
+                spot.plot(curve.steps, curve.values, marker=dots, markersize=3, **look)
             if panel.limit is not None:
                 spot.axhline(panel.limit, color=COLOURS[1], linewidth=1, linestyle="--")
             if min(v for curve in panel.curves for v in curve.values) >= 0:

@@ -41,6 +41,8 @@ __all__ = [
     "discrete_gaussian_law",
     "discrete_laplace_law",
     "enumerate_transcripts",
+    "log_law",
+    "log_law_top_k",
     "neighbours",
     "product_law",
     "unit_neighbours",
@@ -445,8 +447,6 @@ class ChoosingNoise(Noise):
 
     def top_k(self, scores: np.ndarray, scale: float, k: int) -> tuple[int, ...]:
         """The k chosen indices in order, on the branch that the chooser plays."""
-        from understudy.privacy.selection import log_law_top_k
-
         law = log_law_top_k(scores, scale, k)
         outcomes = list(law)
         return outcomes[self._chooser.choose([law[outcome] for outcome in outcomes])]
@@ -461,6 +461,34 @@ class ChoosingNoise(Noise):
 
 
 # --- discrete laws ------------------------------------------------------------------------------
+
+
+def log_law(scores: Sequence[float] | np.ndarray, scale: float) -> np.ndarray:
+    """log P(index) of one pick: log softmax(scores/scale)."""
+    logits = np.asarray(scores, dtype=np.float64).reshape(-1) / scale
+    shifted = logits - logits.max()
+    return shifted - np.log(np.exp(shifted).sum())
+
+
+def log_law_top_k(
+    scores: Sequence[float] | np.ndarray, scale: float, k: int
+) -> dict[tuple[int, ...], float]:
+    """log P of every ordered k-tuple of `Noise.top_k`, for small candidate sets.
+
+    Gumbel noise on every score, the k largest in order: P(r₁, …, r_k) = Π_j softmax over what is left
+    at r_j of scores/scale.
+    """
+    values = np.asarray(scores, dtype=np.float64).reshape(-1)
+    law: dict[tuple[int, ...], float] = {}
+    for picks in itertools.permutations(range(values.size), k):
+        left = list(range(values.size))
+        log_p = 0.0
+        for pick in picks:
+            log_p += float(log_law(values[left], scale)[left.index(pick)])
+            left.remove(pick)
+        law[picks] = log_p
+    return law
+
 
 Tails = Literal["apart", "lumped"]
 

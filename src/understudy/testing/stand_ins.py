@@ -25,11 +25,10 @@ from understudy.privacy.cost import Event, Plan, Zcdp
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
-from understudy.privacy.selection import log_law
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.checks import ContractBroken
 from understudy.testing.distributions import fingerprint
-from understudy.testing.exact import Chooser, ChoosingNoise
+from understudy.testing.exact import Chooser, ChoosingNoise, log_law
 from understudy.units import Unit
 
 __all__ = [
@@ -100,15 +99,15 @@ class StrictCharges:
     def charge(self, purpose: str, event: Event | None = None) -> Event:
         """The next draw of `purpose`; refuses what the plan does not hold any more."""
         slot = self.plan[purpose]
-        allowance = slot.event if isinstance(slot.event, Zcdp) else None
-        if (event is None) == (allowance is not None):
-            raise PrivacyError(f"charge {purpose!r}: an event goes with an allowance only")
+        zcdp = slot.event if isinstance(slot.event, Zcdp) else None
+        if (event is None) == (zcdp is not None):
+            raise PrivacyError(f"charge {purpose!r}: an event goes with a zCDP filter only")
         drawn = event or slot.event
         before = [known for name, known in self.charged if name == purpose]
-        if allowance is not None:
+        if zcdp is not None:
             used = sum((accounting.rho(known) for known in (*before, drawn)), Fraction(0))
-            if used > Fraction(allowance.rho) * slot.times:
-                raise BudgetExhausted(f"charge {purpose!r}: its allowance is used up")
+            if used > Fraction(zcdp.rho) * slot.times:
+                raise BudgetExhausted(f"charge {purpose!r}: its zCDP filter is used up")
         elif len(before) >= slot.times:
             raise BudgetExhausted(
                 f"charge {purpose!r}: all {slot.times} planned draws have been made"

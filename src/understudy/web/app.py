@@ -13,30 +13,19 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from understudy._version import __version__
-from understudy.errors import BudgetExhausted, BundleError, UnconfirmedError, UnderstudyError
-from understudy.web.guard import Guard, Refused, TooLarge, own_form, status_of
+from understudy.errors import UnderstudyError
+from understudy.web.errors import headline_of
+from understudy.web.guard import Guard, Settings, own_form
 from understudy.web.jobs import Jobs, Launch
-from understudy.web.pages import accounts, audits, door, planning, releases, tables
+from understudy.web.pages import accounts, audits, login, planning, releases, tables
 from understudy.web.pages import jobs as job_pages
 from understudy.web.people import HOURS, People
 from understudy.web.proxy import BehindProxy
-from understudy.web.settings import Settings
 from understudy.web.site import Site, site_of
-from understudy.web.turns import Busy
 from understudy.web.workers import Workers
-from understudy.web.workspace import Missing, Workspace, without_paths
+from understudy.web.workspace import Workspace
 
 __all__ = ["create_app"]
-
-_HEADLINES: tuple[tuple[type[BaseException], str], ...] = (
-    (Missing, "There is nothing here"),
-    (TooLarge, "This is too large"),
-    (Refused, "This may not be done"),
-    (BudgetExhausted, "The budget does not allow this"),
-    (UnconfirmedError, "Some facts are not confirmed yet"),
-    (Busy, "The page is busy"),
-    (BundleError, "This release cannot be opened"),
-)
 
 
 def create_app(
@@ -67,10 +56,10 @@ def create_app(
         dependencies=[Depends(own_form)],
     )
     app.state.site = site
-    for room in (door, tables, planning, job_pages, releases, accounts, audits):
+    for room in (login, tables, planning, job_pages, releases, accounts, audits):
         app.include_router(room.router)
     app.mount("/static", StaticFiles(packages=[("understudy.web", "static")]), name="static")
-    app.add_exception_handler(UnderstudyError, _told)  # type: ignore[arg-type]
+    app.add_exception_handler(UnderstudyError, _refused)  # type: ignore[arg-type]
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
     app.add_exception_handler(RequestValidationError, _malformed)  # type: ignore[arg-type]
     app.add_middleware(Guard, settings=settings, people=people, page=site.error)
@@ -87,13 +76,11 @@ def create_app(
     return app
 
 
-def _told(request: Request, error: UnderstudyError) -> Response:
+def _refused(request: Request, error: UnderstudyError) -> Response:
     """An error that understudy raised on purpose: its message is for people."""
-    headline = next((text for kind, text in _HEADLINES if isinstance(error, kind)), "")
     site = site_of(request)
-    message = without_paths(str(error), site.workspace.folder)
-    message = message[:1].upper() + message[1:]
-    return site.error(request, status_of(error), headline or "This does not work as given", message)
+    message, status = site.problem(error)
+    return site.error(request, status, headline_of(error), message[:1].upper() + message[1:])
 
 
 def _http(request: Request, error: HTTPException) -> Response:

@@ -140,11 +140,17 @@ def card(column: Column, at: int) -> Card:
         problem = f"fill in: {', '.join(missing)}"
     elif kind == "text":
         problem = "free text cannot be released: leave it out, or list its values"
-    size = column.size if isinstance(column, Modelled) else None
     return Card(
-        at, column.name, kind, "type" in marks, domain(column), size,
-        facts, len(column.read_from_rows), problem,
-    )  # fmt: skip
+        at,
+        column.name,
+        kind,
+        "type" in marks,
+        domain(column),
+        column.size if isinstance(column, Modelled) else None,
+        facts,
+        len(column.read_from_rows),
+        problem,
+    )
 
 
 def _known(column: Column) -> dict[str, Any]:

@@ -11,39 +11,59 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import os
 import secrets
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from understudy.errors import (
-    BudgetExhausted,
-    InputError,
-    PrivacyError,
-    UnconfirmedError,
-    UnderstudyError,
-)
 from understudy.quoting import debugging, unforeseen
+from understudy.web.errors import Refused
 from understudy.web.people import People, Session
-from understudy.web.settings import Settings
-from understudy.web.turns import Busy
-from understudy.web.workspace import Missing
 
 __all__ = [
+    "LOOPBACK",
     "Guard",
-    "Refused",
-    "TooLarge",
+    "Settings",
     "form_is_ours",
     "form_token",
     "own_form",
     "session_of",
-    "status_of",
     "wants_page",
 ]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def _jobs() -> int:
+    return max(1, (os.cpu_count() or 2) // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Public choices of whoever starts the page."""
+
+    folder: Path
+    token: str | None = None
+    """Makes its holder a custodian; None where only named users may log in."""
+    hosts: tuple[str, ...] | None = LOOPBACK
+    """Names that this server answers to; None for any. On loopback it keeps other sites' names,
+    pointed at this machine, from reaching it."""
+    tls: bool = False
+    """Whether browsers speak TLS, to this server or to a proxy before it."""
+    proxies: tuple[str, ...] = ()
+    """Addresses of a proxy, which alone is listened to; see `understudy.web.proxy`."""
+    max_upload: int = 1_000_000_000
+    """Bytes of one uploaded file."""
+    jobs: int = field(default_factory=_jobs)
+    """Releases and audits that run at the same time; others wait."""
+
 
 log = logging.getLogger("understudy.web")
 
@@ -72,14 +92,6 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-
-
-class Refused(UnderstudyError):
-    """Somebody may not do this."""
-
-
-class TooLarge(InputError):
-    """More was sent than is taken."""
 
 
 def session_of(request: Request) -> Session:
@@ -116,25 +128,6 @@ async def own_form(request: Request) -> None:
 
 def _uploads(request: Request) -> bool:
     return request.scope["path"] in _UPLOADS
-
-
-def status_of(error: BaseException) -> int:
-    """The status that says what kind of refusal it is."""
-    match error:
-        case Missing():
-            return 404
-        case TooLarge():
-            return 413
-        case Refused():
-            return 403
-        case UnconfirmedError() | BudgetExhausted() | PrivacyError():
-            return 409
-        case InputError():
-            return 422
-        case Busy():
-            return 503
-        case _:
-            return 507
 
 
 Page = Callable[[Request, int, str, str], Response]
@@ -186,38 +179,24 @@ class Guard:
                 await self._app(scope, _at_most(receive, most), out)
         except asyncio.CancelledError:  # the server stops, and does not wait for this
             if not started:
-                await self._stopping(request)(scope, receive, out)
+                stopping = "The page is being stopped", "Send this again when it is back."
+                await self._page(request, 503, *stopping)(scope, receive, out)
         except Exception as error:  # noqa: BLE001 - nothing of it may reach a response or a log
             route = getattr(scope.get("route"), "path", "?")
             log.error("%s on %s %s", type(error).__name__, scope["method"], route)
             if debugging():
                 traceback.print_exception(error)
             if not started:
-                await self._unforeseen(request, error)(scope, receive, out)
-
-    def _stopping(self, request: Request) -> Response:
-        return self._page(
-            request, 503, "The page is being stopped", "Send this again when it is back."
-        )
-
-    def _unforeseen(self, request: Request, error: Exception) -> Response:
-        return self._page(
-            request,
-            500,
-            "Something went wrong here",
-            f"{unforeseen(error)} in the terminal. What was charged is in the ledger.",
-        )
+                text = f"{unforeseen(error)} in the terminal. What was charged is in the ledger."
+                page = self._page(request, 500, "Something went wrong here", text)
+                await page(scope, receive, out)
 
     def _refusal(self, request: Request, session: Session | None) -> Response | None:
         """Why this request goes no further; None where it may."""
         hosts = self._settings.hosts
         if hosts is not None and _hostname(request.headers.get("host", "")) not in hosts:
-            return self._page(
-                request,
-                421,
-                "This is not the address of the page",
-                "Open the address that `understudy serve` printed.",
-            )
+            text = "Open the address that `understudy serve` printed."
+            return self._page(request, 421, "This is not the address of the page", text)
         origin = request.headers.get("origin")
         named = "" if origin in (None, "null") else _hostname(origin.partition("://")[2])
         if named and request.method not in _SAFE and named != _hostname(request.headers["host"]):
@@ -228,17 +207,12 @@ class Guard:
         if session is None:
             if request.method == "GET" and wants_page(request):
                 return RedirectResponse("/login", 303)
-            return self._page(
-                request, 401, "Please log in", "Your session is over, or never began."
-            )
+            text = "Your session is over, or never began."
+            return self._page(request, 401, "Please log in", text)
         reading = request.method in _SAFE and (path == "/" or path.startswith("/releases"))
         if not session.custodian and not reading and path != "/logout":
-            return self._page(
-                request,
-                403,
-                "This is for custodians",
-                "You are an analyst: releases are open to you, tables are not.",
-            )
+            text = "You are an analyst: releases are open to you, tables are not."
+            return self._page(request, 403, "This is for custodians", text)
         return None
 
 

@@ -17,7 +17,7 @@ from understudy.errors import BundleError, UnderstudyError, WorkError, cut
 from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE
 from understudy.releases.verify import Verification, verify
 from understudy.report import NAME as REPORT
-from understudy.web.guard import TooLarge
+from understudy.web.errors import TooLarge
 from understudy.wording import byte_size
 
 __all__ = ["PARTS", "TARGET", "check_file"]
@@ -28,6 +28,14 @@ TARGET = "bundle"
 """The folder beside the zip that it is unpacked into."""
 _MOST_MEMBERS = 20
 _LONGEST_DETAIL = 500
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -80,8 +88,7 @@ def _unpack(path: Path, target: Path, most: int, shown: str) -> None:
                 "page and send it again"
             ) from None
         raise BundleError(f"{shown} is not a whole zip file; download or zip it again") from None
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError,
-            RuntimeError, ValueError):  # fmt: skip
+    except _DAMAGED:
         raise BundleError(f"{shown} is not a whole zip file; download or zip it again") from None
 
 

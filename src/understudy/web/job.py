@@ -124,21 +124,23 @@ def run(folder: Path) -> int:
         jobs.settle(jobs.look(folder.name))
         teller.end("cancelled")
         return 1
-    except UnderstudyError as error:
-        teller.end("failed", without_paths(str(error), root))
-        return 1
-    except MemoryError:
-        teller.end("failed", "The memory of this machine is full; the plan says what is needed.")
-        return 1
-    except OSError as error:
-        teller.end("failed", f"The machine refuses: {error.strerror or type(error).__name__}.")
-        return 1
     except Exception as error:  # noqa: BLE001 - its message may hold private values
-        teller.end(
-            "failed",
-            f"Something went wrong that understudy did not foresee ({type(error).__name__}).",
-        )
+        teller.end("failed", without_paths(_reason(error), root))
         return 1
+
+
+def _reason(error: Exception) -> str:
+    """What may be said of a failure."""
+    kind = type(error).__name__
+    match error:
+        case UnderstudyError():
+            return str(error)
+        case MemoryError():
+            return "The memory of this machine is full; the plan says what is needed."
+        case OSError():
+            return f"The machine refuses: {error.strerror or kind}."
+        case _:
+            return f"Something went wrong that understudy did not foresee ({kind})."
 
 
 class _Slot:

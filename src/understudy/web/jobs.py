@@ -36,14 +36,14 @@ Launch = Callable[[Path, int], object]
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a job has cost, from the ledger alone."""
+    """What a job has cost, from the ledger alone; nothing, where it has not got there."""
 
-    reservation: str | None
-    epsilon: str
-    drawn: int
-    planned: int
-    state: str
-    composition: str
+    reservation: str | None = None
+    epsilon: str = "0"
+    drawn: int = 0
+    planned: int = 0
+    state: str = "none"
+    composition: str = ""
 
     @property
     def charged(self) -> bool:
@@ -142,9 +142,15 @@ class Jobs:
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
         body = {
-            **facts, "kind": kind, "name": name, "created": now(), "slots": self._slots,
-            "reservation": secrets.token_hex(8),  # what the ledger will call it, if it gets that far
-        }  # fmt: skip
+            **facts,
+            "kind": kind,
+            "name": name,
+            "created": now(),
+            "slots": self._slots,
+            "reservation": secrets.token_hex(
+                8
+            ),  # what the ledger will call it, if it gets that far
+        }
         write_json(folder / "job.json", body)
         self._run(folder)
         return self.look(identity)
@@ -184,8 +190,8 @@ class Jobs:
 
     def all(self) -> list[Job]:
         """Every job, the newest first."""
-        found = [self.look(identity) for identity in self._workspace.identities("jobs")]
-        return sorted(found, key=lambda job: job.facts["created"], reverse=True)
+        every = [self.look(identity) for identity in self._workspace.identities("jobs")]
+        return sorted(every, key=lambda job: job.facts["created"], reverse=True)
 
     def active(self) -> list[Job]:
         """Those at work."""
@@ -214,7 +220,7 @@ class Jobs:
 
     def settle(self, job: Job) -> None:
         """Close a job's account, if it has one."""
-        reservation = self.reservation(job)
+        reservation = self.spent(job).reservation
         if reservation is not None:
             with self._workspace.ledger() as ledger:
                 ledger.settle(reservation)
@@ -238,28 +244,23 @@ class Jobs:
 
     # -- the account -----------------------------------------------------------------------------
 
-    def reservation(self, job: Job) -> str | None:
-        """The release's name in the ledger, if it got that far."""
-        if job.kind != "release" or "reservation" not in job.facts:
-            return None
-        with self._workspace.ledger() as ledger:
-            known = ledger.books(job.facts["table"]).releases
-        return job.facts["reservation"] if job.facts["reservation"] in known else None
-
     def spent(self, job: Job) -> Spent:
         """What a job has cost."""
-        nothing = Spent(None, "0", 0, 0, "none", "")
         if job.kind != "release" or "reservation" not in job.facts:
-            return nothing
+            return Spent()
         with self._workspace.ledger() as ledger:
             books = ledger.books(job.facts["table"])
         made = books.releases.get(job.facts["reservation"])
         if made is None:
-            return nothing
+            return Spent()
         return Spent(
-            made.id, made.budget.to_json()["epsilon"], len(made.charges), made.planned,
-            made.outcome or "open", books.facts.composition,
-        )  # fmt: skip
+            made.id,
+            made.budget.to_json()["epsilon"],
+            len(made.charges),
+            made.planned,
+            made.outcome or "open",
+            books.facts.composition,
+        )
 
     def owners(self) -> dict[str, Job]:
         """The job behind each reservation."""

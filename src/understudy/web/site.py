@@ -8,26 +8,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends, Form
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from understudy._version import __version__
+from understudy.errors import UnderstudyError
 from understudy.markup import environment
 from understudy.privacy.ledger import Books, Dataset, Ledger
-from understudy.web.guard import form_token, wants_page
+from understudy.web.errors import status_of
+from understudy.web.guard import Settings, form_token, wants_page
 from understudy.web.jobs import Jobs
-from understudy.web.people import People
-from understudy.web.settings import Settings
-from understudy.web.shelf import Shelf
-from understudy.web.throttle import Throttle
+from understudy.web.people import People, Throttle
+from understudy.web.storage import Storage
 from understudy.web.workers import Workers
-from understudy.web.workspace import Workspace
+from understudy.web.workspace import Table, Workspace, without_paths
 from understudy.wording import byte_size, duration, number, percent
 
-__all__ = ["Account", "Site", "account_of", "site_of", "static_version"]
+__all__ = ["Account", "Here", "Named", "Site", "Typed", "account_of", "site_of", "static_version"]
 
 
 def static_version() -> str:
@@ -66,8 +67,8 @@ def account_of(ledger: Ledger, name: str, opened: list[str] | None = None) -> Ac
     """The account of a table; None where nobody has opened one."""
     if name not in (ledger.datasets() if opened is None else opened):
         return None
-    found, books = ledger.spent(name), ledger.books(name)
-    return Account(books, found.epsilon, found.remaining_epsilon, found.remaining_delta)
+    spent, books = ledger.spent(name), ledger.books(name)
+    return Account(books, spent.epsilon, spent.remaining_epsilon, spent.remaining_delta)
 
 
 class Site:
@@ -86,18 +87,21 @@ class Site:
         self.people = people
         self.jobs = jobs
         self.workers = workers
-        self.shelf = Shelf(workspace)
+        self.storage = Storage(workspace)
         self.throttle = Throttle()
         self._templates = environment("understudy.web")
-        self._templates.filters.update(
-            number=number, percent=percent, duration=duration, byte_size=byte_size, when=_when,
-            exact=_exact, prose=_prose,
-        )  # fmt: skip
+        words = {"number": number, "percent": percent, "duration": duration}
+        more = {"byte_size": byte_size, "when": _when, "exact": _exact, "prose": _prose}
+        self._templates.filters.update(words | more)
         self._templates.globals.update(version=__version__, static=static_version())
 
     def render(self, name: str, context: Mapping[str, Any]) -> str:
         """A template, filled in; everything in it is escaped."""
         return self._templates.get_template(name).render(context)
+
+    def problem(self, error: UnderstudyError) -> tuple[str, int]:
+        """What to say of an error on the page where it was made, and the status."""
+        return without_paths(str(error), self.workspace.folder), status_of(error)
 
     def page(self, request: Request, name: str, status: int = 200, **context: Any) -> Response:
         """A page for whoever asks."""
@@ -122,6 +126,22 @@ class Site:
 def site_of(request: Request) -> Site:
     """The page that a request came to."""
     return request.app.state.site
+
+
+async def _here(request: Request) -> Site:
+    return site_of(request)
+
+
+async def _named(request: Request, identity: str) -> Table:
+    return site_of(request).workspace.table(identity)
+
+
+Typed = Annotated[str, Form()]
+"""A field of a form, as somebody typed it."""
+Here = Annotated[Site, Depends(_here)]
+"""The page, for a handler."""
+Named = Annotated[Table, Depends(_named)]
+"""The table that the address names, for a handler."""
 
 
 def _when(text: str) -> str:

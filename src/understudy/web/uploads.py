@@ -18,7 +18,8 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 
 from understudy.errors import InputError, WorkError
-from understudy.web.guard import FOREIGN, Refused, TooLarge, form_is_ours
+from understudy.web.errors import Refused, TooLarge
+from understudy.web.guard import FOREIGN, form_is_ours
 from understudy.web.site import site_of
 from understudy.wording import byte_size
 
@@ -26,6 +27,7 @@ __all__ = ["Received", "received"]
 
 _MOST_FIELD = 10_000
 _MOST_FIELDS = 50
+_DAMAGED = "the form arrived damaged; send it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,9 @@ async def received(request: Request, name_for: Callable[[str], str]) -> AsyncIte
         InputError: Not such a form, or no file in it.
         WorkError: The disk is full, now or while the file is used.
     """
-    site = site_of(request)
-
-    def ours(token: str) -> bool:
-        return form_is_ours(request, token)
-
     try:
-        with site.workspace.incoming() as folder:
-            yield await _read(request, folder, site.settings.max_upload, ours, name_for)
+        with site_of(request).workspace.incoming() as folder:
+            yield await _read(request, _Parts(request, folder, name_for))
     except OSError as error:
         raise WorkError(
             f"the file could not be kept ({error.strerror}), and nothing of it was; free some space "
@@ -66,43 +63,25 @@ async def received(request: Request, name_for: Callable[[str], str]) -> AsyncIte
         ) from None
 
 
-async def _read(
-    request: Request,
-    folder: Path,
-    most: int,
-    check_token: Callable[[str], bool],
-    name_for: Callable[[str], str],
-) -> Received:
-    """Read a form with a file into `folder`."""
+async def _read(request: Request, parts: _Parts) -> Received:
+    """Read a form with a file, part by part."""
     from python_multipart.exceptions import MultipartParseError
     from python_multipart.multipart import MultipartParser, parse_options_header
 
-    limit = f"files are taken up to {byte_size(most)}; the limit is set with --max-upload"
     length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > most + _MOST_FIELD * _MOST_FIELDS:
-        raise TooLarge(f"the file has about {byte_size(int(length))}; {limit}")
-    free = shutil.disk_usage(folder).free
-    if length.isdigit() and int(length) > free:
-        raise TooLarge(
-            f"the file has about {byte_size(int(length))}, but only {byte_size(free)} are free on "
-            f"the disk of the page; free some space and send it again"
-        )
+    parts.require_room(int(length) if length.isdigit() else 0)
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise InputError("this is not a form with a file; use the form of the page")
-    parts = _Parts(folder, most, limit, check_token, name_for)
-    given = request.headers.get("x-csrf-token")
-    if given is not None:
-        parts.token_seen = check_token(given)
-    callbacks: Any = parts.callbacks()
-    parser = MultipartParser(options[b"boundary"], callbacks)
+    parser = MultipartParser(options[b"boundary"], parts.callbacks())
     try:
         async for chunk in request.stream():
             parser.write(chunk)
         parser.finalize()
-        parts.require_whole()
+        if parts.in_file:
+            raise InputError(_DAMAGED)
     except MultipartParseError:
-        raise InputError("the form arrived damaged; send it again") from None
+        raise InputError(_DAMAGED) from None
     except ClientDisconnect:
         raise InputError("the upload was broken off; nothing was kept") from None
     finally:
@@ -118,28 +97,35 @@ async def _read(
 class _Parts:
     """The parser's events, turned into fields and a file."""
 
-    def __init__(
-        self,
-        folder: Path,
-        most: int,
-        limit: str,
-        check_token: Callable[[str], bool],
-        name_for: Callable[[str], str],
-    ) -> None:
+    def __init__(self, request: Request, folder: Path, name_for: Callable[[str], str]) -> None:
         self.fields: dict[str, str] = {}
         self.filename = ""
         self.path: Path | None = None
         self.size = 0
-        self.token_seen = False
-        self._folder, self._most, self._limit = folder, most, limit
-        self._check, self._name_for = check_token, name_for
+        self.token_seen = form_is_ours(request, request.headers.get("x-csrf-token", ""))
+        self._request, self._folder, self._name_for = request, folder, name_for
+        self._most = site_of(request).settings.max_upload
+        limit = f"files are taken up to {byte_size(self._most)}"
+        self._limit = f"{limit}; the limit is set with --max-upload"
         self._header, self._value = b"", b""
         self._headers: dict[str, bytes] = {}
         self._field: str | None = None
         self._text = b""
         self._file: Any = None
 
-    def callbacks(self) -> dict[str, Callable[..., None]]:
+    def require_room(self, length: int) -> None:
+        """Refuse a request that says it is longer than is taken, or than the disk has room for."""
+        about = f"the file has about {byte_size(length)}"
+        if length > self._most + _MOST_FIELD * _MOST_FIELDS:
+            raise TooLarge(f"{about}; {self._limit}")
+        free = shutil.disk_usage(self._folder).free
+        if length > free:
+            raise TooLarge(
+                f"{about}, but only {byte_size(free)} are free on the disk of the page; free some "
+                "space and send it again"
+            )
+
+    def callbacks(self) -> Any:
         """What the parser calls."""
         return {
             "on_part_begin": self._begin,
@@ -157,10 +143,10 @@ class _Parts:
             file, self._file = self._file, None
             file.close()
 
-    def require_whole(self) -> None:
-        """Refuse a form that ends in the middle of its file."""
-        if self._file is not None:
-            raise InputError("the form arrived damaged; send it again")
+    @property
+    def in_file(self) -> bool:
+        """Whether more of a file should come."""
+        return self._file is not None
 
     def _begin(self) -> None:
         self._headers, self._field, self._text = {}, None, b""
@@ -171,7 +157,7 @@ class _Parts:
     def _on_value(self, data: bytes, start: int, end: int) -> None:
         self._value += data[start:end]
         if len(self._value) > _MOST_FIELD:
-            raise InputError("the form arrived damaged; send it again")
+            raise InputError(_DAMAGED)
 
     def _on_header_end(self) -> None:
         self._headers[self._header.decode("latin-1").lower()] = self._value
@@ -218,4 +204,4 @@ class _Parts:
             text = self._text.decode("utf-8", "replace")
             self.fields[self._field] = text
             if self._field == "csrf":
-                self.token_seen = self._check(text)
+                self.token_seen = form_is_ours(self._request, text)

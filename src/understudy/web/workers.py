@@ -3,6 +3,7 @@
 **Files** are made by strangers: each is read in a process of its own, with limits on memory and time.
 One that is made to break its reader, or to keep it busy, is refused, and does no more. **Plans** take
 seconds and leave the page to others meanwhile; they are pure functions of public facts, and are kept.
+**Turns** say whose file is read next: a few at a time, and nobody waits for all that another sent.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import hashlib
 import json
 import multiprocessing
 import os
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,10 @@ from understudy.errors import BundleError, InputError, SourceError, UnderstudyEr
 from understudy.quoting import unquoted
 from understudy.releases.verify import Check, Verification
 from understudy.web.confined import Limits, Stopped, follow_server, run_confined
+from understudy.web.errors import Busy
 from understudy.web.imports import check_file
-from understudy.web.turns import Turns
 
-__all__ = ["Limits", "Workers", "draft_file", "plan_release"]
+__all__ = ["Limits", "Turns", "Workers", "draft_file", "plan_release"]
 
 _KEPT = 512
 _SPAWN = multiprocessing.get_context("spawn")
@@ -34,6 +36,60 @@ TABLE = Limits(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2, 60
 """To draft a schema."""
 RELEASE = Limits(2 * 10**9, 60)
 """To check all that a release states."""
+
+
+class Turns:
+    """At most `at_once` turns at a time. People take turns; one person's wait in their order.
+
+    So a person with one file waits for at most one file of every other person, however many each of
+    them sent. At most `waiting` of one person wait; more are refused.
+    """
+
+    def __init__(self, at_once: int, waiting: int = 64) -> None:
+        self._free = at_once
+        self._most = waiting
+        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @asynccontextmanager
+    async def turn(self, who: str) -> AsyncIterator[None]:
+        """Wait for a turn, and have it for as long as this lasts.
+
+        Raises:
+            Busy: `who` has too much waiting already.
+        """
+        if self._free:
+            self._free -= 1
+        else:
+            await self._wait(who)
+        try:
+            yield
+        finally:
+            self._next()
+
+    async def _wait(self, who: str) -> None:
+        queue = self._queues.setdefault(who, deque())
+        if len(queue) >= self._most:
+            raise Busy(f"{len(queue)} of your files are waiting to be read; send this one later")
+        called = asyncio.get_running_loop().create_future()
+        queue.append(called)
+        try:
+            await called
+        except asyncio.CancelledError:
+            if called.done() and not called.cancelled():
+                self._next()  # called and gone at the same moment
+            raise
+
+    def _next(self) -> None:
+        """Call the first of whoever was served longest ago; those who went away are passed over."""
+        while self._queues:
+            who, queue = self._queues.popitem(last=False)
+            called = queue.popleft()
+            if queue:
+                self._queues[who] = queue
+            if not called.done():
+                called.set_result(None)
+                return
+        self._free += 1
 
 
 class Workers:

@@ -29,9 +29,9 @@ from typing import Any
 from understudy import files
 from understudy.errors import InputError, WorkError
 from understudy.privacy.ledger import Ledger
+from understudy.web.errors import Missing
 
 __all__ = [
-    "Missing",
     "Table",
     "Workspace",
     "now",
@@ -45,10 +45,6 @@ _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _VERSION = 1
 _LONGEST = 48
 _SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet", ".pq")
-
-
-class Missing(InputError):
-    """There is nothing of that name; also what a name that cannot be one gets."""
 
 
 def now() -> str:
@@ -188,10 +184,8 @@ class Workspace:
         staging.mkdir(mode=0o700)
         rows.rename(staging / rows.name)
         (staging / "schema.toml").write_text(schema, encoding="utf-8")
-        facts = {
-            "name": name, "file": rows.name, "columns": columns, "size": size, "created": now(),
-        }  # fmt: skip
-        write_json(staging / "table.json", facts)
+        facts = {"name": name, "file": rows.name, "columns": columns, "size": size}
+        write_json(staging / "table.json", {**facts, "created": now()})
         try:
             staging.rename(self.folder / "tables" / identity)
         except OSError:

@@ -64,7 +64,7 @@ class AIM(Method):
         """All columns at the noise of the first round, and an allowance for the rounds."""
         d = len(design.shape)
         first = (1 - SELECTION) * rho * d / self._rounds(design)
-        one = Gaussian.within(first, changes=design.relation.marginal_l2_squared(d))
+        one = Gaussian.of_tables(first, design.relation, d)
         allowance = Zcdp(round_down(rho - first))
         return (
             Charge(AdaptiveRounds.ONE_WAY, one),

@@ -212,8 +212,8 @@ class DPGAN(Method):
             shares = {"columns": self.columns, "choice": self.choice}
             shares["steps"] = 1 - self.columns - self.choice
         part = split(rho, {name: str(round(share, 6)) for name, share in shares.items()})
-        changes = design.relation.marginal_l2_squared(len(design.shape))
-        charges = [Charge(CriticSteps.COLUMNS, Gaussian.within(part["columns"], changes=changes))]
+        columns = Gaussian.of_tables(part["columns"], design.relation, len(design.shape))
+        charges = [Charge(CriticSteps.COLUMNS, columns)]
         event, steps = self._steps(design, part["steps"])
         charges.append(Charge(CriticSteps.STEP, event, steps))
         if self.pick:

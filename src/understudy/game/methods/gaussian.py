@@ -48,8 +48,8 @@ class GaussianMarginals(Method):
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """One Gaussian release."""
-        changes = design.relation.marginal_l2_squared(len(_measured(design)))
-        return (Charge(PURPOSE, Gaussian.within(rho, changes=changes)),)
+        noise = Gaussian.of_tables(rho, design.relation, len(_measured(design)))
+        return (Charge(PURPOSE, noise),)
 
     def players(self, design: Design, plan: Plan) -> tuple[FixedMarginals, Reconstruction]:
         """The whole workload against least squares."""

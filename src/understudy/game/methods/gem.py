@@ -99,13 +99,11 @@ class GEM(Method):
         """Columns, pairs, and the rounds; all fixed in advance."""
         relation, closure = design.relation, _pairs(design)
         part = self._split(design, rho, closure)
-        columns = Gaussian.within(
-            part["one"], changes=relation.marginal_l2_squared(len(design.shape))
-        )
+        columns = Gaussian.of_tables(part["one"], relation, len(design.shape))
         charges = [Charge(_ONE_WAY, columns)]
         if not closure:
             return tuple(charges)
-        pairs = Gaussian.within(part["pairs"], changes=relation.marginal_l2_squared(len(closure)))
+        pairs = Gaussian.of_tables(part["pairs"], relation, len(closure))
         charges.append(Charge(Survey.PAIRS, pairs))
         picks = self._picks(design, rho)
         if picks:
@@ -114,9 +112,7 @@ class GEM(Method):
                 sensitivity=WorstMarginals.sensitivity(relation),
                 k=picks,
             )
-            again = Gaussian.within(
-                part["again"] / self.rounds, changes=relation.marginal_l2_squared(picks)
-            )
+            again = Gaussian.of_tables(part["again"] / self.rounds, relation, picks)
             charges.append(Charge(WorstAgain.SELECT, selection, self.rounds))
             charges.append(Charge(WorstAgain.AGAIN, again, self.rounds))
         return tuple(charges)

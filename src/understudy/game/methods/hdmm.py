@@ -71,10 +71,7 @@ class HDMM(Method):
         return tuple(
             Charge(
                 _purpose(at),
-                Gaussian.within(
-                    rho * share / sum(shares),
-                    changes=design.relation.marginal_l2_squared(len(cliques)),
-                ),
+                Gaussian.of_tables(rho * share / sum(shares), design.relation, len(cliques)),
             )
             for at, (cliques, share) in enumerate(zip(strategy.levels, shares, strict=True))
         )

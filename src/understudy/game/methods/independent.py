@@ -26,8 +26,8 @@ class Independent(Method):
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """One Gaussian release of d tables."""
-        changes = design.relation.marginal_l2_squared(len(design.shape))
-        return (Charge(self.ONE_WAY, Gaussian.within(rho, changes=changes)),)
+        noise = Gaussian.of_tables(rho, design.relation, len(design.shape))
+        return (Charge(self.ONE_WAY, noise),)
 
     def players(self, design: Design, plan: Plan) -> tuple[FixedMarginals, MaximumEntropy]:
         """A fixed strategy against maximum entropy, which here has a closed form."""

@@ -107,7 +107,7 @@ class MaxEnt(Method):
         charges.append(
             Charge(
                 Survey.PAIRS,
-                Gaussian.within(part["pairs"], changes=relation.marginal_l2_squared(len(closure))),
+                Gaussian.of_tables(part["pairs"], relation, len(closure)),
             )
         )
         step = relation.marginal_l1()
@@ -116,7 +116,7 @@ class MaxEnt(Method):
         if higher:
             event = Gaussian.within(part["higher"], step=step, changes=len(higher))
             charges.append(Charge(Survey.HIGHER, event))
-        quantum = Gaussian.within(again, changes=relation.marginal_l2_squared(self.quanta))
+        quantum = Gaussian.of_tables(again, relation, self.quanta)
         charges.append(Charge(Survey.AGAIN, quantum, rounds))
         return tuple(charges)
 
@@ -291,9 +291,7 @@ def _one_way_charges(
     return tuple(
         Charge(
             purpose,
-            Gaussian.within(
-                part[purpose], changes=design.relation.marginal_l2_squared(len(columns))
-            ),
+            Gaussian.of_tables(part[purpose], design.relation, len(columns)),
         )
         for purpose, columns, _ in tiers
     )

@@ -49,14 +49,14 @@ class MST(Method):
         """Gaussian, d−1 selections, Gaussian."""
         d, relation = len(design.shape), design.relation
         if d == 1:
-            one = Gaussian.within(rho, changes=relation.marginal_l2_squared(1))
+            one = Gaussian.of_tables(rho, relation, 1)
             return (Charge(SpanningTree.ONE_WAY, one),)
         part = split(rho, {"one": self.one_ways, "select": self.selection, "pair": self.pairs})
         sensitivity = WorstMarginals.sensitivity(relation)
         return (
             Charge(
                 SpanningTree.ONE_WAY,
-                Gaussian.within(part["one"], changes=relation.marginal_l2_squared(d)),
+                Gaussian.of_tables(part["one"], relation, d),
             ),
             Charge(
                 SpanningTree.SELECT,
@@ -65,7 +65,7 @@ class MST(Method):
             ),
             Charge(
                 SpanningTree.PAIRS,
-                Gaussian.within(part["pair"], changes=relation.marginal_l2_squared(d - 1)),
+                Gaussian.of_tables(part["pair"], relation, d - 1),
             ),
         )
 

@@ -188,8 +188,8 @@ class QueryGAN(Method):
         if self.features == "subsets":
             return self._kernel_charges(design, rho)
         share = self._columns_share(design, rho) * rho
-        changes = design.relation.marginal_l2_squared(len(design.shape))
-        first = Charge(COLUMNS, Gaussian.within(share, changes=changes))
+        noise = Gaussian.of_tables(share, design.relation, len(design.shape))
+        first = Charge(COLUMNS, noise)
         return first, *self._looks(design, rho - share)
 
     def _columns_share(self, design: Design, rho: Fraction) -> Fraction:
@@ -203,9 +203,7 @@ class QueryGAN(Method):
             return least
         tables = self._tables(design)
         cells = sum(_size(clique, design.shape) for clique in tables) / len(tables)
-        noise = Gaussian.within(
-            (1 - least) * rho, changes=design.relation.marginal_l2_squared(len(tables))
-        )
+        noise = Gaussian.of_tables((1 - least) * rho, design.relation, len(tables))
         seen = min(1.0, _LEARNABLE * assumed(design) / (cells * noise.sigma))
         return 1 - (1 - least) * Fraction(max(1e-6, round(seen, 6)))
 
@@ -224,9 +222,7 @@ class QueryGAN(Method):
         return tuple(
             Charge(
                 COLUMNS if order == 1 else _order(order),
-                Gaussian.within(
-                    shares[str(order)], changes=design.relation.marginal_l2_squared(number)
-                ),
+                Gaussian.of_tables(shares[str(order)], design.relation, number),
             )
             for order, number in orders.items()
         )
@@ -237,9 +233,8 @@ class QueryGAN(Method):
                 noise = noise_for(self._maps(design), design.relation, rho)
                 return (Charge(RandomMoments.PURPOSE, noise),)
             case "moments":
-                tables = self._tables(design)
-                changes = design.relation.marginal_l2_squared(len(tables))
-                return (Charge(TABLES, Gaussian.within(rho, changes=changes)),)
+                tables = len(self._tables(design))
+                return (Charge(TABLES, Gaussian.of_tables(rho, design.relation, tables)),)
             case "exponential":
                 T = self._rounds(design, rho)
                 paid = Fraction(self.alpha) * rho if self._pays(design) else Fraction(0)

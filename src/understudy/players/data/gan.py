@@ -223,8 +223,7 @@ class GanPlayer(DataPlayer[State]):
     def architecture(self, shape: tuple[int, ...]) -> Gan:
         """Both networks, before anything is known of the rows."""
         from understudy.nets.coding import Coding
-        from understudy.nets.dense import Loss
-        from understudy.nets.gan import Gan
+        from understudy.nets.gan import Gan, Loss
 
         coding = Coding(shape, self.kinds, self.nullable)
         return Gan(

@@ -147,7 +147,7 @@ class AdaptiveRounds:
         self, problem: Problem, gate: Gate, view: Adaptive, share: Fraction, limit: float
     ) -> Measured:
         relation = gate.facts.relation
-        gaussian = Gaussian.within((1 - SELECTION) * share, changes=relation.marginal_l2_squared())
+        gaussian = Gaussian.of_tables((1 - SELECTION) * share, relation)
         open_to = self._within(problem.shape, view, limit)
         weights = [self.candidates[clique] for clique in open_to]
         selection = Selection.within(

@@ -7,7 +7,7 @@ per dataset, see `stores`; every fact is computed from entries whose chain was c
 * `reserve`  a release: its (ε, δ) and its whole plan, checked against what is left
 * `charge`   one draw of the plan, committed before the draw
 * `redraw`   a charge whose draw was not made (the rows could not be counted) is drawn under, once
-* `refine`   an allowance of the plan is filled by a plan that follows from earlier draws
+* `refine`   a zCDP filter of the plan is filled by a plan that follows from earlier draws
 * `settle`   the release is over; later charges are refused
 * `publish`  the digest of the bundle that came of it
 * `move`, `arrive`  the dataset goes on in another ledger, and came from one

@@ -186,7 +186,7 @@ class Made:
     def planned(self) -> int:
         """How many draws its plan has, as far as it is known."""
         times = sum(charge.times for charge in self.plan)
-        if self.refinement is not None:  # instead of the one allowance
+        if self.refinement is not None:  # instead of the one zCDP filter
             times += sum(charge["times"] for charge in self.refinement["plan"]) - 1
         return times
 
@@ -426,10 +426,10 @@ class Books:
 
 
 def planned(entries: Sequence[Entry], reservation: str) -> tuple[Plan, Plan]:
-    """What a release reserved, and that with its allowance as it was filled, if it was.
+    """What a release reserved, and that with its zCDP filter as it was filled, if it was.
 
     Raises:
-        PrivacyError: It was filled more than once, by a plan that costs more, or is no allowance.
+        PrivacyError: It was filled more than once, by a plan that costs more, or is no zCDP filter.
     """
     own = [e for e in entries if e.body is not None and e.body.get("reservation") == reservation]
     (outer,) = (Plan.from_json(list(e.body["plan"])) for e in own if e.kind == "reserve" and e.body)
@@ -437,16 +437,18 @@ def planned(entries: Sequence[Entry], reservation: str) -> tuple[Plan, Plan]:
     if not fills:
         return outer, outer
     if len(fills) > 1:
-        raise PrivacyError("an allowance was filled more than once")
+        raise PrivacyError("a zCDP filter was filled more than once")
     inner, purpose = Plan.from_json(list(fills[0]["plan"])), fills[0]["purpose"]
     slot = outer[purpose]
     if not isinstance(slot.event, Zcdp) or slot.times != 1:
-        raise PrivacyError(f"{purpose!r} was filled, and is no allowance")
+        raise PrivacyError(f"{purpose!r} was filled, and is no zCDP filter")
     if not accounting.fits(inner, slot.event):
-        raise PrivacyError(f"{purpose!r} was filled by a plan that costs more than the allowance")
+        raise PrivacyError(
+            f"{purpose!r} was filled by a plan that costs more than its filter allows"
+        )
     return outer, refined(outer, purpose, inner)
 
 
 def refined(plan: Plan, purpose: str, later: Plan) -> Plan:
-    """A plan with an allowance replaced by what it was filled with."""
+    """A plan with a zCDP filter replaced by what it was filled with."""
     return Plan((*(charge for charge in plan if charge.purpose != purpose), *later))

@@ -137,16 +137,26 @@ class Ledger:
         unless just the entry that it made is found to be there.
         """
         entry: Entry | None = None
+
+        def step() -> None:
+            nonlocal entry
+            # Under the lock, so that a server which still commits the last try is waited for.
+            books = self.books(name)
+            if entry is None or not books.holds(entry.seq, entry.hash):
+                entry = self._next(books, decide(books))
+                if entry is not None:
+                    self._store.append(name, entry)
+
+        self._durably(step)
+        return entry
+
+    def _durably(self, step: Callable[[], None]) -> None:
+        """`step` in one block of writing; again from its beginning where the connection broke."""
         while True:
             try:
                 with self._store.writing():
-                    # Under the lock, so that a server which still commits the last try is waited for.
-                    books = self.books(name)
-                    if entry is None or not books.holds(entry.seq, entry.hash):
-                        entry = self._next(books, decide(books))
-                        if entry is not None:
-                            self._store.append(name, entry)
-                return entry
+                    step()
+                return
             except Lost:
                 self._store.recover()
 
@@ -281,9 +291,7 @@ class Ledger:
             LedgerError: It is settled, or was made for another budget or plan.
         """
         books = self._opened(name)
-        made = books.releases.get(reservation)
-        if made is None:
-            raise LedgerError(f"release {reservation} is not in dataset {name!r} of {self.path}")
+        made = books.made(reservation)
         if made.outcome is not None:
             raise LedgerError(f"release {reservation} is settled; it cannot go on, start anew")
         if made.budget != budget or made.plan.to_json() != plan.to_json():
@@ -395,7 +403,8 @@ class Ledger:
             raise LedgerError(elsewhere)
         if any(self.books(name).moved is None for name in names):
             token = secrets.token_hex(16)
-            other._invite(token)
+            store = other._store
+            other._durably(lambda: None if store.invited(token) else store.invite(token))
             goes: Said = ("move", {"to": str(other.path), "token": token})
             for name in names:
                 self.write(name, lambda books: goes if books.moved is None else None)
@@ -403,37 +412,25 @@ class Ledger:
             other._take(name, self.entries(name), str(self.path))
         return names
 
-    def _invite(self, token: str) -> None:
-        while True:
-            try:
-                with self._store.writing():
-                    if not self._store.invited(token):
-                        self._store.invite(token)
-                return
-            except Lost:
-                self._store.recover()
-
     def _take(self, name: str, entries: list[Entry], source: str) -> None:
         """All entries of a chain and the one that says where it came from, in one block."""
         whole = Books(name)
         whole.add(entries)
-        while True:
-            try:
-                with self._store.writing():
-                    known = self.books(name).hashes
-                    if known != whole.hashes[: len(known)]:
-                        if known[: len(entries)] == whole.hashes:
-                            return  # the try before was committed
-                        raise InputError(f"ledger {self.path} has a dataset {name!r} of its own")
-                    if whole.moved is None or not self._store.invited(whole.moved.get("token", "")):
-                        raise LedgerError(f"dataset {name!r} was not moved to {self.path}")
-                    arrive = self._next(whole, ("arrive", {"from": source}))
-                    assert arrive is not None
-                    for entry in (*entries[len(known) :], arrive):
-                        self._store.append(name, entry)
-                break
-            except Lost:
-                self._store.recover()
+
+        def step() -> None:
+            known = self.books(name).hashes
+            if known != whole.hashes[: len(known)]:
+                if known[: len(entries)] == whole.hashes:
+                    return  # the try before was committed
+                raise InputError(f"ledger {self.path} has a dataset {name!r} of its own")
+            if whole.moved is None or not self._store.invited(whole.moved.get("token", "")):
+                raise LedgerError(f"dataset {name!r} was not moved to {self.path}")
+            arrive = self._next(whole, ("arrive", {"from": source}))
+            assert arrive is not None
+            for entry in (*entries[len(known) :], arrive):
+                self._store.append(name, entry)
+
+        self._durably(step)
         self.verify(name)
 
 

@@ -53,18 +53,18 @@ class Reservation:
     def charge(self, purpose: str, event: Event | None = None) -> Event:
         """Make the next draw of `purpose` durable and return the event to draw with.
 
-        A slot that is an allowance (`Zcdp`) needs the `event` to charge against it. Raises, with
+        A slot that is a zCDP filter (`Zcdp`) needs the `event` to charge against it. Raises, with
         nothing charged, if the slot is unknown or used up, or the release is settled.
         """
         if purpose not in self.plan:
             known = ", ".join(charge.purpose for charge in self.plan) or "nothing"
             raise LedgerError(f"charge {purpose!r} is not in the plan, which has {known}")
         slot = self.plan[purpose]
-        allowance = slot.event if isinstance(slot.event, Zcdp) else None
-        if (event is None) == (allowance is not None):
+        zcdp = slot.event if isinstance(slot.event, Zcdp) else None
+        if (event is None) == (zcdp is not None):
             raise PrivacyError(
                 f"charge {purpose!r}: "
-                + ("an allowance needs the event to draw" if allowance else "its event is fixed")
+                + ("a zCDP filter needs the event to draw" if zcdp else "its event is fixed")
             )
         drawn = event or slot.event
         body = {
@@ -76,14 +76,14 @@ class Reservation:
 
         def decide(books: Books) -> Said:
             made = self._live(books)
-            if allowance is not None:
+            if zcdp is not None:
                 filled = made.refinement is not None and made.refinement["purpose"] == purpose
                 if filled:
-                    raise BudgetExhausted(f"charge {purpose!r}: its allowance is planned already")
+                    raise BudgetExhausted(f"charge {purpose!r}: its zCDP filter is planned already")
                 after = made.used(purpose) + accounting.rho(drawn)
-                most = Fraction(allowance.rho) * slot.times
+                most = Fraction(zcdp.rho) * slot.times
                 if after > most or isinstance(drawn, Discovery):
-                    raise BudgetExhausted(f"charge {purpose!r}: its allowance is used up")
+                    raise BudgetExhausted(f"charge {purpose!r}: its zCDP filter is used up")
             elif made.drawn[purpose] >= slot.times:
                 raise BudgetExhausted(
                     f"charge {purpose!r}: all {slot.times} planned draws have been made"
@@ -135,17 +135,17 @@ class Reservation:
         return paid[0].event
 
     def refine(self, purpose: str, plan: Plan, facts: Mapping[str, Any]) -> Reservation:
-        """Fill an allowance by a plan that was made after the first draws; the reservation with it.
+        """Fill a zCDP filter by a plan that was made after the first draws; the reservation with it.
 
         What was drawn may have told what to plan: ρ adds up adaptively, so a plan whose ρ stays
-        within the allowance costs no more than the allowance (Feldman-Zrnic 2021). Durable before
+        within the filter costs no more than the filter (Feldman-Zrnic 2021). Durable before
         anything of it is drawn. Doing it again with the same plan is fine.
         """
         slot = self.plan[purpose]
         if not isinstance(slot.event, Zcdp) or slot.times != 1:
-            raise PrivacyError(f"charge {purpose!r} is not an allowance; it cannot be refined")
+            raise PrivacyError(f"charge {purpose!r} is no zCDP filter; it cannot be refined")
         if not accounting.fits(plan, slot.event):
-            raise PrivacyError(f"charge {purpose!r}: the plan costs more than the allowance")
+            raise PrivacyError(f"charge {purpose!r}: the plan costs more than its filter allows")
         body = {
             "reservation": self.id,
             "purpose": purpose,
@@ -161,7 +161,7 @@ class Reservation:
                     return None
                 raise LedgerError(f"release {self.id} was planned otherwise; it cannot go on")
             if made.drawn[purpose]:
-                raise BudgetExhausted(f"charge {purpose!r}: its allowance is in use")
+                raise BudgetExhausted(f"charge {purpose!r}: its zCDP filter is in use")
             return "refine", body
 
         whole = refined(self.plan, purpose, plan)  # refuses two slots of one name

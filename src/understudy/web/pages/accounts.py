@@ -11,8 +11,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from understudy.errors import ChainBroken, InputError
 from understudy.privacy.ledger import Ledger
 from understudy.releases.outline import history, more_like_last
-from understudy.web.site import Account, account_of, site_of
-from understudy.web.workspace import Missing
+from understudy.web.errors import Missing
+from understudy.web.site import Account, Here, account_of
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -46,23 +46,20 @@ def _view(ledger: Ledger, name: str, title: str) -> View:
 
 
 @router.get("/ledger")
-async def show_ledger(request: Request) -> Response:
+async def show_ledger(request: Request, site: Here) -> Response:
     """Every account, its releases and its entries; the chain is checked."""
-    site = site_of(request)
     titles = {table.id: table.name for table in site.workspace.tables()}
     with site.workspace.ledger() as ledger:
         names = ledger.datasets()
         views = [_view(ledger, name, titles.get(name, name)) for name in names]
-    return site.page(
-        request, "ledger.html", here="ledger", views=views,
-        owners=site.jobs.owners(), shelf={s.reservation: s for s in site.shelf.spines()},
-    )  # fmt: skip
+    stored = {summary.reservation: summary.id for summary in site.storage.summaries()}
+    jobs = site.jobs.owners()
+    return site.page(request, "ledger.html", here="ledger", views=views, owners=jobs, stored=stored)
 
 
 @router.post("/ledger/{reservation}/settle")
-async def settle(request: Request, reservation: str) -> Response:
+async def settle(site: Here, reservation: str) -> Response:
     """Close a release that crashed, and free what it did not draw."""
-    site = site_of(request)
     owner = site.jobs.owners().get(reservation)
     if owner is not None and owner.active:
         raise InputError("this release is being made; cancel its job instead")

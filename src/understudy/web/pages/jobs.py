@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from understudy.web.jobs import STAGES, Job
-from understudy.web.site import Site, site_of
+from understudy.web.site import Here
 from understudy.wording import duration
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -24,21 +24,18 @@ _STATES = {
 
 
 @router.get("/jobs")
-async def list_jobs(request: Request) -> Response:
+async def list_jobs(request: Request, site: Here) -> Response:
     """Every job, the newest first."""
-    site = site_of(request)
     return site.page(request, "jobs.html", here="jobs", jobs=site.jobs.all(), states=_STATES)
 
 
 @router.get("/jobs/{identity}")
-async def show_job(request: Request, identity: str) -> Response:
+async def show_job(request: Request, site: Here, identity: str) -> Response:
     """One job."""
-    site = site_of(request)
     job = site.jobs.look(identity)
-    return site.page(
-        request, "job.html", here="jobs", job=job, states=_STATES, stages=_stages(job),
-        spent=site.jobs.spent(job), resumable=site.jobs.resumable(job), told=_told(site, job),
-    )  # fmt: skip
+    known = {"states": _STATES, "stages": _stages(job), "now": _now(job)}
+    account = {"spent": site.jobs.spent(job), "resumable": site.jobs.resumable(job)}
+    return site.page(request, "job.html", here="jobs", job=job, **known, **account)
 
 
 def _stages(job: Job) -> list[tuple[str, str, str]]:
@@ -50,11 +47,13 @@ def _stages(job: Job) -> list[tuple[str, str, str]]:
     at = names.index(current) if current in names else 0
     if job.state == "finished":
         at = len(names)
-    marks = ["done" if n < at else "now" if n == at else "ahead" for n in range(len(names))]
-    return [(key, STAGES[key], mark) for key, mark in zip(names, marks, strict=True)]
+    return [
+        (name, STAGES[name], "done" if n < at else "now" if n == at else "ahead")
+        for n, name in enumerate(names)
+    ]
 
 
-def _told(site: Site, job: Job) -> dict[str, object]:
+def _now(job: Job) -> dict[str, object]:
     """What the page asks for again and again."""
     about = job.progress.get("about")
     clock = f"{job.seconds:.0f} s"
@@ -74,31 +73,27 @@ def _told(site: Site, job: Job) -> dict[str, object]:
 
 
 @router.get("/jobs/{identity}/state", response_class=JSONResponse)
-async def job_state(request: Request, identity: str) -> Response:
+async def job_state(site: Here, identity: str) -> Response:
     """The same for a program, without reading the ledger."""
-    site = site_of(request)
-    return JSONResponse(_told(site, site.jobs.look(identity)))
+    return JSONResponse(_now(site.jobs.look(identity)))
 
 
 @router.post("/jobs/{identity}/cancel")
-async def cancel(request: Request, identity: str) -> Response:
+async def cancel(site: Here, identity: str) -> Response:
     """Stop a job; what it has drawn stays charged, the rest is free again."""
-    site = site_of(request)
     site.jobs.cancel(site.jobs.look(identity))
     return RedirectResponse(f"/jobs/{identity}", 303)
 
 
 @router.post("/jobs/{identity}/resume")
-async def resume(request: Request, identity: str) -> Response:
+async def resume(site: Here, identity: str) -> Response:
     """Let a killed job go on from what it had; nothing is charged twice."""
-    site = site_of(request)
     site.jobs.resume(site.jobs.look(identity))
     return RedirectResponse(f"/jobs/{identity}", 303)
 
 
 @router.post("/jobs/{identity}/close")
-async def close(request: Request, identity: str) -> Response:
+async def close(site: Here, identity: str) -> Response:
     """Close the account of a job that is gone."""
-    site = site_of(request)
     site.jobs.give_up(site.jobs.look(identity))
     return RedirectResponse(f"/jobs/{identity}", 303)

@@ -16,12 +16,12 @@ from understudy.errors import BudgetExhausted, InputError, UnderstudyError
 from understudy.game.methods import METHODS
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
-from understudy.schema import Modelled
+from understudy.schema import Modelled, Schema
 from understudy.units import Unit
-from understudy.web.guard import session_of, status_of, wants_page
+from understudy.web.guard import session_of, wants_page
 from understudy.web.pages.tables import load_schema, plain_number, whole
-from understudy.web.site import Account, account_of, site_of
-from understudy.web.workspace import Table, without_paths
+from understudy.web.site import Account, Here, Named, Site, account_of
+from understudy.web.workspace import Table
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -93,67 +93,74 @@ Asked = Annotated[PlanForm, Query()]
 
 
 @router.get("/tables/{identity}/plan")
-async def plan(request: Request, identity: str, wish: Asked) -> Response:
+async def plan(request: Request, site: Here, table: Named, form: Asked) -> Response:
     """What a release would cost and how good it would be. Reads the schema and spends nothing."""
-    return await _page(request, identity, wish)
+    return await _page(request, site, table, form)
 
 
 async def _page(
-    request: Request, identity: str, wish: PlanForm, problem: str = "", status: int = 200
+    request: Request,
+    site: Site,
+    table: Table,
+    form: PlanForm,
+    problem: str = "",
+    status: int = 200,
 ) -> Response:
-    site = site_of(request)
-    table = site.workspace.table(identity)
+    schema = _confirmed(table)
+    pairs = sum(isinstance(column, (Modelled, Undeclared)) for column in schema.columns) >= 2
+    if form.workload == "marginals:2" and not pairs:
+        form = form.model_copy(update={"workload": "marginals:1"})
+    known = _nothing(site, table)
+    if request.query_params:  # without, the page is there at once and asks for the plan itself
+        known = await _outlined(site, table, form)
+    if known["outline"] is not None and form.target.strip():
+        form = form.model_copy(update={"epsilon": known["outline"]["epsilon"]})
+    if problem:
+        known |= {"problem": problem, "status": status}
+    choices = {"epsilons": EPSILONS, "methods": METHODS, "workloads": WORKLOADS}
+    once = secrets.token_hex(8)
+    return site.page(request, "plan.html", here="tables", form=form, once=once, **choices, **known)
+
+
+def _confirmed(table: Table) -> Schema:
     schema = load_schema(table)
     schema.require_confirmed()
-    pairs = sum(isinstance(column, (Modelled, Undeclared)) for column in schema.columns) >= 2
-    wish = (
-        wish
-        if pairs or wish.workload != "marginals:2"
-        else wish.model_copy(update={"workload": "marginals:1"})
-    )
+    return schema
+
+
+def _nothing(site: Site, table: Table) -> dict[str, Any]:
+    """What the pages show before there is a plan."""
     with site.workspace.ledger() as ledger:
         account = account_of(ledger, table.id)
-    outline, told = None, ("", 0)
-    if request.query_params:  # without, the page is there at once and asks for the plan itself
-        outline, told = await _outlined(request, table, wish, account)
-    if outline is not None and wish.target.strip():
-        wish = wish.model_copy(update={"epsilon": outline["epsilon"]})
-    if not problem:
-        problem, status = told
-    return site.page(
-        request, "plan.html", status or 200, here="tables", table=table, account=account,
-        wish=wish, once=secrets.token_hex(8), outline=outline, problem=problem,
-        epsilons=EPSILONS, methods=METHODS, workloads=WORKLOADS,
-        shown=_shown(outline), after=_after(account, schema.unit, outline),
-    )  # fmt: skip
+    empty = {"outline": None, "shown": [], "after": None, "problem": "", "status": 200}
+    return {"table": table, "account": account, **empty}
 
 
-async def _outlined(
-    request: Request, table: Table, wish: PlanForm, account: Account | None
-) -> tuple[dict[str, Any] | None, tuple[str, int]]:
-    """The plan, or why there is none."""
-    site = site_of(request)
-    schema = table.schema.read_text(encoding="utf-8")
+async def _outlined(site: Site, table: Table, form: PlanForm) -> dict[str, Any]:
+    """The plan, or why there is none, as the pages show it."""
+    known = _nothing(site, table)
+    account = known["account"]
     try:
-        rows = whole(wish.rows, "number of rows")
-        choices = wish.choices(account)
+        rows = whole(form.rows, "number of rows")
+        choices = form.choices(account)
         if "target_error" in choices and rows is None and choices["rows_public"] is None:
             rows = 10_000
-        return await site.workers.plan(schema, choices, rows), ("", 0)
+        outline = await site.workers.plan(table.schema.read_text(encoding="utf-8"), choices, rows)
     except UnderstudyError as error:
-        return None, (without_paths(str(error), site.workspace.folder), status_of(error))
+        problem, status = site.problem(error)
+        return {**known, "problem": problem, "status": status}
+    after = None if account is None else _after(account, load_schema(table).unit, outline)
+    return {**known, "outline": outline, "shown": _shown(outline), "after": after}
 
 
-def _shown(outline: dict[str, Any] | None) -> list[tuple[str, float]]:
+def _shown(outline: dict[str, Any]) -> list[tuple[str, float]]:
     """The marginals that fare worst, by name."""
-    errors = (outline or {}).get("forecast", {}).get("errors")
+    errors = outline["forecast"].get("errors")
     if not errors or len(errors["columns"]) < 2:
         return []
-    found = [
-        (" × ".join(names), total)
-        for names, total in zip(errors["columns"], errors["total_variations"], strict=True)
-    ]
-    return sorted(found, key=lambda pair: -pair[1])[:_SHOWN]
+    names = [" × ".join(columns) for columns in errors["columns"]]
+    pairs = zip(names, errors["total_variations"], strict=True)
+    return sorted(pairs, key=lambda pair: -pair[1])[:_SHOWN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,77 +171,55 @@ class After:
     fit: int
 
 
-def _after(
-    account: Account | None, unit: Unit | None, outline: dict[str, Any] | None
-) -> After | None:
-    """None where nobody has opened an account."""
-    if account is None or outline is None:
-        return None
+def _after(account: Account, unit: Unit | None, outline: dict[str, Any]) -> After:
     budget, plan = Budget.from_json(outline["budget"]), Plan.from_json(outline["charges"])
     left = account.books.after(budget, plan, unit).remaining_epsilon
     return After(float(left), account.books.more_like(budget, plan, unit))
 
 
 @router.get("/tables/{identity}/plan/forecast")
-async def forecast(request: Request, identity: str, wish: Asked) -> Response:
+async def forecast(request: Request, site: Here, table: Named, form: Asked) -> Response:
     """The part of the plan that changes when something is moved."""
-    site = site_of(request)
-    table = site.workspace.table(identity)
-    schema = load_schema(table)
-    schema.require_confirmed()
-    with site.workspace.ledger() as ledger:
-        account = account_of(ledger, table.id)
-    outline, (problem, status) = await _outlined(request, table, wish, account)
+    _confirmed(table)
+    known = await _outlined(site, table, form)
     if not wants_page(request):
-        body = {"error": problem} if outline is None else outline
-        return JSONResponse(body, status or 200)
-    return site.page(
-        request, "_forecast.html", status or 200, account=account, outline=outline, table=table,
-        problem=problem, shown=_shown(outline), after=_after(account, schema.unit, outline),
-    )  # fmt: skip
+        body = known["outline"] or {"error": known["problem"]}
+        return JSONResponse(body, known["status"])
+    return site.page(request, "_forecast.html", **known)
 
 
 @router.post("/tables/{identity}/releases")
 async def start_release(
-    request: Request, identity: str, wish: Annotated[ReleaseForm, Form()]
+    request: Request, site: Here, table: Named, form: Annotated[ReleaseForm, Form()]
 ) -> Response:
     """Begin a release, in a process of its own. Everything is checked before anything is spent."""
-    site, session = site_of(request), session_of(request)
-    table = site.workspace.table(identity)
-    schema = load_schema(table)
-    schema.require_confirmed()
+    schema = _confirmed(table)
+    text = table.schema.read_text(encoding="utf-8")
     try:
-        with site.workspace.ledger() as ledger:
-            account = account_of(ledger, table.id)
+        account = _nothing(site, table)["account"]
         if account is None:
             raise InputError(
                 f"{table.name} has no budget yet; declare its total on the page of the table first"
             )
-        choices = wish.choices(account)
-        outline = await site.workers.plan(table.schema.read_text(encoding="utf-8"), choices, None)
-        _require_left(account, schema.unit, outline, table)
-        rows_assumed, made = whole(wish.rows, "number of rows"), whole(wish.size, "synthetic rows")
+        choices = form.choices(account)
+        _require_left(account, schema.unit, await site.workers.plan(text, choices, None), table)
+        assumed, size = whole(form.rows, "number of rows"), whole(form.size, "synthetic rows")
     except UnderstudyError as error:
-        text = without_paths(str(error), site.workspace.folder)
-        return await _page(request, identity, wish, text, status_of(error))
-    for begun in site.jobs.all() if wish.once else ():
-        if begun.facts.get("once") == wish.once:
+        return await _page(request, site, table, form, *site.problem(error))
+    for begun in site.jobs.all() if form.once else ():
+        if begun.facts.get("once") == form.once:
             return RedirectResponse(f"/jobs/{begun.id}", 303)
-    title = " ".join(wish.name.split())[:80] or f"{table.name} ε {choices['epsilon']}"
-    choices = {key: value for key, value in choices.items() if key != "neighbours"}
-    job = site.jobs.start(
-        "release",
-        title,
-        {
-            "table": table.id,
-            "table_name": table.name,
-            "by": session.shown,
-            "rows": rows_assumed,
-            "once": wish.once[:64],
-            "choices": {**choices, "rows": made},
-        },
-        {"schema.toml": table.schema.read_text(encoding="utf-8")},
-    )
+    title = " ".join(form.name.split())[:80] or f"{table.name} ε {choices['epsilon']}"
+    del choices["neighbours"]  # the ledger's
+    facts = {
+        "table": table.id,
+        "table_name": table.name,
+        "by": session_of(request).shown,
+        "rows": assumed,
+        "once": form.once[:64],
+        "choices": {**choices, "rows": size},
+    }
+    job = site.jobs.start("release", title, facts, {"schema.toml": text})
     return RedirectResponse(f"/jobs/{job.id}", 303)
 
 
@@ -242,8 +227,7 @@ def _require_left(
     account: Account, unit: Unit | None, outline: dict[str, Any], table: Table
 ) -> None:
     """Refuse early what the account cannot bear; the job's reservation is what decides."""
-    after = _after(account, unit, outline)
-    if after is not None and not after.fit:
+    if not _after(account, unit, outline).fit:
         total, budget = account.dataset, Budget.from_json(outline["budget"])
         raise BudgetExhausted(
             f"the release asks for {budget}, but of the total {total.budget} of {table.name} only "

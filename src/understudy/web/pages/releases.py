@@ -23,15 +23,17 @@ from understudy.errors import BundleError, InputError, UnderstudyError
 from understudy.releases import Answer, Release
 from understudy.releases.bundle import SIGNATURE, read_manifest
 from understudy.releases.outline import example
+from understudy.releases.verify import Verification
 from understudy.report import NAME as REPORT
 from understudy.report.words import promise
-from understudy.web.guard import session_of, status_of, wants_page
+from understudy.web.errors import Missing, status_of
+from understudy.web.guard import session_of, wants_page
 from understudy.web.imports import PARTS, TARGET
 from understudy.web.pages.audits import audits_of
 from understudy.web.pages.tables import whole
-from understudy.web.site import Site, site_of
+from understudy.web.site import Here, Site
 from understudy.web.uploads import received
-from understudy.web.workspace import Missing, read_json, without_paths
+from understudy.web.workspace import read_json, without_paths
 from understudy.wording import domain
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -48,50 +50,52 @@ def title_of(site: Site, identity: str) -> str:
 
 
 @router.get("/releases")
-async def list_releases(request: Request) -> Response:
+async def list_releases(request: Request, site: Here) -> Response:
     """Every release, the newest first."""
-    site = site_of(request)
-    spines = [(spine, title_of(site, spine.id)) for spine in site.shelf.spines()]
-    return site.page(request, "releases.html", here="releases", spines=spines)
+    titled = [(summary, title_of(site, summary.id)) for summary in site.storage.summaries()]
+    return site.page(request, "releases.html", here="releases", summaries=titled)
 
 
 @router.get("/releases/{identity}")
-def show_release(request: Request, identity: str, q: str = "") -> Response:
+def show_release(request: Request, site: Here, identity: str, q: str = "") -> Response:
     """The promise, the certificate, a box for questions, and downloads."""
-    site = site_of(request)
-    release = site.shelf.release(identity)
-    spine = site.shelf.spine(identity)
-    found, problem = _asked(site, release, q)
-    columns = [(column.name, domain(column)) for column in release.schema.modelled]
-    return site.page(
-        request, "release.html", 422 if problem else 200, here="releases", release=release,
-        spine=spine, title=title_of(site, identity), columns=columns, q=q,
-        answer=None if found is None else _drawn(release, found), problem=problem,
-        parts=PARTS, promise=promise(release), example=example(release.schema),
-        audits=audits_of(site, identity),
-    )  # fmt: skip
+    release = site.storage.release(identity)
+    answer, problem = _asked(site, release, q)
+    known = {
+        "release": release,
+        "summary": site.storage.summary(identity),
+        "title": title_of(site, identity),
+        "columns": [(column.name, domain(column)) for column in release.schema.modelled],
+        "promise": promise(release),
+        "example": example(release.schema),
+        "parts": PARTS,
+        "audits": audits_of(site, identity),
+    }
+    status = 422 if problem else 200
+    asked = {"q": q, "answer": answer, "problem": problem}
+    return site.page(request, "release.html", status, here="releases", **known, **asked)
 
 
-def _asked(site: Site, release: Release, q: str) -> tuple[Answer | None, str]:
-    """The answer to a question, or what is wrong with it."""
+def _asked(site: Site, release: Release, q: str) -> tuple[dict[str, Any] | None, str]:
+    """The answer to a question, as the page shows it, or what is wrong with it."""
     question = q.strip()
     if not question:
         return None, ""
     if len(question) > _LONGEST_QUESTION:
         return None, f"a question has at most {_LONGEST_QUESTION:,} characters"
     try:
-        return release.answer(question), ""
+        return _drawn(release, release.answer(question)), ""
     except UnderstudyError as error:
-        first = str(error).partition("\n")[0]  # what follows points at a place, in fixed width
-        return None, without_paths(first, site.workspace.folder)
+        # what follows the first line points at a place, in fixed width
+        return None, site.problem(error)[0].partition("\n")[0]
     except RecursionError:
         return None, "the question has too many brackets inside each other"
 
 
-def _drawn(release: Release, found: Answer) -> dict[str, Any]:
+def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
     """An answer with the picture of its error bar, on an axis around it."""
-    low = found.estimate if found.low is None else found.low
-    high = found.estimate if found.high is None else found.high
+    low = answer.estimate if answer.low is None else answer.low
+    high = answer.estimate if answer.high is None else answer.high
     room = max((high - low) * 0.6, 0.005)
     left, right = max(0.0, low - room), min(1.0, high + room)
 
@@ -99,70 +103,64 @@ def _drawn(release: Release, found: Answer) -> dict[str, Any]:
         return round(100 * (share - left) / (right - left), 2)
 
     return {
-        "question": found.predicate,
-        "estimate": found.estimate,
-        "low": found.low,
-        "high": found.high,
-        "certified": found.certified,
-        "confidence": found.confidence,
-        "by": found.by,
-        "rows": round(found.estimate * release.rows_estimate),
-        "of": release.rows_estimate,
+        "question": answer.predicate,
+        "estimate": answer.estimate,
+        "low": answer.low,
+        "high": answer.high,
+        "certified": answer.certified,
+        "confidence": answer.confidence,
+        "by": answer.by,
+        "rows": round(answer.estimate * release.rows_estimate),
         "left": left,
         "right": right,
         "from": at(low),
         "width": max(0.6, round(at(high) - at(low), 2)),
-        "mark": at(found.estimate),
+        "mark": at(answer.estimate),
         "wide": high - low > 0.2 and release.certificate.variations is None,
     }
 
 
 @router.get("/releases/{identity}/answer")
-def ask(request: Request, identity: str, q: str = "") -> Response:
+def ask(request: Request, site: Here, identity: str, q: str = "") -> Response:
     """One question, answered; as a piece of the page or as JSON."""
-    site = site_of(request)
-    release = site.shelf.release(identity)
+    release = site.storage.release(identity)
     if not q.strip():
         raise InputError("ask something, such as " + example(release.schema))
-    found, problem = _asked(site, release, q)
-    if not wants_page(request):
-        if found is None:
-            return JSONResponse({"error": problem}, 422)
-        drawn = _drawn(release, found)
-        kept = ("question", "estimate", "low", "high", "certified", "confidence", "by", "rows")
-        return JSONResponse({key: drawn[key] for key in kept})
-    answer = None if found is None else _drawn(release, found)
-    return site.page(
-        request, "_answer.html", 422 if found is None else 200, answer=answer, problem=problem, q=q
-    )
+    answer, problem = _asked(site, release, q)
+    status = 422 if answer is None else 200
+    if wants_page(request):
+        known = {"answer": answer, "problem": problem, "q": q}
+        return site.page(request, "_answer.html", status, **known)
+    kept = ("question", "estimate", "low", "high", "certified", "confidence", "by", "rows")
+    body = {"error": problem} if answer is None else {key: answer[key] for key in kept}
+    return JSONResponse(body, status)
 
 
 @router.get("/releases/{identity}/verify")
-def check(request: Request, identity: str) -> Response:
+def check(request: Request, site: Here, identity: str) -> Response:
     """Every check that `understudy verify` makes, and what it found."""
-    site = site_of(request)
-    found = site.shelf.verification(identity)
-    return site.page(
-        request, "verify.html", here="releases", identity=identity, title=title_of(site, identity),
-        checks=[
-            (each.name, each.passed, without_paths(each.detail, site.workspace.folder))
-            for each in found.checks
-        ],
-        passed=found.passed, digest=found.digest or "",
-    )  # fmt: skip
+    verdict = site.storage.verification(identity)
+    return _checks(request, site, verdict, identity, title_of(site, identity))
+
+
+def _checks(
+    request: Request, site: Site, verdict: Verification, identity: str, title: str
+) -> Response:
+    root = site.workspace.folder
+    checks = [(c.name, c.passed, without_paths(c.detail, root)) for c in verdict.checks]
+    known = {"checks": checks, "passed": verdict.passed, "digest": verdict.digest or ""}
+    status = 200 if identity else status_of(BundleError())
+    what = {"identity": identity, "title": title}
+    return site.page(request, "verify.html", status, here="releases", **known, **what)
 
 
 @router.get("/releases/{identity}/report")
-def report(request: Request, identity: str) -> Response:
+def report(site: Here, identity: str) -> Response:
     """The report: one page without scripts."""
-    site = site_of(request)
-    text = site.shelf.report(identity, title_of(site, identity), _audit(site, identity))
+    audits = audits_of(site, identity)
+    audit = audits[-1][1] if audits else None
+    text = site.storage.report(identity, title_of(site, identity), audit)
     return HTMLResponse(text, headers={"content-security-policy": _REPORT_POLICY})
-
-
-def _audit(site: Site, identity: str) -> dict[str, Any] | None:
-    found = audits_of(site, identity)
-    return found[-1][1] if found else None
 
 
 # Downloads
@@ -172,24 +170,26 @@ def _saved_as(name: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{name}"'}
 
 
+def _streamed(parts: Iterator[bytes], kind: str, name: str) -> Response:
+    return StreamingResponse(parts, media_type=kind, headers=_saved_as(name))
+
+
 @router.get("/releases/{identity}/files/{name}", response_class=FileResponse)
-async def download(request: Request, identity: str, name: str) -> Response:
+async def download(site: Here, identity: str, name: str) -> Response:
     """One file of the bundle."""
-    folder = site_of(request).workspace.path("releases", identity)
+    folder = site.workspace.path("releases", identity)
     if name not in PARTS or not (folder / name).is_file():
         raise Missing(f"a release holds {', '.join(PARTS)}; there is no such file among them")
     return FileResponse(folder / name, headers=_saved_as(f"{identity}-{name}"))
 
 
 @router.get("/releases/{identity}/bundle.zip", response_class=StreamingResponse)
-async def bundle(request: Request, identity: str) -> Response:
+async def bundle(site: Here, identity: str) -> Response:
     """The whole folder; unpacked, `understudy verify` takes it."""
-    folder = site_of(request).workspace.path("releases", identity)
+    folder = site.workspace.path("releases", identity)
     read_manifest(folder)
     named = f"{identity}.release"
-    return StreamingResponse(
-        _zipped(folder, named), media_type="application/zip", headers=_saved_as(f"{named}.zip")
-    )
+    return _streamed(_zipped(folder, named), "application/zip", f"{named}.zip")
 
 
 class _Pipe(io.RawIOBase):
@@ -224,32 +224,26 @@ def _zipped(folder: Path, named: str) -> Iterator[bytes]:
 
 
 @router.get("/releases/{identity}/rows.csv", response_class=StreamingResponse)
-def rows_csv(request: Request, identity: str) -> Response:
+def rows_csv(site: Here, identity: str) -> Response:
     """The certified synthetic rows, as CSV."""
-    release = site_of(request).shelf.release(identity)
-    return StreamingResponse(
-        _as_csv(iter([release.rows])), media_type="text/csv",
-        headers=_saved_as(f"{identity}.csv"),
-    )  # fmt: skip
+    release = site.storage.release(identity)
+    return _streamed(_as_csv(iter([release.rows])), "text/csv", f"{identity}.csv")
 
 
 @router.get("/releases/{identity}/sample.csv", response_class=StreamingResponse)
-def sample_csv(request: Request, identity: str, rows: str = "1000", key: str = "") -> Response:
+def sample_csv(site: Here, identity: str, rows: str = "1000", key: str = "") -> Response:
     """Fresh synthetic rows from the released model: as private, and free."""
-    release = site_of(request).shelf.release(identity)
+    release = site.storage.release(identity)
     count = whole(rows, "rows") or 1000
     if count > _MOST_SAMPLE:
-        raise InputError(f"rows = {count:,}: the page makes at most {_MOST_SAMPLE:,} at once; use "
-                         "`understudy sample` for more")  # fmt: skip
-    seed = None
-    if key.strip():
-        if not re.fullmatch(r"[0-9]{1,18}", key.strip()):
-            raise InputError(f"key = {key[:40]!r} must be a whole number")
-        seed = int(key)
-    return StreamingResponse(
-        _as_csv(release.stream(count, key=seed)), media_type="text/csv",
-        headers=_saved_as(f"{identity}-sample.csv"),
-    )  # fmt: skip
+        raise InputError(
+            f"rows = {count:,}: the page makes at most {_MOST_SAMPLE:,} at once; use "
+            "`understudy sample` for more"
+        )
+    if not re.fullmatch(r"[0-9]{0,18}", key.strip()):
+        raise InputError(f"key = {key[:40]!r} must be a whole number")
+    drawn = release.stream(count, key=int(key) if key.strip() else None)
+    return _streamed(_as_csv(drawn), "text/csv", f"{identity}-sample.csv")
 
 
 def _as_csv(tables: Iterator[Any]) -> Iterator[bytes]:
@@ -269,29 +263,22 @@ def _as_csv(tables: Iterator[Any]) -> Iterator[bytes]:
 
 
 @router.get("/import")
-async def import_form(request: Request) -> Response:
+async def import_form(request: Request, site: Here) -> Response:
     """The form for a bundle that was made elsewhere."""
-    site = site_of(request)
     return site.page(request, "import.html", here="releases", most=site.settings.max_upload)
 
 
 @router.post("/import")
-async def import_bundle(request: Request) -> Response:
-    """Take a bundle, check everything that it states, and put it on the shelf."""
-    site = site_of(request)
+async def import_bundle(request: Request, site: Here) -> Response:
+    """Take a bundle, check everything that it states, and keep it among the releases."""
     async with received(request, _zip_name) as file:
-        shown = file.filename
         most, who = site.settings.max_upload, session_of(request).name
-        found = await site.workers.check(file.path, most, shown, who)
-        if not found.passed:
-            checks = [(each.name, each.passed, each.detail) for each in found.checks]
-            return site.page(
-                request, "verify.html", status_of(BundleError()), here="releases", identity="",
-                title=shown, checks=checks, passed=False, digest=found.digest or "",
-            )  # fmt: skip
-        stem = shown.removesuffix(".zip").removesuffix(".release")
+        verdict = await site.workers.check(file.path, most, file.filename, who)
+        if not verdict.passed:
+            return _checks(request, site, verdict, "", file.filename)
+        stem = file.filename.removesuffix(".zip").removesuffix(".release")
         identity = site.workspace.new_identity(stem, "releases", "jobs", "audits")
-        site.shelf.put(file.path.with_name(TARGET), identity, found)
+        site.storage.put(file.path.with_name(TARGET), identity, verdict)
     return RedirectResponse(f"/releases/{identity}", 303)
 
 

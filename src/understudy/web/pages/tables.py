@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
+from pydantic import BaseModel
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy import files
@@ -22,10 +23,11 @@ from understudy.source.base import check_header
 from understudy.source.files import find
 from understudy.units import Unit
 from understudy.web import editor
-from understudy.web.guard import session_of, status_of
-from understudy.web.site import Site, account_of, site_of
+from understudy.web.errors import Missing
+from understudy.web.guard import session_of
+from understudy.web.site import Here, Named, Site, Typed, account_of, site_of
 from understudy.web.uploads import received
-from understudy.web.workspace import Missing, Table, suffix_of, without_paths
+from understudy.web.workspace import Table, suffix_of
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -52,9 +54,8 @@ def whole(text: str, name: str) -> int | None:
 
 
 @router.get("/tables")
-async def list_tables(request: Request) -> Response:
+async def list_tables(request: Request, site: Here) -> Response:
     """Tables and what is left of their budgets."""
-    site = site_of(request)
     with site.workspace.ledger() as ledger:
         opened = ledger.datasets()
         rows = [
@@ -77,23 +78,21 @@ def _waiting(table: Table) -> int | None:
 
 
 @router.get("/tables/new")
-async def new_table(request: Request) -> Response:
+async def new_table(request: Request, site: Here) -> Response:
     """The form for a file."""
-    site = site_of(request)
     return site.page(request, "upload.html", here="tables", most=site.settings.max_upload)
 
 
 @router.post("/tables")
-async def add_table(request: Request) -> Response:
+async def add_table(request: Request, site: Here) -> Response:
     """Take a file, draft its schema, and show the draft."""
-    site = site_of(request)
     async with received(request, _rows_name) as file:
         if file.size == 0:
             raise InputError(f"{file.filename} is empty; choose the file that holds the table")
-        made = await site.workers.draft(file.path, file.filename, session_of(request).name)
+        draft = await site.workers.draft(file.path, file.filename, session_of(request).name)
         given = " ".join(file.fields.get("name", "").split())[:_LONGEST_NAME]
         name = given or _stem(file.filename)
-        table = site.workspace.add_table(name, file.path, made["schema"], made["columns"])
+        table = site.workspace.add_table(name, file.path, draft["schema"], draft["columns"])
     return RedirectResponse(f"/tables/{table.id}/schema", 303)
 
 
@@ -123,8 +122,8 @@ def load_schema(table: Table) -> Schema:
 
 
 def _state(table: Table) -> tuple[int, int]:
-    found = table.schema.stat()
-    return found.st_mtime_ns, found.st_size
+    file = table.schema.stat()
+    return file.st_mtime_ns, file.st_size
 
 
 @lru_cache(maxsize=64)
@@ -134,63 +133,65 @@ def _parsed(path: Path, changed: int, size: int) -> Schema:
 
 
 @router.get("/tables/{identity}")
-async def show_table(request: Request, identity: str) -> Response:
+async def show_table(request: Request, site: Here, table: Named) -> Response:
     """One table: its schema, its account, its releases."""
-    return _table(request, identity)
+    return _table(request, site, table)
 
 
-def _table(request: Request, identity: str, problem: str = "", status: int = 200) -> Response:
-    site = site_of(request)
-    table = site.workspace.table(identity)
-    waiting, ready, why, unit = 0, False, "", "row"
+def _table(
+    request: Request, site: Site, table: Table, problem: str = "", status: int = 200
+) -> Response:
+    known: dict[str, Any] = {"waiting": 0, "ready": False, "why": "", "unit": "row"}
     if table.schema.is_file():
         schema = load_schema(table)
-        waiting = sum(len(column.read_from_rows) for column in schema.columns)
-        unit = schema.unit.column if schema.unit is not None else "row"
+        known["waiting"] = sum(len(column.read_from_rows) for column in schema.columns)
+        known["unit"] = schema.unit.column if schema.unit is not None else "row"
         try:
             schema.require_confirmed()
-            ready = True
+            known["ready"] = True
         except SchemaError as error:
-            why = without_paths(str(error), site.workspace.folder)
+            known["why"], _ = site.problem(error)
     with site.workspace.ledger() as ledger:
-        account = account_of(ledger, table.id)
-    jobs = [job for job in site.jobs.all() if job.facts.get("table") == table.id]
-    return site.page(
-        request, "table.html", status, here="tables", table=table, waiting=waiting, ready=ready,
-        why=why, account=account, jobs=jobs, problem=problem, unit=unit,
-    )  # fmt: skip
+        known["account"] = account_of(ledger, table.id)
+    known["jobs"] = [job for job in site.jobs.all() if job.facts.get("table") == table.id]
+    known |= {"here": "tables", "table": table, "problem": problem}
+    return site.page(request, "table.html", status, **known)
+
+
+class BudgetForm(BaseModel, frozen=True):
+    """The total budget of a table, as typed."""
+
+    epsilon: str = ""
+    delta: str = "1e-8"
+    neighbours: str = "add-remove"
+    rows_public: str = ""
+    composition: str = ""
+
+    def facts(self) -> tuple[Budget, Relation, str | None, int | None]:
+        """For `Ledger.open_dataset`; InputError where something cannot be meant."""
+        budget = Budget.of(plain_number(self.epsilon, "ε"), plain_number(self.delta, "δ"))
+        rows = whole(self.rows_public, "number of rows")
+        if rows is not None and budget.delta * rows >= 1:
+            raise InputError(
+                f"δ = {self.delta} must be below 1/n = {1 / rows:.3g} for the declared n = {rows}"
+            )
+        if self.neighbours not in tuple(Relation):
+            raise InputError(f"neighbours = {self.neighbours[:40]!r} must be add-remove or replace")
+        if self.composition not in ("", "basic", "zcdp"):
+            raise InputError(f"composition = {self.composition[:40]!r} must be basic or zcdp")
+        return budget, Relation(self.neighbours), self.composition or None, rows
 
 
 @router.post("/tables/{identity}/budget")
 async def open_budget(
-    request: Request,
-    identity: str,
-    epsilon: Annotated[str, Form()] = "",
-    delta: Annotated[str, Form()] = "1e-8",
-    neighbours: Annotated[str, Form()] = "add-remove",
-    rows_public: Annotated[str, Form()] = "",
-    composition: Annotated[str, Form()] = "",
+    request: Request, site: Here, table: Named, form: Annotated[BudgetForm, Form()]
 ) -> Response:
     """Declare the total budget of a table, once."""
-    site = site_of(request)
-    table = site.workspace.table(identity)
     try:
-        budget = Budget.of(plain_number(epsilon, "ε"), plain_number(delta, "δ"))
-        rows = whole(rows_public, "number of rows")
-        if rows is not None and budget.delta * rows >= 1:
-            raise InputError(
-                f"δ = {delta} must be below 1/n = {1 / rows:.3g} for the declared n = {rows}"
-            )
-        if neighbours not in tuple(Relation):
-            raise InputError(f"neighbours = {neighbours[:40]!r} must be add-remove or replace")
-        rule = composition or None
-        if rule not in (None, "basic", "zcdp"):
-            raise InputError(f"composition = {composition[:40]!r} must be basic or zcdp")
         with site.workspace.ledger() as ledger:
-            ledger.open_dataset(table.id, budget, Relation(neighbours), rule, rows, _unit_of(table))
+            ledger.open_dataset(table.id, *form.facts(), _unit_of(table))
     except InputError as error:
-        text = without_paths(str(error), site.workspace.folder)
-        return _table(request, identity, text, status_of(error))
+        return _table(request, site, table, *site.problem(error))
     return RedirectResponse(f"/tables/{table.id}", 303)
 
 
@@ -201,12 +202,8 @@ def _unit_of(table: Table) -> str | None:
 
 
 @router.post("/tables/{identity}/remove")
-async def remove_rows(
-    request: Request, identity: str, sure: Annotated[str, Form()] = ""
-) -> Response:
+async def remove_rows(site: Here, table: Named, sure: Typed = "") -> Response:
     """Delete the private rows; the account stays."""
-    site = site_of(request)
-    table = site.workspace.table(identity)
     if any(job.facts.get("table") == table.id for job in site.jobs.active()):
         raise InputError("a release of this table is being made; cancel it or wait for it first")
     if not sure:
@@ -219,32 +216,10 @@ async def remove_rows(
 
 
 @router.get("/tables/{identity}/schema")
-async def edit_schema(request: Request, identity: str) -> Response:
+async def edit_schema(request: Request, site: Here, table: Named) -> Response:
     """Every column as a card; facts from private rows stand out until they are confirmed."""
-    return _schema(request, identity)
-
-
-def _schema(
-    request: Request, identity: str, problem: str = "", at: int | None = None, status: int = 200
-) -> Response:
-    site = site_of(request)
-    table = site.workspace.table(identity)
-    schema, asked = load_schema(table), site.asked(request)
-    if not problem:
-        return HTMLResponse(_cards(site, table, _state(table), tuple(asked.items())))
-    return HTMLResponse(
-        _written(site, table, schema, {**asked, "problem": problem, "at": at}), status
-    )
-
-
-def _written(site: Site, table: Table, schema: Schema, asked: Mapping[str, Any]) -> str:
-    cards = editor.cards(schema)
-    context = {
-        "here": "tables", "table": table, "cards": cards, "unit": schema.unit,
-        "kinds": editor.KINDS, "waiting": sum(card.waiting for card in cards),
-        "blocked": [card for card in cards if card.problem],
-    }  # fmt: skip
-    return site.render("schema.html", {**asked, **context})
+    load_schema(table)
+    return HTMLResponse(_cards(site, table, _state(table), tuple(site.asked(request).items())))
 
 
 @lru_cache(maxsize=32)
@@ -252,15 +227,40 @@ def _cards(
     site: Site, table: Table, state: tuple[int, int], asked: tuple[tuple[str, Any], ...]
 ) -> str:
     """The largest of the pages, kept for one login until the schema's file changes."""
-    known = {**dict(asked), "problem": "", "at": None}
-    return _written(site, table, _parsed(table.schema, *state), known)
+    return _written(site, table, dict(asked))
+
+
+def _written(
+    site: Site, table: Table, asked: Mapping[str, Any], problem: str = "", at: int | None = None
+) -> str:
+    schema = load_schema(table)
+    cards = editor.cards(schema)
+    context = {
+        "here": "tables",
+        "table": table,
+        "cards": cards,
+        "unit": schema.unit,
+        "kinds": editor.KINDS,
+        "waiting": sum(card.waiting for card in cards),
+        "blocked": [card for card in cards if card.problem],
+        "problem": problem,
+        "at": at,
+    }
+    return site.render("schema.html", {**asked, **context})
+
+
+def _not_saved(
+    request: Request, table: Table, error: UnderstudyError, at: int | None = None
+) -> Response:
+    """The schema as it is, with what was wrong about a change."""
+    site = site_of(request)
+    problem, status = site.problem(error)
+    return HTMLResponse(_written(site, table, site.asked(request), problem, at), status)
 
 
 @router.post("/tables/{identity}/schema/columns/{at}")
-async def save_column(request: Request, identity: str, at: int) -> Response:
+async def save_column(request: Request, table: Named, at: int) -> Response:
     """Keep what the form of a column says, and confirm the facts whose boxes are ticked."""
-    site = site_of(request)
-    table = site.workspace.table(identity)
     schema = load_schema(table)
     if not 0 <= at < len(schema.columns):
         raise Missing("the schema has no such column; it may have been changed by somebody else")
@@ -272,8 +272,7 @@ async def save_column(request: Request, identity: str, at: int) -> Response:
         column = editor.column_from(form, schema.columns[at], confirm_all=form.get("do") == "all")
         changed = editor.replaced(schema, at, column)
     except UnderstudyError as error:
-        text = without_paths(str(error), site.workspace.folder)
-        return _schema(request, identity, text, at, status_of(error))
+        return _not_saved(request, table, error, at)
     changed.save(table.schema)
     left = [n for n, c in enumerate(changed.columns) if c.read_from_rows]
     later = [n for n in left if n > at] or left
@@ -283,24 +282,17 @@ async def save_column(request: Request, identity: str, at: int) -> Response:
 
 
 @router.post("/tables/{identity}/schema/confirm")
-async def confirm_all(request: Request, identity: str) -> Response:
+async def confirm_all(table: Named) -> Response:
     """State that every fact of the draft is public."""
-    site = site_of(request)
-    table = site.workspace.table(identity)
     confirm(load_schema(table)).save(table.schema)
     return RedirectResponse(f"/tables/{table.id}/schema#done", 303)
 
 
 @router.post("/tables/{identity}/schema/unit")
 async def choose_unit(
-    request: Request,
-    identity: str,
-    column: Annotated[str, Form()] = "",
-    max_rows: Annotated[str, Form()] = "",
+    request: Request, table: Named, column: Typed = "", max_rows: Typed = ""
 ) -> Response:
     """Say who is protected: one row, or everybody with at most so many rows each."""
-    site = site_of(request)
-    table = site.workspace.table(identity)
     schema = load_schema(table)
     try:
         unit = None
@@ -311,19 +303,16 @@ async def choose_unit(
             unit = Unit(column, most, "" if schema.unit is None else schema.unit.salt)
         changed = dataclasses.replace(schema, unit=unit)
     except InputError as error:
-        text = without_paths(str(error), site.workspace.folder)
-        return _schema(request, identity, text, None, status_of(error))
+        return _not_saved(request, table, error)
     changed.save(table.schema)
     return RedirectResponse(f"/tables/{table.id}/schema", 303)
 
 
 @router.get("/tables/{identity}/schema/text")
-async def schema_text(request: Request, identity: str) -> Response:
+async def schema_text(request: Request, table: Named) -> Response:
     """The schema as a file."""
-    table = site_of(request).workspace.table(identity)
     load_schema(table)
-    text = table.schema.read_text(encoding="utf-8")
-    return _text(request, table, text)
+    return _text(request, table, table.schema.read_text(encoding="utf-8"))
 
 
 def _text(
@@ -336,23 +325,16 @@ def _text(
 
 @router.post("/tables/{identity}/schema/text")
 async def save_schema_text(
-    request: Request, identity: str, text: Annotated[str, Form()] = ""
+    request: Request, site: Here, table: Named, text: Typed = ""
 ) -> Response:
     """Keep a schema that was written by hand, comments included."""
-    site = site_of(request)
-    table = site.workspace.table(identity)
     load_schema(table)
     text = text.replace("\r\n", "\n")
     try:
-        _require_fits(site, table, Schema.loads(text))
+        schema = Schema.loads(text)
+        if table.present:  # headers are public
+            check_header(find(table.rows).columns, schema, table.name)
     except UnderstudyError as error:
-        said = without_paths(str(error), site.workspace.folder)
-        return _text(request, table, text, said, status_of(error))
+        return _text(request, table, text, *site.problem(error))
     files.write(table.schema, text)
     return RedirectResponse(f"/tables/{table.id}/schema", 303)
-
-
-def _require_fits(site: Site, table: Table, schema: Schema) -> None:
-    """The header of the rows has the columns of the schema; headers are public."""
-    if table.present:
-        check_header(find(table.rows).columns, schema, table.name)

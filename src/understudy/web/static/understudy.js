@@ -20,12 +20,12 @@ if (plan) {
     slider.value = gaps.indexOf(Math.min(...gaps));
     slider.setAttribute("aria-valuetext", "ε = " + text.value);
   };
-  const show = async (wished) => {
+  const show = async (target) => {
     if (asked) asked.abort();
     asked = new AbortController();
     const form = new FormData(plan);
     for (const name of ["csrf", "once", "slider", "name", "size"]) form.delete(name);
-    if (!wished) form.set("target", "");
+    if (!target) form.set("target", "");
     forecast.classList.add("waiting");
     forecast.setAttribute("aria-busy", "true");
     find("#planning").hidden = false;
@@ -34,7 +34,7 @@ if (plan) {
       const answer = await fetch(address, { signal: asked.signal, headers: { Accept: "text/html" } });
       forecast.innerHTML = await answer.text();
       const found = find("[data-epsilon]", forecast);
-      if (wished && found) {
+      if (target && found) {
         text.value = found.dataset.epsilon;
         nearest();
       }
@@ -49,9 +49,9 @@ if (plan) {
       }
     }
   };
-  const soon = (wished) => {
+  const soon = (target) => {
     clearTimeout(timer);
-    timer = setTimeout(() => show(wished), 250);
+    timer = setTimeout(() => show(target), 250);
   };
   slider.parentElement.hidden = false;
   find("#replan").hidden = true;

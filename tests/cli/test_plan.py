@@ -1,0 +1,108 @@
+"""`understudy plan`: what is said before anything is spent."""
+
+import json
+
+import pytest
+
+from tests.cli.cli_cases import Case, run
+from understudy.privacy import Ledger
+
+# plan
+
+
+def test_plan_reads_the_schema_alone(case: Case):
+    case.data.unlink()
+    shown = run("plan", "--schema", case.schema, "--epsilon", 1, "--method", "mst")
+    assert shown.code == 0
+    for words in ("number of rows", "tree pairs", "certificate", "memory", "time", "assumed"):
+        assert words in shown.out
+    told = run(
+        "plan", "--schema", case.schema, "--epsilon", 1, "--rows", 5000, "--variations", "--json"
+    )
+    plan = json.loads(told.out)
+    assert plan["cost"]["epsilon"] <= 1
+    assert plan["forecast"]["rows"] == 5000
+    assert sum(charge["share_of_rho"] for charge in plan["charges"]) == pytest.approx(1)
+    assert "certificate of total variation" in [charge["purpose"] for charge in plan["charges"]]
+    assert all(charge["noise_rows"] > 0 for charge in plan["charges"])
+
+
+def entries(case):
+    with Ledger(case.ledger) as ledger:
+        return [entry.kind for entry in ledger.entries("t")]
+
+
+def test_plan_says_what_error_to_expect(case):
+    shown = run("plan", "--schema", case.schema, "--epsilon", 1, "--rows", 5000)
+    assert shown.code == 0, shown.err
+    assert "expected error" in shown.out
+    assert "total variation about" in shown.out
+    assert "age × income" in shown.out
+    assert "noise: for" not in shown.out
+    told = json.loads(
+        run("plan", "--schema", case.schema, "--epsilon", 1, "--rows", 5000, "--json").out
+    )["forecast"]["errors"]
+    assert told["columns"] == [["age", "sex"], ["age", "income"], ["sex", "income"]]
+    assert len(told["total_variations"]) == len(told["worst_cells"]) == 3
+    assert not told["noise"]
+
+
+def test_plan_says_that_everything_would_be_noise(case):
+    shown = run("plan", "--schema", case.schema, "--epsilon", "0.001", "--rows", 100)
+    assert shown.code == 0
+    assert "That is noise: for 100 rows this budget tells hardly more than the schema" in " ".join(
+        shown.out.split()
+    )
+
+
+def test_methods_without_a_forecast_print_none(case):
+    choices = ("--schema", case.schema, "--epsilon", 1, "--method", "independent")
+    assert "expected error" not in run("plan", *choices).out
+    assert json.loads(run("plan", *choices, "--json").out)["forecast"]["errors"] is None
+
+
+def test_plan_finds_the_epsilon_for_a_target(case):
+    choices = ("--schema", case.schema, "--rows", 5000, "--target-error", "0.03")
+    shown = run("plan", *choices)
+    assert shown.code == 0, shown.err
+    assert "A forecast error of 0.03 (worst cell) needs --epsilon " in shown.out
+    found = shown.out.split("needs --epsilon ")[1].split()[0]
+    told = json.loads(run("plan", *choices, "--json").out)
+    assert told["budget"]["epsilon"] == found
+    assert told["forecast"]["errors"]["worst"] <= 0.03
+    mean = run("plan", *choices, "--target-of", "mean")
+    assert "(mean total variation) needs" in mean.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--target-error", "0.1", "--epsilon", "1"), "one of the two"),
+        ((), "one of the two"),
+        (("--target-error", "0"), "above 0 and below 1"),
+        (("--target-error", "1.5"), "above 0 and below 1"),
+        (("--target-error", "0.000001"), "cannot be reached"),
+        (("--target-error", "0.1", "--method", "independent"), "does not forecast"),
+    ],
+)
+def test_refusals_cost_nothing(case, tmp_path, arguments, said):
+    planned = run("plan", "--schema", case.schema, "--rows", 500, *arguments)
+    made = run(
+        "release", case.data, "--schema", case.schema, "--out", tmp_path / "r", "--rows", 500,
+        "--ledger", case.ledger, "--dataset", "t", *arguments,
+    )  # fmt: skip
+    for shown in (planned, made):
+        assert shown.code == 2
+        assert said in " ".join(shown.err.split())
+    assert entries(case) == ["open"]
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_plan_says_what_engines_do(case):
+    told = run("plan", "--schema", case.schema, "--epsilon", 1, "--rows", 1000)
+    assert "a database" in told.out
+    assert "counts, at most" in told.out
+    machine = json.loads(run("plan", "--schema", case.schema, "--epsilon", 1, "--json").out)
+    engines = {each["engine"]: each for each in machine["engines"]}
+    assert engines["sql"]["passes"] == engines["spark"]["passes"] == 1
+    assert engines["memory"]["bytes_back"] == 0

@@ -1,0 +1,206 @@
+"""`understudy release`: what it says, charges and leaves."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import understudy as us
+from tests.cli.cli_cases import SMALL, Case, run, small_rows
+from tests.tools import servers
+from understudy import demo
+from understudy.privacy import Ledger
+
+# release, verify, sample, answer
+
+
+def test_release_tells_the_promise_and_what_comes_next(survey: Path):
+    screen = (survey / "screen.txt").read_text()
+    release = us.Release.load(survey / "survey.release")
+    assert release.promise in screen
+    assert str(release.certificate) in screen
+    assert "--ledger FILE --dataset NAME" in screen
+    for command in ("verify", "sample", "answer"):
+        assert f"understudy {command} {survey / 'survey.release'}" in screen
+    example = re.search(r'understudy answer \S+ "(.+)"', screen)
+    assert example is not None
+    assert run("answer", survey / "survey.release", example[1]).code == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(1e-9, "3 of 3 rounds ended without a proof: time was up"), (60, "0 of 3 rounds ended")],
+)
+def test_release_counts_the_rounds_without_a_proof(case: Case, seconds: float, told: str):
+    pytest.importorskip("ortools")
+    made = case.release(
+        "--method", "dualquery", "--set", "rounds=3", "--set", "oracle=exact",
+        "--set", f"seconds={seconds}",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    assert told in " ".join(made.out.split())
+    assert ("privacy is untouched" in " ".join(made.out.split())) == (seconds < 1)
+
+
+def test_release_with_a_ledger_publishes_its_digest(case: Case):
+    made = case.release("--variations", "--rows", 50, "--key", 7, "--beta", 0.1)
+    assert made.code == 0, made.err
+    assert case.kinds()[-2:] == ["settle", "publish"]
+    assert us.Release.load(case.out).rows.num_rows == 50
+    assert us.Release.load(case.out).certificate.variations is not None
+    digest = json.loads((case.out / "release.json").read_bytes())["digest"]
+    checked = run("verify", case.out, "--ledger", case.ledger, "--dataset", "t")
+    assert checked.code == 0
+    assert "with this bundle's digest" in checked.out
+    assert run("verify", case.out, "--digest", digest.upper()).code == 0
+
+    shown = run("ledger", "show", case.ledger)
+    assert shown.code == 0
+    assert "finished" in shown.out
+    assert "ε = 1 of 3" in shown.out
+    assert "hold together" in shown.out
+    [view] = json.loads(run("ledger", "show", case.ledger, "--json").out)
+    assert view["spent"]["epsilon"] == 1
+    assert view["chain"] == {"holds": True, "problem": None}
+    assert view["releases"][0]["bundle"] == digest
+
+
+def test_neighbours_follow_the_ledger(tmp_path: Path):
+    case = Case(tmp_path)
+    case.data.write_text(small_rows())
+    case.schema.write_text(SMALL)
+    opened = run(
+        "ledger", "open", case.ledger, "--dataset", "t", "--epsilon", 3,
+        "--neighbours", "replace", "--rows-public", 400, "--composition", "zcdp",
+    )  # fmt: skip
+    assert opened.code == 0
+    wrong = case.release("--neighbours", "add-remove")
+    assert wrong.code == 2
+    assert case.kinds() == ["open"]
+    assert case.release().code == 0
+    assert us.Release.load(case.out).relation is us.Relation.REPLACE
+
+
+def test_a_release_keeps_types(survey: Path):
+    rows = us.Release.load(survey / "survey.release").rows
+    assert isinstance(rows, pa.Table)
+    assert rows.schema.equals(demo.schema().arrow_schema)
+
+
+def entries(case):
+    with Ledger(case.ledger) as ledger:
+        return [entry.kind for entry in ledger.entries("t")]
+
+
+def test_a_found_epsilon_is_spent_only_when_agreed_to(case, tmp_path):
+    choices = (
+        "release", case.data, "--schema", case.schema, "--out", tmp_path / "r",
+        "--ledger", case.ledger, "--dataset", "t", "--rows", 500, "--target-error", "0.2",
+    )  # fmt: skip
+    asked = run(*choices)
+    assert asked.code == 2
+    words = " ".join(asked.err.split())
+    assert "nobody has agreed to it; nothing was spent. Give it, or --yes" in words
+    assert entries(case) == ["open"]
+    found = words.split("needs --epsilon ")[1].split(",")[0]
+    made = run(*choices, "--yes")
+    assert made.code == 0, made.err
+    assert f"needs --epsilon {found}" in " ".join(made.err.split())
+    assert "expected error" in made.out
+    assert entries(case)[-1] == "publish"
+    manifest = json.loads((tmp_path / "r" / "release.json").read_text())
+    assert manifest["promise"]["epsilon"] == found
+    assert manifest["forecast"]["words"].startswith("total variation about")
+    assert run("verify", tmp_path / "r").code == 0
+
+
+@pytest.mark.slow
+def test_a_release_of_noise_says_so(case, tmp_path):
+    made = run(
+        "release", case.data, "--schema", case.schema, "--out", tmp_path / "r",
+        "--epsilon", "0.0001", "--rows", 50,
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    assert "That is noise" in " ".join(made.out.split())
+
+
+@pytest.fixture
+def people(case) -> str:
+    table = csv.read_csv(case.data)
+    servers.create(table, "cli people")
+    return servers.postgres()
+
+
+def test_a_release_from_a_table_of_a_database(case, people: str, tmp_path: Path):
+    out = tmp_path / "from.database"
+    secret = people.replace("postgres:@", "postgres:hunter2@")  # the server trusts anybody
+    made = run(
+        "release", secret, "--table", '"cli people"', "--schema", case.schema, "--epsilon", 1,
+        "--method", "independent", "--out", out,
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    assert "A stand-in for postgresql://postgres@/postgres" in made.out
+    assert "hunter2" not in made.out + made.err
+    assert run("verify", out).code == 0
+    for file in out.rglob("*"):
+        assert b"hunter2" not in file.read_bytes()
+
+
+def test_databases_that_are_wrong(case, people: str, tmp_path: Path):
+    for given, said in (
+        ((people,), "which table?"),
+        ((people, "--table", "cli_people"), "there is no table 'cli_people'; is it 'cli people'?"),
+        ((case.data, "--table", "t"), "goes with a database"),
+        (("postgresql://a:hunter2@localhost:1/x", "--table", "t"), "cannot be reached"),
+    ):
+        result = run(
+            "release", *given, "--schema", case.schema, "--epsilon", 1, "--out", tmp_path / "x"
+        )
+        assert result.code == 2
+        assert said in " ".join(result.err.split())
+        assert "hunter2" not in result.err
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.slow
+def test_a_release_from_files_on_spark(case, tmp_path: Path):
+    """In a process of its own: the session is started by the command, and draws no bar over ours."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java: apt-get install default-jre-headless")
+    (tmp_path / "rows").mkdir()
+    parquet.write_table(csv.read_csv(case.data), tmp_path / "rows" / "part.parquet")
+    made = subprocess.run(
+        [
+            sys.executable, "-m", "understudy", "release", "local[2]", "--path", tmp_path / "rows",
+            "--schema", case.schema, "--epsilon", "1", "--method", "independent",
+            "--out", tmp_path / "from.spark",
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    assert "certifying the worst error" in made.stderr
+    assert "[Stage" not in made.stderr
+    assert run("verify", tmp_path / "from.spark").code == 0
+
+
+def test_options_of_other_places_are_refused(case, people: str, tmp_path: Path):
+    for given, said in (
+        ((case.data, "--memory-limit", "2 pounds"), "write for instance '2GB'"),
+        ((case.data, "--memory-limit", "1MB"), "at least 100MB"),
+        ((people, "--table", "t", "--memory-limit", "2GB"), "is for files"),
+        ((case.data, "--path", "x"), "goes with Spark"),
+        (("local[1]",), "which table?"),
+    ):
+        result = run(
+            "release", *given, "--schema", case.schema, "--epsilon", 1, "--out", tmp_path / "x"
+        )
+        assert result.code == 2
+        assert said in " ".join(result.err.split())
+    assert not (tmp_path / "x").exists()

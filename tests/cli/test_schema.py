@@ -1,0 +1,115 @@
+"""`understudy schema`: draft, confirm, check and import."""
+
+from pathlib import Path
+
+import pytest
+from pyarrow import csv
+
+import understudy as us
+from tests.cli.cli_cases import SMALL, run, small_rows
+from tests.tools import servers
+
+# schema
+
+
+def test_draft_confirm_check(tmp_path: Path):
+    data = tmp_path / "t.csv"
+    data.write_text(small_rows())
+    schema = tmp_path / "t.schema.toml"
+
+    drafted = run("schema", "draft", data)
+    assert drafted.code == 0
+    assert "NOT PRIVATE" in drafted.out
+    assert "lower, upper" in drafted.out
+    assert f"understudy schema confirm {schema} --all" in drafted.out
+    assert us.Schema.load(schema).columns[0].read_from_rows
+
+    again = run("schema", "draft", data)
+    assert (again.code, "not overwritten" in again.err) == (2, True)
+
+    checked = run("schema", "check", schema)
+    assert checked.code == 0
+    assert "read from rows" in checked.out
+    assert "Before a release" in checked.out
+
+    neither = run("schema", "confirm", schema)
+    assert neither.code == 2
+    assert "--all" in neither.err
+    unknown = run("schema", "confirm", schema, "--column", "agee")
+    assert unknown.code == 2
+    assert "agee" in unknown.err
+
+    one = run("schema", "confirm", schema, "--column", "age")
+    assert one.code == 0
+    assert [bool(c.read_from_rows) for c in us.Schema.load(schema).columns] == [False, True, True]
+    rest = run("schema", "confirm", schema, "--all")
+    assert rest.code == 0
+    assert "ready for a release" in rest.out
+    us.Schema.load(schema).require_confirmed()
+    assert "DRAFT" not in schema.read_text()
+    assert run("schema", "confirm", schema, "--all").code == 0
+
+
+def test_confirm_keeps_comments_and_all_other_facts(tmp_path: Path):
+    schema = tmp_path / "s.toml"
+    schema.write_text(
+        SMALL.replace('name = "age"', 'name = "age"  # from the census form')
+        .replace("bins = 10", 'bins = 10\nread_from_rows = [\n  "lower",\n  "upper",\n]')
+        .replace("bins = 5", 'bins = 5\nread_from_rows = ["upper"]')
+    )
+    wanted = us.Schema.loads(SMALL)
+    assert run("schema", "confirm", schema, "--column", "age").code == 0
+    assert "from the census form" in schema.read_text()
+    assert us.Schema.load(schema).columns[0] == wanted.columns[0]
+    assert us.Schema.load(schema).columns[2].read_from_rows == ("upper",)
+    assert run("schema", "confirm", schema, "--all").code == 0
+    assert us.Schema.load(schema) == wanted
+
+
+def test_check_with_data_says_it_is_not_private(tmp_path: Path):
+    schema, data = tmp_path / "s.toml", tmp_path / "t.csv"
+    schema.write_text(SMALL)
+    data.write_text(small_rows(20))
+    fine = run("schema", "check", schema, "--data", data)
+    assert (fine.code, "NOT PRIVATE" in fine.out, "fits" in fine.out) == (0, True, True)
+    data.write_text(small_rows(20) + "500,X,1\n")
+    wrong = run("schema", "check", schema, "--data", data)
+    assert wrong.code == 1
+    assert "NOT PRIVATE" in wrong.out
+    assert "500" in wrong.out
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        ("mbi", '{"age": 85, "sex": 2}', "ready for a release"),
+        ("sdv", '{"columns": {"age": {"sdtype": "numerical"}}}', "fill in"),
+    ],
+)
+def test_import(tmp_path: Path, kind: str, text: str, said: str):
+    source, out = tmp_path / "other.json", tmp_path / "s.toml"
+    source.write_text(text)
+    made = run("schema", "import", source, "--from", kind, "--out", out)
+    assert made.code == 0, made.err
+    assert said in made.out
+    assert us.Schema.load(out).columns[0].name == "age"
+    assert run("schema", "import", source, "--from", kind, "--out", out).code == 2
+
+
+@pytest.fixture
+def people(case) -> str:
+    table = csv.read_csv(case.data)
+    servers.create(table, "cli people")
+    return servers.postgres()
+
+
+def test_a_schema_from_a_table_of_a_database(case, people: str, tmp_path: Path):
+    out = tmp_path / "s.toml"
+    secret = people.replace("postgres:@", "postgres:hunter2@")
+    drafted = run("schema", "draft", secret, "--table", '"cli people"', "--out", out)
+    assert drafted.code == 0, drafted.err
+    assert "age" in out.read_text()
+    assert "hunter2" not in drafted.out + drafted.err + out.read_text()
+    looked = run("schema", "check", out, "--data", secret, "--table", '"cli people"')
+    assert looked.code == 0, looked.out
+    assert "hunter2" not in looked.out + looked.err

@@ -1,0 +1,51 @@
+"""Plans that use a budget well end on the private side of it."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from tests.privacy.test_accounting import REFUSED, tight_delta
+from understudy.privacy import accounting, planning
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import (
+    Selection,
+)
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1", "4", "20"])
+@pytest.mark.parametrize("delta", ["1e-3", "1e-9", "1e-14"])
+def test_rho_for_ends_on_the_private_side_and_close(epsilon, delta):
+    budget = Budget.of(epsilon, delta)
+    rho = planning.rho_for(budget)
+    assert isinstance(rho, Fraction)
+    reached = accounting.epsilon_from_rho(rho, budget.delta)
+    assert Fraction(reached) <= budget.epsilon
+    assert reached >= float(budget.epsilon) * (1 - 1e-6)
+    assert tight_delta(float(rho), float(budget.epsilon)) <= float(budget.delta) * (1 + 1e-7)
+
+
+def test_rho_for_buys_more_than_the_quick_form():
+    """n = 48842, (0.1, 1/n²), ε0 = 0.003: 102 rounds by the quick form at ε0²/8, 25 at ε0²/2."""
+    n, eps0 = 48842, Fraction(3, 1000)
+    log = math.log(n**2)
+    quick = (math.sqrt(log + 0.1) - math.sqrt(log)) ** 2
+    assert int(quick / float(eps0**2 / 8)) == 102
+    assert int(quick / float(eps0**2 / 2)) == 25
+    rho = planning.rho_for(Budget.of("0.1", Fraction(1, n**2)))
+    assert float(rho) > quick
+    event = Selection(float(2 / eps0))
+    rounds = int(rho / accounting.rho(event))
+    assert rounds >= 102
+    delta = Fraction(1, n**2)
+    assert accounting.epsilon([event] * rounds, delta).epsilon <= 0.1
+    assert accounting.epsilon_from_rho(accounting.rho(event) * (rounds + 1), delta) > 0.1
+
+
+def test_rho_for_without_delta_is_no_loophole():
+    """zCDP gives nothing at δ = 0: either refused or no ρ at all."""
+    try:
+        rho = planning.rho_for(Budget.of(1, 0))
+    except REFUSED:
+        return
+    assert rho == 0

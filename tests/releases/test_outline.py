@@ -1,0 +1,44 @@
+"""A plan, an account and a question in public facts alone."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+import understudy as us
+from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Zcdp
+from understudy.releases.certificate import VARIATION, WORST
+from understudy.releases.outline import ASSUMED_ROWS, buys, example, noise_in_rows, outline
+from understudy.schema import Category, Integer, Schema
+
+
+def test_the_outline_adds_up_and_is_json(schema):
+    prepared = us.prepare(schema, epsilon=1, variations=True)
+    seen = json.loads(json.dumps(outline(prepared)))
+    assert sum(charge["share_of_rho"] for charge in seen["charges"]) == pytest.approx(1)
+    assert [c["purpose"] for c in seen["charges"]] == [c.purpose for c in prepared.plan]
+    assert seen["forecast"]["rows"] == ASSUMED_ROWS
+    assert seen["forecast"]["rows_assumed"]
+    assert 0.99 < seen["cost"]["epsilon"] <= 1
+    assert outline(prepared, rows=77)["forecast"]["rows"] == 77
+
+
+def test_noise_is_said_in_rows():
+    assert noise_in_rows(Charge("x", Gaussian(3.0))) == 3
+    assert noise_in_rows(Charge(VARIATION, Gaussian(4.0, step=2))) == 1
+    assert noise_in_rows(Charge(WORST, Laplace(64.0, 64))) == pytest.approx(math.sqrt(2))
+    assert noise_in_rows(Charge("x", Zcdp(1))) is None
+
+
+def test_what_a_charge_buys():
+    assert buys(Charge(WORST, Laplace(1.0, 64))) == "the bound on the worst error"
+    assert "9 or more" in buys(Charge("values of a", Discovery(1.0, 9, 1, 1)))
+    assert buys(Charge("x", Gaussian(3.0))) == "counts with noise, for the model"
+
+
+def test_an_example_is_a_question_that_fits():
+    schema = Schema((Integer("age", 0, 99), Category("sex", ("f", "m"))))
+    assert example(schema) == "age >= 50 and sex = 'f'"
+    assert example(Schema((Category("a b", ("x",)),))) == "`a b` is not null"

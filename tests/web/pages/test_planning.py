@@ -1,0 +1,60 @@
+"""Plans, and the start of a release."""
+
+import pytest
+
+from tests.web.conftest import (
+    FAST,
+    put_table,
+)
+
+PLANS = [
+    ({"epsilon": "x"}, "not a number"),
+    ({"epsilon": ""}, "not a number"),
+    ({"epsilon": "0"}, "epsilon"),
+    ({"method": "magic"}, "not known"),
+    ({"workload": "/etc/passwd"}, "not understood"),
+    ({"workload": "../../x.json"}, "not understood"),
+    ({"workload": "marginals:9"}, "marginals:9"),
+    ({"rows": "many"}, "whole number"),
+    ({"target": "1", "method": "gaussian"}, "does not forecast"),
+    ({"delta": "1"}, "delta"),
+]
+
+
+@pytest.mark.parametrize(("wish", "said"), PLANS)
+def test_a_plan_that_cannot_be(custodian, wish, said):
+    put_table(custodian)
+    response = custodian.client.get("/tables/people/plan", params={**FAST, **wish})
+    assert response.status_code == 422
+    assert said in custodian.told(response).lower()
+    piece = custodian.client.get("/tables/people/plan/forecast", params={**FAST, **wish})
+    assert said in custodian.told(piece).lower()
+    if "target" not in wish:
+        assert custodian.post("/tables/people/releases", **{**FAST, **wish}).status_code == 422
+    with custodian.site.workspace.ledger() as ledger:
+        assert len(ledger.entries("people")) == 1
+    assert custodian.site.jobs.all() == []
+
+
+def test_a_wished_error_gives_an_epsilon(custodian):
+    put_table(custodian, epsilon="10")
+    wish = {"target": "5", "rows": "5000", "variations": "", "workload": "marginals:1"}
+    response = custodian.client.get("/tables/people/plan/forecast", params=wish)
+    program = custodian.client.get(
+        "/tables/people/plan/forecast", params=wish, headers={"accept": "application/json"}
+    ).json()
+    assert program["forecast"]["errors"]["worst"] <= 0.05
+    assert f'data-epsilon="{program["epsilon"]}"' in response.text
+    page = custodian.client.get("/tables/people/plan", params=wish).text
+    assert f'value="{program["epsilon"]}"' in page
+
+
+def test_a_form_that_is_sent_twice_starts_one_release(custodian):
+    put_table(custodian)
+    for _ in range(2):
+        done = custodian.post("/tables/people/releases", **FAST, once="a1b2", name="twice")
+        assert str(done.url).endswith("/jobs/twice")
+    other = custodian.post("/tables/people/releases", **FAST, once="c3d4", name="twice")
+    assert str(other.url).endswith("/jobs/twice-2")
+    with custodian.site.workspace.ledger() as ledger:
+        assert float(ledger.spent("people").epsilon) == 2

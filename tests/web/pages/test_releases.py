@@ -1,0 +1,141 @@
+"""Releases: questions, checks, downloads, and bundles from elsewhere."""
+
+import json
+import zipfile
+from io import BytesIO
+
+import understudy as us
+from tests.web.conftest import (
+    put_bundle,
+    zipped,
+)
+from understudy.releases.bundle import digest, manifest_bytes
+from understudy.releases.signature import new_keys, private_key, sign
+from understudy.web.pages.releases import _drawn
+
+# --- releases ------------------------------------------------------------------------------------
+
+
+def test_questions_and_what_is_wrong_with_them(custodian, bundle):
+    put_bundle(custodian, bundle)
+    ask = "/releases/small/answer"
+    good = custodian.client.get(ask, params={"q": "smoker = 'yes'"})
+    assert "The truth lies between" in good.text
+    program = custodian.client.get(
+        ask, params={"q": "smoker = 'yes'"}, headers={"accept": "application/json"}
+    ).json()
+    truth = us.Release.load(bundle).answer("smoker = 'yes'")
+    assert (program["estimate"], program["low"], program["high"]) == (
+        truth.estimate, truth.low, truth.high,
+    )  # fmt: skip
+    assert ("says nothing" in good.text) == ((truth.low, truth.high) == (0, 1))
+    vague = us.releases.Answer("age >= 5", 0.5, 0.0, 1.0, 0.95, ("city", "age"))
+    page = custodian.site.render("_answer.html", {"answer": _drawn(us.Release.load(bundle), vague)})
+    assert "says nothing" in page
+    for q, said in (
+        ("", "ask something"),
+        ("smokes = 'yes'", "did you mean"),
+        ("smoker = ", ""),
+        ("(" * 3000, "at most"),
+        ("not " * 490 + "smoker = 'yes'", ""),
+        ("smoker = 'yes' <script>alert(1)</script>", ""),
+    ):
+        response = custodian.client.get(ask, params={"q": q})
+        assert response.status_code in (200, 422)
+        assert said in custodian.told(response).lower()
+        assert "<script>alert" not in response.text
+
+
+def test_downloads_are_what_was_released(custodian, bundle, tmp_path):
+    put_bundle(custodian, bundle)
+    packed = custodian.client.get("/releases/small/bundle.zip")
+    assert 'filename="small.release.zip"' in packed.headers["content-disposition"]
+    zipfile.ZipFile(BytesIO(packed.content)).extractall(tmp_path)
+    assert us.verify(tmp_path / "small.release").passed
+    rows = custodian.client.get("/releases/small/rows.csv").text.splitlines()
+    assert len(rows) == us.Release.load(bundle).rows.num_rows + 1
+    sample = custodian.client.get("/releases/small/sample.csv", params={"rows": 7, "key": "1"})
+    assert len(sample.text.splitlines()) == 8
+    again = custodian.client.get("/releases/small/sample.csv", params={"rows": 7, "key": "1"})
+    assert again.text == sample.text
+    for wrong in ({"rows": "x"}, {"rows": "99999999999"}, {"key": "x"}):
+        assert custodian.client.get("/releases/small/sample.csv", params=wrong).status_code == 422
+    file = custodian.client.get("/releases/small/files/schema.toml")
+    assert file.content == (bundle / "schema.toml").read_bytes()
+
+
+def test_a_signature_travels_with_its_release(custodian, bundle, tmp_path):
+    _, public = new_keys(str(tmp_path / "k"))
+    signed = put_bundle(custodian, bundle)
+    assert custodian.client.get("/releases/small/verify").status_code == 200
+    sign(signed, private_key(tmp_path / "k.pem", lambda: None))
+    assert "signed; not checked" in custodian.client.get("/releases/small/verify").text
+    packed = custodian.client.get("/releases/small/bundle.zip").content
+    assert custodian.upload("theirs.zip", packed, to="/import").status_code == 200
+    assert us.verify(custodian.folder / "releases" / "theirs", signed_by=public).passed
+
+
+def test_a_report_and_a_check(custodian, bundle):
+    put_bundle(custodian, bundle)
+    assert "<html" in custodian.client.get("/releases/small/report").text
+    assert "passes every check" in custodian.client.get("/releases/small/verify").text
+
+
+def newer(folder):
+    manifest = json.loads((folder / "release.json").read_bytes())
+    manifest["version"] = 99
+    manifest["understudy"] = "9.0"
+    manifest["digest"] = digest(manifest)
+    return manifest_bytes(manifest)
+
+
+def test_bundles_that_cannot_be_opened_say_why(custodian, bundle):
+    page = custodian
+    damaged = put_bundle(page, bundle, "damaged")
+    (damaged / "model.npz").write_bytes(b"nothing")
+    (put_bundle(page, bundle, "newer") / "release.json").write_bytes(newer(bundle))
+    (put_bundle(page, bundle, "torn") / "release.json").write_bytes(b"{")
+    (put_bundle(page, bundle, "lacking") / "synthetic.parquet").unlink()
+    tampered = put_bundle(page, bundle, "tampered")
+    rows = bytearray((tampered / "synthetic.parquet").read_bytes())
+    (tampered / "synthetic.parquet").write_bytes(rows + b"x")
+    for name, said in (
+        ("damaged", "is damaged"),
+        ("newer", "written by understudy 9.0"),
+        ("torn", "not JSON"),
+        ("lacking", "lacks synthetic.parquet"),
+    ):
+        response = page.client.get(f"/releases/{name}")
+        assert response.status_code == 422, name
+        assert "cannot be opened" in response.text
+        assert said in page.told(response)
+        assert str(page.folder) not in response.text
+    assert "is refused" in page.client.get("/releases/tampered/verify").text
+    listed = page.client.get("/releases")
+    assert listed.status_code == 200
+    assert listed.text.count("damaged or of another version") == 2
+
+
+def test_bundles_from_elsewhere(custodian, bundle):
+    page = custodian
+    added = page.upload("theirs.release.zip", zipped(bundle), to="/import")
+    assert added.status_code == 200
+    assert us.verify(page.folder / "releases" / "theirs").passed
+    rows = (bundle / "synthetic.parquet").read_bytes()
+    for name, data, said in (
+        ("table.csv", b"a,b\n", "not a bundle"),
+        ("broken.zip", b"PK\x03\x04 no", "not a whole zip"),
+        ("newer.zip", zipped(bundle, release=newer(bundle)), "written by understudy 9.0"),
+        ("lacking.zip", zipped(bundle, release=None), "no release.json"),
+        ("evil.zip", zipped(bundle, synthetic=rows[:-1] + b"x"), "is refused"),
+    ):
+        response = page.upload(name, data, to="/import")
+        assert response.status_code == 422, name
+        assert said in response.text.replace("&#39;", "'"), name
+        assert str(page.folder) not in response.text
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("../../evil.txt", "x")
+    outside = page.upload("slip.zip", out.getvalue(), to="/import")
+    assert "no part of a release" in page.told(outside)
+    assert page.site.workspace.identities("releases") == ["theirs"]

@@ -1,0 +1,227 @@
+"""Tables: from an upload to a confirmed schema and a budget, as somebody without scripts sees it."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import understudy as us
+from tests.web.conftest import (
+    FAST,
+    SCHEMA,
+    csv_bytes,
+    put_table,
+    small_table,
+)
+from understudy.schema import Category, Identifier, Integer, Schema
+from understudy.units import Unit
+
+
+def test_from_an_upload_to_an_answer_without_a_script(custodian):
+    page = custodian
+    assert "No table yet" in page.client.get("/tables").text
+    drafted = page.upload("people.csv", csv_bytes(small_table()), name="  Our   people ")
+    assert drafted.status_code == 200
+    at = "/tables/our-people"
+    assert page.client.get(f"{at}/plan").status_code == 409  # not confirmed yet
+    confirmed = page.post(f"{at}/schema/confirm")
+    assert "Every fact is confirmed" in confirmed.text
+    assert page.post(f"{at}/releases", **FAST).status_code == 422  # no budget yet
+    opened = page.post(f"{at}/budget", epsilon="3", delta="1e-8")
+    assert "is left of 3" in opened.text
+    planned = page.client.get(f"{at}/plan", params={**FAST, "rows": "400"})
+    assert "Budget afterwards" in planned.text
+    assert "ε = 2" in planned.text
+    done = page.post(f"{at}/releases", **FAST, name="for all")
+    assert "The release is done" in done.text
+    shown = page.client.get("/releases/for-all", params={"q": "age >= 5 and city = 'Aa'"})
+    assert "certified at 95 %" in shown.text
+    assert us.verify(page.folder / "releases" / "for-all").passed
+    assert (page.folder / "releases" / "for-all" / "report.html").is_file()
+    assert "for all" in page.client.get("/releases").text
+
+
+def test_single_facts_are_confirmed_one_by_one(custodian):
+    page = custodian
+    page.upload("people.csv", csv_bytes(small_table()))
+    schema = custodian.site.workspace.table("people").schema
+    first = Schema.load(schema).columns[0]
+    assert first.read_from_rows == ("type", "nullable", "values")
+    form = {"name": "city", "type": "category", "fact-values": "Aa\nBb\nCc\nDd", "do": "save"}
+    page.post("/tables/people/schema/columns/0", **form, **{"public-values": "on"})
+    changed = Schema.load(schema).columns[0]
+    assert changed.values == ("Aa", "Bb", "Cc", "Dd")
+    assert changed.read_from_rows == ("type", "nullable")
+    page.post("/tables/people/schema/columns/0", **{**form, "do": "all"})
+    assert Schema.load(schema).columns[0].read_from_rows == ()
+    assert Schema.load(schema).columns[1].read_from_rows != ()
+    wrong = page.post("/tables/people/schema/columns/1", type="integer", **{"fact-lower": "x"})
+    assert wrong.status_code == 422
+    assert "must be a whole number" in page.told(wrong)
+    gone = page.post("/tables/people/schema/columns/9", type="integer")
+    assert gone.status_code == 404
+    stale = page.post("/tables/people/schema/columns/1", name="city", type="category")
+    assert "somebody else" in page.told(stale)
+
+
+def test_a_kept_page_belongs_to_one_login(custodian):
+    put_table(custodian)
+    at = "/tables/people/schema"
+    mine = custodian.csrf(at)
+    assert custodian.csrf(at) == mine
+    custodian.client.cookies.clear()
+    assert custodian.client.get(at, follow_redirects=False).status_code == 303
+    assert custodian.enter().csrf(at) != mine
+
+
+def test_a_schema_as_text_and_whose_privacy(custodian):
+    page = custodian
+    put_table(page, epsilon=None)
+    at = "/tables/people/schema"
+    assert "[[column]]" in page.client.get(f"{at}/text").text
+    text = "# ours\n" + SCHEMA.dumps(comments=False)
+    page.post(f"{at}/text", text=text)
+    assert page.site.workspace.table("people").schema.read_text() == text
+    for bad, said in (
+        ("not = toml [", "not TOML"),
+        (text.replace('name = "age"', 'name = "ages"'), "ages"),
+    ):
+        response = page.post(f"{at}/text", text=bad)
+        assert response.status_code == 422
+        assert said in page.told(response)
+    assert page.site.workspace.table("people").schema.read_text() == text
+    unit = page.post(f"{at}/unit", column="city", max_rows="3")
+    assert "identifier" in page.told(unit)
+    page.post(f"{at}/columns/0", type="identifier", do="all")
+    lacking = page.post(f"{at}/unit", column="city")
+    assert "how many rows" in page.told(lacking)
+    page.post(f"{at}/unit", column="city", max_rows="3")
+    assert Schema.load(page.site.workspace.table("people").schema).unit.max_rows == 3
+    page.post("/tables/people/budget", epsilon="2")
+    with page.site.workspace.ledger() as ledger:
+        assert ledger.dataset("people").unit == "city"
+    page.post(f"{at}/unit", column="")
+    refused = page.post("/tables/people/releases", **FAST)
+    assert "unit = row" in refused.text
+
+
+def visits(patients=120, each=3):
+    """Several rows of everybody."""
+    rng = np.random.default_rng(1)
+    rows = patients * each
+    return pa.table(
+        {
+            "patient_id": [f"P{row // each:04d}" for row in range(rows)],
+            "ward": np.array(["A", "B"])[rng.integers(0, 2, rows)],
+            "age": rng.integers(0, 10, rows),
+        }
+    )
+
+
+def test_a_table_in_which_people_have_several_rows(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at = "/tables/visits"
+    page.post(f"{at}/schema/columns/0", type="identifier", do="all")
+    page.post(f"{at}/schema/unit", column="patient_id", max_rows="3")
+    page.post(f"{at}/schema/confirm")
+    shown = page.client.get(f"{at}/schema").text
+    assert "one patient_id, with at most 3 rows" in shown
+    assert "tells people apart" in shown
+    asked = page.client.get(at).text
+    assert "reveal about one patient_id" in asked
+    assert "all rows of one patient_id added or removed" in asked
+    refused = page.post(f"{at}/schema/columns/0", type="category", **{"fact-values": "P1\nP2"})
+    assert refused.status_code == 422  # people could not be told apart any more
+    assert "patient_id" in page.told(refused)
+    page.post(f"{at}/budget", epsilon="3")
+    assert "all rows of one patient_id" in page.client.get(at).text
+    planned = page.client.get(f"{at}/plan", params={**FAST, "rows": "360"})
+    assert (planned.status_code, "Budget afterwards" in planned.text) == (200, True)
+    done = page.post(f"{at}/releases", **FAST, name="visits")
+    assert "The release is done" in done.text, done.text
+    folder = page.folder / "releases" / "visits"
+    assert us.verify(folder).passed
+    made = us.Release.load(folder)
+    assert (made.schema.unit.column, made.schema.unit.max_rows) == ("patient_id", 3)
+    assert "patient_id" in page.client.get("/releases/visits").text
+    assert "P0001" not in page.client.get("/releases/visits/report").text
+
+
+def test_a_schema_with_a_unit_comes_as_text(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    schema = Schema(
+        (Identifier("patient_id"), Category("ward", ("A", "B")), Integer("age", 0, 9)),
+        unit=Unit("patient_id", 2, salt="2026"),
+    )
+    page.post("/tables/visits/schema/text", text=schema.dumps())
+    shown = page.client.get("/tables/visits/schema").text
+    assert "one patient_id, with at most 2 rows" in shown
+    page.post("/tables/visits/schema/unit", column="patient_id", max_rows="5")
+    kept = Schema.load(page.site.workspace.table("visits").schema).unit
+    assert kept == Unit("patient_id", 5, salt="2026")
+
+
+BUDGETS = [
+    ({"epsilon": ""}, "not a number"),
+    ({"epsilon": "-1"}, "not a number"),
+    ({"epsilon": "0"}, "epsilon"),
+    ({"epsilon": "1e99999999"}, "not a number"),
+    ({"epsilon": "nan"}, "not a number"),
+    ({"epsilon": "1", "delta": "2"}, "delta"),
+    ({"epsilon": "1", "neighbours": "friends"}, "add-remove or replace"),
+    ({"epsilon": "1", "neighbours": "replace"}, "number of rows public"),
+    ({"epsilon": "1", "rows_public": "-5"}, "whole number"),
+    ({"epsilon": "1", "delta": "0.01", "rows_public": "400"}, "below 1/n"),
+    ({"epsilon": "1", "composition": "magic"}, "basic or zcdp"),
+]
+
+
+@pytest.mark.parametrize(("form", "said"), BUDGETS)
+def test_a_budget_that_cannot_be(custodian, form, said):
+    put_table(custodian, epsilon=None)
+    response = custodian.post("/tables/people/budget", **form)
+    assert response.status_code == 422
+    assert said in custodian.told(response).lower()
+    with custodian.site.workspace.ledger() as ledger:
+        assert ledger.datasets() == []
+
+
+def test_a_budget_is_declared_once(custodian):
+    put_table(custodian, epsilon=None)
+    custodian.post("/tables/people/budget", epsilon="2")
+    response = custodian.post("/tables/people/budget", epsilon="20")
+    assert "a budget is never changed" in custodian.told(response)
+    assert str(custodian.folder) not in response.text
+
+
+def test_values_that_a_release_finds_itself(custodian):
+    page = custodian
+    page.upload("people.csv", csv_bytes(small_table()))
+    form = {"name": "city", "type": "category", "fact-values": "discover", "do": "save"}
+    page.post("/tables/people/schema/columns/0", **form, **{"public-nullable": "on"})
+    column = Schema.load(page.site.workspace.table("people").schema).columns[0]
+    assert (column.values, column.read_from_rows) == ("discover", ())
+    assert "city" in page.client.get("/tables/people/schema").text
+    page.post("/tables/people/schema/columns/0", name="city", type="category", do="save")
+    page.post("/tables/people/schema/confirm")
+    page.post("/tables/people/budget", epsilon="3")
+    planned = page.client.get("/tables/people/plan", params=FAST)
+    assert planned.status_code == 200, page.told(planned)
+    done = page.post("/tables/people/releases", **FAST, name="found")
+    assert "The release is done" in done.text
+    assert us.verify(page.folder / "releases" / "found").passed
+
+
+def test_rows_can_be_removed_and_the_account_stays(custodian):
+    table = put_table(custodian)
+    custodian.post("/tables/people/releases", **FAST)
+    assert custodian.post("/tables/people/remove").status_code == 422
+    gone = custodian.post("/tables/people/remove", sure="yes")
+    assert "The rows were removed" in gone.text
+    assert not table.rows.exists()
+    for path in ("/tables/people/plan", "/tables/people/schema"):
+        assert custodian.client.get(path).status_code == 404
+    assert custodian.client.get("/tables").status_code == 200
+    with custodian.site.workspace.ledger() as ledger:
+        assert float(ledger.spent("people").epsilon) == 1
