@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
@@ -360,3 +360,24 @@ class Domain:
     def column(self, name: str) -> Modelled:
         """The modelled column of that name; WorkloadError as `position`."""
         return self.modelled[self.position(name)]
+
+    def _encoded(
+        self, table: pa.RecordBatch | pa.Table, null_values: Sequence[str]
+    ) -> list[NDArray[np.unsignedinteger]]:
+        """The codes of every modelled column of a table; SchemaError where its header lacks one."""
+        names = table.schema.names
+        for column in self.modelled:
+            if (count := names.count(column.name)) != 1:
+                raise SchemaError(
+                    f"column {column.name!r} of the schema is in the table {count} times"
+                    f"{near(column.name, names) if count == 0 else ''}; "
+                    "each column must be there once: correct the schema or the table's header"
+                )
+        return [column.encode(table.column(column.name), null_values) for column in self.modelled]
+
+    def _decoded(
+        self, codes: Mapping[str, NDArray[np.integer]], rng: np.random.Generator
+    ) -> dict[str, pa.Array]:
+        """Values for the codes of some columns, drawn in the order of the table."""
+        chosen = (column for column in self.modelled if column.name in codes)
+        return {column.name: column.decode(codes[column.name], rng) for column in chosen}

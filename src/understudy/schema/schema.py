@@ -178,17 +178,7 @@ class Schema(Domain):
         Never fails on a value and never tells about one (see `Modelled`); a header that lacks a
         column, or has it twice, is a SchemaError, since headers are public.
         """
-        names = batch.schema.names
-        for column in self.modelled:
-            if (count := names.count(column.name)) != 1:
-                raise SchemaError(
-                    f"column {column.name!r} of the schema is in the table {count} times"
-                    f"{near(column.name, names) if count == 0 else ''}; "
-                    "each column must be there once: correct the schema or the table's header"
-                )
-        return [
-            column.encode(batch.column(column.name), self.null_values) for column in self.modelled
-        ]
+        return self._encoded(batch, self.null_values)
 
     def units(self, batch: pa.RecordBatch | pa.Table) -> pa.Array:
         """The unit of every row as text without blanks around, null where it has none.
@@ -231,20 +221,17 @@ class Schema(Domain):
         rows = len(codes[0]) if codes else 0
         names = [column.name for column in self.modelled]
         by_name = dict(zip(names, self.project(codes), strict=True))
-        placed: dict[str, pa.Array] = {}
+        arrays: dict[str, pa.Array] = {}
         for places in self._places:
             y, x = places.latitude.name, places.longitude.name
-            placed[y], placed[x] = places.decode(by_name[y], by_name[x], rng)
-        arrays = []
+            arrays[y], arrays[x] = places.decode(by_name.pop(y), by_name.pop(x), rng)
+        arrays |= self._decoded(by_name, rng)
         for column in self.written:
-            if column.name in placed:
-                arrays.append(placed[column.name])
-            elif isinstance(column, Modelled):
-                arrays.append(column.decode(by_name[column.name], rng))
-            else:
-                assert isinstance(column, Identifier)
-                arrays.append(column.generate(rows, first))
-        return pa.Table.from_arrays(arrays, schema=self.arrow_schema)
+            if isinstance(column, Identifier):
+                arrays[column.name] = column.generate(rows, first)
+        return pa.Table.from_arrays(
+            [arrays[column.name] for column in self.written], schema=self.arrow_schema
+        )
 
     def illegal(self, table: pa.Table) -> list[str]:
         """Why the table is not one that `decode` can return; an empty list if it is.

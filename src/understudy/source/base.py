@@ -253,14 +253,12 @@ class StreamedCounts:
 
     def records(self) -> Sensitive[Codes]:
         """Every row as codes, one array per column, sealed: a byte or two a cell are held for it."""
-        schema, names = self._schema, _modelled(self._schema)
-        parts: list[Codes] = [schema.encode(_no_rows(names))]
+        parts: list[Codes] = []
         if self.unit is not None:
             self._each_turn(parts.append)
         else:
-            parts = self._scan(
-                names, lambda: list(parts), lambda done, batch: done.append(schema.encode(batch))
-            )
+            with counting():
+                parts.append(_encoded(self._source, self._schema, tell=self._teller())[0])
         return Sensitive([np.concatenate(column) for column in zip(*parts, strict=True)])
 
     def _count(
@@ -383,29 +381,21 @@ def _encoded(
     """
     names, unit = _modelled(schema), schema.unit
     wanted = names if unit is None else [*names, unit.column]
-    units: list[list[pa.Array]] = []
 
-    def start() -> list[Codes]:
-        units.append([])  # a way of reading that failed half-way leaves nothing behind
-        return [schema.encode(_no_rows(names))]
+    def add(done: "list[tuple[Codes, list[pa.Array]]]", batch: "pa.RecordBatch") -> None:
+        codes, units = schema.encode(batch), [] if unit is None else [schema.units(batch)]
+        if turns > 1 and units:
+            mine = turn(units[0], at, turns)
+            codes, units = [array[mine] for array in codes], [units[0].filter(mine)]
+        done.append((codes, units))
 
-    def add(done: list[Codes], batch: "pa.RecordBatch") -> None:
-        codes = schema.encode(batch)
-        if unit is not None:
-            found = schema.units(batch)
-            if turns > 1:
-                mine = turn(found, at, turns)
-                codes, found = [array[mine] for array in codes], found.filter(mine)
-            units[-1].append(found)
-        done.append(codes)
-
-    parts = fold(source, wanted, start, add, tell)
+    parts = fold(source, wanted, list, add, tell) or [(schema.encode(_no_rows(names)), [])]
     codes: Codes = []
     for position in range(len(names)):
-        codes.append(np.concatenate([part[position] for part in parts]))
-        for part in parts:  # a column's parts go as soon as they are joined
+        codes.append(np.concatenate([part[position] for part, _ in parts]))
+        for part, _ in parts:  # a column's parts go as soon as they are joined
             part[position] = codes[-1][:0]
-    return codes, units[-1]
+    return codes, [found for _, units in parts for found in units]
 
 
 def _bounded(codes: Codes, units: "list[pa.Array]", schema: Schema) -> Codes:
