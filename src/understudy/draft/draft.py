@@ -137,10 +137,9 @@ class _Look:
         """The same, with another type on output."""
         return dataclasses.replace(self, dtype=dtype)
 
-    def guessed(self, **facts: Any) -> _Look:
+    def guessed(self) -> _Look:
         """The same, with the type itself guessed from rows."""
-        marks = ("type", *facts.pop("marks", self.marks))
-        return dataclasses.replace(self, marks=marks, **facts)
+        return dataclasses.replace(self, marks=("type", *self.marks))
 
 
 def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
@@ -209,13 +208,10 @@ def _from_text(look: _Look, array: pa.Array, typed: bool) -> Column:
     texts, counts = texts.filter(pa.array(counts > 0)), counts[counts > 0]
     plain = pc.utf8_trim_whitespace(texts)
     null, kind = _nulls_and_kind(plain)
-    empty = bool(np.any(null))
     tokens = sorted({text for text in plain.filter(pa.array(null)).to_pylist() if text})
-    look = look.guessed(
-        nullable=look.nullable or empty,
-        tokens=tuple(tokens),
-        marks=(*look.marks, "nullable", *(["null_values"] if tokens else [])),
-    )
+    marks = (*look.marks, "nullable", *(["null_values"] if tokens else []))
+    nullable = look.nullable or bool(null.any())
+    look = _Look(look.name, look.dtype, nullable, ("type", *marks), tuple(tokens))
     kept = pa.array(~null)
     texts, plain, counts = texts.filter(kept), plain.filter(kept), counts[~null]
     if not len(texts):

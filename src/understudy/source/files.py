@@ -103,12 +103,8 @@ def find(given: str | Path) -> Files:
     if len(formats) > 1:
         raise SourceError(f"{str(given)!r} mixes CSV and Parquet files: name files of one format")
     format = formats.pop()
-    if format == "csv":
-        layouts = tuple(read_layout(path) for path in paths)
-        columns = [one.columns for one in layouts]
-    else:
-        layouts = ()
-        columns = [_parquet_columns(path) for path in paths]
+    layouts = tuple(read_layout(path) for path in paths) if format == "csv" else ()
+    columns = [one.columns for one in layouts] or [_parquet_columns(path) for path in paths]
     for path, other in zip(paths, columns, strict=True):
         if set(other) != set(columns[0]):
             raise SourceError(

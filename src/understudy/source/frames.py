@@ -131,16 +131,10 @@ def to_frame(
         dtypes: By column name, the dtype it should have in that kind; where a column cannot have
             it (an `int64` with nulls), it gets the nearest that can.
     """
-    dtypes = dtypes or {}
-    match like:
-        case "arrow":
-            return _arrow(table, dtypes)
-        case "pandas":
-            return _pandas(table, dtypes)
-        case "polars":
-            return _polars(table, dtypes)
-        case _:
-            raise InputError(f"like={like!r}: rows come as 'arrow', 'pandas' or 'polars'")
+    makers = {"arrow": _arrow, "pandas": _pandas, "polars": _polars}
+    if like not in makers:
+        raise InputError(f"like={like!r}: rows come as 'arrow', 'pandas' or 'polars'")
+    return makers[like](table, dtypes or {})
 
 
 def _arrow(table: "pa.Table", dtypes: Mapping[str, Any]) -> "pa.Table":
@@ -214,18 +208,11 @@ def _nullable(column: "pa.ChunkedArray") -> Any:
 
     if column.null_count == 0:
         return None
-    nullable: dict[pa.DataType, Any] = {
-        pa.int8(): pd.Int8Dtype(),
-        pa.int16(): pd.Int16Dtype(),
-        pa.int32(): pd.Int32Dtype(),
-        pa.int64(): pd.Int64Dtype(),
-        pa.uint8(): pd.UInt8Dtype(),
-        pa.uint16(): pd.UInt16Dtype(),
-        pa.uint32(): pd.UInt32Dtype(),
-        pa.uint64(): pd.UInt64Dtype(),
-        pa.bool_(): pd.BooleanDtype(),
-    }
-    return nullable.get
+    names = {"bool": "boolean"}
+    for size in (8, 16, 32, 64):
+        names |= {f"int{size}": f"Int{size}", f"uint{size}": f"UInt{size}"}
+    found = {pa.type_for_alias(a): pd.api.types.pandas_dtype(b) for a, b in names.items()}
+    return found.get
 
 
 def _categorical(column: "pa.ChunkedArray", target: Any) -> Any:
