@@ -25,17 +25,14 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy.columns.base import Domain
 from understudy.errors import WorkloadError, cut
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.columns.base import Domain
 
 __all__ = ["Literal", "Predicate", "tokens"]
 
@@ -137,11 +134,11 @@ class Predicate:
 
     text: str
     clique: Clique
-    _schema: "Domain" = field(repr=False, compare=False)
+    _schema: Domain = field(repr=False, compare=False)
     _node: _Node = field(repr=False, compare=False)
 
     @classmethod
-    def parse(cls, text: str, schema: "Domain") -> "Predicate":
+    def parse(cls, text: str, schema: Domain) -> "Predicate":
         """Read a predicate.
 
         Raises:
@@ -188,7 +185,7 @@ class Predicate:
             np.broadcast_to(truth.possibly, shape).copy(),
         )
 
-    def rows(self, table: "pa.Table") -> Mask:
+    def rows(self, table: pa.Table) -> Mask:
         """Which rows of a decoded (synthetic) table satisfy the predicate.
 
         Agrees with `cells`: true for every row in an inner cell, and only for rows in outer cells.
@@ -274,7 +271,7 @@ class _Parser:
              | "not"? "between" value "and" value
     """
 
-    def __init__(self, text: str, schema: "Domain") -> None:
+    def __init__(self, text: str, schema: Domain) -> None:
         self._text = text
         self._schema = schema
         if len(text) > _LONGEST:

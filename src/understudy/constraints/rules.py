@@ -21,20 +21,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns import Category
-from understudy.columns.base import require_known
+from understudy.columns.base import Domain, require_known
 from understudy.constraints.predicate import Predicate, tokens
 from understudy.errors import SchemaError, WorkloadError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.columns.base import Domain
 
 __all__ = ["Rule", "Rules"]
 

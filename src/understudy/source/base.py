@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import (
-    TYPE_CHECKING,
     Any,
     Literal,
     Protocol,
@@ -23,6 +22,7 @@ from typing import (
 )
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.errors import CountingError, SourceError, UnderstudyError
@@ -32,9 +32,6 @@ from understudy.queries.evaluate import Clique, Counter, SparseCounter, counts
 from understudy.quoting import named, require_names, unquoted
 from understudy.schema import Schema
 from understudy.source.units import chosen, turn
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = [
     "BATCH_ROWS",
@@ -103,7 +100,7 @@ class Bindable(Protocol):
         """
         ...
 
-    def frame(self, table: "pa.Table") -> Any:
+    def frame(self, table: pa.Table) -> Any:
         """Hand (synthetic) rows back in the kind, and with the dtypes, that the source came in."""
         ...
 
@@ -123,7 +120,7 @@ class Source(Bindable, Protocol):
         """Texts that stand for null, beside those of the schema."""
         ...
 
-    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator[pa.RecordBatch]]:
         """Ways to read these columns once, best first; the next is tried if one is `Unreadable`.
 
         The rows are raw and private; files of text give texts.
@@ -169,15 +166,15 @@ class Table(ABC):
         """Where the table is and its number of columns."""
         return f"{self._where} with {len(self.columns)} columns"
 
-    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator[pa.RecordBatch]]:
         """By default one way."""
         yield self._scan(names)
 
     @abstractmethod
-    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+    def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The raw rows of these columns; `Unreadable` if that fails."""
 
-    def frame(self, table: "pa.Table") -> Any:
+    def frame(self, table: pa.Table) -> Any:
         """Rows in the kind of table, and with the dtypes, that were given."""
         from understudy.source.frames import to_frame
 
@@ -295,7 +292,7 @@ class StreamedCounts:
         self,
         names: Sequence[str],
         start: Callable[[], Accumulator],
-        add: Callable[[Accumulator, "pa.RecordBatch"], object],
+        add: Callable[[Accumulator, pa.RecordBatch], object],
     ) -> Accumulator:
         with counting():
             return fold(self._source, names, start, add, self._teller())
@@ -341,7 +338,7 @@ def fold(
     source: Source,
     names: Sequence[str],
     start: Callable[[], Accumulator],
-    add: Callable[[Accumulator, "pa.RecordBatch"], object],
+    add: Callable[[Accumulator, pa.RecordBatch], object],
     tell: Callable[[int | None], object] | None = None,
 ) -> Accumulator:
     """Add up the batches of one scan, from the start again if a way of reading fails half-way.
@@ -374,7 +371,7 @@ def _encoded(
     at: int = 0,
     turns: int = 1,
     tell: Callable[[int | None], object] | None = None,
-) -> tuple[Codes, "list[pa.Array]"]:
+) -> tuple[Codes, list[pa.Array]]:
     """The codes of one scan and, where there are privacy units, the unit of every row.
 
     Of several turns, only the rows of the units that have theirs.
@@ -382,7 +379,7 @@ def _encoded(
     names, unit = _modelled(schema), schema.unit
     wanted = names if unit is None else [*names, unit.column]
 
-    def add(done: "list[tuple[Codes, list[pa.Array]]]", batch: "pa.RecordBatch") -> None:
+    def add(done: list[tuple[Codes, list[pa.Array]]], batch: pa.RecordBatch) -> None:
         codes, units = schema.encode(batch), [] if unit is None else [schema.units(batch)]
         if turns > 1 and units:
             mine = turn(units[0], at, turns)
@@ -398,24 +395,20 @@ def _encoded(
     return codes, [found for _, units in parts for found in units]
 
 
-def _bounded(codes: Codes, units: "list[pa.Array]", schema: Schema) -> Codes:
+def _bounded(codes: Codes, units: list[pa.Array], schema: Schema) -> Codes:
     """The rows that count: all of them, or at most k of every privacy unit."""
     if schema.unit is None:
         return codes
-    import pyarrow as pa
-
     kept = chosen(codes, pa.chunked_array(units, pa.string()), schema.unit)
     return [array[kept] for array in codes]
 
 
-def read_table(source: Source) -> "pa.Table":
+def read_table(source: Source) -> pa.Table:
     """Every raw row, in any order, **private and not sealed**: for a custodian's own look.
 
     Only `schema draft` and `schema check`, which say that their output is not private, need this.
     """
-    import pyarrow as pa
-
-    batches = fold(source, source.columns, list["pa.RecordBatch"], list.append)
+    batches = fold(source, source.columns, list[pa.RecordBatch], list.append)
     if not batches:
         return _no_rows(source.columns)
     with unquoted(source.describe()):
@@ -424,15 +417,13 @@ def read_table(source: Source) -> "pa.Table":
         )
 
 
-def batches(table: "pa.Table") -> "list[pa.RecordBatch]":
+def batches(table: pa.Table) -> list[pa.RecordBatch]:
     """A table a batch at a time; a table without rows as one batch, which has its types."""
     return table.to_batches(max_chunksize=BATCH_ROWS) or [empty_batch(table.schema)]
 
 
-def empty_batch(schema: "pa.Schema") -> "pa.RecordBatch":
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     """No row of columns of these types, whatever they are."""
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
@@ -499,9 +490,7 @@ def _modelled(schema: Schema) -> list[str]:
     return [column.name for column in schema.modelled]
 
 
-def _no_rows(names: Sequence[str]) -> "pa.Table":
-    import pyarrow as pa
-
+def _no_rows(names: Sequence[str]) -> pa.Table:
     return pa.table({name: pa.array([], pa.string()) for name in names})
 
 

@@ -59,7 +59,7 @@ def _columns(edges: Any, ends: tuple[str, str] | None) -> tuple[list[Any], list[
         if end not in names:
             hint = near(end, names) if other in names else ""
             raise InputError(f"ends: there is no column {end!r} in the table of edges{hint}")
-    batches = fold(source, ends, list["pa.RecordBatch"], list.append)
+    batches = fold(source, ends, list[pa.RecordBatch], list.append)
     first, second = (
         [cell for batch in batches for cell in batch.column(end).to_pylist()] for end in ends
     )

@@ -14,10 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import IO, Literal, TypeAlias, cast
+
+import pyarrow as pa
 
 from understudy.errors import SourceError
 from understudy.quoting import require_names
+from understudy.schema import Schema
 from understudy.source.base import (
     BATCH_ROWS,
     EncodedCounts,
@@ -27,11 +30,6 @@ from understudy.source.base import (
     check_names,
     empty_batch,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.schema import Schema
 
 __all__ = ["FileSource", "Files", "Layout", "OfFiles", "find", "read_layout"]
 
@@ -148,7 +146,6 @@ def _format(path: Path) -> Format:
 
 
 def _parquet_columns(path: Path) -> tuple[str, ...]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     where = f"file {str(path)!r}"
@@ -286,13 +283,13 @@ class OfFiles(Table):
         self.typed = files.format == "parquet"
         self._files = files
 
-    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator[pa.RecordBatch]]:
         """The engine's own reader; for text, the lenient reader after it."""
         yield self._scan(names)
         if not self.typed:
             yield self._lenient(names)
 
-    def _lenient(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+    def _lenient(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for path, layout in zip(self.paths, self._files.layouts, strict=True):
             yield from _any_rows(path, layout, names)
 
@@ -300,12 +297,12 @@ class OfFiles(Table):
 class FileSource(OfFiles):
     """Files that are read once and held in memory as codes."""
 
-    def bind(self, schema: "Schema") -> EncodedCounts:
+    def bind(self, schema: Schema) -> EncodedCounts:
         """Check the header and encode the rows once."""
         check_header(self.columns, schema, self.describe())
         return EncodedCounts.encode(self, schema)
 
-    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+    def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if self.typed:
             for path in self.paths:
                 yield from _parquet(path, names)
@@ -314,8 +311,7 @@ class FileSource(OfFiles):
                 yield from _csv(path, layout, names)
 
 
-def _parquet(path: Path, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-    import pyarrow as pa
+def _parquet(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
     try:
@@ -327,8 +323,7 @@ def _parquet(path: Path, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
         raise Unreadable from None
 
 
-def _csv(path: Path, layout: Layout, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-    import pyarrow as pa
+def _csv(path: Path, layout: Layout, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv as pacsv
 
     try:
@@ -347,7 +342,7 @@ def _csv(path: Path, layout: Layout, names: Sequence[str]) -> Iterator["pa.Recor
         raise Unreadable from None
 
 
-def _any_rows(path: Path, layout: Layout, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+def _any_rows(path: Path, layout: Layout, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows as texts, whatever is wrong with them; blank lines are no rows.
 
     The fast readers (Arrow, DuckDB) stop at a row that has too few or too many cells or bytes that
@@ -383,8 +378,6 @@ def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
             yield [""]
 
 
-def _batch(rows: list[list[str]], wanted: Sequence[int], names: Sequence[str]) -> "pa.RecordBatch":
-    import pyarrow as pa
-
+def _batch(rows: list[list[str]], wanted: Sequence[int], names: Sequence[str]) -> pa.RecordBatch:
     arrays = [pa.array([row[at] for row in rows], pa.string()) for at in wanted]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))

@@ -6,9 +6,12 @@ schema (the Arrow dictionary) or from the synthetic rows instead, and only their
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from understudy.errors import InputError, SourceError
+from understudy.schema import Schema
 from understudy.source.base import (
     EncodedCounts,
     Native,
@@ -18,11 +21,6 @@ from understudy.source.base import (
     check_header,
     check_names,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.schema import Schema
 
 __all__ = ["FrameSource", "frame_source", "to_frame"]
 
@@ -45,10 +43,10 @@ class FrameSource(Table):
         self._dtypes = dict(header)
         check_names(self.columns, kind)
 
-    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+    def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from batches(_to_arrow(self._frame, self.columns, names))
 
-    def bind(self, schema: "Schema") -> EncodedCounts:
+    def bind(self, schema: Schema) -> EncodedCounts:
         """Check the header and encode the rows once."""
         check_header(self.columns, schema, self._where)
         return EncodedCounts.encode(self, schema)
@@ -61,7 +59,6 @@ def frame_source(frame: Any, nulls: Sequence[str] = ()) -> FrameSource:
         SourceError: Not a table that is known, or two columns have one name.
     """
     import narwhals.stable.v2 as nw
-    import pyarrow as pa
 
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         header = [(field.name, field.type) for field in frame.schema]
@@ -83,9 +80,8 @@ def frame_source(frame: Any, nulls: Sequence[str] = ()) -> FrameSource:
     return FrameSource(frame, header, kind, "polars" if polars else "arrow", nulls)
 
 
-def _to_arrow(frame: Any, columns: Sequence[str], names: Sequence[str]) -> "pa.Table":
+def _to_arrow(frame: Any, columns: Sequence[str], names: Sequence[str]) -> pa.Table:
     import narwhals.stable.v2 as nw
-    import pyarrow as pa
 
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
@@ -104,10 +100,8 @@ def _to_arrow(frame: Any, columns: Sequence[str], names: Sequence[str]) -> "pa.T
         raise Unreadable from None
 
 
-def _from_pandas(series: Any) -> "pa.Array | pa.ChunkedArray":
+def _from_pandas(series: Any) -> pa.Array | pa.ChunkedArray:
     """A column as Arrow; one of mixed objects as texts, because Arrow would quote a value."""
-    import pyarrow as pa
-
     try:
         return pa.Array.from_pandas(series)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -121,7 +115,7 @@ def _text(cell: object) -> str:
 
 
 def to_frame(
-    table: "pa.Table", like: Native = "arrow", dtypes: Mapping[str, Any] | None = None
+    table: pa.Table, like: Native = "arrow", dtypes: Mapping[str, Any] | None = None
 ) -> Any:
     """A table in the kind asked for.
 
@@ -137,9 +131,7 @@ def to_frame(
     return makers[like](table, dtypes or {})
 
 
-def _arrow(table: "pa.Table", dtypes: Mapping[str, Any]) -> "pa.Table":
-    import pyarrow as pa
-
+def _arrow(table: pa.Table, dtypes: Mapping[str, Any]) -> pa.Table:
     for at, name in enumerate(table.column_names):
         target = dtypes.get(name)
         if target is not None and table.schema.types[at] != target:
@@ -151,7 +143,7 @@ def _arrow(table: "pa.Table", dtypes: Mapping[str, Any]) -> "pa.Table":
     return table
 
 
-def _polars(table: "pa.Table", dtypes: Mapping[str, Any]) -> Any:
+def _polars(table: pa.Table, dtypes: Mapping[str, Any]) -> Any:
     import polars as pl
 
     frame = pl.DataFrame(pl.from_arrow(table))
@@ -177,14 +169,14 @@ def _enum(series: Any, given: Any) -> Any:
     return pl.Enum(known + sorted(present - set(known)))
 
 
-def _pandas(table: "pa.Table", dtypes: Mapping[str, Any]) -> Any:
+def _pandas(table: pa.Table, dtypes: Mapping[str, Any]) -> Any:
     import pandas as pd
 
     series = {name: _series(table.column(name), dtypes.get(name)) for name in table.column_names}
     return pd.DataFrame(series, columns=list(series), index=pd.RangeIndex(table.num_rows))
 
 
-def _series(column: "pa.ChunkedArray", target: Any) -> Any:
+def _series(column: pa.ChunkedArray, target: Any) -> Any:
     import pandas as pd
 
     if isinstance(target, pd.CategoricalDtype):
@@ -201,10 +193,9 @@ def _series(column: "pa.ChunkedArray", target: Any) -> Any:
     return converted
 
 
-def _nullable(column: "pa.ChunkedArray") -> Any:
+def _nullable(column: pa.ChunkedArray) -> Any:
     """Integers and booleans with nulls stay integers and booleans."""
     import pandas as pd
-    import pyarrow as pa
 
     if column.null_count == 0:
         return None
@@ -215,9 +206,8 @@ def _nullable(column: "pa.ChunkedArray") -> Any:
     return found.get
 
 
-def _categorical(column: "pa.ChunkedArray", target: Any) -> Any:
+def _categorical(column: pa.ChunkedArray, target: Any) -> Any:
     import pandas as pd
-    import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
         legal = column.unify_dictionaries().chunk(0).dictionary.to_pylist() if len(column) else []

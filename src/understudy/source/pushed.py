@@ -15,9 +15,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns.forms import BLANKS, Form, Pieces, Words, form, unit_steps
@@ -37,9 +38,6 @@ from understudy.source.base import (
     with_nulls,
 )
 from understudy.units import Unit
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = [
     "JOINT_CELLS",
@@ -100,7 +98,7 @@ class PushedSource(Table):
         super().__init__(columns, nulls, where)
         check_names(self.columns, where)
 
-    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+    def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """For a custodian's own look; no release asks for rows."""
         try:
             with quietly():
@@ -160,7 +158,7 @@ class PushedSource(Table):
     @abstractmethod
     def _holders(
         self, column: str, nulls: Sequence[str], unit: Unit | None, no_units: Sequence[str]
-    ) -> "Callable[[], pa.Table]":
+    ) -> Callable[[], pa.Table]:
         """Asks for the values of a column, and how many hold each; `nulls` and `no_units` are none.
 
         Of a unit's values the first k in the order of md5("{salt}|{value}|{unit}") count.
@@ -171,11 +169,11 @@ class PushedSource(Table):
         """What counts this table under a schema whose header it has."""
 
     @abstractmethod
-    def _fetched(self, names: Sequence[str]) -> "pa.Table":
+    def _fetched(self, names: Sequence[str]) -> pa.Table:
         """The raw rows; any error."""
 
     @abstractmethod
-    def _type(self, column: Modelled) -> "pa.DataType | None":
+    def _type(self, column: Modelled) -> pa.DataType | None:
         """The physical type of a column that a form speaks of; None where none does."""
 
     @abstractmethod

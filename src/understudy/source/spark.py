@@ -10,14 +10,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from understudy.columns.forms import BLANKS, Form, Pieces
 from understudy.columns.temporal import Datetime
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique, cells
+from understudy.schema import Modelled, Schema
 from understudy.source.addresses import permitted
 from understudy.source.pushed import (
     Counted,
@@ -28,12 +30,7 @@ from understudy.source.pushed import (
     packed,
     quietly,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.schema import Modelled, Schema
-    from understudy.units import Unit
+from understudy.units import Unit
 
 __all__ = ["SparkSource", "is_master", "session", "spark_table"]
 
@@ -115,8 +112,8 @@ class SparkSource(PushedSource):
         self._frame = frame
 
     def _holders(
-        self, column: str, nulls: Sequence[str], unit: "Unit | None", no_units: Sequence[str]
-    ) -> "Callable[[], pa.Table]":
+        self, column: str, nulls: Sequence[str], unit: Unit | None, no_units: Sequence[str]
+    ) -> Callable[[], pa.Table]:
         from pyspark.sql import Window
         from pyspark.sql import functions as sf
 
@@ -136,8 +133,7 @@ class SparkSource(PushedSource):
         asked = pairs.groupBy("v").agg(sf.count("*"))
         return lambda: _fetched(asked, self._where)
 
-    def _engine(self, schema: "Schema") -> "_Cluster":
-        import pyarrow as pa
+    def _engine(self, schema: Schema) -> "_Cluster":
         from pyspark.sql import functions as sf
 
         operations = _Operations()
@@ -150,10 +146,10 @@ class SparkSource(PushedSource):
             codes[name] = encoded(x, found, operations)
         return _Cluster(self._frame, self._where, codes, schema.shape)
 
-    def _fetched(self, names: Sequence[str]) -> "pa.Table":
+    def _fetched(self, names: Sequence[str]) -> pa.Table:
         return self._frame.select(*(_quoted(name) for name in names)).toArrow()
 
-    def _type(self, column: "Modelled") -> "pa.DataType | None":
+    def _type(self, column: Modelled) -> pa.DataType | None:
         return _arrow(self._frame.schema[column.name].dataType, column)
 
     def _stored(self, name: str) -> str:
@@ -183,7 +179,7 @@ class _Cluster:
         self._where = where
         self._shape = tuple(shape)
 
-    def keep(self, unit: "Unit", null_values: Sequence[str]) -> None:
+    def keep(self, unit: Unit, null_values: Sequence[str]) -> None:
         """Count at most k rows of every unit from now on: those that `Unit` names."""
         from pyspark.sql import Window
         from pyspark.sql import functions as sf
@@ -231,7 +227,7 @@ class _Cluster:
         return [(at[which == i] - start, number[which == i]) for i, start in enumerate(starts)]
 
 
-def _fetched(asked: Any, where: str) -> "pa.Table":
+def _fetched(asked: Any, where: str) -> pa.Table:
     try:
         with quietly():
             return asked.toArrow()
@@ -263,8 +259,6 @@ class _Operations:
         self._f: Any = functions
 
     def missing(self, x: Any, form: Form) -> Any:
-        import pyarrow as pa
-
         floating = isinstance(form, Pieces) and pa.types.is_floating(form.type)
         return x.isNull() | self._f.isnan(x) if floating else x.isNull()
 
@@ -307,10 +301,8 @@ class _Operations:
 _WHOLE = ("byte", "short", "integer", "long")
 
 
-def _arrow(stored: Any, column: "Modelled") -> "pa.DataType | None":
+def _arrow(stored: Any, column: Modelled) -> pa.DataType | None:
     """The physical type that a form speaks of; None for types that are not counted."""
-    import pyarrow as pa
-
     name = stored.typeName()
     if name in _WHOLE:
         return pa.int64()

@@ -12,20 +12,18 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import pyarrow as pa
 
 from understudy.columns.forms import ANY_DECIMAL, BLANKS, Form, Pieces
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique
+from understudy.schema import Modelled, Schema
 from understudy.source.addresses import permitted
 from understudy.source.pushed import Counted, PushedSource, columns_of, encoded, packed, quietly
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.schema import Modelled, Schema
-    from understudy.units import Unit
+from understudy.units import Unit
 
 __all__ = ["SQLSource", "connect"]
 
@@ -91,8 +89,8 @@ class SQLSource(PushedSource):
         self._expression = expression
 
     def _holders(
-        self, column: str, nulls: Sequence[str], unit: "Unit | None", no_units: Sequence[str]
-    ) -> "Callable[[], pa.Table]":
+        self, column: str, nulls: Sequence[str], unit: Unit | None, no_units: Sequence[str]
+    ) -> Callable[[], pa.Table]:
         ibis, ops = _ibis(), _Operations(self._backend.name)
         x = self._expression[column]
         rows = self._expression.filter(ops.told(x, nulls))
@@ -110,16 +108,16 @@ class SQLSource(PushedSource):
         asked = pairs.group_by("v").aggregate(n=pairs.count())
         return lambda: link.insist(asked)
 
-    def _engine(self, schema: "Schema") -> "_Database":
+    def _engine(self, schema: Schema) -> "_Database":
         forms = self._forms(schema)
         engine = _Database(self._expression, self._backend, self._where, forms, schema.shape)
         engine.check(self._remedy)
         return engine
 
-    def _fetched(self, names: Sequence[str]) -> "pa.Table":
+    def _fetched(self, names: Sequence[str]) -> pa.Table:
         return self._backend.to_pyarrow(self._expression.select(*names))
 
-    def _type(self, column: "Modelled") -> "pa.DataType | None":
+    def _type(self, column: Modelled) -> pa.DataType | None:
         return _arrow(self._expression.schema()[column.name])
 
     def _stored(self, name: str) -> str:
@@ -158,7 +156,7 @@ class _Database:
             name: encoded(expression[name], found, self._ops) for name, found in forms.items()
         }
 
-    def keep(self, unit: "Unit", null_values: Sequence[str]) -> None:
+    def keep(self, unit: Unit, null_values: Sequence[str]) -> None:
         """Count at most k rows of every unit from now on: those that `Unit` names."""
         ibis, ops = _ibis(), self._ops
         codes = {f"c{i}": code for i, code in enumerate(self._codes.values())}
@@ -223,7 +221,7 @@ class _Link:
         self._backend = backend
         self._where = where
 
-    def insist(self, asked: Any) -> "pa.Table":
+    def insist(self, asked: Any) -> pa.Table:
         """The answer, if need be on a new connection; SourceError if there is none."""
         for attempt in range(1, _TRIES + 1):
             try:
@@ -238,7 +236,7 @@ class _Link:
             f"{self._where}: the connection was lost, and {_TRIES} tries did not help"
         )
 
-    def fetch(self, asked: Any) -> "pa.Table":
+    def fetch(self, asked: Any) -> pa.Table:
         """The answer, or the driver's own error."""
         with quietly():
             return self._backend.to_pyarrow(asked)
@@ -328,10 +326,8 @@ class _Operations:
         return self._ibis.literal(code, type="int64")
 
 
-def _arrow(stored: Any) -> "pa.DataType | None":
+def _arrow(stored: Any) -> pa.DataType | None:
     """The physical type that a form speaks of; None for types that are not counted."""
-    import pyarrow as pa
-
     if stored.is_boolean():
         return pa.bool_()
     if stored.is_integer():
