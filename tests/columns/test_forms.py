@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from understudy.columns.forms import ANY_DECIMAL, BLANKS, unit_steps
+from understudy.columns.forms import ANY_DECIMAL, BLANKS, Pieces, Words, form, unit_steps
 from understudy.errors import SchemaError
 from understudy.schema import (
     Boolean,
@@ -20,9 +20,6 @@ from understudy.schema import (
     Datetime,
     Integer,
     Number,
-    Pieces,
-    Words,
-    form,
 )
 
 INT, DOUBLE, TEXT = pa.int64(), pa.float64(), pa.string()

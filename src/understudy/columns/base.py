@@ -4,8 +4,6 @@ A modelled column cuts its domain into cells. Its codes are the cells in order, 
 category has one, then null where the column is nullable.
 """
 
-from __future__ import annotations
-
 import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence

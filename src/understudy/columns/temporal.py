@@ -1,7 +1,5 @@
 """Dates and times between public bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

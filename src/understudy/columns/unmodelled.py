@@ -6,8 +6,6 @@ public bounds into cells of about as many rows each. A release first spends a pu
 on them, and goes on with the columns that come of it.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

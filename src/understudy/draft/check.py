@@ -3,8 +3,6 @@
 NOT PRIVATE. Findings hold counts of rows and values from them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any

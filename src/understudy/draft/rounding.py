@@ -1,7 +1,5 @@
 """Round bounds and cuts around what was seen: how a draft keeps the extremes to itself."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from fractions import Fraction
 from math import ceil, floor, log10

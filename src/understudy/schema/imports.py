@@ -1,7 +1,5 @@
 """Schemas from other tools' files: mbi domains and SDV metadata."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

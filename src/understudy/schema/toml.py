@@ -5,8 +5,6 @@ and saved again has to give the same bytes. So the form is fixed here, and no li
 change it. A file that people have written in is changed by `edited`, which keeps what they wrote.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import tomllib
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ direction its rows name it; loops and pairs with an undeclared end are no edges.
 goes moves at most one edge, and the guarantee for edges holds for rows of the file as well.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
