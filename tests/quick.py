@@ -34,7 +34,10 @@ LEFT_OUT = (
     "tests/players/query/test_querygan.py",
     "tests/privacy/test_postgres.py",
     "tests/report/test_compare.py",
-    "tests/source/test_engines.py",
+    "tests/source/test_pushed.py",
+    "tests/source/test_spark.py",
+    "tests/source/test_sql.py",
+    "tests/source/test_values.py",
     "tests/test_compiled.py",
     "tests/tools",
 )
