@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import understudy as us
-from understudy import demo
+from understudy import demo, errors
 from understudy.errors import BudgetExhausted, InputError
 from understudy.game import play
 from understudy.game.methods import AIM, MST, Design, GaussianMarginals
-from understudy.models import Measured, graphical
+from understudy.models import Measured
 from understudy.players.base import Problem
 from understudy.players.data.adaptive import AdaptiveEntropy, Move, _merged
 from understudy.players.query import AdaptiveRounds
@@ -291,10 +291,8 @@ def test_what_cannot_be_is_refused(method, message):
 @pytest.mark.parametrize("method", [AIM(), MST()], ids=lambda m: m.name)
 @pytest.mark.parametrize("missing", ["mbi", "jax"])
 def test_without_the_libraries_the_extra_is_named(method, missing, monkeypatch):
-    real = graphical.find_spec
-    monkeypatch.setattr(
-        graphical, "find_spec", lambda name: None if name == missing else real(name)
-    )
+    real = errors.find_spec
+    monkeypatch.setattr(errors, "find_spec", lambda name: None if name == missing else real(name))
     expected = (
         rf"method = {method.name} needs mbi and JAX, which are not installed: "
         rf"pip install 'understudy\[reference\]'"

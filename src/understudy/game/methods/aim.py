@@ -11,9 +11,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.errors import InputError
+from understudy.errors import InputError, require_extra
 from understudy.game.methods.base import Design, Forecast, Method
-from understudy.models.graphical import require_reference
 from understudy.models.residual import closure
 from understudy.players.data import AdaptiveEntropy
 from understudy.players.query import AdaptiveRounds
@@ -55,7 +54,7 @@ class AIM(Method):
                 f"them, above its limit of {self.limit:,}; use a workload of fewer or smaller "
                 f"marginals, or method = auto"
             )
-        require_reference(self.name)
+        require_extra(f"method = {self.name}", "reference")
 
     def _rounds(self, design: Design) -> int:
         return self.rounds if self.rounds is not None else 16 * len(design.shape)
