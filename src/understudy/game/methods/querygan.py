@@ -246,7 +246,7 @@ class QueryGANMethod(Method):
                 if not paid:
                     return (picks,)
                 l1 = UNIT * (T - math.floor(T * (1 - self.keep)))
-                sum_of = Laplace.within(planning.laplace_epsilon(paid), l1=l1)
+                sum_of = planning.laplace(paid, l1=l1)
                 return picks, Charge(Payoffs.PURPOSE, sum_of)
             case "weights":
                 return QueryWeights.charges(*sizes(design, rho, self.rounds, self.samples), rho)
