@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.models import Weighted, from_arrays, weighted
+from understudy.models import Weighted, empirical, from_arrays, weighted
 
 SHAPE = (2, 3, 1, 5)
 
@@ -57,17 +57,9 @@ def test_weights_need_not_sum_to_one():
 
 
 def test_marginals_too_large_are_refused(monkeypatch):
-    monkeypatch.setattr(weighted, "_MAX_CELLS", 5)
+    monkeypatch.setattr(empirical, "_MAX_CELLS", 5)
     with pytest.raises(InputError, match="too many"):
         some().marginal((0, 1))
-
-
-def test_effective_size():
-    codes = (np.zeros(4, np.uint8),)
-    assert Weighted((1,), codes, np.full(4, 0.25)).effective == pytest.approx(4)
-    assert Weighted((1,), codes, np.array([1.0, 0, 0, 0])).effective == pytest.approx(1)
-    assert Weighted((1,), codes, np.array([3.0, 1, 0, 0])).effective == pytest.approx(1.6)
-    assert 1 < some().effective < some().size
 
 
 # --- rows ---------------------------------------------------------------------------------------
