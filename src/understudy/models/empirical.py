@@ -47,7 +47,7 @@ class Records(View):
         """How many records."""
         return int(self.codes[0].size)
 
-    def tabulated(self, clique: Clique, weights: NDArray[Any] | None = None) -> Table:
+    def tabulated(self, clique: Clique, weights: NDArray[Any] | None = None) -> NDArray[Any]:
         """How many records, or which weight of them, every cell has; axes in the order of `clique`."""
         shape = tuple(self.shape[i] for i in clique)
         cells = math.prod(shape)
