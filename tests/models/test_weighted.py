@@ -204,7 +204,7 @@ BAD_ARRAYS = {
 def test_arrays_that_are_no_model_are_refused(change):
     description, arrays = some(50).to_arrays()
     with pytest.raises(InputError):
-        Weighted.from_arrays(description, {**arrays, **change})
+        from_arrays(description, {**arrays, **change})
 
 
 @pytest.mark.parametrize(
@@ -224,11 +224,11 @@ def test_descriptions_that_do_not_fit_are_refused(change):
     if change == {"shape": [2, 3, 1]}:
         change = {**change, "cliques": [[0, 3]]}
     with pytest.raises(InputError):
-        Weighted.from_arrays({**description, **change}, arrays)
+        from_arrays({**description, **change}, arrays)
 
 
 @pytest.mark.parametrize("missing", ["weights", "column_2"])
 def test_an_array_that_is_not_there_is_an_error(missing):
     description, arrays = some(50).to_arrays()
     with pytest.raises((InputError, KeyError)):
-        Weighted.from_arrays(description, {k: v for k, v in arrays.items() if k != missing})
+        from_arrays(description, {k: v for k, v in arrays.items() if k != missing})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,11 +89,10 @@ class Empirical(Records):
 
     @classmethod
     def from_arrays(
-        cls, description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
+        cls,
+        shape: tuple[int, ...],
+        cliques: tuple[Clique, ...],
+        arrays: Mapping[str, NDArray[Any]],
     ) -> Empirical:
         """Read what `to_arrays` wrote."""
-        shape = description.get("shape")
-        if description.get("kind") != "empirical" or not isinstance(shape, Sequence):
-            raise InputError(f"model kind {description.get('kind')!r} is not a list of records")
-        sizes = tuple(int(s) for s in shape)
-        return cls(sizes, tuple(arrays[f"column_{i}"] for i in range(len(sizes))))
+        return cls(shape, tuple(arrays[f"column_{i}"] for i in range(len(shape))))

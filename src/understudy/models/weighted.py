@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,22 +81,14 @@ class Weighted(Records):
 
     @classmethod
     def from_arrays(
-        cls, description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
+        cls,
+        shape: tuple[int, ...],
+        cliques: tuple[Clique, ...],
+        arrays: Mapping[str, NDArray[Any]],
     ) -> Weighted:
         """Read what `to_arrays` wrote."""
-        shape, cliques = description.get("shape"), description.get("cliques")
-        listed = isinstance(shape, Sequence) and isinstance(cliques, Sequence)
-        if description.get("kind") != "weighted" or not listed:
-            raise InputError(f"model kind {description.get('kind')!r} is not weighted records")
-        assert isinstance(shape, Sequence)
-        assert isinstance(cliques, Sequence)
-        sizes = tuple(int(s) for s in shape)
-        return cls(
-            sizes,
-            tuple(arrays[f"column_{i}"] for i in range(len(sizes))),
-            arrays["weights"],
-            tuple(tuple(int(i) for i in clique) for clique in cliques),
-        )
+        codes = tuple(arrays[f"column_{i}"] for i in range(len(shape)))
+        return cls(shape, codes, arrays["weights"], cliques)
 
     def _systematic(self, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
         cumulative = np.cumsum(self.weights, dtype=np.float64)
