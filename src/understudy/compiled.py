@@ -202,7 +202,10 @@ def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
     import numba
     from numba import types
 
-    options = {"error_model": "numpy", "_nrt": False}  # no exceptions, no counting of references
+    options: dict[str, Any] = {
+        "error_model": "numpy",
+        "_nrt": False,
+    }  # no exceptions, no counting of references
 
     assert isinstance(function, FunctionType)
     called = set(function.__code__.co_names) & _KERNELS.get(function.__module__, {}).keys()
@@ -214,7 +217,8 @@ def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
         types.Array(number, dimensions, order, aligned=False) if dimensions else number
         for number, (_, dimensions, order) in zip(numbers, kinds, strict=True)
     )
-    made: Any = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(plain)
+    alone: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
+    made: Any = numba.njit(**alone)(plain)
     made.compile(signature)
     (result,) = made.overloads.values()
     about = {"symbol": result.fndesc.llvm_func_name, "result": str(result.signature.return_type)}
