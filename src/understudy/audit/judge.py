@@ -82,7 +82,7 @@ class Claim:
             raise InputError(f"beta = {self.beta} must be above 0 and at most 0.5; 0.05 is usual")
 
     @property
-    def risk(self) -> dict[str, float]:
+    def risk(self) -> dict[str, Any]:
         """δ and β, as every bound takes them."""
         return {"delta": self.delta, "beta": self.beta}
 
