@@ -36,43 +36,39 @@ def answer(
     from understudy.releases import Release
 
     release = Release.load(folder)
-    found = release.answer(predicate)
-    console = shell.out()
+    answer = release.answer(predicate)
     if as_json:
         words.as_json(
-            console,
             {
                 "predicate": predicate,
-                "estimate": found.estimate,
-                "certified": found.certified,
-                "low": found.low,
-                "high": found.high,
-                "confidence": found.confidence if found.certified else None,
-                "columns": None if found.by is None else list(found.by),
+                "estimate": answer.estimate,
+                "certified": answer.certified,
+                "low": answer.low,
+                "high": answer.high,
+                "confidence": answer.confidence if answer.certified else None,
+                "columns": None if answer.by is None else list(answer.by),
                 "rows_estimate": release.rows_estimate,
-            },
+            }
         )
         return
-    share = f"{found.estimate:.4f}"
-    if found.low is None or found.high is None:
-        interval = Text("not certified: no marginal of the workload holds its columns", "yellow")
-    else:
+    wide = False
+    interval = Text("not certified: no marginal of the workload holds its columns", "yellow")
+    if answer.low is not None and answer.high is not None:
+        wide = answer.high - answer.low > _WIDE
         interval = Text(
-            f"between {found.low:.4f} and {found.high:.4f}, certified at "
-            f"{100 * found.confidence:g} % by ({', '.join(found.by or ())})",
+            f"between {answer.low:.4f} and {answer.high:.4f}, certified at "
+            f"{100 * answer.confidence:g} % by ({', '.join(answer.by or ())})",
             style="green",
         )
-    count = round(found.estimate * release.rows_estimate)
+    count = round(answer.estimate * release.rows_estimate)
     size = "" if release.rows_public is not None else "about "
     words.facts(
-        console,
         [
-            ("share", Text(share, style="bold")),
+            ("share", Text(f"{answer.estimate:.4f}", style="bold")),
             ("truth", interval),
             ("rows", f"about {count:,} of {size}{release.rows_estimate:,}"),
-        ],
+        ]
     )
-    wide = found.low is not None and found.high is not None and found.high - found.low > _WIDE
     if wide and release.certificate.variations is None:
         shell.note(
             "The bar is wide because it adds up a bound for every cell; a release made with "

@@ -95,7 +95,7 @@ def _load(name: str) -> Any:
 
 def _version(asked: bool) -> None:
     if asked:
-        shell.out().print(f"understudy {__version__}")
+        shell.say(f"understudy {__version__}")
         raise typer.Exit
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from understudy.cli import options, shell, words
 from understudy.cli.options import option
@@ -95,11 +94,11 @@ def release(
     from understudy.audit.releases import audit_release, plant_like
     from understudy.releases import Release
 
-    made = Release.load(folder)
-    table = made.rows if rows is None else _read(rows, "rows")
+    attacked = Release.load(folder)
+    table = attacked.rows if rows is None else _read(rows, "rows")
     named = canaries if held_out is None else _read(held_out, "held-out")
-    claim = Claim(_number(epsilon, made.epsilon), made.delta, shadow.beta)
-    design = plant_like(made, table.slice(0, background), named, shadow.key)
+    claim = Claim(_number(epsilon, attacked.epsilon), attacked.delta, shadow.beta)
+    design = plant_like(attacked, table.slice(0, background), named, shadow.key)
     where = "the synthetic rows of the release" if rows is None else f"{rows.name}, named as known"
     which = "planted records"
     if held_out is not None:
@@ -222,23 +221,22 @@ def _finish(
     written = [audit.save(out / "audit.json"), *draw(audit, out)]
     _show(audit)
     for path in written:
-        shell.out().print(f"wrote {path}", soft_wrap=True)
+        shell.say(f"wrote {path}")
     if audit.refuted:
         raise typer.Exit(shell.FAILED)
 
 
 def _show(audit: Audit) -> None:
-    console = shell.out()
     right = ("AUC", "advantage", "TPR at FPR 1 %", "TPR at FPR 0.1 %")
     table = words.table("attack", *right, right=right)
     for attack in sorted(audit.attacks, key=lambda a: -a.curve.auc):
         rates = (f"{100 * attack.tpr_at[rate]:.2f} %" for rate in (0.01, 0.001))
         curve = attack.curve
         table.add_row(attack.name, f"{curve.auc:.3f}", f"{curve.advantage:.3f}", *rates)
-    console.print(table)
+    shell.out().print(table)
     style = "bold red" if audit.refuted else "bold"
     said = audit.verdict.words
-    console.print(Text(said[0].upper() + said[1:] + ".", style=style), soft_wrap=True)
+    shell.say((said[0].upper() + said[1:] + ".", style))
 
 
 def _read(path: Path, name: str) -> pa.Table:

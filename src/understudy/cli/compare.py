@@ -17,7 +17,6 @@ from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from understudy.report.compare import Comparison
-    from understudy.schema import Schema
 
 __all__ = ["compare"]
 
@@ -63,13 +62,13 @@ def compare(
         _require_place(out)
     release = Release.load(folder)
     with Stages() as stages:
-        found = work(real, release, targets=target or None, key=key, progress=stages)
+        comparison = work(real, release, targets=target or None, key=key, progress=stages)
     if out is not None:
-        _write(found, release.schema, out, folder.name)
+        _write(comparison, out, folder.name)
     if as_json:
-        words.as_json(shell.out(), found.to_json())
+        words.as_json(comparison.to_json())
     else:
-        _show(found, folder)
+        _show(comparison, folder)
     if out is not None:
         shell.note(f"wrote {out}, which is NOT PRIVATE")
 
@@ -82,77 +81,68 @@ def _require_place(out: Path) -> None:
     )
 
 
-def _write(found: Comparison, schema: Schema, out: Path, name: str) -> None:
+def _write(comparison: Comparison, out: Path, name: str) -> None:
     if out.suffix.lower() == ".json":
-        text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(comparison.to_json(), indent=2, ensure_ascii=False) + "\n"
     else:
         from understudy.report.compare import page
 
-        text = page(found, name)
+        text = page(comparison, name)
     files.write(out, text)
 
 
-def _show(found: Comparison, folder: Path) -> None:
+def _show(comparison: Comparison, folder: Path) -> None:
     from understudy.report.compare import LOUD
 
     console = shell.out()
     if console.is_terminal:
-        console.print(Panel(Text(LOUD, style="bold red"), border_style="red"))
+        shell.out().print(Panel(Text(LOUD, style="bold red"), border_style="red"))
     else:
-        console.print(Text(LOUD), soft_wrap=True)
-    holds = "which holds" if found.covered else "which FAILED, as it may with probability β"
+        shell.say(LOUD)
+    holds = "which holds" if comparison.covered else "which FAILED, as it may with probability β"
+    scores = [f"{score:.0f} (k = {k})" for k, score in comparison.k_marginal.items()]
+    told_apart = (
+        f"pMSE {comparison.propensity_mse:.4f} of 0.25; area under the ROC "
+        f"{comparison.propensity_area:.3f}, a coin 0.5"
+    )
     words.facts(
-        console,
         [
-            ("rows", f"{found.rows_real:,} real, {found.rows_synthetic:,} in {folder}"),
-            ("worst error", f"{found.worst:.4f}, certified ≤ {found.bound:.4f}, {holds}"),
-            ("mean total variation", f"{words.percent(found.mean)} over the workload"),
-            (
-                "k-marginal score",
-                ", ".join(f"{score:.0f} (k = {k})" for k, score in found.k_marginal.items())
-                + " of 1000",
-            ),
-            (
-                "propensity",
-                f"pMSE {found.propensity_mse:.4f} of 0.25; area under the ROC "
-                f"{found.propensity_area:.3f}, a coin 0.5",
-            ),
-            ("unique rows met again", words.percent(found.unique_matches)),
-        ],
+            ("rows", f"{comparison.rows_real:,} real, {comparison.rows_synthetic:,} in {folder}"),
+            ("worst error", f"{comparison.worst:.4f}, certified ≤ {comparison.bound:.4f}, {holds}"),
+            ("mean total variation", f"{words.percent(comparison.mean)} over the workload"),
+            ("k-marginal score", ", ".join(scores) + " of 1000"),
+            ("propensity", told_apart),
+            ("unique rows met again", words.percent(comparison.unique_matches)),
+        ]
     )
     right = ("total variation", "worst query")
     worst = words.table("worst of the workload", *right, right=right)
-    for error in sorted(found.workload, key=lambda e: -e.total_variation)[:_SHOWN]:
+    for error in sorted(comparison.workload, key=lambda e: -e.total_variation)[:_SHOWN]:
         name = " × ".join(error.columns)
         name = name if error.kind == "marginals" else f"{error.kind} of {name}"
         worst.add_row(name, words.percent(error.total_variation), words.percent(error.worst))
-    console.print(worst)
-    if found.learnt:
+    shell.out().print(worst)
+    if comparison.learnt:
         right = ("on synthetic", "on real", "a constant")
         learnt = words.table("accuracy of predicting, trained", *right, right=right)
-        for each in found.learnt:
-            learnt.add_row(
-                each.target,
-                *(
-                    f"{100 * value:.1f} %"
-                    for value in (each.trained_on_synthetic, each.trained_on_real, each.constant)
-                ),
-            )
-        console.print(learnt)
-    if found.associations:
+        for each in comparison.learnt:
+            scores = (each.trained_on_synthetic, each.trained_on_real, each.constant)
+            learnt.add_row(each.target, *(f"{100 * score:.1f} %" for score in scores))
+        shell.out().print(learnt)
+    if comparison.associations:
         right = ("real", "synthetic")
+        changed = sorted(comparison.associations, key=lambda a: -abs(a.real - a.synthetic))
         table = words.table("associations that changed most (Cramér's V)", *right, right=right)
-        for each in sorted(found.associations, key=lambda a: -abs(a.real - a.synthetic))[:_SHOWN]:
+        for each in changed[:_SHOWN]:
             table.add_row(" × ".join(each.columns), f"{each.real:.3f}", f"{each.synthetic:.3f}")
-        console.print(table)
+        shell.out().print(table)
     right = ("number", "mean error", "worst", "median relative")
     asked = words.table("random questions, true share", *right, right=right)
-    for band in found.queries:
+    for band in comparison.queries:
+        errors = (band.mean_error, band.worst_error, band.median_relative)
         asked.add_row(
             f"{words.percent(band.low)} to {words.percent(band.high)}",
             str(band.questions),
-            "–" if band.mean_error is None else words.percent(band.mean_error),
-            "–" if band.worst_error is None else words.percent(band.worst_error),
-            "–" if band.median_relative is None else words.percent(band.median_relative),
+            *("–" if error is None else words.percent(error) for error in errors),
         )
-    console.print(asked)
+    shell.out().print(asked)

@@ -6,8 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Annotated
 
-from rich.text import Text
-
 from understudy.cli import release as releasing
 from understudy.cli import shell, verify
 from understudy.cli.options import argument, option
@@ -45,20 +43,19 @@ def _play(folder: Path, rows: int, method: str) -> None:
     from understudy.demo import city_health_survey, schema
 
     data, facts, out = (folder / f"survey.{end}" for end in ("csv", "schema.toml", "release"))
-    console = shell.out()
-    console.print(f"A generated health survey, {rows:,} people, is in {data};", soft_wrap=True)
-    console.print(f"what is public about its columns, in {facts}.\n", soft_wrap=True)
+    shell.say(f"A generated health survey, {rows:,} people, is in {data};")
+    shell.say(f"what is public about its columns, in {facts}.\n")
     csv.write_csv(city_health_survey(rows), data)
     schema().save(facts)
 
     chosen = "" if method == "auto" else f" --method {method}"
     _echo(f"understudy release {data} --schema {facts} --epsilon 1{chosen} --out {out}")
     releasing.release(data=str(data), schema=facts, out=out, epsilon="1", method=method)
-    console.print()
+    shell.say()
     _echo(f"understudy verify {out}")
     if not verify.show(out):
         raise VerificationError(f"{out} fails a check; please report this")
 
 
 def _echo(command: str) -> None:
-    shell.out().print(Text.assemble(("$ ", "dim"), (command, "bold")), soft_wrap=True)
+    shell.say(("$ ", "dim"), (command, "bold"))

@@ -63,7 +63,7 @@ def export(
         sys.stdout.write(text)
     else:
         files.write(out, text)
-        shell.out().print(f"wrote {out}", soft_wrap=True)
+        shell.say(f"wrote {out}")
     left = text.count(FILL_IN)
     if left:
         shell.note(f"{left} places are marked {FILL_IN}: only you can know them.")

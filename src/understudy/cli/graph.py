@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
@@ -144,10 +143,10 @@ def release(
         **edge_choices(known, measured.triangles),
         **options.account(account.ledger, account.dataset),
     )
-    made = make(source, known.schema, out, wanted)
+    released = make(source, known.schema, out, wanted)
     if edge_list is not None:
-        write_whole(made.rows.select(["source", "target"]), edge_list)
-    _show(made, edges, out, known.kinds)
+        write_whole(released.rows.select(["source", "target"]), edge_list)
+    _show(released, edges, out, known.kinds)
 
 
 @app.command()
@@ -171,7 +170,7 @@ def sample(
     require_output(out)
     drawn = sample_graph(Release.load(folder), key=key)
     write_whole(drawn, out)
-    shell.out().print(Text.assemble(("wrote ", "bold"), f"{drawn.num_rows:,} edges to {out}"))
+    shell.say(("wrote ", "bold"), f"{drawn.num_rows:,} edges to {out}")
 
 
 def _ends(text: str | None) -> tuple[str, str] | None:
@@ -183,31 +182,28 @@ def _ends(text: str | None) -> tuple[str, str] | None:
     return first.strip(), second.strip()
 
 
-def _clustering(made: Release) -> str:
+def _clustering(release: Release) -> str:
     from understudy.releases.outline import noise_in_rows
 
-    for charge in made.plan:
+    for charge in release.plan:
         if charge.purpose == "triangles" and (noise := noise_in_rows(charge)) is not None:
             return f"its triangles were counted, ± {words.number(noise)}"
     return "not measured; it is what degrees and blocks bring along"
 
 
-def _show(made: Release, edges: str, out: Path, kinds: tuple[str, ...]) -> None:
-    console = shell.out()
-    console.print(
-        Text.assemble(("A stand-in for ", "bold"), edges, (" lies in ", "bold"), str(out))
-    )
+def _show(release: Release, edges: str, out: Path, kinds: tuple[str, ...]) -> None:
+    shell.say(("A stand-in for ", "bold"), edges, (" lies in ", "bold"), str(out))
+    nodes = release.schema.shape[0]
     blocks = f"{len(kinds)} blocks" if len(kinds) > 1 else "no blocks"
     words.facts(
-        console,
         [
-            ("graph", f"{made.rows.num_rows:,} edges, {made.schema.shape[0]:,} nodes, {blocks}"),
-            ("promise", f"{made.promise}; one row is one edge"),
-            ("certificate", str(made.certificate)),
-            ("clustering", _clustering(made)),
+            ("graph", f"{release.rows.num_rows:,} edges, {nodes:,} nodes, {blocks}"),
+            ("promise", f"{release.promise}; one row is one edge"),
+            ("certificate", str(release.certificate)),
+            ("clustering", _clustering(release)),
             about_report(out),
-        ],
+        ]
     )
     words.next_commands(
-        console, f"understudy verify {out}", f"understudy graph sample {out} --out another.csv"
+        f"understudy verify {out}", f"understudy graph sample {out} --out another.csv"
     )

@@ -96,15 +96,13 @@ def open_(
     with Ledger(file) as ledger:
         known = dataset in ledger.datasets()
         opened = ledger.open_dataset(*facts)
-    console = shell.out()
     state = "was open already" if known else "is open"
-    console.print(Text.assemble("dataset ", (dataset, "bold"), f" {state} in {file}"))
-    words.facts(console, _facts(opened))
+    shell.say("dataset ", (dataset, "bold"), f" {state} in {file}")
+    words.facts(_facts(opened))
     name = f"'{dataset}'" if " " in dataset else dataset
     words.next_commands(
-        console,
         f"understudy release DATA --schema S.toml --epsilon E --out DIR --ledger {file} "
-        f"--dataset {name}",
+        f"--dataset {name}"
     )
 
 
@@ -132,15 +130,14 @@ def show(
                 raise InputError("--expect-head is of one dataset; name it with --dataset")
             ledger.require_head(names[0], expect_head)
         views = [_View.of(ledger, name) for name in names]
-    console = shell.out()
     if as_json:
-        words.as_json(console, [view.to_json() for view in views])
+        words.as_json([view.to_json() for view in views])
     elif not views:
-        console.print(f"{file} has no dataset yet", soft_wrap=True)
+        shell.say(f"{file} has no dataset yet")
     for at, view in enumerate([] if as_json else views):
         if at:
-            console.print()
-        _show(console, file, view)
+            shell.say()
+        _show(file, view)
     if any(view.broken is not None for view in views):
         raise typer.Exit(shell.FAILED)
 
@@ -161,7 +158,7 @@ def head(
       understudy ledger head clinic.ledger --dataset patients
     """
     with _existing(name) as ledger:
-        shell.out().print(ledger.head(dataset), soft_wrap=True)
+        shell.say(ledger.head(dataset))
 
 
 @app.command()
@@ -182,9 +179,8 @@ def backup(
     with _existing(name) as ledger:
         names = ledger.backup(file)
         heads = [(each, ledger.head(each)) for each in names]
-    console = shell.out()
-    console.print(Text.assemble(("backed up ", "bold"), f"{ledger.path} to {file}"), soft_wrap=True)
-    words.facts(console, heads)
+    shell.say(("backed up ", "bold"), f"{ledger.path} to {file}")
+    words.facts(heads)
 
 
 @app.command()
@@ -206,22 +202,20 @@ def settle(
     """
     with _existing(name) as ledger:
         name = ledger.dataset_of(reservation)
-        made = ledger.books(name).made(reservation)
-        console = shell.out()
-        if made.outcome is not None:
-            console.print(f"release {reservation} was {made.outcome} already; nothing changes")
+        release = ledger.books(name).made(reservation)
+        if release.outcome is not None:
+            shell.say(f"release {reservation} was {release.outcome} already; nothing changes")
             return
         before = ledger.spent(name)
         ledger.settle(reservation, dataset=name)
         after = ledger.spent(name)
     freed = before.epsilon - after.epsilon
-    console.print(Text.assemble(("settled ", "bold"), f"release {reservation} of dataset {name!r}"))
+    shell.say(("settled ", "bold"), f"release {reservation} of dataset {name!r}")
     words.facts(
-        console,
         [
             ("freed", f"ε = {words.number(freed)}" if freed else "nothing: it had drawn already"),
             ("left", _amount(after.remaining_epsilon, after.remaining_delta)),
-        ],
+        ]
     )
 
 
@@ -249,13 +243,12 @@ def migrate(
     with _existing(source) as left, Ledger(target) as taken:
         moved = left.move_to(taken)
         known = {name: len(taken.entries(name)) for name in moved}
-    console = shell.out()
     if not moved:
-        console.print(f"{source} has no dataset left to move", soft_wrap=True)
+        shell.say(f"{source} has no dataset left to move")
         return
-    console.print(Text.assemble(("moved ", "bold"), f"from {source} to {target}"), soft_wrap=True)
-    words.facts(console, [(name, f"{count} entries, which hold") for name, count in known.items()])
-    console.print(f"From now on give --ledger {target}", soft_wrap=True)
+    shell.say(("moved ", "bold"), f"from {source} to {target}")
+    words.facts([(name, f"{count} entries, which hold") for name, count in known.items()])
+    shell.say(f"From now on give --ledger {target}")
 
 
 def _existing(where: str | Place) -> Ledger:
@@ -326,11 +319,11 @@ def _facts(dataset: Dataset) -> list[tuple[str, str | Text]]:
     ]
 
 
-def _show(console: shell.Console, file: Place, view: _View) -> None:
-    console.print(Text.assemble("dataset ", (view.name, "bold")))
+def _show(file: Place, view: _View) -> None:
+    shell.say("dataset ", (view.name, "bold"))
     books = view.books
     if books is None:
-        console.print(Text.assemble(("✗ ", "bold red"), view.broken or ""), soft_wrap=True)
+        shell.say(("✗ ", "bold red"), view.broken or "")
         return
     dataset, account = books.facts, books.spent()
     share = float(account.epsilon / dataset.budget.epsilon)
@@ -344,7 +337,7 @@ def _show(console: shell.Console, file: Place, view: _View) -> None:
         last = view.releases[-1]
         asked = f"(ε = {last['epsilon']}, δ = {float(last['delta']):g})"
         lines.append(("room for", f"{view.more:,} more like the last release {asked}"))
-    words.facts(console, [*lines, ("head", books.head)])
+    words.facts([*lines, ("head", books.head)])
     if view.releases:
         columns = ("release", "begun", "state", "ε", "δ", "method", "draws", "bundle")
         listed = words.table(*columns, right=("ε", "δ", "draws"))
@@ -360,20 +353,17 @@ def _show(console: shell.Console, file: Place, view: _View) -> None:
                 f"{len(made['charges'])} of {made['planned']}",
                 f"{made['bundle'][:12]}…" if made["bundle"] else "–",
             )
-        console.print(listed)
+        shell.out().print(listed)
     else:
-        console.print("  no release yet")
+        shell.say("  no release yet")
     if books.moved is not None:
-        console.print(
-            f"  moved to {books.moved['to']}; nothing can be charged here", soft_wrap=True
-        )
+        shell.say(f"  moved to {books.moved['to']}; nothing can be charged here")
     entries = len(books.hashes)
     hold = "1 entry, hash chain intact" if entries == 1 else f"{entries} entries hold together"
-    console.print(Text.assemble(("✓ ", "green"), hold))
+    shell.say(("✓ ", "green"), hold)
     crashed = [made["release"] for made in view.releases if made["state"] == "open"]
     if crashed:
-        console.print(
+        shell.say(
             "An open release holds its budget. If it crashed, close it with\n"
-            + "\n".join(f"  understudy ledger settle {file} {release}" for release in crashed),
-            soft_wrap=True,
+            + "\n".join(f"  understudy ledger settle {file} {release}" for release in crashed)
         )

@@ -26,9 +26,8 @@ def methods() -> None:
     listed = words.table("method", "what it does", "parameters (--set)")
     for name, make in METHODS.items():
         listed.add_row(Text(name, style="bold"), _purpose(make), _parameters(make()))
-    console = shell.out()
-    console.print(listed)
-    console.print(f"  auto is {method('auto').name}.")
+    shell.out().print(listed)
+    shell.say(f"  auto is {method('auto').name}.")
 
 
 def _purpose(make: Any) -> str:

@@ -75,7 +75,11 @@ def argument(metavar: str, help: str) -> Any:
 def grouped(command: Callable[..., R]) -> Callable[..., R]:
     """A command some of whose parameters are dataclasses; each of their fields is an option."""
     own = inspect.signature(command, eval_str=True).parameters
-    groups = {n: p.annotation for n, p in own.items() if dataclasses.is_dataclass(p.annotation)}
+    groups: dict[str, Any] = {
+        name: parameter.annotation
+        for name, parameter in own.items()
+        if dataclasses.is_dataclass(parameter.annotation)
+    }
     shown: list[inspect.Parameter] = []
     for name, parameter in own.items():
         if name in groups:
@@ -316,8 +320,8 @@ def parameters(method: str, settings: Sequence[str] | None) -> dict[str, Any]:
         return {}
     from understudy.game.methods import method as named
 
-    made = named(method)
-    known = _known(made)
+    maker = named(method)
+    known = _known(maker)
     chosen: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = (part.strip() for part in setting.partition("="))
@@ -327,7 +331,7 @@ def parameters(method: str, settings: Sequence[str] | None) -> dict[str, Any]:
         if name not in known:
             listed = ", ".join(known) or "none"
             raise InputError(
-                f"--set {setting}: method {made.name} has no parameter {name!r}; it has: {listed}"
+                f"--set {setting}: method {maker.name} has no parameter {name!r}; it has: {listed}"
             )
         if name in chosen:
             raise InputError(f"--set {setting}: {name} is set twice")

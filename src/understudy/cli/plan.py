@@ -66,15 +66,14 @@ def plan(
     fit = _fit(prepared)
     if as_json:
         room = {} if fit is None else {"releases_that_fit": fit}
-        words.as_json(shell.out(), {**outline.outline(prepared, rows), **room})
+        words.as_json({**outline.outline(prepared, rows), **room})
     else:
-        console = shell.out()
         if target.target_error is not None:
-            console.print(Text(needed_epsilon(wanted, prepared), style="bold"), soft_wrap=True)
-        _show(console, prepared, rows)
+            shell.say((needed_epsilon(wanted, prepared), "bold"))
+        _show(prepared, rows)
         if fit is not None:
             room = f"Dataset {dataset!r} has room for {fit:,} such releases."
-            console.print(f"\n{room}", soft_wrap=True)
+            shell.say(f"\n{room}")
 
 
 def _fit(prepared: Prepared) -> int | None:
@@ -97,14 +96,13 @@ def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
     return f"A forecast error of {target:g} ({of}) needs --epsilon {epsilon}"
 
 
-def _show(console: shell.Console, prepared: Prepared, rows: int | None) -> None:
+def _show(prepared: Prepared, rows: int | None) -> None:
     from understudy.privacy import accounting
     from understudy.releases import outline
 
     design, plan, workload = prepared.design, prepared.plan, prepared.workload
     unit = prepared.schema.unit
     words.facts(
-        console,
         [
             (
                 "promise",
@@ -113,7 +111,7 @@ def _show(console: shell.Console, prepared: Prepared, rows: int | None) -> None:
             ("neighbours", design.relation.describe(rows_public=design.rows, unit=unit)),
             ("method", prepared.method.name),
             ("workload", _workload_words(workload, design.shape)),
-        ],
+        ]
     )
     right = ("draws", "noise in rows", "budget")
     charges = words.table("charge", *right, "buys", right=right)
@@ -128,18 +126,15 @@ def _show(console: shell.Console, prepared: Prepared, rows: int | None) -> None:
             words.percent(share),
             outline.buys(charge),
         )
-    console.print(charges)
+    shell.out().print(charges)
     cost = prepared.cost()
-    console.print(
+    shell.say(
         f"  All of it costs ε = {cost.epsilon:.6g} at δ = {cost.delta:g}, recomputed by "
-        f"{outline.ACCOUNTING[cost.by]}.",
-        soft_wrap=True,
+        f"{outline.ACCOUNTING[cost.by]}."
     )
-    console.print(
-        Text("  Budget shares are shares of ρ, in which the charges add up (zCDP).", style="dim")
-    )
-    console.print()
-    _show_forecast(console, prepared, rows)
+    shell.say(("  Budget shares are shares of ρ, in which the charges add up (zCDP).", "dim"))
+    shell.say()
+    _show_forecast(prepared, rows)
 
 
 def _workload_words(workload: Workload, shape: tuple[int, ...]) -> str:
@@ -149,7 +144,7 @@ def _workload_words(workload: Workload, shape: tuple[int, ...]) -> str:
     return f"{len(workload):,} families of {', '.join(workload.kinds)}, {number} queries"
 
 
-def _show_forecast(console: shell.Console, prepared: Prepared, rows: int | None) -> None:
+def _show_forecast(prepared: Prepared, rows: int | None) -> None:
     from understudy.releases import outline
 
     size = outline.assumed_rows(prepared, rows)
@@ -157,7 +152,7 @@ def _show_forecast(console: shell.Console, prepared: Prepared, rows: int | None)
     source = "assumed" if rows is not None else "assumed; say more with --rows N"
     if rows is None and prepared.design.rows is not None:
         source = "public"
-    console.print(Text(f"What to expect of a table of {size:,} rows ({source})", style="bold"))
+    shell.say((f"What to expect of a table of {size:,} rows ({source})", "bold"))
     pairs: list[tuple[str, str | Text]] = [
         (
             f"a cell of {purpose}",
@@ -177,15 +172,15 @@ def _show_forecast(console: shell.Console, prepared: Prepared, rows: int | None)
         ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
         ("time", f"about {words.duration(forecast.seconds)}"),
     ]
-    words.facts(console, pairs)
-    _show_engines(console, prepared, size)
+    words.facts(pairs)
+    _show_engines(prepared, size)
 
 
-def _show_engines(console: shell.Console, prepared: Prepared, rows: int) -> None:
+def _show_engines(prepared: Prepared, rows: int) -> None:
     from understudy.source.costs import engine_costs
 
-    console.print()
-    console.print(Text("Counting the workload once, where the rows are", style="bold"))
+    shell.say()
+    shell.say(("Counting the workload once, where the rows are", "bold"))
     table = words.table(
         "engine", "passes", "rows gone over", "comes back", right=("passes", "rows gone over")
     )
@@ -196,7 +191,7 @@ def _show_engines(console: shell.Console, prepared: Prepared, rows: int) -> None
         elif cost.held:
             back = f"nothing: codes are kept, {words.byte_size(cost.held)}"
         table.add_row(_ENGINES[cost.engine], f"{cost.passes:,}", f"{cost.rows:,}", back)
-    console.print(table)
+    shell.out().print(table)
 
 
 def errors_in_words(errors: Errors | None, schema: Schema) -> list[tuple[str, str | Text]]:

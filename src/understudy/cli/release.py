@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
@@ -156,8 +155,8 @@ def release(
     wanted = options.wanted(target, choices, **vars(making), **charged)
     if wanted.target_error is not None or wanted.epsilon is None:
         wanted = _agreed(loaded, wanted, yes)
-    made = make(data, loaded, out, wanted, where)
-    _show(made, data, out, wanted)
+    released = make(data, loaded, out, wanted, where)
+    _show(released, data, out, wanted)
 
 
 def make(
@@ -189,16 +188,16 @@ def make(
                 f"about {words.duration(about)}",
             )
             with reserve(prepared, source, progress=stages) as reserved:
-                made = reserved.run(stages)
+                release = reserved.run(stages)
             stages(Progress("saving", 0, 1))
-            save(made, out)
+            save(release, out)
         except BaseException as error:
             if wanted.checkpoint is not None:
                 error.add_note(f"The same command goes on from {wanted.checkpoint}.")
             else:
                 error.add_note(_aftermath(error, wanted, out))
             raise
-        return made
+        return release
 
 
 def _agreed(schema: Schema, wanted: Options, yes: bool) -> Options:
@@ -274,14 +273,14 @@ def _cost(wanted: Options) -> str:
     )
 
 
-def _account(made: Release, wanted: Options) -> list[tuple[str, str]]:
+def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     if wanted.ledger is None or wanted.dataset is None:
         own = "its own; to keep a total over releases, give --ledger FILE --dataset NAME"
         return [("account", own)]
     with wanted.account() as ledger:
         assert ledger is not None
         books, place = ledger.books(wanted.dataset), ledger.path
-    own = books.made(made.facts["reservation"])
+    own = books.made(release.facts["reservation"])
     more = books.more_like(own.budget, own.plan, own.unit)
     room = f"dataset {wanted.dataset!r} in {place}, with room for {more:,} more like this"
     return [
@@ -290,32 +289,27 @@ def _account(made: Release, wanted: Options) -> list[tuple[str, str]]:
     ]
 
 
-def _show(made: Release, data: str, out: Path, wanted: Options) -> None:
+def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.bundle import read_manifest
     from understudy.releases.outline import example
     from understudy.source import shown
 
-    console = shell.out()
-    rows, columns = made.rows.num_rows, made.rows.num_columns
-    console.print(
-        Text.assemble(("A stand-in for ", "bold"), shown(data), (" lies in ", "bold"), str(out))
-    )
+    rows, columns = release.rows.num_rows, release.rows.num_columns
+    shell.say(("A stand-in for ", "bold"), shown(data), (" lies in ", "bold"), str(out))
     words.facts(
-        console,
         [
             ("rows", f"{rows:,} synthetic rows × {columns} columns"),
-            ("promise", made.promise),
-            ("certificate", str(made.certificate)),
-            *errors_in_words(made.forecast, made.schema)[:1],
-            *([] if made.proofs is None else [("oracle", made.proofs)]),
-            *_account(made, wanted),
+            ("promise", release.promise),
+            ("certificate", str(release.certificate)),
+            *errors_in_words(release.forecast, release.schema)[:1],
+            *([] if release.proofs is None else [("oracle", release.proofs)]),
+            *_account(release, wanted),
             about_report(out),
             ("digest", read_manifest(out)["digest"]),
-        ],
+        ]
     )
     words.next_commands(
-        console,
         f"understudy verify {out}",
         f"understudy sample {out} --rows {rows} --out rows.csv",
-        f'understudy answer {out} "{example(made.schema)}"',
+        f'understudy answer {out} "{example(release.schema)}"',
     )

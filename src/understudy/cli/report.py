@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from rich.text import Text
-
 from understudy.cli import options, shell
 from understudy.cli.options import option
 from understudy.cli.progress import Stages
@@ -43,11 +41,9 @@ def report(
     """
     from understudy.report.page import read_audit, write
 
-    found = None if audit is None else read_audit(audit)
+    shown = None if audit is None else read_audit(audit)
     with Stages() as stages:
         stages(Progress("reporting", 0, 1))
-        path = write(folder, out=out, audit=found)
+        path = write(folder, out=out, audit=shown)
     size = path.stat().st_size
-    shell.out().print(
-        Text.assemble(("wrote ", "bold"), f"{path}, {size / 1000:,.0f} kB"), soft_wrap=True
-    )
+    shell.say(("wrote ", "bold"), f"{path}, {size / 1000:,.0f} kB")

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.text import Text
-
 from understudy import files
 from understudy.cli import options, shell
 from understudy.cli.options import option
@@ -99,11 +97,7 @@ def sample(
 
 
 def _say(release: Release, folder: Path, rows: int, where: str) -> None:
-    shell.out().print(
-        Text.assemble(
-            ("wrote ", "bold"), f"{rows:,} rows × {release.rows.num_columns} columns {where}"
-        )
-    )
+    shell.say(("wrote ", "bold"), f"{rows:,} rows × {release.rows.num_columns} columns {where}")
     shell.note(
         f"As private as the release itself: {release.promise}. "
         f"The certificate speaks of the rows in {folder / 'synthetic.parquet'}, not of these."

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
@@ -65,13 +64,12 @@ def draft(
     from understudy.draft import draft as make
     from understudy.source import read
 
-    made = make(read(file, table=table))
-    made.save(target)
-    console = shell.out()
-    console.print(words.columns_table(made.columns, marks=True))
-    console.print(_headline("wrote", target))
-    _private(console, "This draft, on screen and on disk, holds facts from private rows.")
-    _next_step(console, target, made)
+    schema = make(read(file, table=table))
+    schema.save(target)
+    shell.out().print(words.columns_table(schema.columns, marks=True))
+    shell.say(("wrote ", "bold"), str(target))
+    _private("This draft, on screen and on disk, holds facts from private rows.")
+    _next_step(target, schema)
 
 
 @app.command()
@@ -109,13 +107,12 @@ def confirm(
     wanted = clear(loaded, None if everything else column)
     wanted.save(schema)
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
-    console = shell.out()
     if done:
-        words.facts(console, [(name, ", ".join(read)) for name, read in done.items()])
-        console.print(_headline("confirmed as public in", schema))
+        words.facts([(name, ", ".join(read)) for name, read in done.items()])
+        shell.say(("confirmed as public in ", "bold"), str(schema))
     else:
-        console.print(f"nothing was waiting for confirmation in {schema}", soft_wrap=True)
-    _next_step(console, schema, wanted)
+        shell.say(f"nothing was waiting for confirmation in {schema}")
+    _next_step(schema, wanted)
 
 
 @app.command("import")
@@ -136,12 +133,11 @@ def import_(
     options.require_new(out)
     from understudy.schema import import_mbi, import_sdv
 
-    made = import_mbi(file) if source is Format.MBI else import_sdv(file)
-    made.save(out)
-    console = shell.out()
-    console.print(words.columns_table(made.columns, marks=False))
-    console.print(_headline("wrote", out))
-    _next_step(console, out, made)
+    schema = import_mbi(file) if source is Format.MBI else import_sdv(file)
+    schema.save(out)
+    shell.out().print(words.columns_table(schema.columns, marks=False))
+    shell.say(("wrote ", "bold"), str(out))
+    _next_step(out, schema)
 
 
 @app.command()
@@ -171,14 +167,13 @@ def check(
     from understudy.schema import Schema
 
     loaded = Schema.load(schema)
-    console = shell.out()
     if data is not None:
         _compare(loaded, schema, data, table)
         return
     marked = any(column.read_from_rows for column in loaded.columns)
-    console.print(words.columns_table(loaded.columns, marks=marked))
-    console.print(_summary(loaded))
-    _next_step(console, schema, loaded)
+    shell.out().print(words.columns_table(loaded.columns, marks=marked))
+    shell.say(_summary(loaded))
+    _next_step(schema, loaded)
 
 
 def _compare(schema: Schema, path: Path, data: str, table: str | None) -> None:
@@ -186,18 +181,17 @@ def _compare(schema: Schema, path: Path, data: str, table: str | None) -> None:
     from understudy.source import read, shown
 
     source = read(data, table=table)
-    console = shell.out()
-    _private(console, "What follows was read from private rows. Do not publish it.")
+    _private("What follows was read from private rows. Do not publish it.")
     findings = look(schema, source)
     if not findings:
-        console.print(Text.assemble(("✓ ", "green"), f"every value of {shown(data)} fits {path}"))
+        shell.say(("✓ ", "green"), f"every value of {shown(data)} fits {path}")
         return
     for finding in findings[:_MOST_FINDINGS]:
-        console.print(Text.assemble(("✗ ", "red"), str(finding)), soft_wrap=True)
+        shell.say(("✗ ", "red"), str(finding))
     if len(findings) > _MOST_FINDINGS:
-        console.print(f"  and {len(findings) - _MOST_FINDINGS} more")
+        shell.say(f"  and {len(findings) - _MOST_FINDINGS} more")
     count = len(findings)
-    console.print(f"\n{count} {'thing does' if count == 1 else 'things do'} not fit {path}.")
+    shell.say(f"\n{count} {'thing does' if count == 1 else 'things do'} not fit {path}.")
     raise typer.Exit(shell.FAILED)
 
 
@@ -214,12 +208,8 @@ def _stem(file: Path) -> str:
 # What is said
 
 
-def _headline(verb: str, path: Path) -> Text:
-    return Text.assemble((f"{verb} ", "bold"), str(path))
-
-
-def _private(console: shell.Console, text: str) -> None:
-    console.print(Text.assemble(("NOT PRIVATE. ", "bold red"), text), soft_wrap=True)
+def _private(text: str) -> None:
+    shell.say(("NOT PRIVATE. ", "bold red"), text)
 
 
 def _summary(schema: Schema) -> str:
@@ -232,12 +222,12 @@ def _summary(schema: Schema) -> str:
     )
 
 
-def _next_step(console: shell.Console, path: Path, schema: Schema) -> None:
+def _next_step(path: Path, schema: Schema) -> None:
     """What stands between this schema and a release."""
     from understudy.schema import Incomplete
     from understudy.schema import Text as FreeText
 
-    console.print()
+    shell.say()
     missing = [c.name for c in schema.columns if isinstance(c, Incomplete)]
     texts = [c.name for c in schema.columns if isinstance(c, FreeText)]
     waiting = [c.name for c in schema.columns if c.read_from_rows]
@@ -256,11 +246,11 @@ def _next_step(console: shell.Console, path: Path, schema: Schema) -> None:
         )
         steps.append(f"then run  understudy schema confirm {path} --all")
     if not steps:
-        console.print(Text.assemble(("✓ ", "green"), "ready for a release. Next"))
-        console.print(f"  understudy plan --schema {path} --epsilon 1", soft_wrap=True)
+        shell.say(("✓ ", "green"), "ready for a release. Next")
+        shell.say(f"  understudy plan --schema {path} --epsilon 1")
         return
-    console.print(Text("Before a release", style="bold"))
-    words.bullets(console, steps)
+    shell.say(("Before a release", "bold"))
+    words.bullets(steps)
 
 
 def _some(names: list[str]) -> str:

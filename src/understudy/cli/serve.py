@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-from rich.text import Text
 
 from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
@@ -213,7 +212,7 @@ def _change(people: People, users: Users) -> None:
         raise InputError("give --add-user or --remove-user, not both")
     if remove is not None:
         people.remove(remove)
-        shell.out().print(f"{remove} is no user any more")
+        shell.say(f"{remove} is no user any more")
         return
     assert add is not None
     try:
@@ -221,7 +220,7 @@ def _change(people: People, users: Users) -> None:
     except ValueError:
         raise InputError(f"role = {users.role!r} must be custodian or analyst") from None
     people.add(add, _password(add), chosen)
-    shell.out().print(f"{add} may log in as {chosen}")
+    shell.say(f"{add} may log in as {chosen}")
 
 
 def _password(name: str) -> str:
@@ -237,8 +236,6 @@ def _password(name: str) -> str:
 
 
 def _run(settings: Settings, host: str, port: int, tls: tuple[Path, Path] | None) -> None:
-    import os
-
     import uvicorn
 
     from understudy.web.app import create_app
@@ -283,27 +280,26 @@ def _config(app: FastAPI, tls: tuple[Path, Path] | None) -> uvicorn.Config:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    six = ":" in host
+    family = socket.AF_INET6 if six else socket.AF_INET
+    both = six and socket.has_dualstack_ipv6()
     try:
-        listening.bind((host, port))
+        return socket.create_server((host, port), family=family, backlog=256, dualstack_ipv6=both)
+    except socket.gaierror as error:
+        reason = error.strerror
     except OSError as error:
-        listening.close()
-        raise InputError(
-            f"host = {host}, port = {port}: {error.strerror}; choose another with --port, or 0 for "
-            f"any that is free"
-        ) from None
-    listening.listen(256)
-    return listening
+        reason = os.strerror(error.errno or 0)
+    raise InputError(
+        f"host = {host}, port = {port}: {reason}; choose another with --port, or 0 for any that is "
+        "free"
+    )
 
 
 def _say(settings: Settings, host: str, port: int, tls: bool) -> None:
     shown = f"[{host}]" if ":" in host else host
     place = f"{'https' if tls else 'http'}://{shown}:{port}"
-    console = shell.out()
     address = place if settings.token is None else f"{place}/enter?token={settings.token}"
-    console.print(Text.assemble(("The page is at ", "bold"), address), soft_wrap=True)
+    shell.say(("The page is at ", "bold"), address)
     named, local = "named users", "whoever has this address, on this machine"
     facts = {
         "folder": f"{settings.folder}, which holds private rows",
@@ -314,5 +310,5 @@ def _say(settings: Settings, host: str, port: int, tls: bool) -> None:
     }
     if not settings.proxies:
         del facts["proxy"]
-    words.facts(console, list(facts.items()))
+    words.facts(list(facts.items()))
     sys.stdout.flush()

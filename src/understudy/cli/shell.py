@@ -42,6 +42,7 @@ __all__ = [
     "interrupts",
     "note",
     "out",
+    "say",
 ]
 
 FAILED = 1
@@ -72,6 +73,11 @@ def _console(*, stderr: bool) -> Console:
 def out() -> Console:
     """Results."""
     return _console(stderr=False)
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """A line of results, whole wherever it goes; a part is a text, or a text and its style."""
+    out().print(Text.assemble(*parts), soft_wrap=True)
 
 
 def err() -> Console:

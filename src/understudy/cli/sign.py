@@ -27,12 +27,14 @@ def _keys() -> None:
 
 
 def _passphrase(*, confirm: bool = False) -> str:
-    found = os.environ.get(PASSPHRASE)
-    if found is None and not sys.stdin.isatty():
+    passphrase = os.environ.get(PASSPHRASE)
+    if passphrase is None and not sys.stdin.isatty():
         raise InputError(f"a passphrase is needed; set {PASSPHRASE}, or use a terminal")
-    if found is None:
-        found = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True)
-    return found
+    if passphrase is None:
+        passphrase = typer.prompt(
+            "Passphrase", hide_input=True, confirmation_prompt=confirm, err=True
+        )
+    return passphrase
 
 
 @keys.command()
@@ -56,7 +58,7 @@ def new(
 
     private, public = new_keys(name, _passphrase(confirm=True) if lock else None)
     state = "encrypted" if lock else "not encrypted"
-    shell.out().print(f"Wrote {private} (private, {state}) and {public} (for your readers).")
+    shell.say(f"Wrote {private} (private, {state}) and {public} (for your readers).")
 
 
 @shell.guarded
@@ -113,6 +115,5 @@ def sign(
     if ledger is not None:
         options.existing_ledger(ledger, "give the ledger of the release")
     head = work(folder, by, ledger=ledger, dataset=dataset)
-    console = shell.out()
-    console.print(f"Signed {folder}, with the account at {head}.", soft_wrap=True)
+    shell.say(f"Signed {folder}, with the account at {head}.")
     shell.note(f"Readers check it with `understudy verify {folder} --signed-by KEY.pub`.")

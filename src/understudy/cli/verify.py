@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from understudy.cli import options, shell
 from understudy.cli.options import option
@@ -91,20 +90,18 @@ def show(
         expect_head=expect_head,
         signed_by=signed_by,
     )
-    console = shell.out()
     if as_json:
-        console.print(to_json(result), soft_wrap=True)
+        shell.say(to_json(result))
         return result.passed
     width = max(len(check.name) for check in result.checks)
     for check in result.checks:
         mark = ("✓ ", "green") if check.passed else ("✗ ", "bold red")
-        line = Text.assemble(mark, (f"{check.name:<{width}}  ", "bold"), check.detail)
-        console.print(line, soft_wrap=True)
-    console.print()
+        shell.say(mark, (f"{check.name:<{width}}  ", "bold"), check.detail)
+    shell.say()
     if not result.passed:
-        console.print(Text(f"{folder} is refused: do not rely on it.", style="bold red"))
+        shell.say((f"{folder} is refused: do not rely on it.", "bold red"))
         return False
-    console.print(Text(f"{folder} passes every check.", style="bold green"))
+    shell.say((f"{folder} passes every check.", "bold green"))
     if digest is None and ledger is None and not signed_by:
         shell.note(
             "Whether this is the release that the custodian published, only the custodian can say: "

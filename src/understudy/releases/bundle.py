@@ -359,7 +359,7 @@ class Bundle:
 
     @cached_property
     def refinement(self) -> Mapping[str, Any] | None:
-        """The body of the entry that filled the allowance, if there is one."""
+        """The body of the entry that filled the zCDP filter, if there is one."""
         return next((entry.body for entry in self.own if entry.kind == "refine"), None)
 
     @cached_property
@@ -373,7 +373,7 @@ class Bundle:
 
     @property
     def plan(self) -> Plan:
-        """Every charge, an allowance as it was filled."""
+        """Every charge, a zCDP filter as it was filled."""
         return self._plans[1]
 
     @cached_property

@@ -138,7 +138,7 @@ class Prepared(Draft):
     declared: Schema | None = None
     """The schema with open columns, where `schema` is only the largest that may come of it."""
     inner: Plan | None = None
-    """What the allowance of `plan` is spent on, where the plan is made in two steps."""
+    """What the zCDP filter of `plan` is spent on, where the plan is made in two steps."""
 
     @property
     def beta(self) -> float:
@@ -169,13 +169,13 @@ class Prepared(Draft):
         return facts
 
     def refined(self, schema: Schema) -> Prepared:
-        """The same release for the schema that was found, planned within the allowance."""
+        """The same release for the schema that was found, planned within the zCDP filter."""
         draft, rest = _draft(schema, self.options, self.budget), self.plan[private_facts.REST].event
         inner = draft.blueprint.plan(accounting.rho(rest))
         if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):
             raise InputError(
-                f"method = {draft.method.name} counts its cost by samples of rows, which an "
-                f"allowance that is filled later cannot: declare the values and bounds of every "
+                f"method = {draft.method.name} counts its cost by samples of rows, which a "
+                f"zCDP filter that is filled later cannot: declare the values and bounds of every "
                 f"column in the schema, or use another method"
             )
         draft.method.confirm(draft.design, inner)

@@ -116,7 +116,7 @@ class Reserved:
         )
 
     def _closed(self, looked: private_facts.Look, progress: Watch) -> Reserved:
-        """The same with every domain found, and the allowance filled by a plan for these."""
+        """The same with every domain found, and the zCDP filter filled by a plan for these."""
         progress(Progress("finding domains", 0, 1))
         declared = self.prepared.declared
         assert declared is not None

@@ -255,7 +255,7 @@ def _relative(error: float | None) -> str:
 
 
 def _reserved(release: Release) -> Plan:
-    """The plan that was reserved before anything was read, with allowances that were filled later."""
+    """The plan that was reserved before anything was read, with zCDP filters that were filled later."""
     bodies = (e.body for e in release.entries if e.kind == "reserve" and e.body is not None)
     first = next(bodies, None)
     return release.plan if first is None else Plan.from_json(list(first["plan"]))
@@ -314,7 +314,7 @@ def _said(
         return what, "–" if spread is None else f"± {number(spread)}", percent(share / total)
     said = {
         "reserve": "the whole plan is reserved, before a row is counted",
-        "refine": "what was found decides the rest of the plan, within its allowance",
+        "refine": "what was found decides the rest of the plan, within the budget set aside for it",
         "redraw": "drawn under the charge above, whose rows could not be counted at first",
         "settle": "the account is settled",
         None: "another release's entry, withheld",

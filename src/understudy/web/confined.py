@@ -76,14 +76,14 @@ async def run_confined(limits: Limits, work: Callable[..., Any], *arguments: Any
         there.close()
         await asyncio.to_thread(here.recv_bytes, 1)  # it has loaded what it needs: its time begins
         async with asyncio.timeout(limits.seconds):
-            told = await asyncio.to_thread(here.recv_bytes, _LONGEST)
+            answer = await asyncio.to_thread(here.recv_bytes, _LONGEST)
     except (EOFError, OSError, TimeoutError):
         raise Stopped from None
     finally:
         if process.pid is not None:  # otherwise the server stops just now; it ends what is begun
             process.kill()
             await asyncio.to_thread(process.join)  # gigabytes take a moment to give back
-    return heard(told)
+    return heard(answer)
 
 
 def heard(told: bytes) -> Any:
@@ -105,20 +105,20 @@ def tell(work: Callable[..., Any], *arguments: Any) -> bytes:
     """Do it, and put into JSON what comes of it."""
     try:
         answer = work(*arguments)
-        told = {"answer": asdict(answer) if is_dataclass(answer) else answer}  # type: ignore[arg-type]
+        body = {"answer": asdict(answer) if is_dataclass(answer) else answer}  # type: ignore[arg-type]
     except UnderstudyError as error:
-        told = {"error": type(error).__name__, "message": str(error)}
+        body = {"error": type(error).__name__, "message": str(error)}
     except Exception as error:  # noqa: BLE001 - its message may hold a row
-        told = {"error": type(error).__name__, "message": ""}
-    return json.dumps(told).encode()
+        body = {"error": type(error).__name__, "message": ""}
+    return json.dumps(body).encode()
 
 
 def _errors(root: type[UnderstudyError] = UnderstudyError) -> dict[str, type[UnderstudyError]]:
     """Every kind of error that is meant for people, by name."""
-    found = {root.__name__: root}
+    kinds = {root.__name__: root}
     for each in root.__subclasses__():
-        found |= _errors(each)
-    return found
+        kinds |= _errors(each)
+    return kinds
 
 
 def _answer(

@@ -290,10 +290,10 @@ def _quoted(text: str) -> str:
     """A text as it stands, or what its quotes hold."""
     if text.startswith('"'):
         try:
-            found = json.loads(text)
+            value = json.loads(text)
         except ValueError:
             return text
-        return found if isinstance(found, str) else text
+        return value if isinstance(value, str) else text
     return text
 
 

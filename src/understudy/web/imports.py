@@ -49,7 +49,7 @@ def check_file(path: str, most: int, shown: str) -> Verification:
     target = Path(path).with_name(TARGET)
     try:
         _unpack(Path(path), target, most, shown)
-        found = verify(target)
+        verdict = verify(target)
     except UnderstudyError as error:
         raise type(error)(str(error).replace(str(target), shown)) from None
     except MemoryError:
@@ -63,9 +63,9 @@ def check_file(path: str, most: int, shown: str) -> Verification:
         ) from None
     checks = (
         replace(each, detail=cut(each.detail.replace(str(target), shown), _LONGEST_DETAIL))
-        for each in found.checks
+        for each in verdict.checks
     )
-    return replace(found, checks=tuple(checks))
+    return replace(verdict, checks=tuple(checks))
 
 
 def _unpack(path: Path, target: Path, most: int, shown: str) -> None:
@@ -102,7 +102,7 @@ def _members(archive: zipfile.ZipFile, most: int, shown: str) -> dict[str, zipfi
             f"{shown} unpacks to more than {byte_size(most)}, which is what is taken here; the "
             "limit is set with --max-upload"
         )
-    found: dict[str, zipfile.ZipInfo] = {}
+    members: dict[str, zipfile.ZipInfo] = {}
     for item in items:
         place = PurePosixPath(item.filename.replace("\\", "/"))
         if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(item.external_attr >> 16):
@@ -112,10 +112,10 @@ def _members(archive: zipfile.ZipFile, most: int, shown: str) -> dict[str, zipfi
             )
         if item.is_dir():
             continue
-        if place.name not in (*PARTS, SIGNATURE, REPORT) or place.name in found:
+        if place.name not in (*PARTS, SIGNATURE, REPORT) or place.name in members:
             raise BundleError(
                 f"{shown} holds {cut(item.filename, 80)!r}, which is no part of a release; zip the "
                 f"folder of one release, with {', '.join(PARTS)} in it"
             )
-        found[place.name] = item
-    return found
+        members[place.name] = item
+    return members

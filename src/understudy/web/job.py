@@ -200,9 +200,9 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
     prepared = prepare(Schema.load(folder / "schema.toml"), wanted.resolved())
     teller.expect(prepared.forecast(assumed_rows(prepared, facts["rows"])).seconds)
     with reserve(prepared, read(table.rows), progress=teller) as reserved:
-        made = reserved.run(teller)
+        release = reserved.run(teller)
     teller(Progress("saving", 0, 1))
-    save(made, out)
+    save(release, out)
 
 
 def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
@@ -210,15 +210,15 @@ def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> 
     from understudy.audit.releases import audit_release, plant_like
     from understudy.releases import Release
 
-    made = Release.load(root / "releases" / facts["release"])
-    design = plant_like(made, made.rows.slice(0, facts["background"]), facts["canaries"])
+    release = Release.load(root / "releases" / facts["release"])
+    design = plant_like(release, release.rows.slice(0, facts["background"]), facts["canaries"])
     used = (
         f"{len(design.canaries)} planted records, hidden in {len(design.background):,} rows: "
         "the synthetic rows of the release"
     )
     audit = audit_release(
         design,
-        Claim(made.epsilon, made.delta, 0.05),
+        Claim(release.epsilon, release.delta, 0.05),
         runs=facts["runs"],
         folder=folder / "runs",
         workers=1,

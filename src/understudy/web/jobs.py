@@ -58,10 +58,10 @@ class Spent:
         if self.state == "open" and not self.drawn:
             return f"ε = {self.epsilon} is set aside; nothing was drawn yet."
         draws = "1 draw was" if self.drawn == 1 else f"{self.drawn} draws were"
-        made = f"{draws} made, of {self.planned} planned"
+        summary = f"{draws} made, of {self.planned} planned"
         if self.state == "aborted" and self.composition == "zcdp":
-            return f"Of ε = {self.epsilon} what was drawn stays charged: {made}."
-        return f"ε = {self.epsilon} is charged: {made}."
+            return f"Of ε = {self.epsilon} what was drawn stays charged: {summary}."
+        return f"ε = {self.epsilon} is charged: {summary}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,15 +250,15 @@ class Jobs:
             return Spent()
         with self._workspace.ledger() as ledger:
             books = ledger.books(job.facts["table"])
-        made = books.releases.get(job.facts["reservation"])
-        if made is None:
+        release = books.releases.get(job.facts["reservation"])
+        if release is None:
             return Spent()
         return Spent(
-            made.id,
-            made.budget.to_json()["epsilon"],
-            len(made.charges),
-            made.planned,
-            made.outcome or "open",
+            release.id,
+            release.budget.to_json()["epsilon"],
+            len(release.charges),
+            release.planned,
+            release.outcome or "open",
             books.facts.composition,
         )
 

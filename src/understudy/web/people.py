@@ -97,8 +97,8 @@ class People:
         return {name: Role(facts["role"]) for name, facts in self._users().items()}
 
     def _users(self) -> dict[str, dict[str, str]]:
-        found = read_json(self._users_file)
-        return found if isinstance(found, dict) else {}
+        users = read_json(self._users_file)
+        return users if isinstance(users, dict) else {}
 
     def add(self, name: str, password: str, role: Role) -> None:
         """Name a user, or give one a new password or role; also ends the sessions of an old one."""
@@ -197,10 +197,10 @@ def _decoy() -> str:
 def _matches(facts: dict[str, str], password: str) -> bool:
     if "scrypt" in facts:  # from before Argon2; replaced at this login
         n, r, p, salt, digest = facts["scrypt"].split(":")
-        found = hashlib.scrypt(
+        hashed = hashlib.scrypt(
             password.encode(), salt=bytes.fromhex(salt), n=int(n), r=int(r), p=int(p), maxmem=2**27
         )
-        return hmac.compare_digest(found, bytes.fromhex(digest))
+        return hmac.compare_digest(hashed, bytes.fromhex(digest))
     try:
         return _HASHER.verify(facts["password"], password)
     except (VerificationError, InvalidHashError):
@@ -289,11 +289,11 @@ class Throttle:
 def _network(address: str) -> str:
     """What one client has: an IPv4 address, or the /64 of an IPv6 address, 2⁶⁴ of which are its own."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:  # not an address of the internet
         return address
-    if isinstance(found, ipaddress.IPv4Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(found), 64), strict=False))
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(ip), 64), strict=False))

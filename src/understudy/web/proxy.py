@@ -73,11 +73,11 @@ class BehindProxy:
 
     def _ours(self, address: str) -> bool:
         try:
-            found = ipaddress.ip_address(address)
+            ip = ipaddress.ip_address(address)
         except ValueError:
             return False
-        mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-        return any((mapped or found) in network for network in self._proxies)
+        mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+        return any((mapped or ip) in network for network in self._proxies)
 
 
 def _said(scope: Scope, header: bytes) -> list[str]:

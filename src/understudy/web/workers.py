@@ -128,8 +128,10 @@ class Workers:
         """
         try:
             async with self._turns.turn(who):
-                found = await self._alone(self._release, check_file, str(path), most, shown)
-            return Verification(tuple(Check(**each) for each in found["checks"]), found["digest"])
+                verdict = await self._alone(self._release, check_file, str(path), most, shown)
+            return Verification(
+                tuple(Check(**each) for each in verdict["checks"]), verdict["digest"]
+            )
         except Stopped:
             raise BundleError(
                 f"{shown} is refused: it brought its reader down, or took more than "
@@ -145,10 +147,10 @@ class Workers:
         key = hashlib.sha256(asked.encode()).hexdigest()
         if key not in self._plans:
             try:
-                made = await self._run(plan_release, schema, dict(choices), rows)
+                outline = await self._run(plan_release, schema, dict(choices), rows)
             except BrokenProcessPool:
                 raise InputError("the plan could not be computed; try again") from None
-            self._plans[key] = made
+            self._plans[key] = outline
             while len(self._plans) > _KEPT:
                 self._plans.popitem(last=False)
         return self._plans[key]
@@ -181,8 +183,8 @@ def draft_file(path: str, shown: str) -> dict[str, Any]:
 
     try:
         with unquoted(shown):
-            made = draft(path)
-            return {"schema": made.dumps(), "columns": len(made.columns)}
+            schema = draft(path)
+            return {"schema": schema.dumps(), "columns": len(schema.columns)}
     except UnderstudyError as error:
         raise type(error)(_called(str(error), path, shown)) from None
     except MemoryError:

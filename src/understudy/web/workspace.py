@@ -140,9 +140,9 @@ class Workspace:
     def path(self, part: str, identity: str) -> Path:
         """The folder of a thing that is there; `Missing` for any other name."""
         if _ID.fullmatch(identity):
-            found = self.folder / part / identity
-            if found.is_dir():
-                return found
+            folder = self.folder / part / identity
+            if folder.is_dir():
+                return folder
         kinds = {"tables": "table", "jobs": "job", "releases": "release", "audits": "audit"}
         raise Missing(f"there is no such {kinds[part]} here; it may have been removed")
 
@@ -202,13 +202,13 @@ class Workspace:
 
     def tables(self) -> list[Table]:
         """Every table that can be read, by name."""
-        found: list[Table] = []
+        readable: list[Table] = []
         for identity in self.identities("tables"):
             try:
-                found.append(self.table(identity))
+                readable.append(self.table(identity))
             except Missing:
                 continue
-        return found
+        return readable
 
     def remove_rows(self, table: Table) -> None:
         """Delete the private rows and a schema that may hold facts from them.

@@ -17,6 +17,7 @@ from understudy import files
 from understudy.draft import confirm
 from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget
+from understudy.privacy.ledger import Composition
 from understudy.privacy.relation import Relation
 from understudy.schema import Schema
 from understudy.source.base import check_header
@@ -167,7 +168,7 @@ class BudgetForm(BaseModel, frozen=True):
     rows_public: str = ""
     composition: str = ""
 
-    def facts(self) -> tuple[Budget, Relation, str | None, int | None]:
+    def facts(self) -> tuple[Budget, Relation, Composition | None, int | None]:
         """For `Ledger.open_dataset`; InputError where something cannot be meant."""
         budget = Budget.of(plain_number(self.epsilon, "ε"), plain_number(self.delta, "δ"))
         rows = whole(self.rows_public, "number of rows")
@@ -177,9 +178,10 @@ class BudgetForm(BaseModel, frozen=True):
             )
         if self.neighbours not in tuple(Relation):
             raise InputError(f"neighbours = {self.neighbours[:40]!r} must be add-remove or replace")
-        if self.composition not in ("", "basic", "zcdp"):
-            raise InputError(f"composition = {self.composition[:40]!r} must be basic or zcdp")
-        return budget, Relation(self.neighbours), self.composition or None, rows
+        rule = self.composition or None
+        if rule not in (None, "basic", "zcdp"):
+            raise InputError(f"composition = {rule[:40]!r} must be basic or zcdp")
+        return budget, Relation(self.neighbours), rule, rows
 
 
 @router.post("/tables/{identity}/budget")
