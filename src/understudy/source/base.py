@@ -357,7 +357,7 @@ def _encoded(
 
     def start() -> list[Codes]:
         units.append([])  # a way of reading that failed half-way leaves nothing behind
-        return [schema.encode(_no_rows(names))]
+        return []
 
     def add(done: list[Codes], batch: "pa.RecordBatch") -> None:
         codes = schema.encode(batch)
@@ -369,7 +369,7 @@ def _encoded(
             units[-1].append(found)
         done.append(codes)
 
-    parts = fold(source, wanted, start, add, tell)
+    parts = fold(source, wanted, start, add, tell) or [schema.encode(_no_rows(names))]
     codes: Codes = []
     for position in range(len(names)):
         codes.append(np.concatenate([part[position] for part in parts]))
