@@ -213,7 +213,8 @@ def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
         types.Array(number, dimensions, order, aligned=False) if dimensions else number
         for number, (_, dimensions, order) in zip(numbers, kinds, strict=True)
     )
-    made: Any = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(plain)
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    made: Any = numba.njit(**options)(plain)
     made.compile(signature)
     (result,) = made.overloads.values()
     about = {"symbol": result.fndesc.llvm_func_name, "result": str(result.signature.return_type)}
