@@ -23,7 +23,7 @@ LEFT_OUT = (
     "tests/game/test_dpgan.py",
     "tests/game/test_gem.py",
     "tests/game/test_querygan.py",
-    "tests/models/test_measured_graphical.py",
+    "tests/models/test_graphical.py",
     "tests/nets",
     "tests/players/test_aim.py",
     "tests/privacy/test_postgres.py",
