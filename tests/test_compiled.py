@@ -8,11 +8,12 @@ import tempfile
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 from numba.core.caching import CacheImpl, UserProvidedCacheLocator
 
 import understudy
-from understudy.compiled import compiled
+from understudy.compiled import compiled, kernel
 
 SRC = Path(understudy.__file__).parent
 
@@ -107,4 +108,63 @@ def test_every_kernel_loads_where_package_and_home_are_read_only(tmp_path):
         shutil.rmtree(root)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["read-only", "2.0 2.0"]
-    assert list(tmp_path.rglob("*weigh*.nbi"))
+    assert list(tmp_path.rglob("*weigh*.o"))
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+@kernel
+def half(x):
+    return x / 2
+
+
+@kernel
+def added(table, cells, more):
+    """Adds to cells of a table; half the sum of what was added."""
+    total = 0.0
+    for i in range(cells.size):
+        table[cells[i], 0] += more
+        total += more
+    return half(total)
+
+
+@kernel
+def counted(cells):
+    many = 0
+    for i in range(cells.size):
+        many += cells[i] > 1
+    return many
+
+
+def test_a_kernel_takes_arrays_of_any_type_and_numbers():
+    for kind in (np.uint16, np.int64):
+        table = np.zeros((3, 2))
+        assert added(table, np.array([0, 2, 2], kind), 1.5) == 2.25
+        assert table.tolist() == [[1.5, 0], [0, 0], [3.0, 0]]
+    assert counted(np.array([0, 2, 2], np.uint8)) == 2
+
+
+def test_a_kernel_takes_parts_of_arrays_and_arrays_in_any_order():
+    assert counted(np.arange(10)[::-3]) == 3
+    table = np.zeros((3, 2), order="F")
+    added(table, np.array([1]), 1.0)
+    assert table.tolist() == [[0, 0], [1, 0], [0, 0]]
+
+
+WARM = """
+import sys
+import numpy as np
+from understudy.models import _kernels
+table = np.zeros(2)
+_kernels.weigh(np.array([0, 1, 0, 1], np.uint16), np.ones(4), table)
+print(*table, "numba" in sys.modules)
+"""
+
+
+def test_what_is_kept_runs_without_numba():
+    runs = [
+        subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert runs[1].stdout.split() == ["2.0", "2.0", "False"]

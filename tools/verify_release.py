@@ -83,7 +83,7 @@ class Bundle:
 
     @property
     def plan(self) -> list[dict[str, Any]]:
-        """What was reserved, with the allowance as it was filled later, if it was."""
+        """What was reserved, with the zCDP filter as it was filled later, if it was."""
         plan = self.reserved
         for body in self.refinements:
             plan = [slot for slot in plan if slot["purpose"] != body["purpose"]] + body["plan"]
@@ -538,7 +538,7 @@ def check_charges(b: Bundle) -> Iterator[str]:
         (slot,) = (slot for slot in b.reserved if slot["purpose"] == body["purpose"])
         cost = sum(drawn_rho(each["event"]) * each["times"] for each in body["plan"])
         if slot["event"]["kind"] != "zcdp" or slot["times"] != 1:
-            yield f"{body['purpose']!r} was filled, and is no allowance"
+            yield f"{body['purpose']!r} was filled, and is no zCDP filter"
         elif any(each["event"]["kind"] == "discovery" for each in body["plan"]):
             yield f"{body['purpose']!r} was filled by a plan with a δ of its own"
         elif cost > rho(slot["event"]) * (1 + CLOSE):
@@ -563,7 +563,7 @@ def check_charges(b: Bundle) -> Iterator[str]:
             yield f"{purpose!r} is planned {times!r} times"
         if event["kind"] == "zcdp":
             if not events or sum(map(exact_rho, events)) > Fraction(_positive(event["rho"])):
-                yield f"{purpose!r} does not keep to its allowance"
+                yield f"{purpose!r} does not keep to its zCDP filter"
         elif any(canonical(drawn_) != canonical(event) for drawn_ in events):
             yield f"{purpose!r} was charged with another event than planned"
         elif len(events) != times:
@@ -749,7 +749,7 @@ def drawn_rho(event: dict[str, Any]) -> float:
     ρ·(1 + t) + η·(2 + 1/t) for every t > 0, the least of which is this.
     """
     if event["kind"] == "discovery":
-        return math.inf  # its δ is in no allowance
+        return math.inf  # its δ is in no zCDP filter
     if event["kind"] != "sampled groups":
         return rho(event)
     eta = 2.0**-38 * _whole(event["coordinates"])
@@ -757,7 +757,7 @@ def drawn_rho(event: dict[str, Any]) -> float:
 
 
 def exact_rho(event: dict[str, Any]) -> Fraction:
-    """The same without rounding, where it is a fraction: an allowance is kept to the last digit."""
+    """The same without rounding, where it is a fraction: a zCDP filter is kept to the last digit."""
     match event["kind"]:
         case "gaussian":
             return event["changes"] * (event["step"] / Fraction(event["sigma"])) ** 2 / 2
@@ -1340,7 +1340,7 @@ def planned(
 
 
 def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
-    """What finds the domains of open columns, and the allowance for all that follows."""
+    """What finds the domains of open columns, and the zCDP filter for all that follows."""
     declared = tomllib.loads(b.reserve["facts"]["declared"])["column"]
     listed = [c for c in declared if c.get("values") == "discover"]
     cut = [c for c in declared if isinstance(c.get("bins"), dict)]
@@ -2112,7 +2112,7 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
 
 
 def adaptive_charges(b: Bundle) -> list[dict[str, Any]]:
-    """What aim drew against its allowance, in order."""
+    """What aim drew against its zCDP filter, in order."""
     charges = (entry["body"] for entry in b.own if entry["kind"] == "charge")
     return [body["event"] for body in charges if body["purpose"] == "adaptive rounds"]
 
@@ -2145,7 +2145,7 @@ def adaptive_problems(b: Bundle, d: Design) -> Iterator[str]:
             return
         left, each = left - spent, [spent, 4 * spent]
     if len(charges) % 2 or left > CLOSE * total:
-        yield "the charges of 'adaptive rounds' do not use the allowance, or a round is not whole"
+        yield "the charges of 'adaptive rounds' do not use the zCDP filter, or a round is not whole"
 
 
 def candidate_weights(d: Design) -> dict[Clique, int]:

@@ -69,10 +69,10 @@ def querygan(
     """
     from bench.published import querygan as bench
     from bench.published.figure import require_matplotlib
-    from understudy.nets import require_nets
+    from understudy.errors import require_extra
 
     require_matplotlib()
-    require_nets("querygan")
+    require_extra("method = querygan", "nets")
     options.listed(epsilons, "epsilons", float)
     options.listed(at, "at", float)
     chosen = bench.systems(options.split(systems) if systems else None)

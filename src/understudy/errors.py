@@ -22,6 +22,7 @@ was computed from private rows.
 """
 
 import re
+from importlib.util import find_spec
 
 __all__ = [
     "BudgetExhausted",
@@ -42,9 +43,15 @@ __all__ = [
     "WorkloadError",
     "cut",
     "readable",
+    "require_extra",
 ]
 
 _ENDLESS = re.compile(r"\S{301,}")
+_EXTRAS = {
+    "learn": ("sklearn", "scikit-learn, which is"),
+    "nets": ("jax optax", "JAX and optax, which are"),
+    "reference": ("mbi jax", "mbi and JAX, which are"),
+}
 
 
 class UnderstudyError(Exception):
@@ -125,3 +132,14 @@ class WorkError(UnderstudyError, RuntimeError):
 
 class CountingError(WorkError):
     """An engine failed while it counted: what it counted for is charged, and nothing was drawn."""
+
+
+def require_extra(what: str, extra: str) -> None:
+    """Refuse, before anything is planned or spent, where libraries of an extra are missing.
+
+    Raises:
+        InputError: One is not installed; the message names the extra.
+    """
+    libraries, named = _EXTRAS[extra]
+    if any(find_spec(library) is None for library in libraries.split()):
+        raise InputError(f"{what} needs {named} not installed: pip install 'understudy[{extra}]'")

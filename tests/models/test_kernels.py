@@ -213,6 +213,19 @@ def instance(key, rows=300):
     return records, columns, strides, offsets, cell, target, scale, chosen, places, proposals
 
 
+def placed(columns, strides, offsets):
+    """Where the cells are, as the loops take it, and room for the codes of a record."""
+    return columns.T.copy(), strides.T.copy(), offsets, np.empty(3, np.int64)
+
+
+def swap(records, chosen, where, excess, scale, places, proposals):
+    old, new = np.empty((2, 3), np.int64)
+    less, more = np.empty((2, excess.size))
+    return kernels.swap(
+        records, chosen, *where, old, new, excess, scale, less, more, places, proposals
+    )
+
+
 def excess_of(cell, chosen, target):
     return sum(np.bincount(cell[chosen, c], minlength=20) for c in range(3)) - target
 
@@ -226,10 +239,9 @@ def test_swaps_lower_the_scaled_squared_error_one_by_one(key):
     before, accepted = float((scale * excess.astype(float) ** 2).sum()), 0
     for place, proposal in zip(places[:600], proposals[:600], strict=True):
         held = chosen.copy()
-        taken = kernels.swap(
-            chosen, records, columns, strides, offsets, excess, scale,
-            np.array([place]), np.array([proposal]),
-        )  # fmt: skip
+        where = placed(columns, strides, offsets)
+        one = np.array([place]), np.array([proposal])
+        taken = swap(records, chosen, where, excess, scale, *one)
         after = float((scale * excess_of(cell, chosen, target) ** 2).sum())
         held[place] = proposal
         other = float((scale * excess_of(cell, held, target) ** 2).sum())
@@ -243,8 +255,21 @@ def test_swaps_keep_rows_and_the_account_of_their_excess():
     records, columns, strides, offsets, cell, target, scale, chosen, places, proposals = instance(9)
     excess = excess_of(cell, chosen, target).astype(np.float32)
     first = float((scale * excess.astype(float) ** 2).sum())
-    kernels.swap(chosen, records, columns, strides, offsets, excess, scale, places, proposals)
+    where = placed(columns, strides, offsets)
+    swap(records, chosen, where, excess, scale, places, proposals)
     assert chosen.shape == (300,)
     assert ((chosen >= 0) & (chosen < 60)).all()
     np.testing.assert_allclose(excess, excess_of(cell, chosen, target), atol=1e-3)
     assert float((scale * excess.astype(float) ** 2).sum()) < first / 20
+
+
+def test_tables_of_all_marginals_are_made_at_once():
+    records, columns, strides, offsets, cell, _, _, chosen, _, _ = instance(3)
+    where, cells = placed(columns, strides, offsets), np.empty(3, np.int64)
+    weights, table = np.linspace(0, 1, 60).astype(np.float32), np.zeros(20)
+    kernels.tabulate(records, weights, *where, cells, table)
+    expected = sum(np.bincount(cell[:, c], weights, 20) for c in range(3))
+    np.testing.assert_allclose(table, expected, rtol=1e-12)
+    counts = np.zeros(20, np.float32)
+    kernels.count(records, chosen, *where, cells, counts)
+    np.testing.assert_array_equal(counts, excess_of(cell, chosen, 0))

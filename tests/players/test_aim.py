@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import understudy as us
-from understudy import demo
+from understudy import demo, errors
 from understudy.errors import BudgetExhausted, InputError
 from understudy.game import play
 from understudy.game.methods import AIM, MST, Design, GaussianMarginals
-from understudy.models import Measured, graphical
+from understudy.models import Measured
 from understudy.players.base import Problem
 from understudy.players.data.adaptive import AdaptiveEntropy, Move, _merged
 from understudy.players.query import AdaptiveRounds
@@ -53,9 +53,9 @@ def test_candidates_are_weighted_by_the_workload_they_touch():
 # --- the schedule -------------------------------------------------------------------------------
 
 
-def rounds_of(total=Fraction(1), rounds=16, allowance=None):
-    allowance = allowance if allowance is not None else total * Fraction(9, 10)
-    return AdaptiveRounds(rounds + 1, 1.0, {(0,): 1}, total, allowance, total / rounds, 80.0)
+def rounds_of(total=Fraction(1), rounds=16, adaptive=None):
+    adaptive = adaptive if adaptive is not None else total * Fraction(9, 10)
+    return AdaptiveRounds(rounds + 1, 1.0, {(0,): 1}, total, adaptive, total / rounds, 80.0)
 
 
 def move(settled):
@@ -66,7 +66,7 @@ def spent(query, settled):
     shares, moves = [], []
     for _ in range(query.rounds):
         share, left = query.next_share(moves)
-        assert left == query.allowance - sum(shares)
+        assert left == query.adaptive - sum(shares)
         if share == 0:
             break
         shares.append(share)
@@ -78,7 +78,7 @@ def test_rounds_cost_the_same_while_the_model_moves():
     query = rounds_of()
     shares = spent(query, lambda _: False)
     assert shares[:-1] == [Fraction(1, 16)] * (len(shares) - 1)
-    assert sum(shares) == query.allowance
+    assert sum(shares) == query.adaptive
     assert Fraction(1, 16) <= shares[-1] < Fraction(2, 16)
     assert len(shares) < query.rounds
 
@@ -88,12 +88,12 @@ def test_noise_is_halved_where_an_answer_moved_less_than_noise():
     shares = spent(query, lambda number: number == 3)
     assert shares[:3] == [Fraction(1, 160)] * 3
     assert set(shares[3:-1]) == {Fraction(4, 160)}
-    assert sum(shares) == query.allowance
+    assert sum(shares) == query.adaptive
     always = spent(query, lambda _: True)
     assert [later / first for first, later in itertools.pairwise(always[:-1])] == [4] * (
         len(always) - 2
     )
-    assert sum(always) == query.allowance
+    assert sum(always) == query.adaptive
     one, two = (Gaussian.within(Fraction(9, 10) * share).sigma for share in shares[2:4])
     assert one / two == pytest.approx(2.0)
 
@@ -229,7 +229,7 @@ def test_events_cover_the_largest_weight_and_add_up(relation):
 
 def test_the_filter_stops_a_player_that_takes_more():
     design, plan, query = aim_game(Relation.ADD_REMOVE, 2)
-    greedy = replace(query, allowance=2 * query.allowance)
+    greedy = replace(query, adaptive=2 * query.adaptive)
     with pytest.raises(BudgetExhausted):
         charged_selections(design, plan, greedy)
 
@@ -291,10 +291,8 @@ def test_what_cannot_be_is_refused(method, message):
 @pytest.mark.parametrize("method", [AIM(), MST()], ids=lambda m: m.name)
 @pytest.mark.parametrize("missing", ["mbi", "jax"])
 def test_without_the_libraries_the_extra_is_named(method, missing, monkeypatch):
-    real = graphical.find_spec
-    monkeypatch.setattr(
-        graphical, "find_spec", lambda name: None if name == missing else real(name)
-    )
+    real = errors.find_spec
+    monkeypatch.setattr(errors, "find_spec", lambda name: None if name == missing else real(name))
     expected = (
         rf"method = {method.name} needs mbi and JAX, which are not installed: "
         rf"pip install 'understudy\[reference\]'"
@@ -333,8 +331,8 @@ def test_gaussian_answers_what_it_measured():
 # --- a release ----------------------------------------------------------------------------------
 
 
-def test_a_release_with_an_allowance_is_verified_offline(tmp_path):
-    """How many rounds there were is in the entries, and their sum stays below the allowance."""
+def test_a_release_with_a_filter_is_verified_offline(tmp_path):
+    """How many rounds there were is in the entries, and their sum stays below the zCDP filter."""
     names = ("sex", "education", "smoker")
     schema = demo.schema()
     narrow = Schema(tuple(column for column in schema.columns if column.name in names))

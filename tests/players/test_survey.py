@@ -1,4 +1,4 @@
-"""The survey and its weighted records: contracts, quanta, and what steers."""
+"""The survey and its weighted records: contracts, units of precision, and what steers."""
 
 import itertools
 import math
@@ -243,7 +243,7 @@ def test_a_player_that_takes_more_than_its_plan_is_stopped(relation):
     with pytest.raises(BudgetExhausted):
         played(replace(query, again=query.again + 1))
     for greedy in (
-        replace(query, quanta=query.quanta + 1),
+        replace(query, units=query.units + 1),
         replace(query, slots=query.slots * 2),
         replace(query, higher=query.higher * 2),
         replace(query, pairs=query.pairs * 2),

@@ -153,7 +153,7 @@ def test_everything_is_inside_the_epsilon():
         assert accounting.total_rho(ready.inner) <= accounting.rho(rest)
         assert ready.forecast(10_000).memory_bytes > 0
         assert ready.margin(10_000) > 0
-        # Whatever is found, the plan fits the same allowance.
+        # Whatever is found, the plan fits the same zCDP filter.
         small = schema.resolved(
             {c.name: c.found([]) if c.name == "town" else c.largest() for c in schema.undeclared}
         )

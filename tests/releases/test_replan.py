@@ -226,7 +226,7 @@ def older(manifest):
         del body(manifest)["facts"][name]
 
 
-def one_allowance(manifest):
+def one_filter(manifest):
     """One small zCDP event for the whole game."""
     for purpose in ("one-way marginals", "pairs", "look for excess", "measure again"):
         without(purpose)(manifest)
@@ -254,7 +254,7 @@ FORGERIES: dict[str, tuple[Any, str]] = {
     "another ρ": (restated(rho=0.02), "stated as"),
     "another share": (restated(certificate_share="0.05"), "stated as"),
     "a share that is none": (restated(certificate_share="0.7"), "out of range"),
-    "one allowance for a game": (one_allowance, "purposes"),
+    "one zCDP filter for a game": (one_filter, "purposes"),
     "an older version": (older, "older version"),
     "a measurement with less noise": (measured(sigma=0.5), "no table"),
     "a measurement more": (lambda m: m["measurements"].append(m["measurements"][-1]), "paid for"),
@@ -388,7 +388,7 @@ def test_aim_rounds_that_no_game_plays():
             yield Selection.within(cost / 10, sensitivity=sensitivity)
             yield Gaussian.within(cost * 9 / 10, changes=changes)
 
-    share, left = query.share, query.allowance
+    share, left = query.share, query.adaptive
     heaviest = 16 * max(query.candidates.values())
     fair = [share, share, left - 2 * share]
     assert query.unlike(list(rounds(fair, heaviest)), design.relation) is None

@@ -218,7 +218,7 @@ def test_a_certificate_charged_as_something_else_is_refused(folder):
     assert refused(folder)
 
 
-def test_a_draw_beyond_its_allowance_is_refused(folder):
+def test_a_draw_beyond_its_filter_is_refused(folder):
     def forge(manifest):
         lines = entries(manifest)
         slot = next(c for c in lines[0]["body"]["plan"] if c["purpose"] == "one-way marginals")
@@ -227,7 +227,7 @@ def test_a_draw_beyond_its_allowance_is_refused(folder):
 
     rewrite(folder, forge)
     failed = [c for c in us.verify(folder).checks if not c.passed]
-    assert any("allowance" in check.detail for check in failed)
+    assert any("zCDP filter" in check.detail for check in failed)
 
 
 @pytest.mark.parametrize(

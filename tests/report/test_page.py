@@ -129,7 +129,7 @@ def test_facts_that_were_found_privately_are_in_the_ledger(table):
     made = seeded(table, Schema.loads(found), method="independent", workload="marginals:1")
     page = Page(report.render(made)).text
     assert "where to cut columns" in page
-    assert "within its allowance" in page
+    assert "within the budget set aside for it" in page
     assert "recomputed by zCDP" in page  # a plan that follows from answers has no other account
 
 

@@ -222,7 +222,7 @@ def _all_dropped(draft: Draft) -> bool:
 
 
 def _uncharged(draft: Draft) -> bool:
-    """Planned, but not charged; of an allowance, no draw."""
+    """Planned, but not charged; of a zCDP filter, no draw."""
     draft.strike(draft.charges(draft.game[-1]["purpose"]))
     return True
 
@@ -274,7 +274,7 @@ def _game_lowered(field: str) -> Callable[[Draft], bool]:
 
 
 def _charged_lowered(field: str) -> Callable[[Draft], bool]:
-    """Only in charges against an allowance, of which the plan says nothing."""
+    """Only in charges against a zCDP filter, of which the plan says nothing."""
 
     def change(draft: Draft) -> bool:
         done = False
@@ -320,7 +320,7 @@ def _fewer_rounds(draft: Draft) -> bool:
 
 
 def _zcdp(draft: Draft) -> bool:
-    """The whole game on an allowance of next to nothing."""
+    """The whole game on a zCDP filter of next to nothing."""
     first = draft.charges(draft.game[0]["purpose"])[0]
     draft.strike(
         entry
@@ -337,8 +337,8 @@ def _zcdp(draft: Draft) -> bool:
     return True
 
 
-def _small_allowance(draft: Draft) -> bool:
-    """An allowance that was there is made small, and all but one of its charges are gone."""
+def _small_filter(draft: Draft) -> bool:
+    """A zCDP filter that was there is made small, and all but one of its charges are gone."""
     for slot in draft.game:
         if slot["event"]["kind"] == "zcdp":
             slot["event"]["rho"] /= 100
@@ -705,14 +705,14 @@ FORGERIES = (
     Forgery("changes = 1 in the game", _game_lowered("changes"), PLAN + "|changes"),
     Forgery("step = 1", _lowered("step"), PLAN + "|step"),
     Forgery("sensitivity = 1", _lowered("sensitivity"), PLAN + "|sensitivity"),
-    Forgery("sensitivity = 1 in an allowance", _charged_lowered("sensitivity"), PLAN + "|sensitivity"),
+    Forgery("sensitivity = 1 in a zCDP filter", _charged_lowered("sensitivity"), PLAN + "|sensitivity"),
     Forgery("k = 1", _lowered("k"), PLAN),
     Forgery("one coordinate", _lowered("coordinates"), PLAN + "|coordinates"),
     Forgery("another kind of noise", _another_kind, PLAN),
     Forgery("fewer times", _fewer_times, PLAN + "|times"),
     Forgery("fewer rounds", _fewer_rounds, PLAN + "|times|rounds"),
-    Forgery("one small allowance for the game", _zcdp, PLAN),
-    Forgery("a smaller allowance", _small_allowance, PLAN + "|allowance"),
+    Forgery("one small zCDP filter for the game", _zcdp, PLAN),
+    Forgery("a smaller zCDP filter", _small_filter, PLAN + "|zCDP filter"),
     Forgery("another method's name", _method_name, PLAN + "|method"),
     Forgery("the simplest method's name", _simpler_method, PLAN + "|method"),
     Forgery("a method that nobody knows", _no_method, PLAN + "|method"),

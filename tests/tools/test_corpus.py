@@ -52,7 +52,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bases(good: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Releases with a refined allowance, a unit, and charges against an allowance."""
+    """Releases with a refined zCDP filter, a unit, and charges against a zCDP filter."""
     folder = tmp_path_factory.mktemp("bases")
     towns = pa.table({"id": [f"p{i // 2}" for i in range(400)], "town": ["Ulm", "Bonn"] * 200})
     how = {"delta": "1e-6", "rows_public": 400, "neighbours": "replace", "method": "independent"}

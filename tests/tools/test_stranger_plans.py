@@ -142,7 +142,7 @@ def test_a_scale_that_is_not_the_methods(case: Case):
             assert case.problems(louder), (slot["purpose"], name)
 
 
-# --- rounds against an allowance ------------------------------------------------------------------
+# --- rounds against a zCDP filter ------------------------------------------------------------------
 
 
 class Rounds:

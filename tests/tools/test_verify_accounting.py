@@ -333,7 +333,7 @@ def test_samples_with_discrete_noise_cost_what_samples_with_gaussian_noise_do():
 # --- what the profile leaves to zCDP, and groups -----------------------------------------------
 
 
-def test_allowances_and_discoveries_are_left_to_zcdp():
+def test_filters_and_discoveries_are_left_to_zcdp():
     plan = [(gaussian(50.0), 1), ({"kind": "zcdp", "rho": 0.1}, 1)]
     assert claimed(plan, 1e-9) == stranger.zcdp_epsilon(0.1 + 1 / 5000, 1e-9)
     found = {"kind": "discovery", "sigma": 5.0, "threshold": 40, "values": 1, "sides": 1}

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from understudy.audit import bounds, rules
 from understudy.audit.roc import Interval, Roc, mean_interval, roc
-from understudy.errors import InputError
-from understudy.learn import require_sklearn
+from understudy.errors import InputError, require_extra
 
 __all__ = [
     "LEVELS",
@@ -183,7 +182,7 @@ def require_power(runs: int, canaries: int, claim: Claim) -> None:
         InputError: With the largest ε that could have been shown, and the runs that are needed; or
             scikit-learn, which attacks learn with, is missing.
     """
-    require_sklearn("an audit")
+    require_extra("an audit", "learn")
     if claim.epsilon is None:
         return
     if runs < _LEAST_RUNS:

@@ -8,10 +8,10 @@ scikit-learn is an extra: pip install 'understudy[learn]'.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from understudy.errors import InputError
+from understudy._lazy import lazily
+from understudy.errors import require_extra
 
 if TYPE_CHECKING:
     from understudy.learn.estimators import PrivateLasso, PrivateLogisticRegression
@@ -24,29 +24,16 @@ __all__ = [
     "PrivateLogisticRegression",
 ]
 
-_HOME = {
-    "NonPrivateLasso": "understudy.learn.twins",
-    "NonPrivateLogisticRegression": "understudy.learn.twins",
-    "PrivateLasso": "understudy.learn.estimators",
-    "PrivateLogisticRegression": "understudy.learn.estimators",
-}
+_load = lazily(
+    __name__,
+    {name: "twins" if name.startswith("Non") else "estimators" for name in __all__},
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'understudy.learn' has no attribute {name!r}")
-    require_sklearn(name)
-    return getattr(import_module(_HOME[name]), name)
-
-
-def require_sklearn(what: str) -> None:
-    """Raise `InputError`, naming the remedy, where scikit-learn is missing."""
-    try:
-        import_module("sklearn")
-    except ImportError:
-        raise InputError(
-            f"{what} needs scikit-learn, which is not installed: pip install 'understudy[learn]'"
-        ) from None
+    if name in __all__:
+        require_extra(name, "learn")
+    return _load(name)
 
 
 def __dir__() -> list[str]:

@@ -93,13 +93,7 @@ class _Private(LinearModel):
         delta = Fraction(1, n * n) if self.delta is None else self.delta
         options = replace(options, delta=delta, rows_public=n)
         facts = Facts(n, box.width, loss, radius, relation, _budget(options, n))
-        rule = rule_for(facts, self.solver, self.steps, self.rate, self.clip)
-        plan = (
-            picks_plan(facts, rule.steps, rule.rate)
-            if self.solver == "frank-wolfe"
-            else descent_plan(facts, rule.steps, rule.rate, rule.clip)
-        )
-        require_signal(facts, plan)
+        rule, plan = self._planned(facts)
         noise = self._noise()
         with (
             _account(options, facts) as (account, dataset),
@@ -126,6 +120,15 @@ class _Private(LinearModel):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True  # privacy noise takes no seed
         return tags
+
+    def _planned(self, facts: Facts) -> tuple[Rule, Plan]:
+        rule = rule_for(facts, self.solver, self.steps, self.rate, self.clip)
+        if self.solver == "frank-wolfe":
+            plan = picks_plan(facts, rule.steps, rule.rate)
+        else:
+            plan = descent_plan(facts, rule.steps, rule.rate, rule.clip)
+        require_signal(facts, plan)
+        return rule, plan
 
     def _learn(self, gate: Gate, facts: Facts, rule: Rule) -> NDArray[np.float64]:
         if self.solver == "frank-wolfe":

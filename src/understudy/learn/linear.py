@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -188,8 +189,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         scores = self.decision_function(X)
         if scores.ndim == 1:
             scores = np.column_stack([np.zeros_like(scores), scores])
-        top = scores.max(axis=1, keepdims=True)
-        return scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True))
+        return log_softmax(scores, axis=1)
 
     def predict_proba(self, X: Any) -> Reals:
         """The probability of every class, in the order of `classes_`."""

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.errors import InputError, PrivacyError
+from understudy.errors import InputError
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Plan, SampledGaussian, SampledSelection, Selection
@@ -47,7 +47,6 @@ __all__ = [
 PICK = "pick a vertex"
 GRADIENT = "noisy gradient"
 
-_TRIALS, _CLOSE = 16, 0.999
 _SOLVERS = ("frank-wolfe", "sgd")
 _MOST_STEPS = 100_000
 _FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 10, 2_000, 0.1
@@ -181,56 +180,17 @@ def _sampled_pick(rho: Fraction, sensitivity: int, rate: float) -> Selection | S
 def descent_plan(facts: Facts, steps: int, rate: float, clip: float) -> Plan:
     """T noisy gradients over Poisson samples of `rate`, rows clipped to L2 norm `clip`.
 
-    The noise multiplier σ/C is the least, to a per mille, at which ε by privacy loss distributions
-    stays within the budget.
+    The noise multiplier σ/C is about the least at which ε by privacy loss distributions stays within
+    the budget.
     """
-    l2 = l2_units(clip, facts.loss)
-    sides = facts.relation.marginal_l1()
+    l2, sides = l2_units(clip, facts.loss), facts.relation.marginal_l1()
 
-    def build(multiplier: float) -> Plan:
+    def build(rho: Fraction) -> Plan:
+        multiplier = planning.sampled_multiplier(float(rho) / steps, rate, sides)
         event = SampledGaussian(multiplier * l2, l2, facts.coordinates, rate, sides)
         return Plan((Charge(GRADIENT, event, steps),))
 
-    target = float(facts.budget.epsilon)
-
-    def cost(multiplier: float) -> float:
-        return accounting.epsilon(build(multiplier), facts.budget.delta).epsilon
-
-    # What all rows would need; samples need less.
-    high = sides * math.sqrt(steps / (2 * float(planning.rho_for(facts.budget)))) * (1 + 1e-9)
-    if not math.isfinite(high):
-        raise InputError(
-            f"epsilon = {target:g} is too small for {steps} steps; take fewer or a larger epsilon"
-        )
-    low, guess = 0.0, high * max(rate, math.sqrt(rate) / 2)
-    known: dict[float, float] = {}
-    for _ in range(_TRIALS):
-        spent = known[guess] = cost(guess)
-        if spent <= facts.budget.epsilon:
-            high = guess
-            if spent >= _CLOSE * target:
-                break
-        else:
-            low = guess
-        guess = _between(low, high, guess, known, target)
-    if cost(high) > facts.budget.epsilon:
-        raise PrivacyError(f"the plan costs ε = {cost(high)}, above the budget {facts.budget}")
-    return build(high)
-
-
-def _between(
-    low: float, high: float, last: float, known: dict[float, float], target: float
-) -> float:
-    """The next noise to try: ε falls about as a power of the noise, which two trials tell."""
-    aim = math.log(target * (1 + _CLOSE) / 2)
-    aimed = 0.0
-    if low in known and high in known and known[high] > 0:
-        x0, x1 = math.log(low), math.log(high)
-        y0, y1 = math.log(known[low]), math.log(known[high])
-        aimed = math.exp(x0 + (aim - y0) / (y1 - y0) * (x1 - x0)) if y1 < y0 else 0.0
-    elif known[last] > 0:
-        aimed = last * known[last] / math.exp(aim)
-    return aimed if low < aimed < high else (low + high) / 2
+    return planning.calibrate(build, facts.budget)
 
 
 def require_signal(facts: Facts, plan: Plan) -> None:

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from understudy.compiled import compiled
+from understudy.compiled import kernel
 
-__all__ = ["balance", "draw", "multiply", "solve", "swap", "weigh"]
+__all__ = ["balance", "count", "draw", "multiply", "solve", "swap", "tabulate", "weigh"]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _TILT = 60.0
 
 
-@compiled
+@kernel
 def _omega(z: float) -> float:
     """The real ω with ω + ln ω = z (Wright's omega function)."""
     if z < -30.0:
@@ -34,7 +34,7 @@ def _omega(z: float) -> float:
     return w
 
 
-@compiled
+@kernel
 def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
     """Fill m with the solution of m + ratio·ln(m/base) = y + ν, Σm = total; return ν.
 
@@ -48,7 +48,8 @@ def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
         if log_base[i] != -np.inf:
             most = min(most, total + ratio[i] * (math.log(total) - log_base[i]) - y[i])
     if most == np.inf:
-        m[:] = 0.0
+        for i in range(m.size):
+            m[i] = 0.0
         return 0.0
     shift = min(0.0, most)
     for _ in range(60):
@@ -74,7 +75,7 @@ def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
     return shift
 
 
-@compiled
+@kernel
 def balance(m: Any, rows: Any, columns: Any, times: int) -> None:
     """Scale a table to its two margins, `times` times over (iterative proportional fitting)."""
     for _ in range(times):
@@ -96,15 +97,16 @@ def balance(m: Any, rows: Any, columns: Any, times: int) -> None:
                     m[i, j] *= f
 
 
-@compiled
+@kernel
 def weigh(cells: Any, weights: Any, table: Any) -> None:
     """table[c] = Σ weights of the records in cell c."""
-    table[:] = 0.0
+    for c in range(table.size):
+        table[c] = 0.0
     for i in range(cells.size):
         table[cells[i]] += weights[i]
 
 
-@compiled
+@kernel
 def multiply(cells: Any, weights: Any, factors: Any) -> float:
     """weights[i] *= factors[cell of i]; return the new sum."""
     total = 0.0
@@ -114,7 +116,7 @@ def multiply(cells: Any, weights: Any, factors: Any) -> float:
     return total
 
 
-@compiled
+@kernel
 def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
     """One cell per row from the law of its group, along `order`, by a golden-ratio sequence.
 
@@ -145,20 +147,60 @@ def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
             q -= 1.0
 
 
-@compiled
+@kernel
+def locate(
+    records: Any, record: int, columns: Any, strides: Any, offsets: Any, codes: Any, cells: Any
+) -> None:
+    """The cell of a record in every marginal, all of them one after the other.
+
+    That in marginal c is offsets[c] + Σ_k x[columns[k, c]]·strides[k, c], x the codes of the record.
+    """
+    for i in range(codes.size):
+        codes[i] = records[record, i]
+    for c in range(offsets.size):
+        cells[c] = offsets[c]
+    for k in range(columns.shape[0]):
+        for c in range(offsets.size):
+            cells[c] += codes[columns[k, c]] * strides[k, c]
+
+
+@kernel
+def tabulate(
+    records: Any, weights: Any, columns: Any, strides: Any, offsets: Any, codes: Any, cells: Any,
+    table: Any,
+) -> None:  # fmt: skip
+    """table[c] += Σ weights of the records in cell c, of every marginal."""
+    for r in range(weights.size):
+        locate(records, r, columns, strides, offsets, codes, cells)
+        for c in range(cells.size):
+            table[cells[c]] += weights[r]
+
+
+@kernel
+def count(
+    records: Any, chosen: Any, columns: Any, strides: Any, offsets: Any, codes: Any, cells: Any,
+    excess: Any,
+) -> None:  # fmt: skip
+    """excess[c] += the number of chosen records in cell c, one by one, of every marginal."""
+    for t in range(chosen.size):
+        locate(records, chosen[t], columns, strides, offsets, codes, cells)
+        for c in range(cells.size):
+            excess[cells[c]] += np.float32(1.0)
+
+
+@kernel
 def swap(
-    chosen: Any, records: Any, columns: Any, strides: Any, offsets: Any, excess: Any, scale: Any,
-    places: Any, proposals: Any,
+    records: Any, chosen: Any, columns: Any, strides: Any, offsets: Any, codes: Any, old: Any,
+    new: Any, excess: Any, scale: Any, less: Any, more: Any, places: Any, proposals: Any,
 ) -> int:  # fmt: skip
     """Replace row places[t] by record proposals[t] where that lowers Σ scale·excess²; how often.
 
-    `excess` holds counts minus targets of all cells of all marginals, one after the other; the cell
-    of record x in marginal c is offsets[c] + Σ_k x[columns[c, k]]·strides[c, k].
+    `excess` holds counts minus targets of all cells of all marginals; `less` and `more` are what the
+    sum changes by when a cell has a row less or more, held here so that they are computed once.
     """
-    marginals = offsets.size
-    width = columns.shape[1]
-    old = np.empty(marginals, np.int64)
-    new = np.empty(marginals, np.int64)
+    for u in range(excess.size):
+        less[u] = scale[u] * (1.0 - 2.0 * excess[u])
+        more[u] = scale[u] * (1.0 + 2.0 * excess[u])
     accepted = 0
     for t in range(places.size):
         row = places[t]
@@ -166,21 +208,22 @@ def swap(
         b = proposals[t]
         if a == b:
             continue
+        locate(records, a, columns, strides, offsets, codes, old)
+        locate(records, b, columns, strides, offsets, codes, new)
         change = 0.0
-        for c in range(marginals):
-            u = offsets[c]
-            v = offsets[c]
-            for k in range(width):
-                u += records[a, columns[c, k]] * strides[c, k]
-                v += records[b, columns[c, k]] * strides[c, k]
-            old[c] = u
-            new[c] = v
-            if u != v:
-                change += scale[v] * (1.0 + 2.0 * excess[v]) + scale[u] * (1.0 - 2.0 * excess[u])
+        for c in range(offsets.size):
+            both = more[new[c]] + less[old[c]]
+            change += both if old[c] != new[c] else 0.0
         if change < 0.0:
             accepted += 1
             chosen[row] = b
-            for c in range(marginals):
-                excess[old[c]] -= 1.0
-                excess[new[c]] += 1.0
+            for c in range(offsets.size):
+                u = old[c]
+                v = new[c]
+                excess[u] -= 1.0
+                excess[v] += 1.0
+                less[u] = scale[u] * (1.0 - 2.0 * excess[u])
+                more[u] = scale[u] * (1.0 + 2.0 * excess[u])
+                less[v] = scale[v] * (1.0 - 2.0 * excess[v])
+                more[v] = scale[v] * (1.0 + 2.0 * excess[v])
     return accepted

@@ -10,42 +10,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import InputError
 from understudy.models.decomposable import Clique, Decomposable, project
 from understudy.models.junction import ordered, tree_cells, tree_cliques
 from understudy.models.measured import Measured
 
-__all__ = ["fit", "maximum_entropy", "require_reference"]
-
-
-def require_reference(method: str) -> None:
-    """Refuse, before anything is planned or spent, where the libraries are missing.
-
-    Raises:
-        InputError: mbi or JAX is not installed.
-    """
-    if any(find_spec(library) is None for library in ("mbi", "jax")):
-        raise InputError(
-            f"method = {method} needs mbi and JAX, which are not installed: "
-            f"pip install 'understudy[reference]'"
-        )
-
-
-def maximum_entropy(
-    shape: tuple[int, ...],
-    measurements: Sequence[Measured],
-    total: float,
-    *,
-    iterations: int = 1000,
-) -> Decomposable:
-    """The maximum-entropy model of `total` rows for the measurements. Deterministic."""
-    return fit(shape, measurements, total, iterations=iterations)[0]
+__all__ = ["fit"]
 
 
 def fit(
@@ -56,7 +30,10 @@ def fit(
     iterations: int = 1000,
     start: Any = None,
 ) -> tuple[Decomposable, Any]:
-    """The same, and the potentials from which the next fit may `start`; they are mbi's own."""
+    """The maximum-entropy model of `total` rows for the measurements; deterministic.
+
+    And its potentials, mbi's own, from which the next fit may `start`.
+    """
     jax, mbi = _libraries()
     names = [f"c{i}" for i in range(len(shape))]
     with jax.enable_x64(True), warnings.catch_warnings():
@@ -107,7 +84,7 @@ def _descent(blocks: int, quick: bool) -> Any:
     jax, mbi = _libraries()
     descent = mbi.estimation.MirrorDescent()
 
-    @partial(jax.jit, compiler_options=_options(_QUICK) if quick else None)
+    @partial(jax.jit, compiler_options=_quick() if quick else None)
     def run(loss: Any, total: Any, start: Any) -> Any:
         state = descent._init(start.domain, loss, total, warm_start=start)
 
@@ -120,18 +97,14 @@ def _descent(blocks: int, quick: bool) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _known(options: tuple[tuple[str, object], ...]) -> bool:
-    """Whether this JAX knows these options of its compiler."""
+def _quick() -> dict[str, object] | None:
+    """Options of the compiler, where this JAX knows them."""
     jax, _ = _libraries()
     try:
-        jax.jit(lambda x: x, compiler_options=dict(options))(0.0)
+        jax.jit(lambda x: x, compiler_options=_QUICK)(0.0)
     except jax.errors.JaxRuntimeError:
-        return False
-    return True
-
-
-def _options(wanted: dict[str, object]) -> dict[str, object] | None:
-    return wanted if _known(tuple(wanted.items())) else None
+        return None
+    return _QUICK
 
 
 def _calibrated(

@@ -144,38 +144,37 @@ class Weighted(View):
             cliques = [cliques[i] for i in sorted(rng.permutation(len(cliques))[:512])]
         records, sizes = self._compressed(cliques)
         width = max(len(clique) for clique in cliques)
-        columns = np.zeros((len(cliques), width), np.int64)
-        strides = np.zeros((len(cliques), width), np.int64)
-        offsets = np.zeros(len(cliques), np.int64)
-        cells = [math.prod(sizes[i] for i in clique) for clique in cliques]
-        excess, scale = np.empty(sum(cells), np.float32), np.empty(sum(cells), np.float32)
-        at = 0
+        columns = np.zeros((width, len(cliques)), np.int64)
+        strides = np.zeros((width, len(cliques)), np.int32)
+        ends = np.cumsum([math.prod(sizes[i] for i in clique) for clique in cliques])
+        offsets = np.concatenate([[0], ends[:-1]]).astype(np.int32)
         for c, clique in enumerate(cliques):
             stride = 1
             for k, i in reversed(list(enumerate(clique))):
-                columns[c, k], strides[c, k] = i, stride
+                columns[k, c], strides[k, c] = i, stride
                 stride *= sizes[i]
-            offsets[c] = at
-            own = slice(at, at + stride)
-            at += stride
-            cell = np.zeros(self.size, np.int64)
-            for k in range(len(clique)):
-                cell += records[:, columns[c, k]].astype(np.int64) * strides[c, k]
-            expected = np.bincount(cell, self.weights, stride)
-            expected *= rows / expected.sum()
-            scale[own] = 1 / np.sqrt(1 + expected)  # rounded alike on every machine, unlike powers
-            excess[own] = -expected
-            np.add.at(excess[own], cell[chosen], np.float32(1))
+        codes, old, new = np.empty(len(sizes), np.int32), *np.empty((2, len(cliques)), np.int32)
+        where = columns, strides, offsets, codes
+        expected, less, more = np.zeros((3, int(ends[-1])))
+        kernels.tabulate(records, self.weights, *where, old, expected)
+        for start, end in zip(offsets, ends, strict=True):
+            expected[start:end] *= rows / expected[start:end].sum()
+        scale = (1 / np.sqrt(1 + expected)).astype(
+            np.float32
+        )  # alike on every machine, unlike powers
+        excess = (-expected).astype(np.float32)
+        kernels.count(records, chosen, *where, old, excess)
         tries = int(min(_SWAPS_PER_ROW * rows, _SWAP_WORK / (len(cliques) * width)))
         for start in range(0, tries, _SWAPS_AT_ONCE):
             many = min(_SWAPS_AT_ONCE, tries - start)
             proposals = rng.permutation(self._systematic(many, rng))
             places = rng.integers(rows, size=many)
-            kernels.swap(
-                chosen, records, columns, strides, offsets, excess, scale, places, proposals
-            )
+            state = old, new, excess, scale, less, more
+            kernels.swap(records, chosen, *where, *state, places, proposals)
 
-    def _compressed(self, cliques: list[Clique]) -> tuple[NDArray[np.int64], list[int]]:
+    def _compressed(
+        self, cliques: list[Clique]
+    ) -> tuple[NDArray[np.unsignedinteger[Any]], list[int]]:
         """Codes with the rarest values of large columns merged until the tables of all cliques fit."""
         sizes = list(self.shape)
         most = max(self.shape)
@@ -188,5 +187,5 @@ class Weighted(View):
             if sizes[i] > most:
                 labels = commonest(np.bincount(codes, self.weights, sizes[i]), most)
                 codes, sizes[i] = labels[codes], most
-            columns.append(codes.astype(np.int32))
+            columns.append(codes.astype(np.min_scalar_type(max(*sizes, most) - 1)))
         return np.ascontiguousarray(np.stack(columns, axis=1)), sizes

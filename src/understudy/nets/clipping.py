@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -56,102 +56,36 @@ def clusters(gradient: NDArray[Any], groups: int, floor: float | None = None) ->
 
     c_i = max(|gradient_i|, floor); the two groups with the smallest ratio of c merge, with
     c = √(c² + c'²). The smallest ratio is between neighbours in order, and what merges is reinserted
-    in order, so a heap of neighbouring pairs makes it O(P log P). Groups are numbered by size of c.
+    in order, so a heap of neighbouring pairs finds it. Groups are numbered by size of c.
     """
     size = np.abs(np.asarray(gradient, np.float64)).reshape(-1)
     least = floor if floor is not None else max(_FLOOR, 1e-6 * float(size.max(initial=0.0)))
     value = np.log(np.maximum(size, least)).tolist()
-    line = _Line([(v, i) for i, v in enumerate(value)])
+    line = sorted((v, i) for i, v in enumerate(value))
     parent = list(range(len(value)))
-    heap = [(w - v, i, j) for (v, i), (w, j) in line.pairs()]
+    heap = [(w - v, i, j) for (v, i), (w, j) in pairwise(line)]
     heapq.heapify(heap)
-    gone: set[int] = set()
-    left = len(value)
-    while left > groups:
+    while len(line) > groups:
         _, one, other = heapq.heappop(heap)
-        if one in gone or other in gone or line.after((value[one], one)) != (value[other], other):
+        low, high, new = value[one], value[other], len(value)
+        at = bisect_left(line, (low, one))
+        if line[at : at + 2] != [(low, one), (high, other)]:
             continue  # merged since, or no longer neighbours
-        line.remove((value[one], one))
-        line.remove((value[other], other))
-        gone |= {one, other}
-        low, high = value[one], value[other]
-        new = len(value)
+        del line[at : at + 2]
         value.append(high + 0.5 * math.log1p(math.exp(2 * (low - high))))
         parent.append(new)
         parent[one] = parent[other] = new
-        left -= 1
-        here = (value[new], new)
-        first, last = line.add(here)
-        gap = line.gap(low)
-        for near, then in ((first, here), (here, last), gap):
-            if near is not None and then is not None:
-                heapq.heappush(heap, (then[0] - near[0], near[1], then[1]))
+        place = bisect_left(line, (value[new], new), lo=at)
+        line.insert(place, (value[new], new))
+        for k in {at - 1, place - 1, place}:  # pairs of neighbours that are new
+            if 0 <= k < len(line) - 1:
+                (v, i), (w, j) = line[k : k + 2]
+                heapq.heappush(heap, (w - v, i, j))
     for i in range(len(parent) - 1, -1, -1):  # a parent comes after its children
         parent[i] = parent[parent[i]]
-    tops = np.array(parent[: size.size])
-    kept, place = np.unique(tops, return_inverse=True)
+    kept, place = np.unique(parent[: size.size], return_inverse=True)
     rank = np.argsort(np.argsort([value[int(top)] for top in kept], kind="stable"), kind="stable")
     return rank[place].astype(np.int32)
-
-
-Item = tuple[float, int]
-
-
-class _Line:
-    """Items in order, in blocks, so that adding, removing and looking beside one take O(√P) moves of
-    memory at most and O(log P) comparisons."""
-
-    def __init__(self, items: list[Item], block: int = 512) -> None:
-        items = sorted(items)
-        self._block = block
-        self._parts = [items[i : i + block] for i in range(0, len(items), block)] or [[]]
-        self._lasts = [part[-1] for part in self._parts if part]
-
-    def pairs(self) -> Iterator[tuple[Item, Item]]:
-        yield from pairwise(item for part in self._parts for item in part)
-
-    def add(self, item: Item) -> tuple[Item | None, Item | None]:
-        """Put it in its place; the items before and after it."""
-        if not self._lasts:
-            self._parts, self._lasts = [[item]], [item]
-            return None, None
-        at = min(bisect_left(self._lasts, item), len(self._parts) - 1)
-        part = self._parts[at]
-        insort(part, item)
-        self._lasts[at] = part[-1]
-        if len(part) > 2 * self._block:
-            self._parts[at : at + 1] = [part[: self._block], part[self._block :]]
-            self._lasts[at : at + 1] = [part[self._block - 1], part[-1]]
-        return self._before(item), self.after(item)
-
-    def remove(self, item: Item) -> None:
-        at = bisect_left(self._lasts, item)
-        part = self._parts[at]
-        del part[bisect_left(part, item)]
-        if part:
-            self._lasts[at] = part[-1]
-        else:
-            del self._parts[at], self._lasts[at]
-
-    def after(self, item: Item) -> Item | None:
-        at = bisect_right(self._lasts, item)
-        if at == len(self._lasts):
-            return None
-        part = self._parts[at]
-        return part[bisect_right(part, item)]
-
-    def gap(self, value: float) -> tuple[Item | None, Item | None]:
-        """The items on both sides of a value where nothing is any more."""
-        here = (value, -1)
-        return self._before(here), self.after(here)
-
-    def _before(self, item: Item) -> Item | None:
-        at = bisect_left(self._lasts, item)
-        if at < len(self._lasts):
-            place = bisect_left(self._parts[at], item)
-            if place:
-                return self._parts[at][place - 1]
-        return self._lasts[at - 1] if at else None
 
 
 def thresholds(found: Float, floor: float = 1e-8) -> tuple[float, ...]:

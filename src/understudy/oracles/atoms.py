@@ -68,6 +68,11 @@ class Atoms:
         return cls(history.shape, start, of, sizes, np.argsort(of, kind="stable"), terms)
 
     @property
+    def first(self) -> NDArray[np.int64]:
+        """Where the codes of every atom begin in `members`."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @property
     def positions(self) -> int:
         """The number of atoms of all attributes together."""
         return len(self.sizes)

@@ -141,9 +141,8 @@ class _Lazy:
 
     def unfold(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         chosen = codes + self.atoms.start[:-1]
-        first = np.cumsum(self.atoms.sizes) - self.atoms.sizes
         which = (self.rng.random(chosen.shape) * self.atoms.sizes[chosen]).astype(np.int64)
-        return self.atoms.members[first[chosen] + which] - offsets(self.atoms.shape)[:-1]
+        return self.atoms.members[self.atoms.first[chosen] + which] - offsets(self.atoms.shape)[:-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,16 +152,14 @@ class _Full:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        sizes = self.atoms.sizes
-        if (sizes == 1).all():
-            return np.take(self.full, self.atoms.members, axis=1)
-        first = np.cumsum(sizes) - sizes
-        return np.maximum.reduceat(np.take(self.full, self.atoms.members, axis=1), first, axis=1)
+        values = np.take(self.full, self.atoms.members, axis=1)
+        if (self.atoms.sizes == 1).all():
+            return values
+        return np.maximum.reduceat(values, self.atoms.first, axis=1)
 
     def unfold(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         chosen = codes + self.atoms.start[:-1]
-        sizes = self.atoms.sizes
-        first = np.cumsum(sizes) - sizes
+        sizes, first = self.atoms.sizes, self.atoms.first
         positions = self.atoms.members[first[chosen]]
         for atom in np.flatnonzero(sizes > 1):
             members = self.atoms.members[first[atom] : first[atom] + sizes[atom]]

@@ -75,26 +75,21 @@ class Spent:
 
 def pure(event: Event, group: int = 1) -> Fraction | None:
     """The pure ε of an event for neighbours that differ in `group` rows, or None if it has none."""
-    one = _pure(event)
-    return None if one is None else group * one
-
-
-def _pure(event: Event) -> Fraction | None:
     match event:
         case Laplace(scale, l1):
-            return Fraction(l1) / Fraction(scale)
+            one = Fraction(l1) / Fraction(scale)
         case Selection(scale, sensitivity, k):
-            return k * 2 * Fraction(sensitivity) / Fraction(scale)
+            one = k * 2 * Fraction(sensitivity) / Fraction(scale)
         case SampledSelection(scale, sensitivity, rate):
-            whole = 2 * Fraction(sensitivity) / Fraction(scale)
-            if whole > 700:
-                return whole
-            return Fraction(math.log1p(rate * math.expm1(round_up(whole))) * (1 + 1e-14))
+            one = 2 * Fraction(sensitivity) / Fraction(scale)
+            if one <= 700:
+                one = Fraction(math.log1p(rate * math.expm1(round_up(one))) * (1 + 1e-14))
         case Perturbation(scale, l1, jacobian, output_scale, output_l1):
             noise = Fraction(l1) / Fraction(scale) + Fraction(output_l1) / Fraction(output_scale)
-            return noise + Fraction(math.log1p(jacobian) * (1 + 1e-15))
+            one = noise + Fraction(math.log1p(jacobian) * (1 + 1e-15))
         case _:
             return None
+    return group * one
 
 
 def rho(event: Event, group: int = 1) -> Fraction:

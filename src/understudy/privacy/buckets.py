@@ -26,9 +26,17 @@ from numpy.typing import NDArray
 from understudy.privacy.noise import Noise
 
 __all__ = [
-    "MOST_NOISE", "MOST_ROWS", "SCORE_SENSITIVITY", "UNIT", "Candidates", "DataSupport",
-    "RecordSupport", "clipped", "layout", "pick",
-]  # fmt: skip
+    "MOST_NOISE",
+    "MOST_ROWS",
+    "SCORE_SENSITIVITY",
+    "UNIT",
+    "Candidates",
+    "DataSupport",
+    "RecordSupport",
+    "clipped",
+    "layout",
+    "pick",
+]
 
 UNIT = 1 << 16
 """Scores are integers in units of 1/65536 row."""

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.errors import PrivacyError
 
-__all__ = ["Coarsened"]
+__all__ = ["Coarsened", "clique_of"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Coarsened:
     """The marginal of `clique` in which value v of column k is counted as `labels[k][v]`."""
 
-    clique: tuple[int, ...]
+    clique: Clique
     labels: tuple[NDArray[np.int64], ...]
 
     def __post_init__(self) -> None:
@@ -72,3 +73,8 @@ class Coarsened:
         labels = tuple(each[at] for each, at in zip(self.labels, places, strict=True))
         np.add.at(merged, labels, counts)
         return merged
+
+
+def clique_of(table: Clique | Coarsened) -> Clique:
+    """The columns of a table, whole or merged."""
+    return table.clique if isinstance(table, Coarsened) else table

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.errors import InputError
 from understudy.privacy.buckets import DataSupport, RecordSupport
-from understudy.privacy.coarsened import Coarsened
+from understudy.privacy.coarsened import Coarsened, clique_of
 from understudy.privacy.features import GRID, Box
 from understudy.privacy.losses import Loss
 from understudy.privacy.noise import Noise, poisson
@@ -62,19 +62,24 @@ class ExactCounts(Protocol):
     @property
     def shape(self) -> tuple[int, ...]:
         """Domain sizes of the modelled columns; public."""
+        ...
 
     @property
     def unit(self) -> Unit | None:
         """Whose rows were bounded, and to how many; None where every row counts for itself."""
+        ...
 
     def rows(self) -> Sensitive[int]:
         """The exact number of rows."""
+        ...
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Counts, ...]]:
         """One exact table of counts per clique, from one pass over the rows."""
+        ...
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[tuple[Counts, Counts], ...]]:
         """(packed occupied cells in order, their counts) per clique, for marginals of any size."""
+        ...
 
 
 @runtime_checkable
@@ -83,6 +88,7 @@ class ExactRows(ExactCounts, Protocol):
 
     def records(self) -> Sensitive[list[Codes]]:
         """Every row as codes, one array per column."""
+        ...
 
 
 class HeldValues(Protocol):
@@ -91,9 +97,11 @@ class HeldValues(Protocol):
     @property
     def unit(self) -> Unit | None:
         """Who holds values; a row where there is no unit."""
+        ...
 
     def holders(self, column: str) -> Sensitive[tuple[Sequence[str], Counts]]:
         """Every value that occurs and how many units hold it, k values of a unit at most."""
+        ...
 
 
 class Tables:
@@ -144,8 +152,8 @@ class Tables:
 
     def tables(self, tables: Sequence[Clique | Coarsened]) -> Iterator[Counts]:
         """Exact tables, whole or merged, one after the other; few are held beyond the cache."""
-        for part in self._parts([_clique(each) for each in tables]):
-            held = [_clique(each) for each in tables[part] if not _beyond(each)]
+        for part in self._parts([clique_of(each) for each in tables]):
+            held = [clique_of(each) for each in tables[part] if not _beyond(each)]
             whole = iter(self.marginals(held))
             for each in tables[part]:
                 if isinstance(each, Coarsened) and _beyond(each):
@@ -316,7 +324,3 @@ def kernels() -> Any:
 def _beyond(table: Clique | Coarsened) -> bool:
     """Whether a table that is merged to a few cells is itself too large to be held."""
     return isinstance(table, Coarsened) and math.prod(table.domain) > _HELD_CELLS
-
-
-def _clique(table: Clique | Coarsened) -> Clique:
-    return table.clique if isinstance(table, Coarsened) else table

@@ -62,38 +62,36 @@ class Question(Protocol[A]):
     @property
     def mechanism(self) -> Mechanism:
         """How noise meets the exact answer."""
+        ...
 
     def need(self, facts: Facts) -> Need:
         """What covers the request; raises `PrivacyError` for one that does not fit the table."""
+        ...
 
     def exact(self, rows: Any, event: Any) -> Any:
         """Privileged: the exact answer from opened `Tables` or `Learned` rows, in integers."""
+        ...
 
     def decode(self, drawn: Any, facts: Facts) -> A:
         """What the drawn numbers say; post-processing."""
+        ...
 
 
 class Charges(Protocol):
     """A reservation in the ledger, as the gate sees it."""
 
-    @property
-    def plan(self) -> Plan:
-        """What may be drawn."""
-
-    @property
-    def private_noise(self) -> bool:
-        """Whether the ledger was promised noise that protects."""
-
-    @property
-    def unit(self) -> Unit | None:
-        """Whom the account is kept for; None for one row."""
-
-    @property
-    def relation(self) -> Relation:
-        """Which tables are neighbours, by the account."""
+    plan: Plan
+    """What may be drawn."""
+    private_noise: bool
+    """Whether the ledger was promised noise that protects."""
+    unit: Unit | None
+    """Whom the account is kept for; None for one row."""
+    relation: Relation
+    """Which tables are neighbours, by the account."""
 
     def charge(self, purpose: str, event: Event | None = None) -> Event:
         """Make the next draw durable; return the event to draw with."""
+        ...
 
 
 class Gate:

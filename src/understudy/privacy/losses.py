@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,28 +22,6 @@ from numpy.typing import NDArray
 __all__ = ["Logistic", "Loss", "Softmax", "Squared"]
 
 Reals = NDArray[np.float64]
-
-
-class Loss(Protocol):
-    """A convex loss of scores (n, outputs) against targets (n,)."""
-
-    @property
-    def outputs(self) -> int:
-        """Scores of a row."""
-
-    @property
-    def bound(self) -> float:
-        """L0: no residual is larger in absolute value."""
-
-    @property
-    def smooth(self) -> float:
-        """A bound on the second derivative."""
-
-    def values(self, scores: Reals, targets: Reals) -> Reals:
-        """The loss of every row."""
-
-    def residuals(self, scores: Reals, targets: Reals) -> Reals:
-        """∂ℓ/∂z of every row and output; a row's depend on that row alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +92,7 @@ class Softmax:
             total = total + parts[:, k]
         shares = parts / total[:, None]
         return shares - (targets[:, None] == np.arange(self.outputs))
+
+
+Loss = Squared | Logistic | Softmax
+"""A convex loss of scores (n, outputs) against targets (n,): a row's residuals depend on it alone."""

@@ -27,9 +27,18 @@ from understudy.privacy.cost import (
 from understudy.privacy.noise import Noise, rounded
 
 __all__ = [
-    "Buckets", "Grouped", "Held", "Mechanism", "added", "bernoulli", "found", "independent", "noised",
-    "sparse", "top",
-]  # fmt: skip
+    "Buckets",
+    "Grouped",
+    "Held",
+    "Mechanism",
+    "added",
+    "bernoulli",
+    "found",
+    "independent",
+    "noised",
+    "sparse",
+    "top",
+]
 
 Integers = NDArray[np.int64]
 Mechanism = Callable[[Any, Any, Noise], Any]
@@ -76,21 +85,14 @@ def sparse(exact: Buckets, event: Selection, noise: Noise) -> Integers:
     A bucket is drawn by its size and score, then a cell of it uniformly: the exponential mechanism
     over all cells (`understudy.privacy.buckets`).
     """
-    every, sizes = exact.candidates.scores, exact.candidates.sizes
-    offered = slice(exact.offered)
-    scores = np.concatenate([every, -every[offered]])
-    picked = pick(
-        noise, scores, np.concatenate([sizes, sizes[offered]]), event.scale, event.k
-    )  # fmt: skip
-    cells = [
-        (
-            *exact.occupied.split(
-                exact.occupied.resolve(exact.candidates, bucket % every.size, noise)
-            ),
-            1 if bucket < every.size else -1,
-        )
-        for bucket in picked
-    ]
+    every, offered = exact.candidates, slice(exact.offered)
+    scores = np.concatenate([every.scores, -every.scores[offered]])
+    sizes = np.concatenate([every.sizes, every.sizes[offered]])
+    cells: list[tuple[int, int, int]] = []
+    for bucket in pick(noise, scores, sizes, event.scale, event.k):
+        side, at = divmod(bucket, every.scores.size)
+        cell = exact.occupied.resolve(every, at, noise)
+        cells.append((*exact.occupied.split(cell), 1 - 2 * side))
     return np.array(cells, np.int64).reshape(-1, 3)
 
 

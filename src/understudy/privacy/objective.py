@@ -160,14 +160,12 @@ def perturbed(
 
     Raises `PrivacyError`, which says nothing of the rows, if the minimum is not found.
     """
-    looks, rows, records = sides.looks, sides.rows, sides.records
-    ridge = _ridge(looks, event.jacobian)
+    looks = sides.looks
     drawn = noise.laplace(np.zeros(looks.size, np.int64), event.scale)
-    theta = minimum(
-        looks.matrix(rows[0]), np.asarray(rows[1], np.float64),
-        looks.matrix(records[0]), np.asarray(records[1], np.float64),
-        drawn / precision.lattice, ridge, precision.gamma / 2,
-    )  # fmt: skip
+    real, counts = looks.matrix(sides.rows[0]), np.asarray(sides.rows[1], np.float64)
+    fake, weights = looks.matrix(sides.records[0]), np.asarray(sides.records[1], np.float64)
+    linear, ridge = drawn / precision.lattice, _ridge(looks, event.jacobian)
+    theta = minimum(real, counts, fake, weights, linear, ridge, precision.gamma / 2)
     if theta is None:
         raise PrivacyError(
             "the critic's minimum was not found; nothing is released and the charge stands"
@@ -202,10 +200,8 @@ def minimum(
         size = float(np.linalg.norm(g))
         if size <= gamma:
             return theta
-        hessian = (
-            (real.T @ (real * (counts * a * (1 - a))[:, None])).toarray()
-            + (fake.T @ (fake * (weights * b * (1 - b))[:, None])).toarray()
-        )  # fmt: skip
+        hessian = (real.T @ (real * (counts * a * (1 - a))[:, None])).toarray()
+        hessian += (fake.T @ (fake * (weights * b * (1 - b))[:, None])).toarray()
         hessian[np.diag_indices(theta.size)] += ridge
         direction = -cho_solve(cho_factor(hessian, check_finite=False), g, check_finite=False)
         step = 1.0

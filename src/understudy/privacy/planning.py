@@ -15,7 +15,7 @@ from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Event, Plan, SampledGaussian, SampledGroups
 
-__all__ = ["calibrate", "calibrated", "laplace_epsilon", "nominal", "rho_for"]
+__all__ = ["calibrate", "calibrated", "laplace_epsilon", "nominal", "rho_for", "sampled_multiplier"]
 
 
 def nominal(event: Event) -> Fraction:
@@ -30,6 +30,13 @@ def nominal(event: Event) -> Fraction:
     whole = Fraction(event.sides * moved) ** 2 / 2
     each = event.rate**2 * math.expm1(min(2 * float(whole), 700.0)) / 2
     return min(whole, Fraction(each))
+
+
+def sampled_multiplier(rho: float, rate: float, sides: int) -> float:
+    """The reverse of `nominal`: about the noise at which one sampled draw is worth `rho`."""
+    inverse = math.log1p(2 * rho / rate**2) / sides**2
+    # Where samples do not help, as for all rows.
+    return min(1 / math.sqrt(inverse), sides / math.sqrt(2 * rho))
 
 
 def laplace_epsilon(rho: Fraction) -> Fraction:

@@ -84,21 +84,17 @@ def answer(
     confidence = 1 - certificate.beta
     best: tuple[float, float, tuple[int, ...]] | None = None
     codes = schema.encode(rows)
-    for position, family in enumerate(workload.families):
+    variations = certificate.variations or (math.inf,) * len(workload.families)
+    for family, variation in zip(workload.families, variations, strict=True):
         clique = family.clique
         if not set(predicate.clique) <= set(clique) or cells(schema.shape, clique) > MAX_CELLS:
             continue
         inner, outer = predicate.cells(clique)
         table = count(codes, schema.shape, clique)
-
-        def reach(mask: NDArray[np.bool_], position: int = position) -> float:
-            number = _pieces(workload.families[position], schema.shape, mask)
-            bound = number * certificate.bound if number else 0.0
-            if certificate.variations is not None:
-                bound = min(bound, certificate.variations[position])
-            return bound
-
-        below, above = reach(inner), reach(outer)
+        below, above = (
+            min(number * certificate.bound if number else 0.0, variation)
+            for number in (_pieces(family, schema.shape, mask) for mask in (inner, outer))
+        )
         # Whole rows are added up before they become a share, so that all of them are exactly 1.
         low = max(0.0, int(table[inner].sum()) / size - below)
         high = min(1.0, int(table[outer].sum()) / size + above)

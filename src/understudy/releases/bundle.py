@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,9 @@ from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.schema import Schema
 from understudy.units import Unit
+
+if TYPE_CHECKING:
+    from understudy.releases.plan import Prepared
 
 __all__ = ["FILES", "Bundle", "digest", "load", "read_manifest", "require_absent", "save"]
 
@@ -97,16 +100,25 @@ def require_absent(path: Path) -> None:
         raise InputError(f"out = {path}: the folder {path.parent} cannot be written to")
 
 
-def require_room(
-    schema: Schema, reserved: Mapping[str, Any], plan: Plan, beta: float, key: int | None
-) -> None:
+def require_room(prepared: Prepared) -> None:
     """Raise `InputError` where a bundle could not hold the release or would be refused.
 
-    `reserved` is what the ledger will say of the reservation, `plan` every charge.
+    The limits of the format hold for genuine releases too: one that is too large to be saved, or that
+    both verifiers would refuse, must not cost a budget first.
     """
-    charges = plan.to_json()
+    schema, charges = prepared.schema, prepared.game_plan.to_json()
+    reserved: dict[str, Any] = {  # what the ledger will say, but for who made it and when
+        "reservation": "-",
+        "budget": prepared.budget.to_json(),
+        "relation": str(prepared.design.relation),
+        "noise": "opendp",
+        "plan": prepared.plan.to_json(),
+        "facts": dict(prepared.facts),
+    }
+    if schema.unit is not None:
+        reserved["unit"] = schema.unit.to_json()
     try:
-        form.require_choices(reserved, charges, beta, key)
+        form.require_choices(reserved, charges, prepared.beta, prepared.options.key)
     except BundleError as error:
         raise InputError(f"a release cannot be kept as asked for: {error}") from None
     text = len(schema.dumps().encode("utf-8"))
@@ -115,11 +127,11 @@ def require_room(
             f"the schema has {text:,} bytes, and a release's at most "
             f"{form.LARGEST['schema.toml']:,}: declare fewer values"
         )
-    draws = sum(charge["times"] for charge in charges)
-    values, size = _foreseen(schema, reserved, charges)
+    values, size = _foreseen(schema.shape, reserved, charges)
     if values > form.MOST_VALUES or size > form.LARGEST[MANIFEST]:
+        draws = sum(charge["times"] for charge in charges)
         raise InputError(
-            f"the release would have {draws:,} draws for {len(reserved['facts']['workload']):,} "
+            f"the release would have {draws:,} draws for {len(prepared.workload):,} "
             f"marginals, more than a bundle records ({size:,} of {form.LARGEST[MANIFEST]:,} bytes, "
             f"{values:,} of {form.MOST_VALUES:,} values): use fewer rounds or steps, or a smaller "
             f"workload"
@@ -127,29 +139,24 @@ def require_room(
 
 
 def _foreseen(
-    schema: Schema, reserved: Mapping[str, Any], charges: Sequence[Mapping[str, Any]]
+    shape: Sequence[int], reserved: Mapping[str, Any], charges: Sequence[Mapping[str, Any]]
 ) -> tuple[int, int]:
     """About how many values and bytes the manifest will have; rather too many."""
     facts = reserved["facts"]
     kept = {"promise": reserved["budget"], "method": facts["method"]}
-    values, size = _measure(
-        [_foreseen_entry("reserve", reserved)], workload=facts["workload"], **kept
-    )
+    values, size = _measure("reserve", reserved, workload=facts["workload"], **kept)
     for charge in charges:
         times, body = charge["times"], {name: charge[name] for name in ("purpose", "event")}
-        more = _measure([_foreseen_entry("charge", body)])
+        more = _measure("charge", body)
         values, size = values + more[0] * times, size + more[1] * times
-    counts = _OFTEN * sum(cells for cells in schema.shape if cells <= MOST_COUNTS)
+    counts = _OFTEN * sum(cells for cells in shape if cells <= MOST_COUNTS)
     forecast = 2 * len(facts["workload"])
     return values + counts + forecast, size + 16 * counts + 32 * forecast
 
 
-def _foreseen_entry(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    return {"kind": kind, "body": {**body, **_STAMP}, **_LINK}
-
-
-def _measure(entries: Sequence[Any], **rest: Any) -> tuple[int, int]:
-    data = manifest_bytes({"ledger": {"entries": list(entries)}, **rest})
+def _measure(kind: str, body: Mapping[str, Any], **rest: Any) -> tuple[int, int]:
+    entry = {"kind": kind, "body": {**body, **_STAMP}, **_LINK}
+    data = manifest_bytes({"ledger": {"entries": [entry]}, **rest})
     return form.values(data), len(data)
 
 
@@ -352,7 +359,7 @@ class Bundle:
 
     @cached_property
     def refinement(self) -> Mapping[str, Any] | None:
-        """The body of the entry that filled the allowance, if there is one."""
+        """The body of the entry that filled the zCDP filter, if there is one."""
         return next((entry.body for entry in self.own if entry.kind == "refine"), None)
 
     @cached_property
@@ -366,7 +373,7 @@ class Bundle:
 
     @property
     def plan(self) -> Plan:
-        """Every charge, an allowance as it was filled."""
+        """Every charge, a zCDP filter as it was filled."""
         return self._plans[1]
 
     @cached_property

@@ -1,10 +1,10 @@
 """Private facts: the domains of open columns, found inside the ε before the release is played.
 
 The order. (1) From public facts alone, a part of ρ is set aside for every open column, a part of δ for
-those whose values are discovered, and the rest becomes one allowance; this outer plan is reserved.
+those whose values are discovered, and the rest becomes one zCDP filter; this outer plan is reserved.
 (2) The open columns are measured: values by `Values`, quantiles by a Gaussian measurement of
 fine one-way tables. (3) With the schema that follows, the whole release is planned anew so that its ρ
-fits the allowance, and that plan is written to the ledger (`refine`) before anything of it is drawn.
+fits the zCDP filter, and that plan is written to the ledger (`refine`) before anything of it is drawn.
 
 Guarantee: (ε, δ) for the whole. ρ adds up although the later plan depends on what was released before
 (adaptive composition of zCDP with a filter, Feldman-Zrnic 2021); δ is the sum of the discoveries' own
@@ -60,7 +60,7 @@ def outer_rho(schema: Schema, budget: Budget) -> Fraction:
 
 
 def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relation) -> Plan:
-    """The charges of the open columns, and the allowance that is left; ρ of one row, as ever."""
+    """The charges of the open columns, and the zCDP filter that is left; ρ of one row, as ever."""
     listed = [column for column in schema.undeclared if isinstance(column, UndeclaredCategory)]
     cut = [column for column in schema.undeclared if isinstance(column, UndeclaredBins)]
     shown = delta * _shown(schema)

@@ -283,7 +283,7 @@ _EVENT = _by_kind(
 def _slot(value: Any, where: str) -> None:
     _object_of({"purpose": _NAME, "event": _EVENT, "times": _whole(1, MOST_TIMES)})(value, where)
     if value["event"]["kind"] == "zcdp" and value["times"] != 1:
-        raise _wrong(f"{where}.times", value["times"], "1: an allowance is given once")
+        raise _wrong(f"{where}.times", value["times"], "1: a zCDP filter is given once")
 
 
 _PLAN = _list(_slot, 1, MOST_SLOTS)

@@ -45,7 +45,7 @@ def assumed_rows(prepared: Prepared, rows: int | None) -> int:
 
 
 def noise_in_rows(charge: Charge) -> float | None:
-    """The standard deviation of a charge's noise, in rows; None for an allowance."""
+    """The standard deviation of a charge's noise, in rows; None for a zCDP filter."""
     match charge.event:
         case Gaussian(sigma) if charge.purpose == certificate.VARIATION:
             return sigma / (2 * VARIATION_GRID)

@@ -244,7 +244,7 @@ def _match_survey(player: Survey, heard: _Heard) -> None:
     if player.pairs and player.again:
         higher = {slot.clique for slot in player.higher}
         known = {*player.pairs, *higher, *((i,) for i in range(len(heard.shape)))}
-        total = player.quanta * player.again
+        total = player.units * player.again
         heard.take_any(total, player.sigma_again, known.__contains__, split=True)
 
 

@@ -16,16 +16,19 @@ again and checked.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_UP, Context, Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
+from understudy._version import __version__
 from understudy.errors import InputError
 from understudy.game.methods import Design, Forecast, Method
 from understudy.game.methods import method as named_method
 from understudy.privacy import accounting, planning
-from understudy.privacy.budget import Budget, Exact, exact, split
+from understudy.privacy.budget import Budget, Exact, decimal, exact, split
 from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 from understudy.privacy.ledger import refined
 from understudy.privacy.relation import Relation
@@ -135,7 +138,7 @@ class Prepared(Draft):
     declared: Schema | None = None
     """The schema with open columns, where `schema` is only the largest that may come of it."""
     inner: Plan | None = None
-    """What the allowance of `plan` is spent on, where the plan is made in two steps."""
+    """What the zCDP filter of `plan` is spent on, where the plan is made in two steps."""
 
     @property
     def beta(self) -> float:
@@ -149,14 +152,30 @@ class Prepared(Draft):
             self.plan if self.inner is None else refined(self.plan, private_facts.REST, self.inner)
         )
 
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """The public inputs that the plan follows from, as the ledger keeps them."""
+        facts = {
+            "schema": (self.declared or self.schema).digest(),
+            "workload": self.workload.to_json(self.schema),
+            "method": self.method.describe(),
+            "rows_public": self.design.rows,
+            "rho": float(self.rho),
+            "certificate_share": decimal(self.blueprint.share),
+            "understudy": __version__,
+        }
+        if self.declared is not None:
+            facts["declared"] = self.declared.dumps(comments=False)
+        return facts
+
     def refined(self, schema: Schema) -> Prepared:
-        """The same release for the schema that was found, planned within the allowance."""
+        """The same release for the schema that was found, planned within the zCDP filter."""
         draft, rest = _draft(schema, self.options, self.budget), self.plan[private_facts.REST].event
         inner = draft.blueprint.plan(accounting.rho(rest))
         if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):
             raise InputError(
-                f"method = {draft.method.name} counts its cost by samples of rows, which an "
-                f"allowance that is filled later cannot: declare the values and bounds of every "
+                f"method = {draft.method.name} counts its cost by samples of rows, which a "
+                f"zCDP filter that is filled later cannot: declare the values and bounds of every "
                 f"column in the schema, or use another method"
             )
         draft.method.confirm(draft.design, inner)

@@ -7,7 +7,7 @@ often or paid for with too small a sensitivity shows. ρ itself need not be beli
 at most (ε, δ) is another check.
 
 Purposes, kinds, integers and `times` are compared exactly, ρ and scales to a relative 1e-9, because
-machines differ in the last digit of a logarithm. Of an allowance it is known beforehand only which
+machines differ in the last digit of a logarithm. Of a zCDP filter it is known beforehand only which
 events may be charged against it. Nothing is trained, and no optional library is needed.
 """
 
@@ -68,7 +68,7 @@ def require_plan(bundle: Bundle) -> str:
             _require_same(own.plan(rho), Plan.from_json(_filled(bundle)["plan"]), method)
         else:
             if bundle.refinement is not None:
-                raise VerificationError("an allowance was filled where no column was open")
+                raise VerificationError("a zCDP filter was filled where no column was open")
             _require_same(own.plan(rho), bundle.reserved, method)
         for charge in bundle.plan:
             if isinstance(charge.event, Zcdp):
@@ -202,9 +202,9 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _require_allowed(purpose: str, method: Method, design: Design, bundle: Bundle) -> None:
-    """What was charged against an allowance is what the method charges there."""
+    """What was charged against a zCDP filter is what the method charges there."""
     if not isinstance(method, AIM):
-        raise VerificationError(f"{purpose!r} is an allowance, and {method.name} has none")
+        raise VerificationError(f"{purpose!r} is a zCDP filter, and {method.name} has none")
     events = [drawn.event for drawn in bundle.drawn if drawn.purpose == purpose]
     query, _ = method.players(design, bundle.plan)
     if (problem := query.unlike(events, design.relation)) is not None:

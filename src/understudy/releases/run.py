@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,10 +22,8 @@ from understudy._version import __version__
 from understudy.errors import InputError, WorkError
 from understudy.game import play
 from understudy.game.forecast import Errors
-from understudy.game.methods import Theorem
 from understudy.models import Empirical
 from understudy.players.base import Model
-from understudy.privacy.budget import decimal
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import ExactRows
 from understudy.privacy.gate import Gate
@@ -80,7 +78,8 @@ def release(
     options = Options.of(choices) if options is None else options
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     progress = progress_here() if progress is None else progress
-    prepared = prepare(schema, warmed(options, schema, table).resolved())
+    options = options if options.public is None else warmed(options, schema, table)
+    prepared = prepare(schema, options.resolved())
     with reserve(prepared, table, noise=noise, progress=progress) as reserved:
         return reserved.run(progress)
 
@@ -117,7 +116,7 @@ class Reserved:
         )
 
     def _closed(self, looked: private_facts.Look, progress: Watch) -> Reserved:
-        """The same with every domain found, and the allowance filled by a plan for these."""
+        """The same with every domain found, and the zCDP filter filled by a plan for these."""
         progress(Progress("finding domains", 0, 1))
         declared = self.prepared.declared
         assert declared is not None
@@ -139,8 +138,7 @@ class Reserved:
         query, data = method.players(design, plan)
         played = play(design.problem(estimate), query, data, gate, rng, progress)
         model = played.model
-        wanted = prepared.options.rows
-        size = wanted if wanted is not None else estimate
+        size = prepared.options.rows or estimate
         if method.whole and isinstance(model, Empirical):
             size = model.size
         progress(Progress("sampling", 0, 1))
@@ -174,7 +172,7 @@ class Reserved:
             method=method.describe(),
             # What an interrupted release drew with test noise stays what it is.
             private=self.noise.private and self.reservation.private_noise,
-            theorem=_theorem(prepared, estimate, model, size),
+            theorem=method.judged(design, plan, estimate, prepared.beta, model, size),
             forecast=_forecast(prepared, measured, model),
             facts={
                 "key": str(self.key),
@@ -205,14 +203,8 @@ def reserve(
         journal = None if options.checkpoint is None else Journal(Path(options.checkpoint))
         if journal is not None:
             stack.callback(journal.let_go)
-        facts = _facts(prepared)
-        require_room(
-            prepared.schema,
-            _reserved(prepared, facts),
-            prepared.game_plan,
-            prepared.beta,
-            options.key,
-        )
+        require_room(prepared)
+        facts = prepared.facts
         given = {name: fact for name, fact in facts.items() if name != "rho"}  # which follows
         header = None if journal is None else journal.header
         if journal is not None and header is not None:
@@ -282,12 +274,6 @@ def _named(account: Ledger | None, options: Options) -> tuple[Place, str] | None
     return path, options.dataset
 
 
-def _theorem(prepared: Prepared, rows: int, model: Model, size: int) -> Theorem | None:
-    """What the method proved before the run, or of its own released numbers after it."""
-    method, design, plan, beta = prepared.method, prepared.design, prepared.plan, prepared.beta
-    return method.judged(design, plan, rows, beta, model, size)
-
-
 def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors | None:
     """What the method expects of its own release, by released numbers alone.
 
@@ -299,36 +285,6 @@ def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors 
         assert isinstance(event, Gaussian)
         rows = max(1, (measured or 1) - math.ceil(1.64 * event.sigma))
     return prepared.method.errors(prepared.design, prepared.plan, rows, model)
-
-
-def _facts(prepared: Prepared) -> Mapping[str, Any]:
-    """The public inputs that the plan followed from."""
-    facts = {
-        "schema": (prepared.declared or prepared.schema).digest(),
-        "workload": prepared.workload.to_json(prepared.schema),
-        "method": prepared.method.describe(),
-        "rows_public": prepared.design.rows,
-        "rho": float(prepared.rho),
-        "certificate_share": decimal(prepared.blueprint.share),
-        "understudy": __version__,
-    }
-    if prepared.declared is not None:
-        facts["declared"] = prepared.declared.dumps(comments=False)
-    return facts
-
-
-def _reserved(prepared: Prepared, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What the ledger will say of the reservation, but for who made it and when."""
-    unit = prepared.schema.unit
-    return {
-        "reservation": "-",
-        "budget": prepared.budget.to_json(),
-        "relation": str(prepared.design.relation),
-        "noise": "opendp",
-        "plan": prepared.plan.to_json(),
-        "facts": dict(facts),
-        **({} if unit is None else {"unit": unit.to_json()}),
-    }
 
 
 def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> Ledger:

@@ -375,20 +375,17 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     """The same columns in types that Spark has."""
     import pyarrow as pa
 
+    plain = {pa.large_string(): pa.string(), pa.string_view(): pa.string()}
+    plain |= {pa.large_binary(): pa.binary(), pa.uint8(): pa.int16(), pa.uint16(): pa.int32()}
+    plain |= {pa.uint32(): pa.int64(), pa.uint64(): pa.int64()}
+    plain |= {pa.float16(): pa.float32(), pa.date64(): pa.date32()}
+
     def type_of(given: pa.DataType) -> pa.DataType:
         if pa.types.is_dictionary(given):
             return type_of(given.value_type)
-        if pa.types.is_large_string(given) or pa.types.is_string_view(given):
-            return pa.string()
-        if pa.types.is_large_binary(given):
-            return pa.binary()
-        if pa.types.is_unsigned_integer(given):
-            return {8: pa.int16(), 16: pa.int32()}.get(given.bit_width, pa.int64())
-        if pa.types.is_float16(given):
-            return pa.float32()
-        if pa.types.is_date64(given):
-            return pa.date32()
-        return pa.timestamp("us", given.tz) if pa.types.is_timestamp(given) else given
+        if pa.types.is_timestamp(given):
+            return pa.timestamp("us", given.tz)
+        return plain.get(given, given)
 
     return pa.schema([field.with_type(type_of(field.type)) for field in schema])
 

@@ -29,6 +29,11 @@ class Synthesizer:
 
     method: ClassVar[str] = "auto"
 
+    def __init_subclass__(cls, method: str | None = None) -> None:
+        """A class for one method of `understudy methods`."""
+        super().__init_subclass__()
+        cls.method = cls.method if method is None else method
+
     def __init__(self, epsilon: float | str = 1.0, **parameters: Any) -> None:
         defaults = Options()
         self._parameters: dict[str, Any] = {"epsilon": epsilon}
@@ -92,85 +97,57 @@ class Synthesizer:
         return loaded
 
 
-class Independent(Synthesizer):
+class Independent(Synthesizer, method="independent"):
     """Every column by itself."""
 
-    method = "independent"
 
-
-class AIM(Synthesizer):
+class AIM(Synthesizer, method="aim"):
     """Adaptive rounds under a maximum-entropy model, on mbi."""
 
-    method = "aim"
 
-
-class GEM(Synthesizer):
+class GEM(Synthesizer, method="gem"):
     """A generator network against selected and measured marginals."""
 
-    method = "gem"
 
-
-class GaussianMarginals(Synthesizer):
+class GaussianMarginals(Synthesizer, method="gaussian"):
     """Every marginal of the workload with the same noise, then reconstructed."""
 
-    method = "gaussian"
 
-
-class MST(Synthesizer):
+class MST(Synthesizer, method="mst"):
     """A private spanning tree of pairs under a maximum-entropy model."""
 
-    method = "mst"
 
-
-class MWEM(Synthesizer):
+class MWEM(Synthesizer, method="mwem"):
     """Multiplicative weights with the exponential mechanism, for universes that fit."""
 
-    method = "mwem"
 
-
-class DPGAN(Synthesizer):
+class DPGAN(Synthesizer, method="dpgan"):
     """A generator network against a critic that is trained privately; needs the extra `nets`."""
 
-    method = "dpgan"
 
-
-class DQRS(Synthesizer):
+class DQRS(Synthesizer, method="dqrs"):
     """DualQuery with recycled samples."""
 
-    method = "dqrs"
 
-
-class DualQuery(Synthesizer):
+class DualQuery(Synthesizer, method="dualquery"):
     """Sampled multiplicative weights over queries against best responses."""
 
-    method = "dualquery"
 
-
-class FEM(Synthesizer):
+class FEM(Synthesizer, method="fem"):
     """The exponential mechanism against the perturbed leader."""
 
-    method = "fem"
 
-
-class FrankWolfe(Synthesizer):
+class FrankWolfe(Synthesizer, method="frankwolfe"):
     """Frank-Wolfe on the entropic dual, for universes that fit."""
 
-    method = "frankwolfe"
 
-
-class HDMM(Synthesizer):
+class HDMM(Synthesizer, method="hdmm"):
     """Marginals measured with an optimised strategy, then reconstructed."""
 
-    method = "hdmm"
 
-
-class QueryGAN(Synthesizer):
+class QueryGAN(Synthesizer, method="querygan"):
     """Private critics against a generator network; needs the extra `nets`."""
 
-    method = "querygan"
 
-
-class SepFEM(Synthesizer):
+class SepFEM(Synthesizer, method="sepfem"):
     """FEM with Laplace noise on a separator set."""
-
-    method = "sepfem"

@@ -235,7 +235,9 @@ def _charges(bundle: Bundle) -> str:
         if isinstance(slot.event, Zcdp):
             allowed[purpose] = allowed.get(purpose, Fraction(0)) + accounting.rho(event)
             if allowed[purpose] > accounting.rho(slot.event) * slot.times:
-                raise _Refused(f"entry {entry.seq}: {purpose!r} drew more than its allowance")
+                raise _Refused(
+                    f"entry {entry.seq}: {purpose!r} drew more than its zCDP filter allows"
+                )
         elif drawn[purpose] > slot.times:
             raise _Refused(f"{purpose!r} was drawn more often than planned")
     if set(drawn) != {charge.purpose for charge in plan}:

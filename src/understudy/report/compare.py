@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique
-from understudy.errors import InputError
-from understudy.learn import require_sklearn
+from understudy.errors import InputError, require_extra
 from understudy.progress import Progress, Watch, silent
 from understudy.queries import Family, counts
 from understudy.queries.evaluate import cells
@@ -167,7 +166,7 @@ def compare(
         InputError: The table does not fit the release's schema, has no rows, a target is unknown, or
             scikit-learn is not installed.
     """
-    require_sklearn("a comparison")
+    require_extra("a comparison", "learn")
     schema = release.schema
     chosen = _targets(schema, targets)
     source: Source = real if isinstance(real, Source) else read(real)

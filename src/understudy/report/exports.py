@@ -22,7 +22,7 @@ from typing import Any
 from understudy.columns.binned import Binned
 from understudy.errors import InputError
 from understudy.releases import Release
-from understudy.releases.bundle import read_manifest
+from understudy.releases.bundle import Bundle
 from understudy.report import words
 from understudy.report.page import fill
 from understudy.schema import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Number
@@ -91,11 +91,11 @@ def describe(
     if format not in FORMATS:
         raise InputError(f"format = {format!r} must be one of {', '.join(FORMATS)}")
     folder = Path(folder)
-    manifest = read_manifest(folder)
+    bundle = Bundle.open(folder)
     name = folder.resolve().name.removesuffix(".release")
     about = about or About()
     path = _seen_from(folder / _ROWS, out)
-    return FORMATS[format](_Subject(name, Release.load(folder), manifest, about, path))
+    return FORMATS[format](_Subject(name, bundle.release, bundle.manifest, about, path))
 
 
 def _seen_from(rows: Path, out: Path | None) -> str:

@@ -27,7 +27,7 @@ from understudy.privacy.budget import decimal
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Charge, Plan, event_from_json
 from understudy.releases import Release
-from understudy.releases.bundle import read_manifest
+from understudy.releases.bundle import Bundle
 from understudy.releases.form import LARGEST
 from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows
 from understudy.releases.static_html import HEAD, NAME, require_static
@@ -130,14 +130,9 @@ def write(
     home = folder.resolve()
     path = home.parent / f"{home.name}.html" if out is None else Path(out)
     _require_place(path)
-    manifest = read_manifest(folder)
-    page = render(
-        Release.load(folder),
-        name=home.name,
-        digest=str(manifest["digest"]),
-        created=str(manifest["created"]),
-        audit=audit,
-    )
+    bundle = Bundle.open(folder)
+    stated = {key: str(bundle.manifest[key]) for key in ("digest", "created")}
+    page = render(bundle.release, name=home.name, audit=audit, **stated)
     try:
         files.write(path, page)
     except OSError as error:
@@ -235,20 +230,17 @@ def _sources(release: Release, found: Sequence[Pair]) -> Iterable[tuple[str, str
 def _sizes(release: Release) -> tuple[list[str], list[list[str]]]:
     """Errors by the size of a group, without the columns that nothing is known for."""
     sizes = cell_sizes(release)
-    known = [
-        (heading, errors)
-        for heading, errors in (
-            ("a value of one column: expected", [size.column for size in sizes]),
-            ("a cell of two columns: expected", [size.pair for size in sizes]),
-            ("certified, at most", [size.certified for size in sizes]),
-        )
-        if any(error is not None for error in errors)
-    ]
+    errors = {
+        "a value of one column: expected": [size.column for size in sizes],
+        "a cell of two columns: expected": [size.pair for size in sizes],
+        "certified, at most": [size.certified for size in sizes],
+    }
+    known = {heading: each for heading, each in errors.items() if any(e is not None for e in each)}
     rows = [
-        [f"{size.rows:,} rows", *(_relative(errors[i]) for _, errors in known)]
+        [f"{size.rows:,} rows", *(_relative(each[i]) for each in known.values())]
         for i, size in enumerate(sizes)
     ]
-    return ["a group of", *(heading for heading, _ in known)], rows
+    return ["a group of", *known], rows
 
 
 def _relative(error: float | None) -> str:
@@ -263,7 +255,7 @@ def _relative(error: float | None) -> str:
 
 
 def _reserved(release: Release) -> Plan:
-    """The plan that was reserved before anything was read, with allowances that were filled later."""
+    """The plan that was reserved before anything was read, with zCDP filters that were filled later."""
     bodies = (e.body for e in release.entries if e.kind == "reserve" and e.body is not None)
     first = next(bodies, None)
     return release.plan if first is None else Plan.from_json(list(first["plan"]))
@@ -322,7 +314,7 @@ def _said(
         return what, "–" if spread is None else f"± {number(spread)}", percent(share / total)
     said = {
         "reserve": "the whole plan is reserved, before a row is counted",
-        "refine": "what was found decides the rest of the plan, within its allowance",
+        "refine": "what was found decides the rest of the plan, within the budget set aside for it",
         "redraw": "drawn under the charge above, whose rows could not be counted at first",
         "settle": "the account is settled",
         None: "another release's entry, withheld",

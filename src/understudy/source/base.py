@@ -482,7 +482,7 @@ def _modelled(schema: Schema) -> list[str]:
 def _no_rows(names: Sequence[str]) -> "pa.Table":
     import pyarrow as pa
 
-    return pa.table({name: pa.array([], pa.string()) for name in names})
+    return pa.schema([(name, pa.string()) for name in names]).empty_table()  # without pandas
 
 
 def _near(name: str, others: Sequence[str]) -> str | None:

@@ -1,7 +1,7 @@
 """`aim`: the adaptive and iterative mechanism on mbi, weighted by the workload, with annealed noise.
 
 McKenna, Mullins, Sheldon, Miklau (VLDB 2022), as a reference for comparison. T = 16·d rounds at most;
-the first share of ρ, d/T of the part for measurements, goes to all columns, the rest is an allowance
+the first share of ρ, d/T of the part for measurements, goes to all columns, the rest is a zCDP filter
 that the rounds draw from until it is used: how much each takes depends on what was released before.
 """
 
@@ -11,9 +11,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.errors import InputError
+from understudy.errors import InputError, require_extra
 from understudy.game.methods.base import Design, Forecast, Method
-from understudy.models.graphical import require_reference
 from understudy.models.residual import closure
 from understudy.players.data import AdaptiveEntropy
 from understudy.players.query import AdaptiveRounds
@@ -55,20 +54,20 @@ class AIM(Method):
                 f"them, above its limit of {self.limit:,}; use a workload of fewer or smaller "
                 f"marginals, or method = auto"
             )
-        require_reference(self.name)
+        require_extra(f"method = {self.name}", "reference")
 
     def _rounds(self, design: Design) -> int:
         return self.rounds if self.rounds is not None else 16 * len(design.shape)
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
-        """All columns at the noise of the first round, and an allowance for the rounds."""
+        """All columns at the noise of the first round, and a zCDP filter for the rounds."""
         d = len(design.shape)
         first = (1 - SELECTION) * rho * d / self._rounds(design)
         one = Gaussian.of_tables(first, design.relation, d)
-        allowance = Zcdp(round_down(rho - first))
+        adaptive = Zcdp(round_down(rho - first))
         return (
             Charge(AdaptiveRounds.ONE_WAY, one),
-            Charge(AdaptiveRounds.ADAPTIVE, allowance),
+            Charge(AdaptiveRounds.ADAPTIVE, adaptive),
         )
 
     def players(self, design: Design, plan: Plan) -> tuple[AdaptiveRounds, AdaptiveEntropy]:
@@ -76,14 +75,14 @@ class AIM(Method):
         one, adaptive = plan[AdaptiveRounds.ONE_WAY].event, plan[AdaptiveRounds.ADAPTIVE].event
         assert isinstance(one, Gaussian)
         assert isinstance(adaptive, Zcdp)
-        allowance = Fraction(adaptive.rho)
-        total, most = accounting.rho(one) + allowance, self._rounds(design)
+        left = Fraction(adaptive.rho)
+        total, most = accounting.rho(one) + left, self._rounds(design)
         query = AdaptiveRounds(
             1 + most,
             one.sigma,
             candidates(design.cliques, design.weights),
             total,
-            allowance,
+            left,
             total / most,
             self.megabytes,
         )

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from understudy._types import Codes
-from understudy.errors import InputError
+from understudy.errors import InputError, require_extra
 from understudy.game.methods.base import Design, Forecast, Method
-from understudy.nets import require_nets
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
 from understudy.privacy.budget import split
@@ -145,7 +144,7 @@ class DPGAN(Method):
                 "public is no setting; give a table of the same schema by the option --public "
                 "(public= in Python)"
             )
-        require_nets(self.name)
+        require_extra(f"method = {self.name}", "nets")
 
     def _check_sampling(self, design: Design) -> None:
         if self.sigma is not None and not (
@@ -289,10 +288,7 @@ class DPGAN(Method):
         if self.sigma is not None:
             event = self._event(design, float(self.sigma))
             return event, max(1, min(10**6, math.floor(rho / planning.nominal(event))))
-        each = float(rho) / self.steps
-        inverse = math.log1p(2 * each / rate**2) / sides**2
-        # Where samples do not help, as for all rows.
-        joint = min(1 / math.sqrt(inverse), sides / math.sqrt(2 * each))
+        joint = planning.sampled_multiplier(float(rho) / self.steps, rate, sides)
         event = self._event(design, joint)
         while planning.nominal(event) * self.steps > rho:
             joint *= 1 + 1e-9

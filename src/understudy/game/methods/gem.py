@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from understudy._types import Codes
-from understudy.errors import InputError
+from understudy.errors import InputError, require_extra
 from understudy.game.methods.base import Design, Forecast, Method
-from understudy.nets import require_nets
 from understudy.players.base import Clique
 from understudy.players.data.generator import GeneratorPlayer
 from understudy.players.query.selected import WorstAgain
@@ -92,7 +91,7 @@ class GEM(Method):
                 "method = gem: public is no setting; give a table of the same schema by the option "
                 "--public (public= in Python)"
             )
-        require_nets(self.name)
+        require_extra(f"method = {self.name}", "nets")
         self._check_memory(design)
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:

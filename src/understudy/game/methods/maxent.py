@@ -116,8 +116,8 @@ class MaxEnt(Method):
         if higher:
             event = Gaussian.within(part["higher"], step=step, changes=len(higher))
             charges.append(Charge(Survey.HIGHER, event))
-        quantum = Gaussian.of_tables(again, relation, self.quanta)
-        charges.append(Charge(Survey.AGAIN, quantum, rounds))
+        units = Gaussian.of_tables(again, relation, self.quanta)
+        charges.append(Charge(Survey.AGAIN, units, rounds))
         return tuple(charges)
 
     def players(self, design: Design, plan: Plan) -> tuple[Survey, Particles]:
@@ -182,7 +182,7 @@ class MaxEnt(Method):
         return tuple(pairs)
 
     def _knowledge(self, design: Design, plan: Plan) -> Knowledge:
-        """Deviations of columns and pairs; quanta are thought of as spread over all pairs."""
+        """Deviations of columns and pairs; units are thought of as spread over all pairs."""
         closure, sigma = self._closure(design), _sigmas(plan)
         columns = [math.inf] * len(design.shape)
         for purpose, positions, _ in _tiers(_column_weights(design), design.shape):

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.errors import InputError
+from understudy.errors import InputError, require_extra
 from understudy.game.methods.base import Design, Forecast, Method
-from understudy.models.graphical import require_reference
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import SpanningTree
 from understudy.privacy.budget import split
@@ -43,7 +42,7 @@ class MST(Method):
         if self.iterations < 1:
             raise InputError(f"method = mst: iterations = {self.iterations} must be at least 1")
         if len(design.shape) > 1:  # one column needs no fit
-            require_reference(self.name)
+            require_extra(f"method = {self.name}", "reference")
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """Gaussian, d−1 selections, Gaussian."""

@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-from understudy.errors import InputError
+from understudy.errors import InputError, require_extra
 from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.dualquery import assumed, sizes
-from understudy.nets import require_nets
 from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
 from understudy.players.data import FTPLGenerator
 from understudy.players.data.ftpl_generator import Judged
@@ -103,7 +102,7 @@ class QueryGAN(Method):
 
     def check(self, design: Design) -> None:
         """JAX must be there, choices must be known, and what critics look at must fit memory."""
-        require_nets(self.name)
+        require_extra(f"method = {self.name}", "nets")
         for option, value, known in (
             ("oracle", self.oracle, ORACLES),
             ("features", self.features, FEATURES),

@@ -56,6 +56,7 @@ class MaximumEntropy(DataPlayer[State]):
             for m in measured:
                 tables[m.clique[0]] = simplex(m.values, problem.rows)
             return Decomposable.independent(tables)
-        from understudy.models.graphical import maximum_entropy
+        from understudy.models.graphical import fit
 
-        return maximum_entropy(problem.shape, measured, problem.rows, iterations=self.iterations)
+        model, _ = fit(problem.shape, measured, problem.rows, iterations=self.iterations)
+        return model

@@ -12,9 +12,8 @@ under replace), and it may rise and fall, so ε0 = 2Δ/scale. The marginal drawn
 A round costs a share r of ρ, a tenth for the choice and the rest for the measurement; r = ρ/T at first.
 Where a measurement moved the model by no more than its noise, r is quadrupled: σ halves and ε0 doubles.
 When less than two rounds' worth is left, the next round takes it all and is the last. All of this
-follows from released answers, and every draw goes through the ledger's filter, which adds up to the
-allowance at most. Candidates whose junction tree would not fit the size limit wait; the limit grows
-with what has been spent.
+follows from released answers, and every draw goes through the ledger's zCDP filter. Candidates whose
+junction tree would not fit the size limit wait; the limit grows with what has been spent.
 """
 
 from __future__ import annotations
@@ -68,13 +67,13 @@ def candidates(cliques: Sequence[Clique], weights: Sequence[float]) -> dict[Cliq
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaptiveRounds:
-    """`rounds` at most. `total` is ρ, of which `allowance` is for the rounds after the first."""
+    """`rounds` at most. `total` is ρ, of which `adaptive` is for the rounds after the first."""
 
     rounds: int
     sigma_one: float
     candidates: dict[Clique, int]
     total: Fraction
-    allowance: Fraction
+    adaptive: Fraction
     share: Fraction
     megabytes: float
 
@@ -85,7 +84,7 @@ class AdaptiveRounds:
     needs = (Adaptive,)
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
-        """See `QueryPlayer.play`. Nothing is asked, or charged, once the allowance is used."""
+        """See `QueryPlayer.play`. Nothing is asked, or charged, once the zCDP filter is used."""
         if round == 0:
             columns = tuple((i,) for i in range(len(problem.shape)))
             return measure(gate, self.ONE_WAY, columns, self.sigma_one)
@@ -100,7 +99,7 @@ class AdaptiveRounds:
 
     def next_share(self, moves: Sequence[Move]) -> tuple[Fraction, Fraction]:
         """(ρ of the next round, ρ left before it), from what the rounds so far did; 0 at the end."""
-        left, share = self.allowance, self.share
+        left, share = self.adaptive, self.share
         for move in moves:
             share = left if left < 2 * share else share
             left -= share
@@ -109,7 +108,7 @@ class AdaptiveRounds:
         return (left if left < 2 * share else share), left
 
     def unlike(self, events: Sequence[Event], relation: Relation) -> str | None:
-        """Why no game charges these events, in order, against its allowance; None if one may.
+        """Why no game charges these events, in order, against its zCDP filter; None if one may.
 
         What a round costs is known but for whether it was quadrupled, and what it selects from but
         for which candidates fit the size limit: single columns always do. Where two rounds' worth is
@@ -124,7 +123,7 @@ class AdaptiveRounds:
             if weight >= single
         }
         moved = (1, relation.marginal_l2_squared())
-        left, known = float(self.allowance), [float(self.share)]
+        left, known = float(self.adaptive), [float(self.share)]
         for pick, table in zip(events[::2], events[1::2], strict=True):
             if not isinstance(pick, Selection) or pick.k != 1 or pick.sensitivity not in moves:
                 return f"no round selects by {pick}"
@@ -139,7 +138,7 @@ class AdaptiveRounds:
             if not any(math.isclose(cost, each, rel_tol=_CLOSE) for each in wanted):
                 return f"a round of ρ = {cost:.6g} where {left:.6g} is left"
             left, known = left - cost, [cost, 4 * cost]
-        if left > _CLOSE * float(self.allowance):
+        if left > _CLOSE * float(self.adaptive):
             return f"ρ = {left:.6g} was never used"
         return None
 

@@ -3,9 +3,9 @@
 Round 0 measures all one-way tables, at noise levels fixed publicly. Round 1 measures all pairs of the
 workload's closure: whole where n/σ rows per cell leave something to see, with neighbouring values
 merged where they do not. Every further round *looks* (`ThresholdedErrors`: how many rows each table is
-off beyond what a measurement could mend) and then spends a fixed number of equal *quanta* of precision
+off beyond what a measurement could mend) and then spends a fixed number of equal *units of precision*
 where they promise most: on pairs at several resolutions, on larger tables of the workload that pairs do
-not explain, or on columns. A table that is given k quanta is measured k times; so the adaptive choice
+not explain, or on columns. A table that is given k units is measured k times; so the adaptive choice
 is between draws of one fixed event, and the plan is accounted for exactly before anything is read.
 """
 
@@ -38,7 +38,7 @@ _SPARSE, _DENSE = 0.8, 0.3
 """A measurement with noise σ mends what is beyond 0.8σ, the mean of |N(0, σ²)|, on a table of which
 little can be seen; beyond 0.3σ where the fit can pool many visible cells."""
 _AGAIN = 0.5
-"""The k-th quantum on one table of several columns is worth 0.5/k^1.5 of the first."""
+"""The k-th unit of precision on one table of several columns is worth 0.5/k^1.5 of the first."""
 _ONE_WAY = 0.5
 _CLEAR = 4.0
 """Tables of three and more columns count where their excess is clear of its noise, in deviations,"""
@@ -70,7 +70,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """See the module. Slots, levels and quanta are public and fixed by the plan."""
+    """See the module. Slots, levels and units are public and fixed by the plan."""
 
     tiers: tuple[Tier, ...]
     pairs: tuple[Clique, ...]
@@ -79,7 +79,7 @@ class Survey:
     sigma_look: float
     higher: tuple[Slot, ...]
     sigma_higher: float
-    quanta: int
+    units: int
     sigma_again: float
     columns: tuple[float, ...]
     """Weight of each column: how much of the workload holds it."""
@@ -205,7 +205,7 @@ class Survey:
         options: list[_Option] = []
         for i, sigma in enumerate(known):
             worth: list[float] = []
-            for given in range(self.quanta):
+            for given in range(self.units):
                 before = (sigma**-2 + given * self.sigma_again**-2) ** -0.5
                 after = (sigma**-2 + (given + 1) * self.sigma_again**-2) ** -0.5
                 seen = float(np.minimum(1.0, problem.rows * shares[i] / before).sum())
@@ -214,11 +214,11 @@ class Survey:
         return options
 
     def _spend(self, gate: Gate, options: Sequence[_Option]) -> tuple[Answer, ...]:
-        """All quanta, each where it promises most after those before it."""
+        """All units of precision, each where it promises most after those before it."""
         queue = [(-option.worth(0), number, 0) for number, option in enumerate(options)]
         heapq.heapify(queue)
         times: dict[int, int] = {}
-        for _ in range(self.quanta):
+        for _ in range(self.units):
             if not queue:
                 break
             _, number, given = queue[0]
@@ -232,7 +232,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """A table that quanta may be spent on: what the first promises and, where known, the others."""
+    """A table that units may be spent on: what the first promises and, where known, the others."""
 
     clique: Clique
     labels: tuple[Labels, ...] | None
@@ -240,7 +240,7 @@ class _Option:
     others: tuple[float, ...] | None = None
 
     def worth(self, given: int) -> float:
-        """What one more quantum promises after so many."""
+        """What one more unit promises after so many."""
         if given == 0:
             return self.first
         if self.others is None:

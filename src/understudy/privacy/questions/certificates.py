@@ -16,7 +16,7 @@ M·c may pass 64 bits for tables beyond 2·10⁹ rows, so differences are kept i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,25 +71,36 @@ def _answer(event: Laplace, worst: int, size: int) -> Counts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WorstError(NoisedOne):
-    """Over all cells of `cliques`, given the synthetic rows' tables."""
+class _OfTables:
+    """Over all cells of `cliques`, given the tables of `size` synthetic rows."""
 
     cliques: Sequence[Clique]
     synthetic: Sequence[Counts]
     size: int
 
-    def need(self, facts: Facts) -> Need:
-        """Any `Laplace`: its l1 is the lattice."""
+    def _require(self, facts: Facts) -> None:
         require_cliques(self.cliques, facts)
         require_synthetic(self.cliques, self.synthetic, self.size, facts)
+
+    def _apart(self, rows: Tables) -> Iterator[tuple[Counts, Counts]]:
+        """M·c − n·ĉ of every table, in two parts."""
+        n = rows.total()
+        for table, fixed in zip(rows.tables(self.cliques), self.synthetic, strict=True):
+            yield apart(self.size, table, n, fixed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorstError(_OfTables, NoisedOne):
+    """The worst error of a cell."""
+
+    def need(self, facts: Facts) -> Need:
+        """Any `Laplace`: its l1 is the lattice."""
+        self._require(facts)
         return _WORST
 
     def exact(self, rows: Tables, event: Laplace) -> Counts:
         """⌈L·K/M⌉."""
-        n, worst = rows.total(), 0
-        for table, fixed in zip(rows.tables(self.cliques), self.synthetic, strict=True):
-            worst = max(worst, largest(*apart(self.size, table, n, fixed)))
-        return _answer(event, worst, self.size)
+        return _answer(event, max(largest(*parts) for parts in self._apart(rows)), self.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,17 +152,12 @@ class WorstErrorOfRows(NoisedOne):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TotalVariations(Noised):
-    """One for each of `cliques`, given the synthetic rows' tables; in quarters of n·TV."""
-
-    cliques: Sequence[Clique]
-    synthetic: Sequence[Counts]
-    size: int
+class TotalVariations(_OfTables, Noised):
+    """One for each of `cliques`, in quarters of n·TV."""
 
     def need(self, facts: Facts) -> Need:
         """`variation_step`, one change for each marginal."""
-        require_cliques(self.cliques, facts)
-        require_synthetic(self.cliques, self.synthetic, self.size, facts)
+        self._require(facts)
         step = variation_step(facts.relation, rows_public=facts.rows_public is not None)
         count = len(self.cliques)
         words = f"{count} total variations, each of which moves by {step}"
@@ -159,9 +165,7 @@ class TotalVariations(Noised):
 
     def exact(self, rows: Tables, event: Gaussian) -> Counts:
         """⌈2·Σ |M·c − n·ĉ| / M⌉."""
-        n = rows.total()
-        parts = zip(rows.tables(self.cliques), self.synthetic, strict=True)
-        sums = [absolute(*apart(self.size, table, n, fixed)) for table, fixed in parts]
+        sums = [absolute(*parts) for parts in self._apart(rows)]
         return np.array([-(-VARIATION_GRID * s // self.size) for s in sums], np.int64)
 
 

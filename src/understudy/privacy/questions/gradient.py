@@ -71,13 +71,16 @@ class Network(Protocol):
     @property
     def layers(self) -> tuple[tuple[int, int], ...]:
         """(inputs, outputs) of every layer, the bias not counted."""
+        ...
 
     @property
     def slots(self) -> int:
         """How many rows `factors` takes at a time; always as many, so that rows share no rounding."""
+        ...
 
     def factors(self, rows: NDArray[Any]) -> Sequence[tuple[NDArray[Any], NDArray[Any]]]:
         """(a (slots, inputs), δ (slots, outputs)) of every layer, each row by itself."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

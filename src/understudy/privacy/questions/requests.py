@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique, Table
 from understudy.errors import PrivacyError
 from understudy.privacy.buckets import MOST_ROWS
-from understudy.privacy.coarsened import Coarsened
+from understudy.privacy.coarsened import Coarsened, clique_of
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import added, top
@@ -78,11 +78,6 @@ class Positions:
 def gaussian(step: int, changes: int, words: str, size: int) -> Need:
     """A `Gaussian` for `size` numbers, of which a neighbour moves `changes` by `step` each."""
     return Need((Gaussian,), lambda e: e.step >= step and e.changes >= changes, words, (size,))
-
-
-def clique_of(table: Clique | Coarsened) -> Clique:
-    """The columns of a table, whole or merged."""
-    return table.clique if isinstance(table, Coarsened) else table
 
 
 def shape_of(table: Clique | Coarsened, facts: Facts) -> tuple[int, ...]:
