@@ -1,10 +1,11 @@
 """`--quick`: the first case of every test that is no long one. What a person runs at every save.
 
 Long are the tests whose first case took more than `LIMIT` seconds of CPU, with the processes it waited
-for; `long.txt` names them, and whole files that need not be read then. `--write-long` writes it anew
+for; `long.txt` names them, and a file that holds no others is not read. `--write-long` writes it anew
 (with -n 0, over the whole suite, -m "not slow").
 """
 
+import re
 import resource
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-LIMIT = 0.25
+LIMIT = 0.1
 LIST = Path(__file__).with_name("long.txt")
 ROOT = Path(__file__).parents[1]
 # Whatever starts JAX or a server, and the second verifier, whose first test pays for all.
@@ -34,18 +35,29 @@ LEFT_OUT = (
 
 
 def function_of(item: pytest.Item) -> str:
-    """The name without the case."""
+    """The name of the function, without its case."""
     return item.nodeid.partition("[")[0]
+
+
+def name_of(function: str) -> str:
+    """The name without that of its file: files move."""
+    return function.rpartition("::")[2]
+
+
+def long_ones() -> set[str]:
+    """Names of long tests."""
+    return set(LIST.read_text("utf-8").split())
 
 
 def choose(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """(first cases of tests that are not long, all others)."""
-    seen = set(LIST.read_text("utf-8").split())
+    long, seen = long_ones(), set[str]()
     kept, left = [], []
     for item in items:
-        name = function_of(item)
-        (left if name in seen else kept).append(item)
-        seen.add(name)
+        function = function_of(item)
+        wanted = function not in seen and name_of(function) not in long
+        (kept if wanted else left).append(item)
+        seen.add(function)
     return kept, left
 
 
@@ -53,11 +65,16 @@ class Quick:
     """Leaves out what is long."""
 
     def __init__(self) -> None:
-        names = [*LEFT_OUT, *LIST.read_text("utf-8").split()]
-        self.files = {ROOT / name for name in names if "::" not in name}
+        self.files = {ROOT / name for name in LEFT_OUT}
+        self.long = long_ones()
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        return True if collection_path in self.files else None
+        if collection_path in self.files:
+            return True
+        if not collection_path.match("test_*.py"):
+            return None
+        held = re.findall(r"^def (test_\w+)", collection_path.read_text("utf-8"), re.MULTILINE)
+        return True if held and self.long.issuperset(held) else None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
@@ -86,10 +103,8 @@ class Stopwatch:
 
 
 def listed(took: Mapping[str, float]) -> list[str]:
-    """Names of long tests, and of the files that hold no other."""
-    brief = {name.partition("::")[0] for name, seconds in took.items() if seconds <= LIMIT}
-    long = (name for name, seconds in took.items() if seconds > LIMIT)
-    return sorted({name if (file := name.partition("::")[0]) in brief else file for name in long})
+    """Names of long tests."""
+    return sorted({name_of(function) for function, seconds in took.items() if seconds > LIMIT})
 
 
 def _cpu() -> float:

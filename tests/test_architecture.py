@@ -194,10 +194,10 @@ def test_every_file_keeps_to_its_room():
 
 # Attributes that may be asked for by name, and why: nothing of ours is found by its name alone.
 BY_NAME = {
-    ("audit.features", "internals"): "a foreign model may show its inside",
-    ("audit.features", "coef_"): "a foreign model may be linear",
-    ("audit.features", "intercept_"): "a foreign model may be linear",
-    ("audit.learners", None): "what a foreign factory makes is checked for scikit-learn's methods",
+    ("audit.scores", "internals"): "a foreign model may show its inside",
+    ("audit.scores", "coef_"): "a foreign model may be linear",
+    ("audit.scores", "intercept_"): "a foreign model may be linear",
+    ("audit.models", None): "what a foreign factory makes is checked for scikit-learn's methods",
     ("audit.models", "predict_proba"): "a foreign model is checked for it",
     ("cli.app", "ctx"): "Typer brings its own Click, under a private name",
     ("cli.app", "format_message"): "Typer brings its own Click, under a private name",

@@ -23,8 +23,8 @@ from scipy import special
 
 from bench.published.keeping import keep
 from understudy._version import __version__
-from understudy.audit import ceiling, rules, scores
-from understudy.audit.roc import mean_interval
+from understudy.audit import ceiling, scores
+from understudy.audit.roc import best_threshold, mean_interval, rank_rule, threshold_rule
 from understudy.errors import InputError
 
 __all__ = [
@@ -155,9 +155,7 @@ def run(training: Training) -> dict[str, Any]:
         "epsilon": training.epsilon,
         "run": training.number,
         "rows": panel.rows,
-        "rank": {
-            name: rules.rank_rule(each, members, rng).accuracy for name, each in found.items()
-        },
+        "rank": {name: rank_rule(each, members, rng).accuracy for name, each in found.items()},
         "threshold": {name: _calibrated(each, members) for name, each in found.items()},
         "quality": quality,
         "cpu": cpu,
@@ -168,8 +166,8 @@ def run(training: Training) -> dict[str, Any]:
 def _calibrated(found: Floats, members: NDArray[np.bool_]) -> float:
     """Accuracy on every second row at the threshold that the other rows give."""
     first = np.arange(len(found)) % 2 == 0
-    threshold = rules.best_threshold(found[first], members[first])
-    return rules.threshold_rule(found[~first], members[~first], threshold).accuracy
+    threshold = best_threshold(found[first], members[first])
+    return threshold_rule(found[~first], members[~first], threshold).accuracy
 
 
 def _fit(training: Training, rows: Floats, labels: Floats) -> Any:
@@ -259,7 +257,7 @@ class Results:
         )
 
     def points(self) -> list[Point]:
-        """Trainings put together, for every attack and both rules."""
+        """Trainings put together, for every attack and both"""
         together: dict[tuple[str, str, float | None], list[dict[str, Any]]] = {}
         for one in self.runs:
             together.setdefault((one["panel"], one["solver"], one["epsilon"]), []).append(one)

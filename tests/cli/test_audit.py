@@ -83,7 +83,7 @@ def test_records_that_the_custodian_names(made: Path, tmp_path: Path):
 def test_a_model_that_claims_too_much_fails_the_build(rows: Path, tmp_path: Path):
     code, out, err = run(
         "audit", "model", "--rows", rows, "--label", "label", "--epsilon", "0.5", "--runs", 9,
-        "--learner", "tests.audit.test_audits:ByHeart", "--out", tmp_path, "--workers", 1,
+        "--learner", "tests.audit.learners:ByHeart", "--out", tmp_path, "--workers", 1,
     )  # fmt: skip
     assert code == 1, err
     assert "The claim of ε = 0.5 is refuted" in out

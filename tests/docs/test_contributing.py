@@ -69,7 +69,7 @@ def test_the_places_of_the_page_are_there():
         "src/understudy/game/methods/__init__.py": ["METHODS"],
         "src/understudy/releases/paid.py": ["_match", "take_any", "workload"],
         "tools/verify_release.py": ["GAMES", "pools_of", "Slot"],
-        "tests/testing/test_kit_methods.py": ["OURS"],
+        "tests/testing/test_methods.py": ["OURS"],
         "tests/releases/test_replan.py": ["RELEASES"],
     }.items():
         code = (ROOT / file).read_text()

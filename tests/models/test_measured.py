@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thorough import examples
 
 from understudy.models.measured import adjacent, frequent, merge, pair_labels, simplex
 from understudy.privacy.coarsened import Coarsened
@@ -142,7 +143,7 @@ tables = st.lists(st.integers(-1000, 1000), min_size=1, max_size=12).map(
 
 
 @given(tables, st.integers(1, 2000))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, 300), deadline=None)
 def test_projection_meets_the_optimality_conditions(values, total):
     """min ‖x − v‖² over x ≥ 0, Σx = total: x = max(v − τ, 0) for one τ, and only then."""
     x = simplex(values, total) * total
@@ -155,7 +156,7 @@ def test_projection_meets_the_optimality_conditions(values, total):
 
 
 @given(tables, st.integers(1, 500), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 100), deadline=None)
 def test_no_other_point_of_the_simplex_is_nearer(values, total, random):
     best = ((simplex(values, total) * total - values) ** 2).sum()
     for _ in range(20):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thorough import examples
 
 from understudy.nets.clipping import adapted, bit_share, clusters, least_noise, norms, thresholds
 
@@ -19,7 +20,7 @@ from understudy.nets.clipping import adapted, bit_share, clusters, least_noise, 
     groups=st.integers(1, 3),
     key=st.integers(0, 10_000),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 def test_norms_are_those_of_a_loop(sizes, rows, groups, key):
     rng = np.random.default_rng(key)
     layers = list(pairwise(sizes))
@@ -63,7 +64,7 @@ def test_clusters_of_four_numbers():
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=40, unique=True), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 def test_clusters_are_those_of_all_pairs(sizes, groups):
     groups = min(groups, len(sizes))
     made = clusters(np.array(sizes), groups, floor=1e-12)
@@ -93,7 +94,7 @@ def joint(multipliers):
     st.lists(st.tuples(st.floats(0.01, 10), st.integers(1, 10_000)), min_size=1, max_size=6),
     st.floats(0.3, 10),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(20, 50), deadline=None)
 def test_least_noise_costs_the_same_and_adds_less(pairs, multiplier):
     limits, sizes = zip(*pairs, strict=True)
     found = least_noise(multiplier, limits, sizes)

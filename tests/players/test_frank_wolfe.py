@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.thorough import slow
 
 from understudy.errors import InputError
 from understudy.game import play
@@ -260,7 +261,7 @@ class HalfTheNoise(GivenNoise):
 
 
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
-@pytest.mark.parametrize("rho", [Fraction(1, 10), Fraction(2)], ids=str)
+@pytest.mark.parametrize("rho", [slow(Fraction(1, 10)), Fraction(2)], ids=str)
 def test_two_rounds_on_three_values_keep_their_plan_exactly(relation, rho):
     """Every transcript of the real loop on every pair of neighbouring tables; half the noise fails."""
     n = 3

@@ -55,10 +55,10 @@ def test_exact_refuses(value):
     ids=["large", "small", "no float", "digits", "letters", "integer"],
 )
 def test_numbers_beyond_all_use_are_refused_at_once_in_a_line(value):
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(InputError, match="epsilon = ") as refusal:
         exact(value, "epsilon")
-    assert time.perf_counter() - begun < 0.5
+    assert time.process_time() - begun < 0.5
     assert len(str(refusal.value)) < 300
 
 
@@ -68,10 +68,10 @@ def test_numbers_beyond_all_use_are_refused_at_once_in_a_line(value):
     ids=["large", "small", "digits", "zeros"],
 )
 def test_a_stored_budget_beyond_all_use_is_refused_at_once(text):
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(InputError, match="of a bearable size"):
         Budget.from_json({"epsilon": text, "delta": "0"})
-    assert time.perf_counter() - begun < 0.5
+    assert time.process_time() - begun < 0.5
 
 
 def test_the_smallest_and_largest_numbers_are_kept_whole():

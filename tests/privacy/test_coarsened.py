@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.privacy.privacy_fakes import FakeTables, LeakyNoise, LoggedCharges, LoggedNoise
+from tests.thorough import examples
 from understudy.errors import PrivacyError, UnderstudyError
 from understudy.privacy import accounting
 from understudy.privacy import exact as exact_module
@@ -270,7 +271,7 @@ def merged_data(draw):
     return shape, clique, labels, draw(st.lists(row, max_size=40))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(30, 60), deadline=None, derandomize=True)
 @given(merged_data())
 def test_a_merged_table_counts_the_merged_codes(case):
     shape, clique, labels, rows = case

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thorough import examples
 
 from understudy.columns import KINDS
 from understudy.errors import SchemaError, WorkloadError
@@ -158,12 +159,12 @@ def test_a_file_that_is_wrong(text, said):
 
 def test_a_million_values_are_refused_at_once():
     values = tuple(str(i) for i in range(10**6))
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(
         SchemaError, match=r"column 'x': values lists 1000000 entries.*other = true"
     ):
         Category("x", values)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_a_file_is_named(tmp_path):
@@ -263,7 +264,7 @@ KEYS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(120, 400))
 @given(
     st.sampled_from(sorted(KINDS)), st.dictionaries(KEYS, ANYTHING, max_size=5), st.integers(2, 99)
 )

@@ -30,14 +30,14 @@ def unpacked_from(tmp_path, data, most=LIMIT):
 def test_a_hostile_import_is_refused_at_once_in_a_line(tmp_path, hostile, kind, monkeypatch):
     monkeypatch.setattr(imports, "verify", inspect.unwrap(imports.verify))  # as the page has it
     data, said = hostile[kind]
-    begun = time.perf_counter()
+    begun = time.process_time()
     try:
         found = unpacked_from(tmp_path, data)
         assert not found.passed
         told = "; ".join(check.detail for check in found.checks)
     except (BundleError, TooLarge) as refusal:
         told = str(refusal)
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
     assert said in told
     assert len(told) < 5_000
     assert str(tmp_path) not in told

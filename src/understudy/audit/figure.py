@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from understudy.audit import ceiling
-from understudy.audit.judge import LEVELS, Attack
-from understudy.audit.report import LIMITS, Audit
+from understudy.audit.judge import LEVELS, LIMITS, Attack, Audit
 from understudy.figures import COLOURS, FAINT, INK, STYLE, plain, save
 
 __all__ = ["draw"]
@@ -46,7 +45,7 @@ def draw(audit: Audit, folder: Path) -> list[Path]:
 def _headline(audit: Audit) -> str:
     claim, found = audit.verdict.claim, audit.verdict
     if claim.epsilon is None:
-        return f"Attacks on the {audit.what} show ε ≥ {found.bound:.3g}"
+        return f"Attacks on the {audit.of.what} show ε ≥ {found.bound:.3g}"
     if audit.refuted:
         return f"Refuted: ε = {claim.epsilon:g} was claimed, ε ≥ {found.bound:.3g} is shown"
     return f"Not refuted: ε = {claim.epsilon:g} is claimed, ε ≥ {found.bound:.3g} is shown"

@@ -13,34 +13,44 @@ that of many runs (Clopper-Pearson); with several it is that of one run on all c
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.audit import bounds, rules
-from understudy.audit.roc import Interval, Roc, mean_interval, roc
+from understudy import files
+from understudy._version import __version__
+from understudy.audit import bounds, ceiling
+from understudy.audit.roc import Interval, Roc, mean_interval, rank_rule, roc
 from understudy.errors import InputError, require_extra
 
 __all__ = [
     "LEVELS",
+    "LIMITS",
     "Attack",
+    "Audit",
+    "Audited",
     "Claim",
     "Parts",
     "Verdict",
+    "audited",
     "largest_bound",
     "measure",
     "oriented",
     "require_power",
+    "single_scores",
     "verdict",
 ]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+LIMITS = "An audit can refute a claimed ε; it can never prove one."
 LEVELS = (0.001, 0.01)
 """False-positive rates at which TPR is reported."""
 _SIDES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -221,9 +231,9 @@ def measure(name: str, scores: Floats, inside: Bools, rng: np.random.Generator) 
     """The curve over all judged coins, and the rank rule's accuracy run by run."""
     mixed = [k for k in range(len(inside)) if inside[k].any() and not inside[k].all()]
     if mixed:
-        right = [rules.rank_rule(scores[k], inside[k], rng).accuracy for k in mixed]
+        right = [rank_rule(scores[k], inside[k], rng).accuracy for k in mixed]
     else:  # one canary: a run has a member or another, so runs are ranked, all at once
-        right = [rules.rank_rule(np.ravel(scores), np.ravel(inside), rng).accuracy]
+        right = [rank_rule(np.ravel(scores), np.ravel(inside), rng).accuracy]
     return Attack(name, roc(scores, inside), mean_interval(right))
 
 
@@ -326,3 +336,109 @@ def _one_run(
 def _expected(seen: int, of: int, among: int) -> int:
     """What a rate seen in a few would come to among more, a little towards one half."""
     return min(among, round((seen + 0.5) / (of + 1) * among))
+
+
+# --- what an audit found, as data ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audited:
+    """What was audited."""
+
+    what: str
+    design: Mapping[str, Any]
+    rows_used: str
+    """Which rows the audit ran on, in words."""
+    key: int
+    """Of the coins."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit:
+    """Attacks on the judged runs, and the verdict on the claim."""
+
+    of: Audited
+    runs: int
+    canaries: int
+    attacks: tuple[Attack, ...]
+    verdict: Verdict
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim cannot be kept."""
+        return self.verdict.refuted
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the curves' points, which the figure has."""
+        claim, found = self.verdict.claim, self.verdict
+        return {
+            "what": f"understudy audit {self.of.what}",
+            "understudy": __version__,
+            "words": found.words,
+            "limits": LIMITS,
+            "refuted": found.refuted,
+            "claim": asdict(claim),
+            "lower_bound": {
+                "epsilon": found.bound,
+                "largest": found.largest,
+                "how": found.how,
+                "attack": found.attack,
+                "evidence": dict(found.evidence),
+                "under_assumptions": dict(found.others),
+            },
+            "ceiling": None
+            if claim.epsilon is None
+            else {
+                "accuracy": ceiling.accuracy(claim.epsilon, claim.delta),
+                "advantage": ceiling.advantage(claim.epsilon, claim.delta),
+            },
+            "rows_used": self.of.rows_used,
+            "runs": self.runs,
+            "canaries": self.canaries,
+            "attacks": [_attack(each) for each in self.attacks],
+            "design": dict(self.of.design),
+        }
+
+    def save(self, path: Path) -> Path:
+        """Write audit.json, whole or not at all."""
+        text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        files.write(path, text)
+        return path
+
+
+def _attack(found: Attack) -> dict[str, Any]:
+    right = found.accuracy
+    return {
+        "name": found.name,
+        "auc": found.curve.auc,
+        "advantage": found.curve.advantage,
+        "tpr_at_fpr": {f"{level:g}": tpr for level, tpr in found.tpr_at.items()},
+        "rank_rule_accuracy": {
+            "mean": right.mean,
+            "low": right.low if math.isfinite(right.low) else None,
+            "high": right.high if math.isfinite(right.high) else None,
+            "runs": right.runs,
+        },
+    }
+
+
+def single_scores(found: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    """Of all that runs keep, the scores of attacks that learn nothing."""
+    return {name.removeprefix("score "): found[name] for name in found if name.startswith("score ")}
+
+
+def audited(of: Audited, scores: Mapping[str, Floats], inside: Bools, claim: Claim) -> Audit:
+    """Judge the claim by the scores of every attack, runs × canaries."""
+    parts = Parts.of(len(inside))
+    attacks = oriented(scores, inside, parts)
+    rng = np.random.default_rng([of.key, 1 << 34])
+    return Audit(
+        of=of,
+        runs=len(inside),
+        canaries=inside.shape[1],
+        attacks=tuple(
+            measure(name, each[parts.judge], inside[parts.judge], rng)
+            for name, each in attacks.items()
+        ),
+        verdict=verdict(attacks, inside, parts, claim, rng),
+    )

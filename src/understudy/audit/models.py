@@ -7,25 +7,39 @@ which a model can only learn by heart) or rows that the custodian names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.audit import features as looks
-from understudy.audit import judge, lira, network, scores
-from understudy.audit.learners import Learner
-from understudy.audit.report import Audit
+from understudy.audit import judge, scores, shadows
 from understudy.audit.runs import Progress, Runs, collect, fingerprint
 from understudy.errors import InputError
 
-__all__ = ["Examples", "Trained", "audit_model", "corners"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "Examples",
+    "Layout",
+    "Learner",
+    "Logistic",
+    "Own",
+    "Trained",
+    "audit_model",
+    "corners",
+]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+_MOST_VALUES = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +85,167 @@ class Examples:
         return repr(self.names[column]) if self.names else str(column)
 
 
+class Layout:
+    """How the columns of one table become features: numbers as they are, text as indicators."""
+
+    def __init__(self, table: pa.Table, label: str) -> None:
+        import pyarrow as pa
+
+        if label not in table.column_names:
+            raise InputError(
+                f"label = {label!r} is not a column; there are {', '.join(table.column_names)}"
+            )
+        self.label = label
+        self.classes: list[object] = sorted(
+            {value for value in table[label].to_pylist() if value is not None}, key=str
+        )
+        self.text: dict[str, list[str]] = {}
+        self.plain: list[str] = []
+        for name in table.column_names:
+            if name == label:
+                continue
+            kind = table.schema.field(name).type
+            if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+                self.plain.append(name)
+            elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                values = sorted({v for v in table[name].to_pylist() if v is not None})
+                if len(values) > _MOST_VALUES:
+                    raise InputError(
+                        f"column {name!r} has {len(values)} different texts, more than "
+                        f"{_MOST_VALUES}; drop it, or put them into groups"
+                    )
+                self.text[name] = values
+            else:
+                raise InputError(
+                    f"column {name!r} is of type {kind}; features are numbers, booleans or text"
+                )
+        if not self.plain and not self.text:
+            raise InputError(f"the table has no column but the label {label!r}")
+
+    def examples(self, table: pa.Table) -> Examples:
+        """Features and labels of a table with these columns."""
+        missing = {self.label, *self.plain, *self.text} - set(table.column_names)
+        if missing:
+            raise InputError(f"the table lacks the column {sorted(missing)[0]!r}")
+        columns: list[NDArray[np.float64]] = []
+        names: list[str] = []
+        for name in self.plain:
+            values = table[name].to_pylist()
+            columns.append(np.array([np.nan if v is None else float(v) for v in values]))
+            names.append(name)
+        for name, values in self.text.items():
+            here = np.array(table[name].to_pylist(), dtype=object)
+            for value in values[1:]:  # the first is what the others are compared with
+                columns.append((here == value).astype(float))
+                names.append(f"{name} = {value}")
+        return Examples(np.column_stack(columns), self._labels(table), tuple(names))
+
+    def _labels(self, table: pa.Table) -> NDArray[np.int64]:
+        known = {value: code for code, value in enumerate(self.classes)}
+        found: Sequence[object] = table[self.label].to_pylist()
+        odd = next((value for value in found if value not in known), None)
+        if odd is not None or None in found:
+            raise InputError(f"label {self.label!r} has no class {odd!r}; known are {self.classes}")
+        return np.array([known[value] for value in found], dtype=np.int64)
+
+
+class Learner(Protocol):
+    """From rows to a model. It travels to other processes, so it is plain data."""
+
+    def describe(self) -> dict[str, Any]:
+        """What it is, in JSON."""
+        ...
+
+    def __call__(self, features: Floats, labels: Labels) -> Any:
+        """A trained model with `predict_proba`; labels are 0, 1, …"""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Logistic:
+    """understudy's own logistic regression, private if `epsilon` is given."""
+
+    classes: int
+    bounds: tuple[tuple[float, ...], tuple[float, ...]]
+    """Low and high of every feature, public."""
+    epsilon: float | None
+    delta: float
+    rows_public: int
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    """Further settings of the estimator: solver, radius, steps, …"""
+
+    def describe(self) -> dict[str, Any]:
+        """The estimator and its settings."""
+        return {
+            "learner": "logistic",
+            "private": self.epsilon is not None,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "classes": self.classes,
+            "rows_public": self.rows_public,
+            **{name: self.choices[name] for name in sorted(self.choices)},
+        }
+
+    def __call__(self, features: Floats, labels: Labels) -> Any:
+        """Train once; privacy noise takes no seed."""
+        from understudy import learn
+
+        common: dict[str, Any] = {
+            "bounds": tuple(np.array(end) for end in self.bounds),
+            "classes": list(range(self.classes)),
+            **self.choices,
+        }
+        if self.epsilon is None:
+            accepted = inspect.signature(learn.NonPrivateLogisticRegression).parameters
+            model = learn.NonPrivateLogisticRegression(
+                **{name: value for name, value in common.items() if name in accepted}
+            )
+        else:
+            model = learn.PrivateLogisticRegression(
+                self.epsilon, delta=self.delta, rows_public=self.rows_public, **common
+            )
+        return model.fit(features, labels)
+
+
+@dataclass(frozen=True)
+class Own:
+    """A model of the user's: `module:factory`, where factory() gives an estimator to be fitted."""
+
+    where: str
+
+    def describe(self) -> dict[str, Any]:
+        """Where it comes from."""
+        return {"learner": self.where}
+
+    def __call__(self, features: Floats, labels: Labels) -> Any:
+        """Make a fresh one and train it."""
+        return self.make().fit(features, labels)
+
+    def make(self) -> Any:
+        """An estimator, not yet trained.
+
+        Raises:
+            InputError: It cannot be imported, or has no `fit` or no `predict_proba`.
+        """
+        module, _, name = self.where.partition(":")
+        if not module or not name:
+            raise InputError(
+                f"learner = {self.where!r} must be logistic, or module:factory for one of your own"
+            )
+        try:
+            factory = getattr(import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise InputError(f"learner = {self.where} cannot be imported: {error}") from None
+        made = factory()
+        for needed, why in (("fit", "trained"), ("predict_proba", "attacked")):
+            if not hasattr(made, needed):
+                raise InputError(
+                    f"learner = {self.where}: {type(made).__name__} has no {needed}, so it cannot "
+                    f"be {why}; give a classifier with fit(X, y) and predict_proba(X)"
+                )
+        return made
+
+
 @dataclass(frozen=True, eq=False)
 class Trained:
     """One design: a learner, known rows and canaries. A run flips the coins and trains."""
@@ -109,9 +284,9 @@ class Trained:
         for name, score in scores.SCORES.items():
             found[f"score {name}"] = score(chances, self.canaries.labels)
         found["logit"] = scores.logit(chances, self.canaries.labels)
-        found["black box"] = looks.black_box(chances, self.canaries.labels)
-        if looks.has_inside(model):
-            found["white box"] = looks.white_box(
+        found["black box"] = scores.black_box(chances, self.canaries.labels)
+        if scores.has_inside(model):
+            found["white box"] = scores.white_box(
                 model, self.canaries.features, chances, self.canaries.labels
             )
         return found
@@ -157,7 +332,7 @@ def audit_model(
     workers: int = 1,
     progress: Progress = lambda done, total: None,
     rows_used: str = "planted canaries among rows that may be known",
-) -> Audit:
+) -> judge.Audit:
     """Train shadows with the coins of `design`, attack, and judge the claim.
 
     Runs are kept in `folder`; the same call goes on where one was stopped.
@@ -166,43 +341,26 @@ def audit_model(
         InputError: The audit could show nothing, whatever came out.
     """
     judge.require_power(runs, len(design.canaries.labels), claim)
-    parts = judge.Parts.of(runs)
     kept = Runs(folder, design.describe())
     collect(design, kept, runs, workers, progress)
     found = kept.read(runs)
-    inside: Bools = found["inside"]
-    attacks = judge.oriented(_attacks(found, inside, parts, design.key), inside, parts)
-    rng = np.random.default_rng([design.key, 1 << 34])
-    return Audit(
-        what="model",
-        design=design.describe(),
-        rows_used=rows_used,
-        runs=runs,
-        canaries=len(design.canaries.labels),
-        attacks=tuple(
-            judge.measure(name, each[parts.judge], inside[parts.judge], rng)
-            for name, each in attacks.items()
-        ),
-        verdict=judge.verdict(attacks, inside, parts, claim, rng),
-    )
+    attacks = _attacks(found, judge.Parts.of(runs), design.key)
+    shown = judge.Audited("model", design.describe(), rows_used, design.key)
+    return judge.audited(shown, attacks, found["inside"], claim)
 
 
-def _attacks(
-    found: dict[str, NDArray[Any]], inside: Bools, parts: judge.Parts, key: int
-) -> dict[str, Floats]:
+def _attacks(found: dict[str, NDArray[Any]], parts: judge.Parts, key: int) -> dict[str, Floats]:
     """Scores of every attack in every run; what is learnt is learnt on the fitting runs."""
-    made: dict[str, Floats] = {
-        name.removeprefix("score "): found[name] for name in found if name.startswith("score ")
-    }
+    made, inside = judge.single_scores(found), found["inside"]
     learnt = inside[parts.fit]
     if learnt.any() and not learnt.all():
         logits = found["logit"]
-        made["LiRA online"] = lira.online(logits, logits[parts.fit], learnt)
-        made["LiRA offline"] = lira.offline(logits, logits[parts.fit], learnt)
+        made["LiRA online"] = shadows.lira_online(logits, logits[parts.fit], learnt)
+        made["LiRA offline"] = shadows.lira_offline(logits, logits[parts.fit], learnt)
         for name in ("black box", "white box"):
             if name in found:
                 shown = found[name][parts.fit]
-                attacker = network.train(
+                attacker = shadows.train_network(
                     shown.reshape(-1, shown.shape[-1]), learnt.reshape(-1), key=key
                 )
                 made[f"network, {name}"] = attacker.score(

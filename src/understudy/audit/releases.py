@@ -17,10 +17,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.audit import discriminant, judge
+from understudy.audit import judge
 from understudy.audit import rows as scores
-from understudy.audit.report import Audit
 from understudy.audit.runs import Progress, Runs, collect, fingerprint
+from understudy.audit.shadows import fit_discriminant
 from understudy.errors import InputError
 from understudy.game.methods import METHODS
 from understudy.players.base import Clique, Model
@@ -325,7 +325,7 @@ def audit_release(
     workers: int = 1,
     progress: Progress = lambda done, total: None,
     rows_used: str = "planted records in a table that may be known",
-) -> Audit:
+) -> judge.Audit:
     """Release again and again with the coins of `design`, attack, and judge the claim.
 
     Nothing is charged: no protected row is read. Runs are kept in `folder`; the same call goes on
@@ -342,28 +342,13 @@ def audit_release(
 
 def judged(
     design: Planted, found: Mapping[str, NDArray[Any]], claim: judge.Claim, rows_used: str
-) -> Audit:
+) -> judge.Audit:
     """Attack runs that are done, stacked by name, and judge the claim."""
-    inside = found["inside"]
+    attacks, inside = judge.single_scores(found), found["inside"]
     parts = judge.Parts.of(len(inside))
-    attacks: dict[str, Floats] = {
-        name.removeprefix("score "): found[name] for name in found if name.startswith("score ")
-    }
     attacks["shadow release"] = _shadow_release(found["features"], inside, parts)
-    attacks = judge.oriented(attacks, inside, parts)
-    rng = np.random.default_rng([design.key, 1 << 34])
-    return Audit(
-        what="release",
-        design=design.describe(),
-        rows_used=rows_used,
-        runs=len(inside),
-        canaries=len(design.canaries),
-        attacks=tuple(
-            judge.measure(name, each[parts.judge], inside[parts.judge], rng)
-            for name, each in attacks.items()
-        ),
-        verdict=judge.verdict(attacks, inside, parts, claim, rng),
-    )
+    shown = judge.Audited("release", design.describe(), rows_used, design.key)
+    return judge.audited(shown, attacks, inside, claim)
 
 
 def _shadow_release(features: Floats, inside: NDArray[np.bool_], parts: judge.Parts) -> Floats:
@@ -374,6 +359,6 @@ def _shadow_release(features: Floats, inside: NDArray[np.bool_], parts: judge.Pa
         learnt = inside[parts.fit, canary]
         if min(int(learnt.sum()), int((~learnt).sum())) < 2:
             continue
-        made = discriminant.fit(features[parts.fit, canary], learnt)
+        made = fit_discriminant(features[parts.fit, canary], learnt)
         found[:, canary] = made.score(features[:, canary])
     return found

@@ -19,7 +19,7 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from understudy.audit.report import Audit
+    from understudy.audit.judge import Audit
 
 __all__ = ["app"]
 
@@ -159,9 +159,15 @@ def model(
     import numpy as np
 
     from understudy.audit.judge import Claim
-    from understudy.audit.learners import Learner, Logistic, Own
-    from understudy.audit.models import Trained, audit_model, corners
-    from understudy.audit.reading import Layout
+    from understudy.audit.models import (
+        Layout,
+        Learner,
+        Logistic,
+        Own,
+        Trained,
+        audit_model,
+        corners,
+    )
 
     claimed = None if epsilon is None else _number(epsilon, 0.0)
     claim = Claim(claimed, _number(delta, 0.0, "delta"), shadow.beta)

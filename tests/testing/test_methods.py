@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.thorough import examples, slow
 
+from tests.thorough import examples, slow
 from understudy.errors import InputError
 from understudy.game.methods import DPGAN, GEM, METHODS, MST, MWEM, Independent, QueryGAN
 from understudy.players.data import MaximumEntropy
@@ -17,16 +17,18 @@ from understudy.testing import ContractBroken, check_method, method_checks
 OURS = {name: make() for name, make in METHODS.items()} | {
     "mwem without measurement": MWEM(measure=False, rounds=3),
     "mwem, two rounds": MWEM(rounds=2, replays=1),
-    # Networks as small as can be: contracts do not depend on how well they learn.
+    # As small as can be: contracts do not depend on how well they learn.
     "dpgan": DPGAN(steps=3, width=4, latent=4, critic_width=4, fakes=8, pick=1, checkpoints=1),
-    "gem": GEM(picks=2, batch=8, width=4, latent=4, steps=50),
+    "dualquery": METHODS["dualquery"](rounds=4, samples=3),
+    "fem": METHODS["fem"](rounds=4, samples=20),
+    "gem": GEM(picks=2, batch=8, width=4, latent=4, steps=10),
     "querygan": QueryGAN(rounds=2, batch=8, width=4, records=50),
     "mst, other shares": MST(one_ways=1 / 3, selection=1 / 3, pairs=0.7, iterations=20),
 }
 
 
 SHAPES = ((2, 3), (3,), (2, 3, 2))
-DEAR = {"dpgan", "dqrs", "sepfem"}  # others of their kind stay
+DEAR = {"dpgan", "dqrs", "gem", "sepfem"}  # others of their kind stay
 
 
 @pytest.mark.parametrize("name", [slow(name) if name in DEAR else name for name in OURS])
