@@ -51,7 +51,7 @@ ONLY = {
     "psycopg": ("privacy.postgres", "source"),
     "ortools": ("oracles.exact",),
     "sklearn": ("learn", "audit", "report.classify"),
-    "tomlkit": ("schema.edit",),
+    "tomlkit": ("schema.toml",),
     "jinja2": ("markup",),
 }
 
@@ -261,7 +261,7 @@ BAD = {
     "up the stairs": ("privacy.gate", "from understudy.schema import Schema", "comes after"),
     "inside a function": (
         "queries.workload",
-        "def f():\n    import understudy.source.memory",
+        "def f():\n    import understudy.source.frames",
         "comes after",
     ),
     "for types only": (

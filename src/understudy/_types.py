@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Clique", "Codes", "Table"]
+__all__ = ["Clique", "Codes", "Projection", "Table"]
 
 Clique = tuple[int, ...]
 """Positions of modelled columns, strictly increasing: a marginal."""
@@ -17,3 +18,6 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 Table = NDArray[np.float64]
 """A table of counts or shares, axes in the order of a clique."""
+
+Projection = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
+"""Moves records that public rules forbid to the nearest that they allow; one code array per column."""

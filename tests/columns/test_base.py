@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.schema_strategies import arrays, columns
 
+from tests.schema_strategies import arrays, columns
 from understudy.errors import WorkloadError
 from understudy.schema import (
     Boolean,

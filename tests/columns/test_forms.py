@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from understudy.columns.forms import ANY_DECIMAL, BLANKS, unit_steps
+from understudy.columns.forms import ANY_DECIMAL, BLANKS, Pieces, Words, form, unit_steps
 from understudy.errors import SchemaError
 from understudy.schema import (
     Boolean,
@@ -20,9 +20,6 @@ from understudy.schema import (
     Datetime,
     Integer,
     Number,
-    Pieces,
-    Words,
-    form,
 )
 
 INT, DOUBLE, TEXT = pa.int64(), pa.float64(), pa.string()
@@ -206,3 +203,8 @@ def test_types_that_are_not_read_so(column, type_):
 def test_forms_are_of_two_kinds():
     assert isinstance(form(TEXTS[0], TEXT), Words)
     assert isinstance(form(NUMBERS[0], INT), Pieces)
+
+
+def test_texts_that_are_enormous_numbers_are_no_whole_ones():
+    column = Category("x", ("1", "1e999999999", "1e-999999999"), other=True)
+    assert form(column, pa.int64()).starts == (1, 2)

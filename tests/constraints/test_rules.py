@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.tools.residents import CHILDREN, COLUMNS, MAPPING, PLACES
 
+from tests.tools.residents import CHILDREN, COLUMNS, MAPPING, PLACES
 from understudy.constraints.rules import Rule
 from understudy.errors import SchemaError
 from understudy.schema import Schema

@@ -27,7 +27,7 @@ def player(monkeypatch):
 @pytest.fixture
 def trial(player, monkeypatch):
     """What the page tries, with both files where it says that they are."""
-    module(monkeypatch, METHOD, "class RoundRobinMarginals")
+    module(monkeypatch, METHOD, "class RoundRobinMethod")
     return module(monkeypatch, "trial", "check_method(")
 
 

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.schema_strategies import arrays
 from tests.thorough import examples
-
 from understudy.draft import check, confirm, draft
 from understudy.errors import SchemaError, SourceError, UnconfirmedError
 from understudy.schema import (

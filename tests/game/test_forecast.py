@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.thorough import examples
 
 import understudy as us
+from tests.thorough import examples
 from understudy.game import forecast
 from understudy.game.forecast import Errors, Knowledge, expected
 from understudy.privacy.noise import SeededNoise

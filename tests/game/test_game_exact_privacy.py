@@ -10,10 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.thorough import slow, some
 
+from tests.thorough import slow, some
 from understudy.errors import BudgetExhausted
-from understudy.game.methods import MST, MWEM
+from understudy.game.methods import MSTMethod, MWEMMethod
 from understudy.models import Measured
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import ExponentialMechanism, SpanningTree
@@ -68,7 +68,7 @@ class Game:
 
     def __init__(self, shape, n, relation, public=True, rho=Fraction(1), rounds=2, sizes=None):
         self.relation, self.rows = relation, n if public else None
-        method = MWEM(measure=False, rounds=rounds)
+        method = MWEMMethod(measure=False, rounds=rounds)
         design = tiny_design(shape, relation, self.rows)
         self.plan = Plan(method.charges(design, rho))
         self.query, self.data = method.players(design, self.plan)
@@ -334,8 +334,8 @@ class OneWaysOnly(MaximumEntropy):
 def tree_game(relation, rows_public, given, noise=GivenNoise):
     """(law, plan of the selections) of MST's tree, given what the Gaussian draws released."""
     design = tiny_design(TREE_SHAPE, relation, rows_public)
-    plan = Plan(MST().charges(design, Fraction(8)))
-    query, _ = MST().players(design, plan)
+    plan = Plan(MSTMethod().charges(design, Fraction(8)))
+    query, _ = MSTMethod().players(design, plan)
     problem = design.problem(2)
     pairs_released = np.zeros(2 * 4, dtype=np.int64)
 

@@ -11,10 +11,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.thorough import slow, some
 
+from tests.thorough import slow, some
 from understudy.game import play
-from understudy.game.methods import MaxEnt
+from understudy.game.methods import MaxEntMethod
 from understudy.players.data import Particles
 from understudy.players.query import Survey
 from understudy.privacy import accounting
@@ -74,12 +74,12 @@ class Loop:
 
     def __init__(self, shape, relation, given, quanta=1, factor=1.0):
         self.relation, self.given, self.factor, self.shape = relation, given, factor, shape
-        method = MaxEnt(records=1_000, quanta=quanta)
+        method = MaxEntMethod(records=1_000, quanta=quanta)
         self.design = tiny_design(shape, relation, 2)
         self.plan = Plan(method.charges(self.design, RHO))
         query, _ = method.players(self.design, self.plan)
         self.query = replace(query, again=1)
-        self.first = len(query.tiers) + 1
+        self.first = len(query.first.tiers) + 1
         self.known = {}
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.models import Weighted, from_arrays, weighted
+from understudy.models import Weighted, empirical, from_arrays, weighted
 
 SHAPE = (2, 3, 1, 5)
 
@@ -57,17 +57,9 @@ def test_weights_need_not_sum_to_one():
 
 
 def test_marginals_too_large_are_refused(monkeypatch):
-    monkeypatch.setattr(weighted, "_MAX_CELLS", 5)
+    monkeypatch.setattr(empirical, "_MAX_CELLS", 5)
     with pytest.raises(InputError, match="too many"):
         some().marginal((0, 1))
-
-
-def test_effective_size():
-    codes = (np.zeros(4, np.uint8),)
-    assert Weighted((1,), codes, np.full(4, 0.25)).effective == pytest.approx(4)
-    assert Weighted((1,), codes, np.array([1.0, 0, 0, 0])).effective == pytest.approx(1)
-    assert Weighted((1,), codes, np.array([3.0, 1, 0, 0])).effective == pytest.approx(1.6)
-    assert 1 < some().effective < some().size
 
 
 # --- rows ---------------------------------------------------------------------------------------
@@ -212,7 +204,7 @@ BAD_ARRAYS = {
 def test_arrays_that_are_no_model_are_refused(change):
     description, arrays = some(50).to_arrays()
     with pytest.raises(InputError):
-        Weighted.from_arrays(description, {**arrays, **change})
+        from_arrays(description, {**arrays, **change})
 
 
 @pytest.mark.parametrize(
@@ -232,11 +224,11 @@ def test_descriptions_that_do_not_fit_are_refused(change):
     if change == {"shape": [2, 3, 1]}:
         change = {**change, "cliques": [[0, 3]]}
     with pytest.raises(InputError):
-        Weighted.from_arrays({**description, **change}, arrays)
+        from_arrays({**description, **change}, arrays)
 
 
 @pytest.mark.parametrize("missing", ["weights", "column_2"])
 def test_an_array_that_is_not_there_is_an_error(missing):
     description, arrays = some(50).to_arrays()
     with pytest.raises((InputError, KeyError)):
-        Weighted.from_arrays(description, {k: v for k, v in arrays.items() if k != missing})
+        from_arrays(description, {k: v for k, v in arrays.items() if k != missing})

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.errors import WorkloadError
+from understudy.queries import Family
 from understudy.queries.workload import (
     Every,
-    Marginal,
     Workload,
     _combination,
     marginals,
@@ -76,15 +76,8 @@ def test_a_spec_prints_as_its_short_form(schema):
         assert parse(str(spec), schema) == spec.resolve(schema)
 
 
-def test_closure_holds_every_subset_once():
-    workload = Workload((Marginal((0, 1, 2)), Marginal((1, 2, 3)), Marginal((5,))))
-    assert workload.closure(2) == ((0, 1), (0, 2), (1, 2), (1, 3), (2, 3))
-    assert workload.closure(1) == ((0,), (1,), (2,), (3,), (5,))
-    assert workload.closure(4) == ()
-
-
 def test_json_and_toml_files(schema, tmp_path):
-    expected = Workload((Marginal((0, 1)), Marginal((0, 3), 2.5)))
+    expected = Workload((Family((0, 1)), Family((0, 3), 2.5)))
     listed = [["sex", "age"], {"columns": ["marital-status", "age"], "weight": 2.5}]
     (tmp_path / "w.json").write_text(json.dumps(listed))
     (tmp_path / "w.toml").write_text(
@@ -104,10 +97,10 @@ def test_json_and_toml_files(schema, tmp_path):
 
 
 def test_resolve_keeps_a_workload_and_checks_that_it_fits(schema):
-    workload = Workload((Marginal((0, 3)),))
+    workload = Workload((Family((0, 3)),))
     assert resolve(workload, schema) is workload
     with pytest.raises(WorkloadError, match="past the 4 modelled columns"):
-        resolve(Workload((Marginal((0, 4)),)), schema)
+        resolve(Workload((Family((0, 4)),)), schema)
 
 
 def test_describe(schema):
@@ -190,7 +183,7 @@ def test_a_marginal_with_too_many_cells_is_named():
         "marginals:3",
         "marginals:3:1@0",
         [("a", "b", "c")],
-        Workload((Marginal((0, 1, 2)),)),
+        Workload((Family((0, 1, 2)),)),
     ):
         with pytest.raises(WorkloadError, match=r"a × b × c has 125,000,000 cells.*coarser bins"):
             resolve(wanted, big)
@@ -209,12 +202,12 @@ def test_too_many_marginals_are_refused_before_they_are_listed():
 def test_marginals_and_workloads_check_themselves():
     for clique in [(), (1, 0), (0, 0), (-1,)]:
         with pytest.raises(WorkloadError):
-            Marginal(clique)
+            Family(clique)
     for weight in (0.0, -1.0, float("inf"), float("nan")):
         with pytest.raises(WorkloadError, match="above 0"):
-            Marginal((0,), weight)
+            Family((0,), weight)
     with pytest.raises(WorkloadError, match="twice"):
-        Workload((Marginal((0,)), Marginal((0,), 2.0)))
+        Workload((Family((0,)), Family((0,), 2.0)))
     with pytest.raises(WorkloadError, match="empty"):
         Workload(())
     for wrong in (0, True, 1.5, "3"):

@@ -8,7 +8,7 @@ import pytest
 
 import understudy as us
 from understudy.errors import InputError, LedgerError, WorkError
-from understudy.game.methods import Independent, MaxEnt
+from understudy.game.methods import IndependentMethod, MaxEntMethod
 from understudy.privacy.gate import Gate
 from understudy.privacy.journal import Journal
 from understudy.privacy.ledger import Ledger
@@ -69,7 +69,7 @@ def test_a_killed_release_goes_on_and_charges_every_draw_once(
 
 def test_recorded_answers_are_used_as_they_were(schema, tmp_path, ledger, monkeypatch):
     seen = []
-    whole = MaxEnt.players
+    whole = MaxEntMethod.players
 
     def players(self, design, plan):
         query, data = whole(self, design, plan)
@@ -82,7 +82,7 @@ def test_recorded_answers_are_used_as_they_were(schema, tmp_path, ledger, monkey
 
         return query, Watched(data.records)
 
-    monkeypatch.setattr(MaxEnt, "players", players)
+    monkeypatch.setattr(MaxEntMethod, "players", players)
     with monkeypatch.context() as patch:
         dying(patch, ThresholdedErrors, 0)
         with pytest.raises(Killed):
@@ -99,7 +99,7 @@ def test_recorded_answers_are_used_as_they_were(schema, tmp_path, ledger, monkey
 def test_a_release_with_an_account_of_its_own_goes_on_too(schema, tmp_path, monkeypatch):
     def one():
         return us.release(
-            people(300), schema, epsilon=1, method=Independent(), workload="marginals:1",
+            people(300), schema, epsilon=1, method=IndependentMethod(), workload="marginals:1",
             checkpoint=tmp_path / "c",
         )  # fmt: skip
 
@@ -119,7 +119,7 @@ def test_a_copied_folder_with_an_account_of_its_own_is_refused(schema, tmp_path,
 
     def one(folder):
         return us.release(
-            people(300), schema, epsilon=1, method=Independent(), workload="marginals:1",
+            people(300), schema, epsilon=1, method=IndependentMethod(), workload="marginals:1",
             checkpoint=tmp_path / folder,
         )  # fmt: skip
 
@@ -144,7 +144,7 @@ def test_a_copy_that_is_put_back_in_place_is_refused(schema, tmp_path, monkeypat
 
     def one():
         return us.release(
-            people(300), schema, epsilon=1, method=Independent(), workload="marginals:1",
+            people(300), schema, epsilon=1, method=IndependentMethod(), workload="marginals:1",
             checkpoint=tmp_path / "c",
         )  # fmt: skip
 
@@ -287,7 +287,7 @@ def test_a_ledger_that_somebody_keeps_in_the_folder_is_not_removed(schema, tmp_p
 
     def one(**more):
         return us.release(
-            people(300), schema, epsilon=1, method=Independent(), workload="marginals:1",
+            people(300), schema, epsilon=1, method=IndependentMethod(), workload="marginals:1",
             checkpoint=tmp_path / "c", **more,
         )  # fmt: skip
 

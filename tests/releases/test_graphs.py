@@ -9,8 +9,6 @@ import pytest
 
 import understudy as us
 from understudy.errors import InputError
-from understudy.schema.nodes import Nodes
-from understudy.source.edges import edge_source
 
 BLOCKS = {f"n{i}": "left" if i < 30 else "right" for i in range(60)}
 
@@ -124,20 +122,6 @@ def test_another_graph_has_the_same_degrees_and_costs_nothing(made):
     assert set(pairs(one)) != set(pairs(other))
 
 
-def test_repetitions_directions_loops_and_strangers_are_no_further_edges():
-    nodes = Nodes.of(["a", "b", "c"])
-    once = pa.table({"x": ["a", "b"], "y": ["b", "c"]})
-    often = pa.table(
-        {"x": ["b", "a", "c", "a", "a", "z", None], "y": ["a", "b", "b", "b", "a", "a", "b"]}
-    )
-    shape = nodes.schema
-    both = [edge_source(table, nodes).bind(shape).marginals([(0, 1)]) for table in (once, often)]
-    from understudy.privacy.sensitive import reveal
-
-    first, second = (reveal(each)[0] for each in both)
-    assert first.tolist() == second.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -160,17 +144,6 @@ def test_bad_input_is_refused(change, said):
         us.release_graph(call.pop("edges"), call.pop("nodes"), **call)
 
 
-@pytest.mark.parametrize("name", ["edges.csv", "edges.txt"])
-def test_rows_that_cannot_be_read_are_not_quoted(tmp_path, name):
-    (tmp_path / name).write_bytes(b'from,to\nsecret-a,secret-b,secret-c\n\xff\xfe,secret-d\n"open')
-    try:
-        said = repr(edge_source(tmp_path / name, Nodes.of(["a", "b"])))
-    except InputError as error:
-        said = str(error)
-    assert said
-    assert "secret" not in said
-
-
 def test_a_public_number_of_edges_is_taken_and_a_checkpoint_is_kept_until_the_end(tmp_path):
     one = us.release_graph(
         edges(), BLOCKS, epsilon=1, edges_public=300, checkpoint=tmp_path / "way"
@@ -184,15 +157,3 @@ def test_sampling_a_graph_needs_one(made):
     with pytest.raises(InputError, match="releases of graphs"):
         us.sample_graph(made)
     object.__setattr__(made, "method", {"name": "graph", "sizes": [30, 30]})
-
-
-def test_nodes_from_files_ranges_and_numbers(tmp_path):
-    (tmp_path / "nodes.txt").write_text("# a remark\na 2\nb\t1\nc,2\n")
-    nodes = Nodes.of(tmp_path / "nodes.txt")
-    assert (nodes.names, nodes.blocks) == (("b", "a", "c"), ("1", "2", "2"))
-    assert (nodes.kinds, nodes.sizes) == (("1", "2"), (1, 2))
-    assert Nodes.of("1..3").names == ("1", "2", "3")
-    assert Nodes.of("3") == Nodes.of(3)
-    (tmp_path / "nodes.txt").write_text("a 2\nb\n")
-    with pytest.raises(InputError, match="every line"):
-        Nodes.of(tmp_path / "nodes.txt")

@@ -19,7 +19,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import OpenDPNoise
 from understudy.schema import Schema
 from understudy.source import read
-from understudy.source.memory import FrameSource
+from understudy.source.frames import FrameSource
 
 from .conftest import TOML, charges, people
 from .test_checkpoint import Killed, make

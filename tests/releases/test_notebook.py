@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
-from understudy.game import silent
 from understudy.privacy.noise import SeededNoise
+from understudy.progress import silent
 from understudy.releases.notebook import InCell, progress_here
 from understudy.schema import Category, Schema
 

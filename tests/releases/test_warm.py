@@ -6,7 +6,7 @@ import pytest
 
 import understudy as us
 from understudy.errors import InputError
-from understudy.game.methods import GEM, Independent
+from understudy.game.methods import GEMMethod, IndependentMethod
 from understudy.releases import Options
 from understudy.releases.warm import warmed
 
@@ -17,7 +17,7 @@ def test_public_rows_are_named_in_the_plan_by_number_and_digest(schema):
     plain, warm, other = (
         us.prepare(schema, epsilon=1, method=made).method.describe()
         for made in (
-            GEM(),
+            GEMMethod(),
             warmed(Options(method="gem", public=people(100)), schema).method,
             warmed(
                 Options(method="gem", parameters={"steps": 1000}, public=people(100, key=1)), schema
@@ -51,7 +51,7 @@ def test_a_public_table_of_another_schema_is_refused_for_free(schema, tmp_path):
                 )  # fmt: skip
         with pytest.raises(InputError, match=r"public: method = independent .*use method = gem"):
             us.release(
-                private, schema, epsilon=1, method=Independent(), public=good, ledger=ledger,
+                private, schema, epsilon=1, method=IndependentMethod(), public=good, ledger=ledger,
                 dataset="t",
             )  # fmt: skip
         assert [e.kind for e in ledger.entries("t")] == ["open"]

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schema_strategies import TEXTS, columns
 
+from tests.schema_strategies import TEXTS, columns
 from understudy.errors import WorkError
 from understudy.schema import (
     Boolean,

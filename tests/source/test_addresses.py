@@ -1,17 +1,13 @@
 """Addresses of databases that come from others: an operator's list, looked up once, and no files."""
 
-import os
 import socket
 
-import duckdb
 import pytest
-from tests.tools import servers
 
+from tests.tools import servers
 from understudy.errors import InputError
 from understudy.source import read
 from understudy.source.addresses import VARIABLE, permitted
-from understudy.source.duckdb import DuckDBSource
-from understudy.source.files import find
 
 LIST = "db.example,other.example:6000,10.1.0.0/16,192.0.2.7"
 WORLD = {
@@ -149,29 +145,3 @@ def test_without_a_list_a_custodian_opens_what_she_likes(monkeypatch):
     monkeypatch.setenv(VARIABLE, "")
     with pytest.raises(InputError, match="may not be opened here"):
         read(url, table="t")
-
-
-def test_duckdb_opens_the_files_that_it_was_given_and_nothing_else(tmp_path, monkeypatch):
-    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
-    (tmp_path / "other.csv").write_text("a,b\n3,4\n")
-    monkeypatch.chdir(tmp_path)
-    os.symlink("rows.csv", "link.csv")
-    up = f"../{tmp_path.name}/rows.*"
-    for given in (tmp_path / "rows.csv", "rows.csv", "./rows.csv", "link.csv", up):
-        source = DuckDBSource(find(given), memory_limit=10**9)
-        (batches,) = list(source.scans(["a"]))[:1]
-        assert sum(batch.num_rows for batch in batches) == 1
-    connection = source._connect()
-    for statement in (
-        f"SELECT * FROM read_csv('{tmp_path}/other.csv')",
-        "SELECT * FROM read_text('/etc/passwd')",
-        f"ATTACH '{tmp_path}/x.duckdb'",
-        "ATTACH 'https://elsewhere.example/x.duckdb'",
-        "SELECT * FROM read_csv('https://elsewhere.example/x.csv')",
-        "INSTALL httpfs",
-        f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",
-        "SET enable_external_access = true",
-    ):
-        with pytest.raises(duckdb.Error):
-            connection.execute(statement)
-    assert sorted(os.listdir(tmp_path)) == ["link.csv", "other.csv", "rows.csv"]

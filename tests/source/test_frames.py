@@ -7,7 +7,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from understudy.errors import InputError
+from tests.source.test_files import SCHEMA
+from understudy.errors import InputError, SourceError
+from understudy.privacy.sensitive import reveal
 from understudy.source import read, to_frame
 
 SYNTHETIC = pa.table(
@@ -143,3 +145,26 @@ def test_zero_rows(like):
 def test_other_kinds_are_refused():
     with pytest.raises(InputError, match="like='excel'"):
         to_frame(SYNTHETIC, "excel")
+
+
+def test_mixed_objects_in_pandas_raise_nothing():
+    mixed = pd.Series([3, "SECRET", None, 4.0, b"\xff", "\ud800", [1]], dtype=object)
+    frame = pd.DataFrame({"age": mixed, "sex": ["F"] * 7})
+    bound = read(frame).bind(SCHEMA)
+    (table,) = reveal(bound.marginals([(0,)]))
+    assert table[[3, 4, 10]].tolist() == [1, 1, 5]
+
+
+def test_a_lazy_query_that_fails_tells_no_value():
+    lazy = pl.LazyFrame({"age": ["3", "SECRET"], "sex": ["F", "F"]})
+    with pytest.raises(SourceError, match=r"LazyFrame.*cannot be read") as caught:
+        read(lazy.with_columns(pl.col("age").cast(pl.Int64))).bind(SCHEMA)
+    assert "SECRET" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_frames_are_left_as_they_are():
+    frame = pd.DataFrame({"age": [3, 99], "sex": ["F", None]})
+    before = frame.copy(deep=True)
+    read(frame, null_values=["?"]).bind(SCHEMA)
+    pd.testing.assert_frame_equal(frame, before)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
+
 from tests.thorough import examples
 from tests.tools import servers
-
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import Category, Integer, Schema

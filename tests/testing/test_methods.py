@@ -8,22 +8,32 @@ import pytest
 
 from tests.thorough import examples, slow
 from understudy.errors import InputError
-from understudy.game.methods import DPGAN, GEM, METHODS, MST, MWEM, Independent, QueryGAN
+from understudy.game.methods import (
+    METHODS,
+    DPGANMethod,
+    GEMMethod,
+    IndependentMethod,
+    MSTMethod,
+    MWEMMethod,
+    QueryGANMethod,
+)
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian
 from understudy.testing import ContractBroken, check_method, method_checks
 
 OURS = {name: make() for name, make in METHODS.items()} | {
-    "mwem without measurement": MWEM(measure=False, rounds=3),
-    "mwem, two rounds": MWEM(rounds=2, replays=1),
+    "mwem without measurement": MWEMMethod(measure=False, rounds=3),
+    "mwem, two rounds": MWEMMethod(rounds=2, replays=1),
     # As small as can be: contracts do not depend on how well they learn.
-    "dpgan": DPGAN(steps=3, width=4, latent=4, critic_width=4, fakes=8, pick=1, checkpoints=1),
+    "dpgan": DPGANMethod(
+        steps=3, width=4, latent=4, critic_width=4, fakes=8, pick=1, checkpoints=1
+    ),
     "dualquery": METHODS["dualquery"](rounds=4, samples=3),
     "fem": METHODS["fem"](rounds=4, samples=20),
-    "gem": GEM(picks=2, batch=8, width=4, latent=4, steps=10),
-    "querygan": QueryGAN(rounds=2, batch=8, width=4, records=50),
-    "mst, other shares": MST(one_ways=1 / 3, selection=1 / 3, pairs=0.7, iterations=20),
+    "gem": GEMMethod(picks=2, batch=8, width=4, latent=4, steps=10),
+    "querygan": QueryGANMethod(rounds=2, batch=8, width=4, records=50),
+    "mst, other shares": MSTMethod(one_ways=1 / 3, selection=1 / 3, pairs=0.7, iterations=20),
 }
 
 
@@ -37,13 +47,13 @@ def test_our_methods_conform(name):
 
 
 def test_checks_are_yielded_one_by_one_with_names():
-    names = [str(check) for check in method_checks(Independent())]
+    names = [str(check) for check in method_checks(IndependentMethod())]
     assert len(set(names)) == len(names)
     assert all(name.startswith("method: ") for name in names)
 
 
 @dataclass(frozen=True)
-class Good(Independent):
+class Good(IndependentMethod):
     name: str = "good"
 
 

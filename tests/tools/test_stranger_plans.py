@@ -21,7 +21,7 @@ from tests.tools.test_verify_release import FEW
 from tools import verify_release as stranger
 from understudy import demo
 from understudy.game.methods import METHODS
-from understudy.players.data.adaptive import Move
+from understudy.players.data.maxent import Move
 from understudy.players.query import AdaptiveRounds
 from understudy.privacy.cost import Gaussian, Selection
 from understudy.releases import Prepared, prepare

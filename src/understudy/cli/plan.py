@@ -176,7 +176,7 @@ def _show_forecast(prepared: Prepared, rows: int | None) -> None:
 
 
 def _show_engines(prepared: Prepared, rows: int) -> None:
-    from understudy.source.costs import engine_costs
+    from understudy.source.pushed import engine_costs
 
     shell.say()
     shell.say(("Counting the workload once, where the rows are", "bold"))

@@ -4,11 +4,9 @@ A modelled column cuts its domain into cells. Its codes are the cells in order, 
 category has one, then null where the column is nullable.
 """
 
-from __future__ import annotations
-
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
@@ -21,7 +19,16 @@ from understudy.columns.arrow import arrow_type, numpy_of, pc, same_stored, type
 from understudy.columns.reading import Read, flat, present
 from understudy.errors import SchemaError, WorkloadError
 
-__all__ = ["MOST_CELLS", "OPERATORS", "Column", "Domain", "Masks", "Modelled", "near"]
+__all__ = [
+    "MOST_CELLS",
+    "OPERATORS",
+    "Column",
+    "Domain",
+    "Masks",
+    "Modelled",
+    "near",
+    "require_known",
+]
 
 MOST_CELLS = 10_000
 """The most cells one column may have."""
@@ -32,12 +39,24 @@ Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
 _SPELLINGS = {"==": "=", "<>": "!="}
 _SHOWN = 12
+_FEW = 8
 
 
 def near(word: str, known: Iterable[str]) -> str:
     """A remark on the nearest known words, or ""."""
     close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
     return f" (did you mean {' or '.join(repr(c) for c in close)}?)" if close else ""
+
+
+def require_known(found: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Refuse a key that a schema file may not have there, with the nearest that it may."""
+    known = list(dict.fromkeys(known))
+    for key in found:
+        if key not in known:
+            hint = near(str(key), known)
+            if not hint or len(known) <= _FEW:
+                hint += f"; known are {', '.join(known)}"
+            raise SchemaError(f"{where}: unknown key {key!r}{hint}")
 
 
 @dataclass(frozen=True)
@@ -339,3 +358,24 @@ class Domain:
     def column(self, name: str) -> Modelled:
         """The modelled column of that name; WorkloadError as `position`."""
         return self.modelled[self.position(name)]
+
+    def _encoded(
+        self, table: pa.RecordBatch | pa.Table, null_values: Sequence[str]
+    ) -> list[NDArray[np.unsignedinteger]]:
+        """The codes of every modelled column of a table; SchemaError where its header lacks one."""
+        names = table.schema.names
+        for column in self.modelled:
+            if (count := names.count(column.name)) != 1:
+                raise SchemaError(
+                    f"column {column.name!r} of the schema is in the table {count} times"
+                    f"{near(column.name, names) if count == 0 else ''}; "
+                    "each column must be there once: correct the schema or the table's header"
+                )
+        return [column.encode(table.column(column.name), null_values) for column in self.modelled]
+
+    def _decoded(
+        self, codes: Mapping[str, NDArray[np.integer]], rng: np.random.Generator
+    ) -> dict[str, pa.Array]:
+        """Values for the codes of some columns, drawn in the order of the table."""
+        chosen = (column for column in self.modelled if column.name in codes)
+        return {column.name: column.decode(codes[column.name], rng) for column in chosen}

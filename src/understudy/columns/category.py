@@ -1,7 +1,5 @@
 """Columns whose cells are single values: categories and booleans."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass

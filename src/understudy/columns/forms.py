@@ -11,8 +11,8 @@ Forms are public: they follow from the schema and from the type of the stored co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -24,7 +24,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Boolean, Category, Modelled
+from understudy.columns.arrow import is_number
+from understudy.columns.base import Modelled
+from understudy.columns.category import Boolean, Category
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import FALSE_WORDS, TRUE_WORDS
 from understudy.errors import SchemaError
@@ -34,12 +36,14 @@ __all__ = ["ANY_DECIMAL", "BLANKS", "Form", "Pieces", "Words", "form", "unit_ste
 ANY_DECIMAL = pa.decimal256(76, 38)
 """Stands for decimals of no declared precision."""
 
-_EXACT = Context(prec=400)
+_LONGEST = 400
+_EXACT = Context(prec=_LONGEST)
 # No decimal that engines exchange has more than 38 digits, so the next one of 38 will do as a start.
 _UP = Context(prec=38, rounding=ROUND_CEILING)
 _EPOCH = datetime(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (day.toordinal() - _EPOCH.toordinal() for day in (date.min, date.max))
 _DAY_MICROS = 86_400 * 10**6
+_TURNED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -86,16 +90,16 @@ def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) 
     Raises:
         SchemaError: Values of this type are not read as such a column.
     """
-    if not any(suits(type_) for suits in _readable(column)):
+    if not _suits(column, type_):
         raise SchemaError(
             f"column {column.name!r} is of type {column.kind!r} in the schema and "
-            f"{_words(type_)} in the table"
+            f"{_called(type_)} in the table"
         )
     if pa.types.is_string(type_):
-        return _words_form(column, tuple(null_values))
+        return _words(column, tuple(null_values))
     if pa.types.is_decimal(type_) and _text_values(column) is None:
         return _decimal_form(column, type_)
-    return _pieces(column, type_, _starts(column, type_))
+    return _pieces(column, _Order(type_))
 
 
 def unit_steps(pieces: Pieces) -> tuple[int, int] | None:
@@ -119,56 +123,37 @@ BLANKS = (
 # --- which types are read as which columns --------------------------------------------------------
 
 
-def _is_number(type_: pa.DataType) -> bool:
-    return (
-        pa.types.is_boolean(type_)
-        or pa.types.is_integer(type_)
-        or pa.types.is_floating(type_)
-        or pa.types.is_decimal(type_)
-    )
-
-
 def _is_day_or_moment(type_: pa.DataType) -> bool:
     return pa.types.is_date(type_) or pa.types.is_timestamp(type_)
 
 
-def _is_text(type_: pa.DataType) -> bool:
-    return pa.types.is_string(type_)
-
-
-def _is_written(type_: pa.DataType) -> bool:
-    """Numbers and days whose text is one and the same wherever it is written."""
-    return type_ != ANY_DECIMAL and (_is_number(type_) or pa.types.is_date(type_))
-
-
-def _readable(column: Modelled) -> tuple[Callable[[pa.DataType], bool], ...]:
+def _suits(column: Modelled, type_: pa.DataType) -> bool:
+    """Whether values of the type are read as such a column."""
+    number = pa.types.is_boolean(type_) or is_number(type_)
     if isinstance(column, Integer | Number):
-        return (_is_number,)
-    if isinstance(column, Boolean):
-        return (_is_number, _is_text)
-    if isinstance(column, Category):
-        kind = type(column.values[0])
-        return {
-            str: (_is_text, _is_written),
-            bool: (_is_number, _is_text),
-            int: (_is_number,),
-            float: (_is_number,),
-            date: (_is_day_or_moment,),
-        }[kind]
-    return (_is_day_or_moment,)
+        return number
+    kind = type(column.values[0]) if isinstance(column, Category) else None
+    if kind in (int, float):
+        return number
+    if kind is bool or isinstance(column, Boolean):
+        return number or pa.types.is_string(type_)
+    if kind is str:  # numbers and days whose text is one and the same wherever it is written
+        written = type_ != ANY_DECIMAL and (number or pa.types.is_date(type_))
+        return written or pa.types.is_string(type_)
+    return _is_day_or_moment(type_)
 
 
-def _words(type_: pa.DataType) -> str:
-    return "a decimal" if type_ == ANY_DECIMAL else "text" if _is_text(type_) else str(type_)
+def _called(type_: pa.DataType) -> str:
+    return {ANY_DECIMAL: "a decimal", pa.string(): "text"}.get(type_, str(type_))
 
 
 # --- texts ----------------------------------------------------------------------------------------
 
 
-def _words_form(column: Modelled, tokens: tuple[str, ...]) -> Words:
+def _words(column: Modelled, tokens: tuple[str, ...]) -> Words:
     blanks = tuple(dict.fromkeys((*column.null_values, *tokens, "")))
-    missing = _code(column, pa.array([None], pa.string()))
-    if isinstance(column, Category) and (listed := _text_values(column)) is not None:
+    missing = _code(column, pa.nulls(1, pa.string()))
+    if (listed := _text_values(column)) is not None:
         odd = _code(column, pa.array(["\0" + "".join(listed)], pa.string()))
         return Words({text: code for code, text in enumerate(listed)}, {}, blanks, missing, odd)
     words = [cased for word in (*TRUE_WORDS, *FALSE_WORDS) for cased in _cases(word)]
@@ -192,27 +177,18 @@ def _cases(word: str) -> list[str]:
 # --- ordered types --------------------------------------------------------------------------------
 
 
-def _starts(column: Modelled, type_: pa.DataType) -> list[Any]:
-    if pa.types.is_boolean(type_):
-        return [True]
-    if not isinstance(column, Category):
-        return _bisected(column, type_)
-    if isinstance(column.values[0], bool):
-        return _bisected(Boolean(column.name), type_)
-    return _around(_candidates(column, type_), type_)
-
-
-def _pieces(column: Modelled, type_: pa.DataType, starts: Iterable[Any]) -> Pieces:
-    """Pieces at these starts, which name every value where the code changes, and maybe others."""
-    starts = sorted(set(starts))
-    probes = [_least(type_), *starts]
-    codes = [int(code) for code in column.encode(pa.array(probes, type_))]
+def _pieces(column: Modelled, order: _Order) -> Pieces:
+    """Pieces at the places where the code changes, found among those where it may."""
+    starts = sorted(
+        place for place in set(_starts(column, order)) if order.first < place <= order.last
+    )
+    codes = column.encode(order.array([order.first, *starts])).tolist()
     kept = [at for at in range(len(starts)) if codes[at] != codes[at + 1]]
     return Pieces(
-        type_,
-        tuple(starts[at] for at in kept),
+        order.type,
+        tuple(order.value(starts[at]) for at in kept),
         (codes[0], *(codes[at + 1] for at in kept)),
-        _code(column, pa.array([None], type_)),
+        _code(column, pa.nulls(1, order.type)),
     )
 
 
@@ -220,124 +196,94 @@ def _code(column: Modelled, one: pa.Array) -> int:
     return int(column.encode(one)[0])
 
 
-def _least(type_: pa.DataType) -> Any:
-    """The least value of a type."""
-    if pa.types.is_boolean(type_):
-        return False
-    if pa.types.is_floating(type_):
-        return -np.inf
-    if pa.types.is_decimal(type_):
-        return _EXACT.scaleb(Decimal(1 - 10**type_.precision), -type_.scale)
-    return _value(int(_range(type_)[0]), type_)
+def _starts(column: Modelled, order: _Order) -> list[int]:
+    """Places that name every one where the code changes, and maybe others."""
+    if pa.types.is_boolean(order.type):
+        return [1]
+    if not isinstance(column, Category):
+        return _bisected(column, order)
+    if isinstance(column.values[0], bool):
+        return _bisected(Boolean(column.name), order)
+    return [at + step for value in column.listed for at in order.places(value) for step in (0, 1)]
 
 
-def _candidates(column: Category, type_: pa.DataType) -> list[Any]:
-    """Values of the type that may be listed ones."""
-    found: list[Any] = []
-    for value in column.listed:
-        try:
-            found += _readings(value, type_)
-        except (ValueError, ArithmeticError):
-            continue  # a text that is no number or day: no value of the type is written so
-    return found
-
-
-def _readings(value: Any, type_: pa.DataType) -> list[Any]:
-    if isinstance(value, date):
-        if pa.types.is_date(type_):
-            return [value]
-        midnight = datetime(value.year, value.month, value.day, tzinfo=_zone(type_))
-        return [midnight, midnight + timedelta(days=1) - timedelta(microseconds=1)]
-    if pa.types.is_integer(type_):
-        whole = int(value)
-        return [whole] if -(2**63) <= whole < 2**63 and whole == Fraction(value) else []
-    if pa.types.is_floating(type_):
-        return [float(value)] if isfinite(float(value)) else []
-    if pa.types.is_decimal(type_):
-        units = Fraction(value) * 10**type_.scale
-        fits = units.denominator == 1 and abs(units) < 10**type_.precision
-        return [_EXACT.scaleb(Decimal(int(units)), -type_.scale)] if fits else []
-    return [date.fromisoformat(value)]
-
-
-def _around(values: Iterable[Any], type_: pa.DataType) -> list[Any]:
-    """The values, and the next after each."""
-    found: list[Any] = []
-    for value in values:
-        found.append(value)
-        try:
-            found.append(_after(value, type_))
-        except (OverflowError, ValueError):
-            continue  # the last of its type
-    return found
-
-
-def _after(value: Any, type_: pa.DataType) -> Any:
-    if isinstance(value, datetime):
-        return value + timedelta(microseconds=1)
-    if isinstance(value, date):
-        return value + timedelta(days=1)
-    if isinstance(value, Decimal):
-        return _EXACT.add(value, _EXACT.scaleb(Decimal(1), -type_.scale))
-    if isinstance(value, float):
-        return float(np.nextafter(value, np.inf))
-    if value + 1 >= 2**63:
-        raise OverflowError
-    return value + 1
-
-
-def _bisected(column: Modelled, type_: pa.DataType) -> list[Any]:
-    """For each code, the least value that has it or a later one: `encode` rises with the value."""
-    first, last = _range(type_)
-    ends = column.encode(_array(np.array([first, last]), type_)).astype(np.int64)
+def _bisected(column: Modelled, order: _Order) -> list[int]:
+    """For each code, the least place that has it or a later one: `encode` rises with the value."""
+    ends = column.encode(order.array([order.first, order.last])).astype(np.int64)
     wanted = np.arange(ends[0] + 1, ends[1] + 1)
-    low, high = np.full(len(wanted), first), np.full(len(wanted), last)
+    low, high = np.full(len(wanted), order.first), np.full(len(wanted), order.last)
     while np.any(low < high):
         middle = (low >> 1) + (high >> 1) + (low & high & 1)
-        reached = column.encode(_array(middle, type_)) >= wanted
+        reached = column.encode(order.array(middle)) >= wanted
         low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
-    return [_value(int(at), type_) for at in low]
+    return low.tolist()
 
 
-def _range(type_: pa.DataType) -> tuple[np.int64, np.int64]:
-    """The first and last value of a type, as places in its order."""
-    if pa.types.is_floating(type_):
-        return _place(-np.inf), _place(np.inf)
-    if pa.types.is_date(type_):
-        return np.int64(_FIRST_DAY), np.int64(_LAST_DAY)
-    if pa.types.is_timestamp(type_):
-        return np.int64(_FIRST_DAY * _DAY_MICROS), np.int64((_LAST_DAY + 1) * _DAY_MICROS - 1)
-    return np.int64(np.iinfo(np.int64).min), np.int64(np.iinfo(np.int64).max)
+class _Order:
+    """The values of an ordered physical type, numbered in their order."""
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self.type = type_
+        ends = -(2**63), 2**63 - 1
+        if pa.types.is_boolean(type_):
+            ends = 0, 1
+        elif pa.types.is_floating(type_):
+            ends = _place(-np.inf), _place(np.inf)
+        elif pa.types.is_decimal(type_):
+            ends = 1 - 10**type_.precision, 10**type_.precision - 1
+        elif pa.types.is_date(type_):
+            ends = _FIRST_DAY, _LAST_DAY
+        elif pa.types.is_timestamp(type_):
+            ends = _FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1
+        self.first, self.last = ends
+
+    def array(self, places: Sequence[int] | NDArray[np.int64]) -> pa.Array:
+        """The values at these places."""
+        if pa.types.is_decimal(self.type):
+            return pa.array([self.value(place) for place in places], self.type)
+        at = np.asarray(places, np.int64)
+        if pa.types.is_floating(self.type):
+            return pa.array(np.where(at < 0, at ^ _TURNED, at).view(np.float64))
+        return pa.array(at.astype(np.int32) if pa.types.is_date(self.type) else at).cast(self.type)
+
+    def value(self, place: int) -> Any:
+        """The value at a place, as a Python one."""
+        if pa.types.is_decimal(self.type):
+            return _EXACT.scaleb(Decimal(place), -self.type.scale)
+        if pa.types.is_floating(self.type):
+            return float(self.array([place])[0].as_py()) + 0.0  # zero has no sign
+        if pa.types.is_timestamp(self.type):
+            zone = None if self.type.tz is None else UTC
+            return (_EPOCH + timedelta(microseconds=place)).replace(tzinfo=zone)
+        return self.array([place])[0].as_py()
+
+    def places(self, value: Any) -> list[int]:
+        """The first and last place that a listed value may be read at; none if it has none."""
+        try:
+            found = self._places(value)
+        except (ValueError, ArithmeticError):
+            return []  # a text that is no number or day: no value of the type is written so
+        return [place for place in found if self.first <= place <= self.last]
+
+    def _places(self, value: Any) -> list[int]:
+        if _is_day_or_moment(self.type):
+            day = value if isinstance(value, date) else date.fromisoformat(value)
+            at = day.toordinal() - _EPOCH.toordinal()
+            if pa.types.is_date(self.type):
+                return [at]
+            return [at * _DAY_MICROS, (at + 1) * _DAY_MICROS - 1]
+        if pa.types.is_floating(self.type):
+            return [_place(float(value))] if isfinite(float(value)) else []
+        if isinstance(value, str) and abs((value := Decimal(value)).adjusted()) > _LONGEST:
+            return []
+        units = Fraction(value) * 10 ** (self.type.scale if pa.types.is_decimal(self.type) else 0)
+        return [units.numerator] if units.denominator == 1 else []
 
 
-def _place(value: float) -> np.int64:
+def _place(value: float) -> int:
     """Doubles in their order, as integers: the bits, with those of negative numbers turned."""
-    bits = np.array([value], np.float64).view(np.int64)
-    return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)[0]
-
-
-def _array(places: NDArray[np.int64], type_: pa.DataType) -> pa.Array:
-    """The values at these places in the order of the type."""
-    if pa.types.is_floating(type_):
-        bits = np.where(places < 0, places ^ np.int64(2**63 - 1), places)
-        return pa.array(bits.view(np.float64))
-    if pa.types.is_date(type_):
-        return pa.array(places.astype(np.int32)).cast(type_)
-    return pa.array(places).cast(type_)
-
-
-def _value(place: int, type_: pa.DataType) -> Any:
-    if pa.types.is_integer(type_):
-        return place
-    if pa.types.is_floating(type_):
-        return float(_array(np.array([place]), type_)[0].as_py()) + 0.0  # zero has no sign
-    if pa.types.is_date(type_):
-        return date.fromordinal(place + _EPOCH.toordinal())
-    return (_EPOCH + timedelta(microseconds=place)).replace(tzinfo=_zone(type_))
-
-
-def _zone(type_: pa.DataType) -> Any:
-    return None if type_.tz is None else UTC
+    bits = int(np.array([value], np.float64).view(np.int64)[0])
+    return bits ^ _TURNED if bits < 0 else bits
 
 
 def _decimal_form(column: Modelled, type_: pa.DataType) -> Pieces:
@@ -347,11 +293,9 @@ def _decimal_form(column: Modelled, type_: pa.DataType) -> Pieces:
     before it, that middle included where t is the even one of the two.
     """
     if type_.scale == 0:
-        whole = form(column, pa.int64())
-        assert isinstance(whole, Pieces)
-        return Pieces(type_, tuple(map(Decimal, whole.starts)), whole.codes, whole.missing)
-    doubles = form(column, pa.float64())
-    assert isinstance(doubles, Pieces)
+        whole = _pieces(column, _Order(pa.int64()))
+        return replace(whole, type=type_, starts=tuple(map(Decimal, whole.starts)))
+    doubles = _pieces(column, _Order(pa.float64()))
     scale, most = 10**type_.scale, 10**type_.precision
     starts: dict[Decimal, int] = {}
     code_before = doubles.codes[0]

@@ -1,7 +1,5 @@
 """Integers and numbers between public bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,8 +1,7 @@
 """Dates and times between public bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -48,22 +47,24 @@ class _Temporal(Binned):
         return False
 
     def _moment(self, key: str, value: Any) -> datetime:
-        """A bound as a naive datetime: UTC in a zoned column, the wall clock otherwise."""
+        """A bound as a naive datetime."""
         if isinstance(value, str):
             try:
                 value = datetime.fromisoformat(value)
             except ValueError:
                 self._refuse(f"{key} holds {value!r}, which is not an ISO date or time")
-        if isinstance(value, datetime):
-            return self._naive(value)
-        if isinstance(value, date):
-            return datetime(value.year, value.month, value.day)
-        self._refuse(f"{key} holds {value!r}; it must be a date, such as {key} = {self.example}")
+        if (moment := self._naive(value)) is None:
+            example = f"{key} = {self.example}"
+            self._refuse(f"{key} holds {value!r}; it must be a date, such as {example}")
+        return moment
 
-    def _naive(self, moment: datetime) -> datetime:
-        if moment.tzinfo is not None and self._zoned:
-            moment = moment.astimezone(UTC)
-        return moment.replace(tzinfo=None)
+    def _naive(self, value: Any) -> datetime | None:
+        """A date or time as a naive datetime: UTC in a zoned column, the wall clock otherwise."""
+        if isinstance(value, datetime):
+            if value.tzinfo is not None and self._zoned:
+                value = value.astimezone(UTC)
+            return value.replace(tzinfo=None)
+        return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
 
     def _normalise(self) -> None:
         if self.format is not None and (not isinstance(self.format, str) or "%" not in self.format):
@@ -101,25 +102,17 @@ class _Temporal(Binned):
         return datetime(1970, 1, 1) + timedelta(microseconds=int(point) * (self._tick // 1000))
 
     def _literal(self, literal: Any) -> Fraction:
-        if isinstance(literal, str):
-            literal = self._parse(literal)
-        if isinstance(literal, datetime):
-            literal = self._naive(literal)
-        elif isinstance(literal, date):
-            literal = datetime(literal.year, literal.month, literal.day)
-        else:
+        moment = self._naive(self._parsed(literal) if isinstance(literal, str) else literal)
+        if moment is None:
             self._misuse(f"{literal!r} is not a date; write it as '{self.example}'")
-        return Fraction(tick_of(literal, 1000) * 1000, self._tick)
+        return Fraction(tick_of(moment, 1000) * 1000, self._tick)
 
-    def _parse(self, literal: str) -> datetime:
-        try:
-            return datetime.fromisoformat(literal)
-        except ValueError:
-            pass
-        try:
-            return datetime.strptime(literal, self.format or self.iso)
-        except ValueError:
-            self._misuse(f"{literal!r} is not a date; write it as '{self.example}'")
+    def _parsed(self, text: str) -> datetime | None:
+        with suppress(ValueError):
+            return datetime.fromisoformat(text)
+        with suppress(ValueError):
+            return datetime.strptime(text, self.format or self.iso)
+        return None
 
     def _remedy(self) -> str:
         if self.format is not None:

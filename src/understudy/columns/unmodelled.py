@@ -6,8 +6,6 @@ public bounds into cells of about as many rows each. A release first spends a pu
 on them, and goes on with the columns that come of it.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -93,12 +91,11 @@ class Identifier(Column):
         texts = [text for chunk in flat(array) for text in chunk.cast(pa.string()).to_pylist()]
         head, tail = (re.escape(part) for part in _FIELD.split(self.action))
         form = re.compile(f"{head}\\d+{tail}")
-        seen: set[str | None] = set()
-        result = np.zeros(len(texts), np.bool_)
-        for row, text in enumerate(texts):
-            result[row] = text is not None and text not in seen and bool(form.fullmatch(text))
-            seen.add(text)
-        return result
+        first = {text: row for row, text in reversed(list(enumerate(texts)))}
+        fits = (
+            t is not None and form.fullmatch(t) and first[t] == at for at, t in enumerate(texts)
+        )
+        return np.fromiter(map(bool, fits), np.bool_, len(texts))
 
 
 @dataclass(frozen=True)
@@ -132,6 +129,11 @@ class Incomplete(Column):
 @dataclass(frozen=True)
 class Undeclared(Column, ABC):
     """A column whose domain is not declared; a release resolves it."""
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        """What is known of it already."""
+        return {"dtype": self.dtype, "nullable": self.nullable, "null_values": self.null_values}
 
     @abstractmethod
     def largest(self) -> Modelled:
@@ -180,10 +182,9 @@ class UndeclaredCategory(Undeclared):
     def found(self, texts: Sequence[str]) -> Category:
         """The column with the values that were found, in the order of the alphabet."""
         kept = sorted(text for text in set(texts) if text != self.other)[: self.max_values]
-        common = {"dtype": self.dtype, "nullable": self.nullable, "null_values": self.null_values}
         if not kept:  # nothing that many hold: one value for all
-            return Category(self.name, (self.other,), **common)
-        return Category(self.name, tuple(kept), self.other, **common)
+            return Category(self.name, (self.other,), **self._common)
+        return Category(self.name, tuple(kept), self.other, **self._common)
 
     def admits(self, closed: Modelled) -> bool:
         """Texts that could have been found."""
@@ -227,8 +228,7 @@ class UndeclaredBins(Undeclared):
             if self.facts.get(key) is None:
                 self._refuse(f"{key} is missing; quantiles are found between public bounds")
         own = {k: v for k, v in self.facts.items() if k not in ("lower", "upper")}
-        common = {"dtype": self.dtype, "nullable": self.nullable, "null_values": self.null_values}
-        return kind(self.name, **cuts, **own, **common)
+        return kind(self.name, **cuts, **own, **self._common)
 
     def _even(self, cells: int) -> list[Any]:
         """Edges of about equal width, fewer where there are fewer values."""

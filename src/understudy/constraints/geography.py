@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns import Column, Number
-from understudy.columns.base import near
+from understudy.columns.base import near, require_known
 from understudy.columns.reading import flat, floats
 from understudy.constraints.masks import Box, Centres, Mask, from_facts, read_mask
 from understudy.errors import SchemaError
@@ -62,11 +62,7 @@ class Geography:
         Without a folder no file is read: a text that came from elsewhere must hold its mask.
         """
         facts = dict(table)
-        for key in facts:
-            if key not in KEYS:
-                raise SchemaError(
-                    f"[[geography]]: unknown key {key!r}{near(key, KEYS)}; known are {', '.join(KEYS)}"
-                )
+        require_known(facts, KEYS, "[[geography]]")
         for key in ("latitude", "longitude"):
             if not isinstance(facts.get(key), str):
                 raise SchemaError(f'[[geography]] needs {key} = "…", the name of a number column')
@@ -92,32 +88,39 @@ class Geography:
 
     def bind(self, columns: Mapping[str, Column]) -> Places:
         """The places of a schema's columns; SchemaError where they cannot be."""
-        found: list[Number] = []
-        for key, name, most in (
-            ("latitude", self.latitude, 90),
-            ("longitude", self.longitude, 180),
-        ):
-            column = columns.get(name)
-            if column is None:
-                hint = near(name, columns)
-                raise SchemaError(f"[[geography]] {key} = {name!r} is not a column{hint}")
-            if not isinstance(column, Number):
-                raise SchemaError(
-                    f"[[geography]] {key} = {name!r} is a column of type {column.kind!r}; declare it "
-                    'with type = "number", public bounds in degrees, and bins or edges'
-                )
-            assert column.lower is not None
-            assert column.upper is not None
-            if column.lower < -most or column.upper > most:
-                raise SchemaError(
-                    f"[[geography]] {key} = {name!r} has the bounds "
-                    f"{column.lower:g}..{column.upper:g}; a {key} lies in -{most}..{most} degrees"
-                    + ("; are latitude and longitude swapped?" if key == "latitude" else "")
-                )
-            found.append(column)
-        places = Places(found[0], found[1], self.mask)
+        places = Places(
+            _degrees("latitude", self.latitude, columns, 90),
+            _degrees("longitude", self.longitude, columns, 180),
+            self.mask,
+        )
         places.require_some()
         return places
+
+
+def _degrees(key: str, name: str, columns: Mapping[str, Column], most: int) -> Number:
+    """The column that holds a coordinate."""
+    said = f"[[geography]] {key} = {name!r}"
+    column = columns.get(name)
+    if column is None:
+        raise SchemaError(f"{said} is not a column{near(name, columns)}")
+    if not isinstance(column, Number):
+        raise SchemaError(
+            f"{said} is a column of type {column.kind!r}; declare it "
+            'with type = "number", public bounds in degrees, and bins or edges'
+        )
+    lower, upper = _bounds(column)
+    if lower < -most or upper > most:
+        raise SchemaError(
+            f"{said} has the bounds {lower:g}..{upper:g}; a {key} lies in -{most}..{most} degrees"
+            + ("; are latitude and longitude swapped?" if key == "latitude" else "")
+        )
+    return column
+
+
+def _bounds(column: Number) -> tuple[float, float]:
+    assert column.lower is not None
+    assert column.upper is not None
+    return column.lower, column.upper
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +134,8 @@ class Places:
     @property
     def box(self) -> Box:
         """The bounds of the two columns."""
-        y, x = self.latitude, self.longitude
-        assert y.lower is not None
-        assert y.upper is not None
-        assert x.lower is not None
-        assert x.upper is not None
-        return Box(y.lower, x.lower, y.upper, x.upper)
+        (south, north), (west, east) = _bounds(self.latitude), _bounds(self.longitude)
+        return Box(south, west, north, east)
 
     def require_some(self) -> None:
         """Refuse a mask that leaves no place."""

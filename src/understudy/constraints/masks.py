@@ -41,10 +41,14 @@ class Box:
     north: float
     east: float
 
+    @classmethod
+    def around(cls, x: Reals, y: Reals) -> Box:
+        """The least box that holds some points."""
+        return cls(float(y.min()), float(x.min()), float(y.max()), float(x.max()))
+
     def __str__(self) -> str:
-        return (
-            f"latitudes {self.south:g}..{self.north:g} and longitudes {self.west:g}..{self.east:g}"
-        )
+        latitudes, longitudes = f"{self.south:g}..{self.north:g}", f"{self.west:g}..{self.east:g}"
+        return f"latitudes {latitudes} and longitudes {longitudes}"
 
     def meets(self, other: Box) -> bool:
         """Whether the two have a point in common."""
@@ -88,8 +92,7 @@ class Polygons:
     @property
     def box(self) -> Box:
         """The least box that holds it."""
-        x, y, _, _ = self._edges
-        return Box(float(y.min()), float(x.min()), float(y.max()), float(x.max()))
+        return Box.around(*self._edges[:2])
 
     def contains(self, latitudes: Reals, longitudes: Reals) -> Flags:
         """Whether each point is inside: an odd number of edges lies east of it."""
@@ -127,14 +130,8 @@ class Polygons:
         for x0, y0, x1, y1 in zip(*self._edges, strict=True):
             top, bottom = max(y0, y1) + room, min(y0, y1) - room
             right, left = max(x0, x1) + room, min(x0, x1) - room
-            rows = slice(
-                int(np.searchsorted(norths, bottom, "left")),
-                int(np.searchsorted(souths, top, "right")),
-            )
-            columns = slice(
-                int(np.searchsorted(easts, left, "left")),
-                int(np.searchsorted(wests, right, "right")),
-            )
+            rows = slice(norths.searchsorted(bottom, "left"), souths.searchsorted(top, "right"))
+            columns = slice(easts.searchsorted(left, "left"), wests.searchsorted(right, "right"))
             found[rows, columns] = True
         return found
 
@@ -181,12 +178,8 @@ class Raster:
         if not lines.size:
             lines, columns = (np.array([0, size - 1]) for size in self._allowed.shape)
         west, south = self.corner
-        return Box(
-            south + self.pixel * int(lines.min()),
-            west + self.pixel * int(columns.min()),
-            south + self.pixel * (int(lines.max()) + 1),
-            west + self.pixel * (int(columns.max()) + 1),
-        )
+        x, y = (np.array([at.min(), at.max() + 1]) for at in (columns, lines))
+        return Box.around(west + self.pixel * x, south + self.pixel * y)
 
     def contains(self, latitudes: Reals, longitudes: Reals) -> Flags:
         """Whether the pixel of each point is allowed; none outside the grid is."""
@@ -195,11 +188,8 @@ class Raster:
         column = np.floor((longitudes - west) / self.pixel)
         height, width = self._allowed.shape
         inside = (line >= 0) & (line < height) & (column >= 0) & (column < width)
-        at = (
-            np.where(inside, line, 0).astype(np.intp),
-            np.where(inside, column, 0).astype(np.intp),
-        )
-        return inside & self._allowed[at]
+        at = (np.where(inside, place, 0).astype(np.intp) for place in (line, column))
+        return inside & self._allowed[tuple(at)]
 
     def over(self, latitudes: Reals, longitudes: Reals) -> Flags:
         """`contains` for every pair of a latitude and a longitude."""
@@ -221,10 +211,8 @@ class Centres:
     positions: tuple[Position, ...]
 
     def __post_init__(self) -> None:
-        positions = tuple(
-            _position("centroids", position)
-            for position in _listed("centroids", self.positions)
-        )  # fmt: skip
+        listed = _listed("centroids", self.positions)
+        positions = tuple(_position("centroids", position) for position in listed)
         if not positions:
             _refuse("centroids", "lists none; list one [longitude, latitude] for every region")
         if len(positions) > _MOST_VERTICES:
@@ -234,8 +222,7 @@ class Centres:
     @property
     def box(self) -> Box:
         """The least box that holds them."""
-        x, y = np.array(self.positions).T
-        return Box(float(y.min()), float(x.min()), float(y.max()), float(x.max()))
+        return Box.around(*np.array(self.positions).T)
 
     def facts(self) -> dict[str, Any]:
         """What a schema file says of them; `from_facts` reads it."""
@@ -256,10 +243,8 @@ def from_facts(facts: Mapping[str, Any]) -> Mask:
             "grid or centroids"
         )
     found = facts[given[0]]
-    if given[0] == "polygons":
-        return Polygons(found)
-    if given[0] == "centroids":
-        return Centres(found)
+    if given[0] != "grid":
+        return Polygons(found) if given[0] == "polygons" else Centres(found)
     if not isinstance(found, Mapping) or set(found) != {"corner", "pixel", "rows"}:
         _refuse("grid", "needs corner = [longitude, latitude], pixel = degrees and rows = [...]")
     return Raster(**found)
@@ -267,42 +252,40 @@ def from_facts(facts: Mapping[str, Any]) -> Mask:
 
 def read_mask(path: Path) -> Mask:
     """The mask of a public file: GeoJSON polygons, an Esri ASCII grid, or a CSV of centroids."""
+    said = f"[[geography]] mask = {str(path)!r}"
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise SchemaError(f"[[geography]] mask = {str(path)!r}: there is no such file") from None
+        raise SchemaError(f"{said}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise SchemaError(f"[[geography]] mask = {str(path)!r} cannot be read: {error}") from None
-    ending = path.suffix.lower()
+        raise SchemaError(f"{said} cannot be read: {error}") from None
+    reader = _READERS.get(path.suffix.lower())
     try:
-        if ending in (".geojson", ".json"):
-            return Polygons(tuple(_geojson(json.loads(text))))
-        if ending == ".asc":
-            return _ascii_grid(text)
-        if ending == ".csv":
-            return _centroids(text)
+        if reader is not None:
+            return reader(text)
     except SchemaError as error:
         raise SchemaError(f"{path}: {error}") from None
     except json.JSONDecodeError as error:
-        raise SchemaError(f"[[geography]] mask = {str(path)!r} is not JSON: {error}") from None
+        raise SchemaError(f"{said} is not JSON: {error}") from None
     except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise SchemaError(f"[[geography]] mask = {str(path)!r}: {error}") from None
+        raise SchemaError(f"{said}: {error}") from None
     raise SchemaError(
-        f"[[geography]] mask = {str(path)!r} must end in .geojson (polygons), .asc (an Esri ASCII grid "
+        f"{said} must end in .geojson (polygons), .asc (an Esri ASCII grid "
         "of 0 and 1) or .csv (centroids, with columns latitude and longitude)"
     )
 
 
+def _polygons(text: str) -> Polygons:
+    return Polygons(tuple(_geojson(json.loads(text))))
+
+
 def _geojson(value: Any) -> Iterator[tuple[Position, ...]]:
     kind = value.get("type") if isinstance(value, dict) else None
-    if kind == "FeatureCollection":
-        for feature in value["features"]:
-            yield from _geojson(feature)
+    if kind in ("FeatureCollection", "GeometryCollection"):
+        for part in value["features" if kind == "FeatureCollection" else "geometries"]:
+            yield from _geojson(part)
     elif kind == "Feature":
         yield from _geojson(value["geometry"])
-    elif kind == "GeometryCollection":
-        for geometry in value["geometries"]:
-            yield from _geojson(geometry)
     elif kind in ("Polygon", "MultiPolygon"):
         parts = [value["coordinates"]] if kind == "Polygon" else value["coordinates"]
         for ring in (ring for part in parts for ring in part):
@@ -333,6 +316,14 @@ def _centroids(text: str) -> Centres:
         raise ValueError("its header must have the columns latitude and longitude")
     x, y = named["longitude"], named["latitude"]
     return Centres(tuple((float(row[x]), float(row[y])) for row in reader))
+
+
+_READERS = {
+    ".geojson": _polygons,
+    ".json": _polygons,
+    ".asc": _ascii_grid,
+    ".csv": _centroids,
+}
 
 
 def _ring(ring: Any) -> tuple[Position, ...]:

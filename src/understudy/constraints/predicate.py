@@ -25,17 +25,14 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy.columns.base import Domain
 from understudy.errors import WorkloadError, cut
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.columns.base import Domain
 
 __all__ = ["Literal", "Predicate", "tokens"]
 
@@ -49,16 +46,8 @@ _MOST_TOKENS = 25_000
 _LONGEST_NUMBER = 400
 _SHOWN = 60
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {
-    "=": "!=",
-    "!=": "=",
-    "<": ">=",
-    "<=": ">",
-    ">": "<=",
-    ">=": "<",
-    "in": "not in",
-    "is null": "is not null",
-}
+_NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_NEGATED |= {"in": "not in", "is null": "is not null"}
 
 
 # ---------------------------------------------------------------------------------- the tree
@@ -145,11 +134,11 @@ class Predicate:
 
     text: str
     clique: Clique
-    _schema: "Domain" = field(repr=False, compare=False)
+    _schema: Domain = field(repr=False, compare=False)
     _node: _Node = field(repr=False, compare=False)
 
     @classmethod
-    def parse(cls, text: str, schema: "Domain") -> "Predicate":
+    def parse(cls, text: str, schema: Domain) -> "Predicate":
         """Read a predicate.
 
         Raises:
@@ -196,7 +185,7 @@ class Predicate:
             np.broadcast_to(truth.possibly, shape).copy(),
         )
 
-    def rows(self, table: "pa.Table") -> Mask:
+    def rows(self, table: pa.Table) -> Mask:
         """Which rows of a decoded (synthetic) table satisfy the predicate.
 
         Agrees with `cells`: true for every row in an inner cell, and only for rows in outer cells.
@@ -282,7 +271,7 @@ class _Parser:
              | "not"? "between" value "and" value
     """
 
-    def __init__(self, text: str, schema: "Domain") -> None:
+    def __init__(self, text: str, schema: Domain) -> None:
         self._text = text
         self._schema = schema
         if len(text) > _LONGEST:
@@ -312,9 +301,12 @@ class _Parser:
         if not self._take(text, kind=kind):
             self._unexpected(what)
 
+    def _fail(self, at: int, problem: object) -> NoReturn:
+        _fail(self._text, at, str(problem))
+
     def _unexpected(self, wanted: str) -> NoReturn:
         found = "the predicate ends here" if self._next.kind == "end" else "not understood"
-        _fail(self._text, self._next.start, f"{found}: expected {wanted}")
+        self._fail(self._next.start, f"{found}: expected {wanted}")
 
     def parse(self) -> _Node:
         if self._next.kind == "end":
@@ -325,21 +317,23 @@ class _Parser:
         return node
 
     def _or(self) -> _Node:
-        parts = [self._and()]
-        while self._take("or"):
-            parts.append(self._and())
-        return parts[0] if len(parts) == 1 else _Any(tuple(parts))
+        parts = self._joined("or", self._and)
+        return parts[0] if len(parts) == 1 else _Any(parts)
 
     def _and(self) -> _Node:
-        parts = [self._not()]
-        while self._take("and"):
-            parts.append(self._not())
-        return parts[0] if len(parts) == 1 else _All(tuple(parts))
+        parts = self._joined("and", self._not)
+        return parts[0] if len(parts) == 1 else _All(parts)
+
+    def _joined(self, word: str, part: Callable[[], _Node]) -> tuple[_Node, ...]:
+        parts = [part()]
+        while self._take(word):
+            parts.append(part())
+        return tuple(parts)
 
     def _not(self) -> _Node:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            _fail(self._text, self._next.start, f"nested deeper than {_MAX_DEPTH} levels")
+            self._fail(self._next.start, f"nested deeper than {_MAX_DEPTH} levels")
         try:
             return _Not(self._not()) if self._take("not") else self._test()
         finally:
@@ -354,14 +348,13 @@ class _Parser:
             return self._tail(*self._column())
         if self._next.kind in ("number", "string", "mark") or self._next.text in ("true", "false"):
             value, at = self._value()
-            op = self._next.text
-            if self._next.kind != "op":
+            op = self._next
+            if op.kind != "op":
                 self._unexpected("a comparison such as '<='")
             self._at += 1
             if self._next.kind not in ("word", "quoted"):
                 self._unexpected("a column")
-            column, _ = self._column()
-            return self._compare(column, _FLIPPED[op], value, at)
+            return self._compare(self._column()[0], _FLIPPED[op.text], value, at)
         self._unexpected("a column, 'not' or '('")
 
     def _tail(self, column: int, at: int) -> _Node:
@@ -386,11 +379,8 @@ class _Parser:
         elif self._schema.modelled[column].kind == "boolean":
             return _Test(column, "=", True)
         else:
-            _fail(
-                self._text,
-                at,
-                f"column {self._name(column)!r} is not boolean: compare it with a value",
-            )
+            name = self._schema.modelled[column].name
+            self._fail(at, f"column {name!r} is not boolean: compare it with a value")
         return _Not(node) if negated else node
 
     def _list(self, column: int) -> _Node:
@@ -410,7 +400,7 @@ class _Parser:
         try:
             self._schema.modelled[column].compare(op, value)
         except WorkloadError as error:
-            _fail(self._text, at, str(error))
+            self._fail(at, error)
         return _Test(column, op, value)
 
     def _column(self) -> tuple[int, int]:
@@ -419,7 +409,7 @@ class _Parser:
         try:
             return self._schema.position(token.text), token.start
         except WorkloadError as error:
-            _fail(self._text, token.start, f"{error}{self._quote_hint(token)}")
+            self._fail(token.start, f"{error}{self._quote_hint(token)}")
 
     def _quote_hint(self, token: _Token) -> str:
         if token.kind == "word":
@@ -440,33 +430,20 @@ class _Parser:
         self._at += 1
         match found.kind, found.text:
             case "number", digits if len(digits) > _LONGEST_NUMBER:
-                _fail(self._text, token.start, f"a number of {len(digits):,} characters")
+                self._fail(token.start, f"a number of {len(digits):,} characters")
             case "number", digits:
-                whole = digits.isdigit()
-                return sign * (int(digits) if whole else float(digits)), token.start
+                return sign * (int(digits) if digits.isdigit() else float(digits)), token.start
             case "string", content:
                 return content, token.start
             case "keyword", ("true" | "false") as word:
                 return word == "true", token.start
             case "keyword", "null":
-                _fail(
-                    self._text, token.start, "nothing equals null: write 'is null' or 'is not null'"
-                )
+                said = "nothing equals null: write 'is null' or 'is not null'"
             case "quoted", name:
-                _fail(
-                    self._text,
-                    token.start,
-                    f"double quotes and backticks name a column; write the value as '{name}'",
-                )
+                said = f"double quotes and backticks name a column; write the value as '{name}'"
             case "word", name:
-                _fail(
-                    self._text,
-                    token.start,
-                    f"expected a value; text goes in single quotes: '{name}'",
-                )
+                said = f"expected a value; text goes in single quotes: '{name}'"
             case _:
                 self._at -= 1
                 self._unexpected("a value: a number, 'text', true or false")
-
-    def _name(self, column: int) -> str:
-        return self._schema.modelled[column].name
+        self._fail(token.start, said)

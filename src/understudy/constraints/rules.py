@@ -18,22 +18,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns import Category
+from understudy.columns.base import Domain, require_known
 from understudy.constraints.predicate import Predicate, tokens
 from understudy.errors import SchemaError, WorkloadError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.columns.base import Domain
 
 __all__ = ["Rule", "Rules"]
 
@@ -58,9 +55,7 @@ class Rule:
     @classmethod
     def from_toml(cls, table: Mapping[str, Any]) -> Rule:
         """Read a [[rule]] table."""
-        for key in table:
-            if key not in ("says", "mapping"):
-                raise SchemaError(f"[[rule]]: unknown key {key!r}; known are says, mapping")
+        require_known(table, ("says", "mapping"), "[[rule]]")
         says, mapping = table.get("says"), table.get("mapping", {})
         if not isinstance(says, str) or not says.strip():
             raise SchemaError(
@@ -104,38 +99,38 @@ class _Bound:
     consequence: frozenset[int]
     parts: tuple[Predicate, ...]
 
-    def broken(self, codes: Mapping[int, Codes]) -> Mask:
-        """Which of the given combinations it forbids."""
-        return self.forbidden[tuple(codes[i] for i in self.clique)]
-
     def broken_rows(self, table: pa.Table, schema: Domain) -> Mask:
         """Which rows of a decoded table break it, by their values."""
         if not self.parts:
-            names = [schema.modelled[i].name for i in self.clique]
-            arrays = [schema.column(name).encode(table.column(name)) for name in names]
-            return self.forbidden[tuple(arrays)]
+            columns = (schema.modelled[i] for i in self.clique)
+            return self.forbidden[tuple(c.encode(table.column(c.name)) for c in columns)]
         *given, then = (part.rows(table) for part in self.parts)
-        holds = given[0] if given else np.ones(table.num_rows, np.bool_)
-        return holds & ~then
+        return given[0] & ~then if given else ~then
+
+
+def _broken(rules: Iterable[_Bound], codes: Mapping[int, Codes], shape: tuple[int, ...]) -> Mask:
+    """Which of the given combinations break a rule; columns of codes spread over the shape."""
+    broken = np.zeros(shape, np.bool_)
+    for rule in rules:
+        broken |= rule.forbidden[tuple(codes[i] for i in rule.clique)]
+    return broken
 
 
 def _bind(rule: Rule, schema: Domain) -> _Bound:
     try:
         words = list(tokens(rule.says))
-        signs = [(t.kind, t.text.lower()) for t in words]
-        if len(words) == 4 and signs[1] == ("word", "determines"):
+        second = words[1] if len(words) == 4 else None
+        if second and second.kind == "word" and second.text.lower() == "determines":
             return _dependency(rule, words[0].text, words[2].text, schema)
         if rule.mapping:
             raise rule.refuse("mapping belongs to a rule such as 'zip determines city'")
-        cuts = [
-            t.start for t, sign in zip(words, signs, strict=True) if sign == ("word", "implies")
-        ]
+        cuts = [t.start for t in words if (t.kind, t.text.lower()) == ("word", "implies")]
         if len(cuts) > 1:
             raise rule.refuse("it says implies more than once; write two rules")
-        if not cuts:
-            return _condition(rule, [rule.says], schema)
-        at = cuts[0]
-        return _condition(rule, [rule.says[:at], rule.says[at + len("implies") :]], schema)
+        parts = [rule.says]
+        if cuts:
+            parts = [rule.says[: cuts[0]], rule.says[cuts[0] + len("implies") :]]
+        return _condition(rule, parts, schema)
     except WorkloadError as error:
         raise rule.refuse(str(error)) from None
 
@@ -153,11 +148,9 @@ def _condition(rule: Rule, texts: Sequence[str], schema: Domain) -> _Bound:
                 "there, so that all rows of a cell keep the rule or none"
             )
         masks.append(inner)
-    given = masks[0] if len(masks) > 1 else np.ones_like(masks[0])
-    condition = given if len(masks) > 1 else None
-    return _Bound(
-        rule, clique, given & ~masks[-1], condition, frozenset(parts[-1].clique), parts
-    )  # fmt: skip
+    condition = masks[0] if len(masks) > 1 else None
+    forbidden = ~masks[-1] if condition is None else condition & ~masks[-1]
+    return _Bound(rule, clique, forbidden, condition, frozenset(parts[-1].clique), parts)
 
 
 def _cut(part: Predicate, schema: Domain) -> str:
@@ -178,8 +171,8 @@ def _dependency(rule: Rule, source: str, target: str, schema: Domain) -> _Bound:
         )
     if source == target:
         raise rule.refuse("a column determines itself without a rule")
-    pair = [(schema.position(name), schema.column(name)) for name in (source, target)]
-    (i, one), (j, two) = pair
+    i, j = (schema.position(name) for name in (source, target))
+    one, two = schema.modelled[i], schema.modelled[j]
     allowed = np.ones((one.size, two.size), np.bool_)
     seen = np.zeros(one.size, np.bool_)
     for key, value in rule.mapping:
@@ -251,18 +244,15 @@ class Rules:
 
     def broken(self, codes: Sequence[Codes]) -> Mask:
         """Which rows, given as codes, break a rule."""
-        found = np.zeros(len(codes[0]), np.bool_)
-        for bound in self._bound:
-            found |= bound.broken(dict(enumerate(codes)))
-        return found
+        return _broken(self._bound, dict(enumerate(codes)), np.shape(codes[0]))
 
     def illegal(self, table: pa.Table, schema: Domain) -> list[str]:
         """What rows of a decoded table break, by their values."""
-        found: list[str] = []
-        for bound in self._bound:
-            if count := int(bound.broken_rows(table, schema).sum()):
-                found.append(f"{count} rows break the rule {bound.rule.says!r}")
-        return found
+        return [
+            f"{count} rows break the rule {bound.rule.says!r}"
+            for bound in self._bound
+            if (count := int(bound.broken_rows(table, schema).sum()))
+        ]
 
     def project(self, codes: Sequence[Codes]) -> list[Codes]:
         """The rows with those that break a rule moved to the nearest combination that breaks none.
@@ -272,13 +262,10 @@ class Rules:
         """
         moved = [np.asarray(array) for array in codes]
         for number, (columns, rules) in enumerate(self._parts):
-            own = {i: moved[i] for i in columns}
-            bad = np.zeros(len(moved[0]), np.bool_)
-            for rule in rules:
-                bad |= rule.broken(own)
+            bad = _broken(rules, dict(enumerate(moved)), np.shape(moved[0]))
             if not bad.any():
                 continue
-            combos, back = self._distinct(columns, [own[i][bad] for i in columns])
+            combos, back = self._distinct(columns, [moved[i][bad] for i in columns])
             legal = self._nearest(number, combos)[back]
             for at, i in enumerate(columns):
                 moved[i] = moved[i].copy()
@@ -323,10 +310,7 @@ class Rules:
                 some = combos[rows]
                 grid = {c: some[:, k][:, None] for k, c in enumerate(columns)}
                 grid[i] = np.arange(size)[None, :]
-                full = (len(some), size)
-                broken = np.zeros(full, np.bool_)
-                for rule in rules:
-                    broken |= np.broadcast_to(rule.broken(grid), full)
+                broken = _broken(rules, grid, (len(some), size))
                 cost = np.where(broken, np.inf, self._costs(i, some[:, at], rules))
                 pick = cost.argmin(axis=1)
                 least = cost[np.arange(len(some)), pick]
@@ -363,10 +347,7 @@ class Rules:
                     continue
                 grid: dict[int, Any] = {i: np.int64(here[i]) for i in columns}
                 grid |= dict(zip(chosen, np.ix_(*map(np.arange, shape)), strict=True))
-                broken = np.zeros(shape, np.bool_)
-                for rule in rules:
-                    broken |= np.broadcast_to(rule.broken(grid), shape)
-                cost = np.where(broken, np.inf, 0.0)
+                cost = np.where(_broken(rules, grid, shape), np.inf, 0.0)
                 for axis, i in enumerate(chosen):
                     extent = [-1 if k == axis else 1 for k in range(count)]
                     cost = cost + self._costs(i, np.array([here[i]]), rules)[0].reshape(extent)
@@ -392,16 +373,13 @@ class Rules:
             self._nearest(self._parts.index(part), np.zeros((1, len(columns)), np.int64))
             return
         grid = dict(zip(columns, np.ix_(*map(np.arange, shape)), strict=True))
-        legal = np.ones(shape, np.bool_)
-        for rule in rules:
-            legal &= ~np.broadcast_to(rule.broken(grid), shape)
+        legal = ~_broken(rules, grid, shape)
         if not legal.any():
             raise self._contradiction(rules)
         for rule in rules:
-            if rule.condition is None:
+            if rule.condition is None or not rule.condition.any():
                 continue
-            holds = rule.condition[tuple(grid[i] for i in rule.clique)]
-            if not (legal & np.broadcast_to(holds, shape)).any() and rule.condition.any():
+            if not (legal & rule.condition[tuple(grid[i] for i in rule.clique)]).any():
                 raise self._contradiction(
                     rules, f"leave no row to which {rule.rule.says!r} applies"
                 )

@@ -3,8 +3,6 @@
 NOT PRIVATE. Findings hold counts of rows and values from them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -55,37 +53,21 @@ def check(schema: Schema, data: Any) -> list[Finding]:
     found: list[Finding] = []
     for name in names:
         if name not in declared:
-            found.append(
-                Finding(
-                    name,
-                    "is in the table and not in the schema",
-                    remedy='declare it; type = "identifier" leaves it out' + near(name, declared),
-                )
-            )
+            remedy = 'declare it; type = "identifier" leaves it out' + near(name, declared)
+            found.append(Finding(name, "is in the table and not in the schema", remedy=remedy))
     for column in schema.columns:
-        if column.name not in names:
+        if column.name in names:
+            field = table.schema.field(column.name)
+            found += _type_findings(column, field.type) if source.typed else []
+            found += _row_findings(column, table.column(column.name), schema.null_values)
+        else:
             remedy = "correct the schema or the header" + near(column.name, names)
-            found.append(
-                Finding(column.name, "is in the schema and not in the table", remedy=remedy)
-            )
-            continue
-        if source.typed:
-            found += _type_finding(column, table.schema.field(column.name).type)
-        array = pa.chunked_array(flat(table.column(column.name)))
-        if isinstance(column, Modelled):
-            found += _row_findings(column, array, schema.null_values)
-        elif isinstance(column, Text):
-            found.append(
-                Finding(
-                    column.name,
-                    "is free text",
-                    remedy='set type = "identifier", or declare its categories',
-                )
-            )
+            problem = "is in the schema and not in the table"
+            found.append(Finding(column.name, problem, remedy=remedy))
     return found
 
 
-def _type_finding(column: Column, type_: pa.DataType) -> list[Finding]:
+def _type_findings(column: Column, type_: pa.DataType) -> list[Finding]:
     if not isinstance(column, Modelled) or same_stored(column.arrow_type, type_):
         return []
     problem = f"arrives as {type_name(type_)!r} and is declared as {column.dtype!r}"
@@ -93,8 +75,14 @@ def _type_finding(column: Column, type_: pa.DataType) -> list[Finding]:
 
 
 def _row_findings(
-    column: Modelled, array: pa.ChunkedArray, null_values: tuple[str, ...]
+    column: Column, rows: pa.ChunkedArray, null_values: tuple[str, ...]
 ) -> list[Finding]:
+    if isinstance(column, Text):
+        remedy = 'set type = "identifier", or declare its categories'
+        return [Finding(column.name, "is free text", remedy=remedy)]
+    if not isinstance(column, Modelled):
+        return []
+    array = pa.chunked_array(flat(rows))
     masks = column.misfits(array, null_values)
     first = column.labels()[0]
     catches_all = isinstance(column, Category) and column.other is not None

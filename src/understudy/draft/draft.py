@@ -33,7 +33,16 @@ from understudy.columns import (
     Number,
     Text,
 )
-from understudy.columns.arrow import arrow_type, pc, type_name, value_type, writes_text
+from understudy.columns.arrow import (
+    arrow_type,
+    is_number,
+    numpy_of,
+    pc,
+    texts_of,
+    type_name,
+    value_type,
+    writes_text,
+)
 from understudy.columns.reading import DAY, distinct_texts, flat, floats, is_text, ticks
 from understudy.draft.rounding import amount_edges, calendar_edges, fewest_decimals, nice_bounds
 from understudy.errors import SchemaError
@@ -100,15 +109,8 @@ def confirm(schema: Schema, columns: Iterable[str] | None = None) -> Schema:
     chosen = None if columns is None else set(columns)
     if unknown := (chosen or set()) - {column.name for column in schema.columns}:
         raise SchemaError(f"column {min(unknown)!r} is not in the schema; nothing was confirmed")
-    return dataclasses.replace(
-        schema,
-        columns=tuple(
-            dataclasses.replace(column, read_from_rows=())
-            if chosen is None or column.name in chosen
-            else column
-            for column in schema.columns
-        ),
-    )
+    marked = (c for c in schema.columns if chosen is None or c.name in chosen)
+    return schema.resolved({c.name: dataclasses.replace(c, read_from_rows=()) for c in marked})
 
 
 @dataclass(frozen=True)
@@ -135,10 +137,9 @@ class _Look:
         """The same, with another type on output."""
         return dataclasses.replace(self, dtype=dtype)
 
-    def guessed(self, **facts: Any) -> _Look:
+    def guessed(self) -> _Look:
         """The same, with the type itself guessed from rows."""
-        marks = ("type", *facts.pop("marks", self.marks))
-        return dataclasses.replace(self, marks=marks, **facts)
+        return dataclasses.replace(self, marks=("type", *self.marks))
 
 
 def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
@@ -157,7 +158,7 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
         return _first(look, lambda: _listed(look.guessed(), sorted(values.to_pylist())))
     if pa.types.is_boolean(type_):
         return Boolean(look.name, **look.common())
-    if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
+    if is_number(type_):
         return _from_numbers(look, array)
     if pa.types.is_date(type_):
         days, valid = ticks(array, tick=DAY)
@@ -184,13 +185,16 @@ def _kept(type_: pa.DataType) -> str:
 
 def _blank(look: _Look, type_: pa.DataType) -> Column:
     """A column without a single value: its domain has to come from elsewhere."""
-    wanted, missing = "category", ("values",)
     if pa.types.is_boolean(type_):
         return Boolean(look.name, **look.common())
-    if pa.types.is_floating(type_) or pa.types.is_integer(type_):
-        wanted, missing = "number" if pa.types.is_floating(type_) else "integer", ("lower", "upper")
-    elif pa.types.is_date(type_) or pa.types.is_timestamp(type_):
-        wanted, missing = "date" if pa.types.is_date(type_) else "datetime", ("lower", "upper")
+    ordered = {
+        "number": pa.types.is_floating,
+        "integer": pa.types.is_integer,
+        "date": pa.types.is_date,
+        "datetime": pa.types.is_timestamp,
+    }
+    wanted = next((kind for kind, holds in ordered.items() if holds(type_)), "category")
+    missing = ("values",) if wanted == "category" else ("lower", "upper")
     facts = {"bins": _BINS} if wanted == "number" else {}
     return Incomplete(look.name, wanted, missing, facts, **look.common())
 
@@ -204,13 +208,10 @@ def _from_text(look: _Look, array: pa.Array, typed: bool) -> Column:
     texts, counts = texts.filter(pa.array(counts > 0)), counts[counts > 0]
     plain = pc.utf8_trim_whitespace(texts)
     null, kind = _nulls_and_kind(plain)
-    empty = bool(np.any(null))
     tokens = sorted({text for text in plain.filter(pa.array(null)).to_pylist() if text})
-    look = look.guessed(
-        nullable=look.nullable or empty,
-        tokens=tuple(tokens),
-        marks=(*look.marks, "nullable", *(["null_values"] if tokens else [])),
-    )
+    marks = (*look.marks, "nullable", *(["null_values"] if tokens else []))
+    nullable = look.nullable or bool(null.any())
+    look = _Look(look.name, look.dtype, nullable, ("type", *marks), tuple(tokens))
     kept = pa.array(~null)
     texts, plain, counts = texts.filter(kept), plain.filter(kept), counts[~null]
     if not len(texts):
@@ -231,12 +232,15 @@ def _nulls_and_kind(texts: pa.Array) -> tuple[NDArray[np.bool_], str | None]:
 
     The kind is "boolean", "number", "iso", a strptime pattern, or None for words.
     """
-    for tokens in (_NULL_TOKENS, _NULL_AMONG_NUMBERS):
-        null = pc.is_in(texts, pa.array(["", *tokens])).to_numpy(zero_copy_only=False)
+    usual, among_numbers = (
+        numpy_of(pc.is_in(texts, texts_of(["", *tokens])))
+        for tokens in (_NULL_TOKENS, _NULL_AMONG_NUMBERS)
+    )
+    for null in (usual, among_numbers):
         rest = texts.filter(pa.array(~null))
         if len(rest) and (kind := _kind(rest)):
             return null, kind
-    return pc.is_in(texts, pa.array(["", *_NULL_TOKENS])).to_numpy(zero_copy_only=False), None
+    return usual, None
 
 
 def _kind(texts: pa.Array) -> str | None:
@@ -281,15 +285,12 @@ def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> C
     rows, distinct = int(counts.sum()), len(texts)
     length = sum(map(len, texts)) / distinct
     named = _ID_NAME.search(look.name) is not None
-    if (distinct == rows and rows > _FEW and length < _LONG_TEXT) or (
-        named and distinct > _MOST_LISTED
-    ):
+    many, long, mostly = distinct > _MOST_LISTED, length >= _LONG_TEXT, distinct > rows / 2
+    if (distinct == rows and rows > _FEW and not long) or (named and many):
         return Identifier(look.name, **look.common())
-    if distinct > _MOST_LISTED and (length >= _LONG_TEXT or distinct > rows / 2):
+    if (many and (long or mostly)) or (long and mostly and rows > _FEW):
         return Text(look.name, **look.common())
-    if length >= _LONG_TEXT and distinct > rows / 2 and rows > _FEW:
-        return Text(look.name, **look.common())
-    if distinct > _MOST_LISTED:
+    if many:
         often = sorted(range(distinct), key=lambda at: (-counts[at], texts[at]))[:_MOST_LISTED]
         listed = sorted({texts[at] for at in often})
         other = "OTHER" if "OTHER" not in listed else "(other)"
@@ -339,10 +340,8 @@ def _from_numbers(look: _Look, array: pa.Array) -> Column:
 
 
 def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.integer]) -> Column:
-    order = np.argsort(values)
-    values, counts = values[order], counts[order]
-    values, first = np.unique(values, return_index=True)
-    counts = np.add.reduceat(counts, first)
+    values, where = np.unique(values, return_inverse=True)
+    counts = np.bincount(where, counts).astype(np.int64)
     if np.all(np.rint(values) == values) and float(np.abs(values).max()) < 2**53:
         return _whole(look, values, counts)
     look = look.guessed()

@@ -1,7 +1,5 @@
 """Round bounds and cuts around what was seen: how a draft keeps the extremes to itself."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from fractions import Fraction
 from math import ceil, floor, log10
@@ -69,14 +67,7 @@ def _ladder(start: Fraction, end: Fraction) -> list[Fraction]:
     """1, 1.5, 2, 3, 5, 7, 10, ... times a power of ten, from `start` until `end` is covered."""
     cuts, power = [], _decade(float(start))
     while True:
-        for factor in (
-            Fraction(1),
-            Fraction(3, 2),
-            Fraction(2),
-            Fraction(3),
-            Fraction(5),
-            Fraction(7),
-        ):
+        for factor in (1, Fraction(3, 2), 2, 3, 5, 7):
             cuts.append(power * factor)
             if power * factor >= end:
                 return [cut for cut in cuts if cut >= start]

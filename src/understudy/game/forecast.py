@@ -24,8 +24,9 @@ like those it was calibrated on (tests/game/test_forecast.py), not a bound; the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
 from typing import Any
 
@@ -33,6 +34,7 @@ import numpy as np
 
 from understudy._types import Clique, Table
 from understudy.models import View
+from understudy.queries import cells
 
 __all__ = ["Errors", "Expected", "Knowledge", "expected", "seen"]
 
@@ -131,15 +133,10 @@ class Knowledge:
 
     columns: tuple[float, ...]
     pairs: Mapping[Clique, float]
-    higher: Mapping[Clique, float] | None = None
 
     def nothing(self) -> Knowledge:
         """The same without any measurement."""
         return Knowledge((math.inf,) * len(self.columns), {})
-
-    def everything(self) -> Knowledge:
-        """The same without noise: what is left is the model's and the sampling's."""
-        return Knowledge((0.0,) * len(self.columns), dict.fromkeys(self.pairs, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +158,7 @@ class Seen:
 def seen(shape: Sequence[int], model: View, pairs: Sequence[Clique], rows: int) -> Seen:
     """Look at a released model. Post-processing."""
     laws = tuple(model.marginals([(i,) for i in range(len(shape))]))
-    some = [pair for pair in pairs if math.prod(shape[i] for i in pair) <= 1_000_000]
+    some = [pair for pair in pairs if cells(shape, pair) <= 1_000_000]
     if len(some) > _LOOKED_AT:
         some = [some[round(k)] for k in np.linspace(0, len(some) - 1, _LOOKED_AT)]
     found: list[float] = []
@@ -236,53 +233,35 @@ class _Marginals:
 
     def of(self, clique: Clique, marginals: int) -> tuple[float, float, float]:
         """(total variation, worst cell, worst cell if there are so many marginals)."""
-        known, pairs = self._knowledge, list(combinations(clique, 2))
-        sigmas = [known.pairs.get(pair, math.inf) for pair in pairs]
-        own = (known.higher or {}).get(clique, math.inf)
+        known = self._knowledge
         key = (
             tuple(self._alike[i] for i in clique),
             tuple(known.columns[i] for i in clique),
-            tuple(sigmas),
-            own,
+            tuple(known.pairs.get(pair, math.inf) for pair in combinations(clique, 2)),
         )
         if key not in self._like:
-            self._like[key] = self._work(clique, pairs, sigmas, own, marginals)
+            self._like[key] = self._work(clique, marginals)
         return self._like[key]
 
-    def _work(
-        self,
-        clique: Clique,
-        pairs: Sequence[Clique],
-        sigmas: Sequence[float],
-        own: float,
-        marginals: int,
-    ) -> tuple[float, float, float]:
-        n, width = float(self._rows), len(clique)
+    def _work(self, clique: Clique, marginals: int) -> tuple[float, float, float]:
         if not clique:
             return 0.0, 0.0, 0.0
-        shares = [
-            self._laws[i].shares.reshape([-1 if a == axis else 1 for a in range(width)])
-            for axis, i in enumerate(clique)
-        ]
-        values = [
-            self._laws[i].values.reshape([-1 if a == axis else 1 for a in range(width)])
-            for axis, i in enumerate(clique)
-        ]
-        share, number = _product(shares), _product(values)
-        axis_of = {i: axis for axis, i in enumerate(clique)}
+        n, known = float(self._rows), self._knowledge
+        shares = dict(zip(clique, np.ix_(*(self._laws[i].shares for i in clique)), strict=True))
+        share = _product(shares.values())
+        number = _product(np.ix_(*(self._laws[i].values for i in clique)))
+        parts: list[tuple[Clique, float, float]]
+        parts = [((i,), _COLUMN, known.columns[i]) for i in clique]
+        for pair in combinations(clique, 2):
+            parts.append((pair, self._pair, known.pairs.get(pair, math.inf)))
         variance = _DRAWN * n * share / (1 + n * share / _EVEN)
-        for axis, i in enumerate(clique):
-            left = self._left(shares[axis], self._shape[i], _COLUMN, self._knowledge.columns[i])
-            variance = variance + self._free(i) * left * (share / shares[axis]) ** 2
-        for (i, j), sigma in zip(pairs, sigmas, strict=True):
-            base = shares[axis_of[i]] * shares[axis_of[j]]
-            cells = self._shape[i] * self._shape[j]
-            left = self._left(base, cells, self._pair, sigma)
-            variance = variance + self._free(i, j) * left * (share / base) ** 2
-        if width > 2:
-            cells = math.prod(self._shape[i] for i in clique)
-            even = share / (1 + share * cells / _LARGE)
-            variance = variance + self._free(*clique) * self._left(even, cells, _HIGHER, own)
+        for part, contingency, sigma in parts:
+            base = _product(shares[i] for i in part)
+            left = self._left(base, part, contingency, sigma)
+            variance = variance + left * (share / base) ** 2
+        if len(clique) > 2:
+            even = share / (1 + share * cells(self._shape, clique) / _LARGE)
+            variance = variance + self._left(even, clique, _HIGHER, math.inf)
         deviation = np.sqrt(variance)
         off = np.minimum(_MEAN * deviation, _guess(n * share))
         variation = float((number * off).sum()) / (2 * n)
@@ -293,14 +272,14 @@ class _Marginals:
         every = float((flat[order] * np.sqrt(2 * np.log(2 * many * marginals))).max()) / n
         return min(variation, 1.0), min(cell, 1.0), min(every, 1.0)
 
-    def _free(self, *columns: int) -> float:
-        """Π(1 − 1/K_i): an interaction sums to zero along every axis."""
-        return math.prod(1 - 1 / self._shape[i] for i in columns)
+    def _left(self, share: Table, part: Clique, contingency: float, sigma: float) -> Table:
+        """Π(1 − 1/K_i)·σ²τ²/(σ² + τ²) with τ² = (1 + n·φ²/K)·b.
 
-    def _left(self, share: Table, cells: int, contingency: float, sigma: float) -> Table:
-        """σ²τ²/(σ² + τ²) with τ² = (1 + n·φ²/K)·b."""
-        prior = (1 + self._rows * contingency / cells) * self._rows * share
-        return prior if math.isinf(sigma) else prior * (sigma**2 / (sigma**2 + prior))
+        The factor: an interaction sums to zero along every axis.
+        """
+        prior = (1 + self._rows * contingency / cells(self._shape, part)) * self._rows * share
+        left = prior if math.isinf(sigma) else prior * (sigma**2 / (sigma**2 + prior))
+        return math.prod(1 - 1 / self._shape[i] for i in part) * left
 
 
 def _law(weights: Table, groups: int) -> _Law:
@@ -321,11 +300,8 @@ def _guess(base: Table) -> Table:
     return (_GUESS + (2 - _GUESS) / (1 + base)) * base
 
 
-def _product(factors: Sequence[Table]) -> Table:
-    table = factors[0]
-    for factor in factors[1:]:
-        table = table * factor
-    return table
+def _product(factors: Iterable[Table]) -> Table:
+    return reduce(np.multiply, factors)
 
 
 def _share(value: float) -> str:

@@ -23,4 +23,8 @@ def from_arrays(
     kind = description.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InputError(f"model kind {kind!r} is not known here; known: {', '.join(_KINDS)}")
-    return _KINDS[kind].from_arrays(description, arrays)
+    shape, cliques = description.get("shape"), description.get("cliques", [])
+    if not isinstance(shape, list) or not isinstance(cliques, list):
+        raise InputError("model description lacks its shape or cliques")
+    parts = tuple(tuple(int(i) for i in clique) for clique in cliques)
+    return _KINDS[kind].from_arrays(tuple(int(size) for size in shape), parts, arrays)

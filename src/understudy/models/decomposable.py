@@ -159,19 +159,13 @@ class Decomposable(View):
 
     @classmethod
     def from_arrays(
-        cls, description: Mapping[str, object], arrays: Mapping[str, NDArray[np.float64]]
+        cls,
+        shape: tuple[int, ...],
+        cliques: tuple[Clique, ...],
+        arrays: Mapping[str, NDArray[Any]],
     ) -> Decomposable:
         """Read what `to_arrays` wrote."""
-        if description.get("kind") != "decomposable":
-            raise InputError(f"model kind {description.get('kind')!r} is not known here")
-        shape, cliques = description["shape"], description["cliques"]
-        if not isinstance(shape, list) or not isinstance(cliques, list):
-            raise InputError("model description lacks its shape or cliques")
-        return cls(
-            tuple(int(s) for s in shape),
-            tuple(tuple(int(i) for i in clique) for clique in cliques),
-            tuple(arrays[f"table_{i}"] for i in range(len(cliques))),
-        )
+        return cls(shape, cliques, tuple(arrays[f"table_{i}"] for i in range(len(cliques))))
 
 
 def _separators(shape: tuple[int, ...], cliques: tuple[Clique, ...]) -> tuple[Clique, ...]:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Codes
+from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
 from understudy.models.measured import View
 
-__all__ = ["Empirical"]
+__all__ = ["Empirical", "Records"]
 
 _MAX_CELLS = 10**8
 
 
 @dataclass(frozen=True, eq=False)
-class Empirical(View):
-    """The uniform distribution over a multiset of records, one code array per column."""
+class Records(View):
+    """Encoded records, one code array per column, kept in the smallest type that holds its codes."""
 
     shape: tuple[int, ...]
     codes: tuple[Codes, ...]
@@ -29,7 +29,7 @@ class Empirical(View):
     def __post_init__(self) -> None:
         if len(self.codes) != len(self.shape):
             raise InputError(f"{len(self.codes)} columns of codes for {len(self.shape)} columns")
-        size = self.codes[0].size
+        size = np.size(self.codes[0])
         packed: list[Codes] = []
         for column, (codes, values) in enumerate(zip(self.codes, self.shape, strict=True)):
             array = np.asarray(codes)
@@ -42,19 +42,13 @@ class Empirical(View):
             packed.append(array.astype(np.min_scalar_type(values - 1)))
         object.__setattr__(self, "codes", tuple(packed))
 
-    @classmethod
-    def of(cls, shape: tuple[int, ...], records: NDArray[np.integer[Any]]) -> Empirical:
-        """From one record a row."""
-        types = [np.min_scalar_type(size - 1) for size in shape]
-        return cls(shape, tuple(records[:, i].astype(t) for i, t in enumerate(types)))
-
     @property
     def size(self) -> int:
         """How many records."""
         return int(self.codes[0].size)
 
-    def marginal(self, clique: tuple[int, ...]) -> NDArray[np.float64]:
-        """Shares of the records, axes in the order of `clique`."""
+    def tabulated(self, clique: Clique, weights: NDArray[Any] | None = None) -> NDArray[Any]:
+        """How many records, or which weight of them, every cell has; axes in the order of `clique`."""
         shape = tuple(self.shape[i] for i in clique)
         cells = math.prod(shape)
         if cells > _MAX_CELLS:
@@ -63,7 +57,22 @@ class Empirical(View):
         for column in clique:
             packed *= self.shape[column]
             packed += self.codes[column]
-        return np.bincount(packed, minlength=cells).reshape(shape) / self.size
+        return np.bincount(packed, weights, cells).reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Empirical(Records):
+    """The uniform distribution over a multiset of records."""
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], records: NDArray[np.integer[Any]]) -> Empirical:
+        """From one record a row."""
+        types = [np.min_scalar_type(size - 1) for size in shape]
+        return cls(shape, tuple(records[:, i].astype(t) for i, t in enumerate(types)))
+
+    def marginal(self, clique: Clique) -> Table:
+        """Shares of the records, axes in the order of `clique`."""
+        return self.tabulated(clique) / self.size
 
     def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]:
         """Every record equally often, up to one; the rest drawn without replacement."""
@@ -80,11 +89,10 @@ class Empirical(View):
 
     @classmethod
     def from_arrays(
-        cls, description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
+        cls,
+        shape: tuple[int, ...],
+        cliques: tuple[Clique, ...],
+        arrays: Mapping[str, NDArray[Any]],
     ) -> Empirical:
         """Read what `to_arrays` wrote."""
-        shape = description.get("shape")
-        if description.get("kind") != "empirical" or not isinstance(shape, Sequence):
-            raise InputError(f"model kind {description.get('kind')!r} is not a list of records")
-        sizes = tuple(int(s) for s in shape)
-        return cls(sizes, tuple(arrays[f"column_{i}"] for i in range(len(sizes))))
+        return cls(shape, tuple(arrays[f"column_{i}"] for i in range(len(shape))))

@@ -28,15 +28,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Table
+from understudy._types import Clique, Projection, Table
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import FREQUENT, one_ways, per_cell
 from understudy.models.measured import Labels, Measured, View, frequent, merge
 from understudy.models.weighted import Weighted
 
-__all__ = ["Belief", "Effort", "Fitted", "Mend", "beliefs", "fit", "independent"]
+__all__ = ["Belief", "Effort", "Fitted", "beliefs", "fit", "independent"]
 
-Mend = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 Prior = Callable[[Clique], Table]
 """A table of counts that is expected before anything is measured, beyond independence."""
 
@@ -165,11 +164,11 @@ def fit(
     effort: Effort,
     rng: np.random.Generator,
     cliques: Sequence[Clique] = (),
-    mend: Mend | None = None,
+    project: Projection | None = None,
 ) -> Fitted:
     """Fit everything that was measured; `cliques` are what sampled rows will be held to.
 
-    `mend` moves records that public rules forbid to the nearest that they allow. It does so before
+    `project` moves records that public rules forbid to the nearest that they allow. It does so before
     the records are weighed, so that what was measured is fitted by allowed records alone: the model
     gives nothing to any other.
     """
@@ -203,8 +202,8 @@ def fit(
     for _ in range(effort.tree_sweeps):
         tree.sweep(homes, refine)
     codes = tree.sample(effort.records, rng)
-    if mend is not None:
-        codes = mend(codes)
+    if project is not None:
+        codes = project(codes)
     weights = _reweigh(blocks, ones, codes, shape, rows, effort.sweeps)
     model = Weighted(shape, tuple(codes), weights.astype(np.float32), tuple(cliques))
     return Fitted(model, estimates, deviations)

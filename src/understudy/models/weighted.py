@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
-from understudy.models.measured import View, commonest
+from understudy.models.empirical import Records
+from understudy.models.measured import commonest
 
 __all__ = ["Weighted"]
 
 
-_MAX_CELLS = 10**8
 # Cells of all tables that rows are held against.
 _SWAP_CELLS = 24_000_000
 _SWAPS_PER_ROW = 20
@@ -28,60 +28,30 @@ _SWAP_WORK = 600_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted(View):
+class Weighted(Records):
     """Records (one code array per column) with weights that sum to one, neighbours alike.
 
     `cliques` are the marginals that sampled rows shall have as the model has them.
     """
 
-    shape: tuple[int, ...]
-    codes: tuple[Codes, ...]
     weights: NDArray[np.float32]
     cliques: tuple[Clique, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.codes) != len(self.shape):
-            raise InputError(f"{len(self.codes)} columns of codes for {len(self.shape)} columns")
+        super().__post_init__()
         weights = np.asarray(self.weights, dtype=np.float32)
-        usable = np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0
-        if weights.ndim != 1 or not weights.size or not usable:
+        if weights.shape != (self.size,):
+            raise InputError(f"{weights.size} weights for {self.size} records of the model")
+        if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
             raise InputError("a model of weighted records needs finite weights, not all of them 0")
-        packed: list[Codes] = []
-        for column, (codes, values) in enumerate(zip(self.codes, self.shape, strict=True)):
-            array = np.asarray(codes)
-            if array.shape != weights.shape or not np.issubdtype(array.dtype, np.integer):
-                raise InputError(f"column {column} of the model must hold {weights.size} codes")
-            if int(array.min()) < 0 or int(array.max()) >= values:
-                raise InputError(f"column {column} of the model leaves its domain")
-            packed.append(array.astype(np.min_scalar_type(values - 1)))
         for clique in self.cliques:
             if not all(0 <= i < len(self.shape) for i in clique):
                 raise InputError(f"marginal {clique} of the model leaves its columns")
-        object.__setattr__(self, "codes", tuple(packed))
         object.__setattr__(self, "weights", weights)
-
-    @property
-    def size(self) -> int:
-        """How many records."""
-        return int(self.weights.size)
-
-    @property
-    def effective(self) -> float:
-        """How many equally weighted records would be as good: (Σw)²/Σw²."""
-        weights = self.weights.astype(np.float64)
-        return float(weights.sum() ** 2 / (weights * weights).sum())
 
     def marginal(self, clique: Clique) -> Table:
         """Shares of the weights, axes in the order of `clique`."""
-        shape = tuple(self.shape[i] for i in clique)
-        cells = math.prod(shape)
-        if cells > _MAX_CELLS:
-            raise InputError(f"the marginal of columns {clique} has {cells:.1e} cells: too many")
-        packed = np.zeros(self.size, np.int64)
-        for column in clique:
-            packed *= self.shape[column]
-            packed += self.codes[column]
-        table = np.bincount(packed, self.weights, cells).reshape(shape)
+        table = self.tabulated(clique, self.weights)
         return table / table.sum()
 
     def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]:
@@ -111,22 +81,14 @@ class Weighted(View):
 
     @classmethod
     def from_arrays(
-        cls, description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
+        cls,
+        shape: tuple[int, ...],
+        cliques: tuple[Clique, ...],
+        arrays: Mapping[str, NDArray[Any]],
     ) -> Weighted:
         """Read what `to_arrays` wrote."""
-        shape, cliques = description.get("shape"), description.get("cliques")
-        listed = isinstance(shape, Sequence) and isinstance(cliques, Sequence)
-        if description.get("kind") != "weighted" or not listed:
-            raise InputError(f"model kind {description.get('kind')!r} is not weighted records")
-        assert isinstance(shape, Sequence)
-        assert isinstance(cliques, Sequence)
-        sizes = tuple(int(s) for s in shape)
-        return cls(
-            sizes,
-            tuple(arrays[f"column_{i}"] for i in range(len(sizes))),
-            arrays["weights"],
-            tuple(tuple(int(i) for i in clique) for clique in cliques),
-        )
+        codes = tuple(arrays[f"column_{i}"] for i in range(len(shape)))
+        return cls(shape, codes, arrays["weights"], cliques)
 
     def _systematic(self, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
         cumulative = np.cumsum(self.weights, dtype=np.float64)

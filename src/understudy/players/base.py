@@ -1,51 +1,202 @@
-"""The two protocols of the query-release game.
+"""The two protocols of the query-release game, and the released answers that pass between them.
 
 A *query player* looks at the data player's current distribution and, through the gate, picks
 where it is wrong; what it returns has been released and charged. A *data player* answers with a better
 distribution; it sees released answers only, so everything it does is post-processing. Neither holds
 private data. A method pairs one of each (see `understudy.game.methods`).
+
+A data player learns from some kinds of answers and not from others; both players say which, and a
+pairing in which a charged answer would be lost is refused (`understudy.game.play.require_pair`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import UnionType
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
-from understudy.models import View
-from understudy.players.answers import (
-    Answer,
-    Chosen,
-    CriticGradient,
-    Kind,
-    LinearCritic,
-    Measured,
-    MeasuredCell,
-    MeasuredDegrees,
-    MeasuredMoments,
-    MeasuredTriangles,
-    PaidOff,
-    PickedQuery,
-)
+from understudy._types import Clique, Codes, Projection, Table
+from understudy.models import Measured, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Cell
+from understudy.privacy.questions.moments import RandomFeatures
 from understudy.progress import Watch, silent
-from understudy.queries import Family
+from understudy.queries import Family, Query
 
 __all__ = [
-    "Answer", "Cell", "Chosen", "Clique", "CriticGradient", "DataPlayer", "Kind", "LinearCritic",
-    "Measured", "MeasuredCell", "MeasuredDegrees", "MeasuredMoments", "MeasuredTriangles",
-    "Mend", "Model", "PaidOff", "PickedQuery", "Problem", "QueryPlayer", "View",
-]  # fmt: skip
+    "Answer",
+    "Answers",
+    "Cell",
+    "Chosen",
+    "Clique",
+    "CriticGradient",
+    "DataPlayer",
+    "Kind",
+    "LinearCritic",
+    "Measured",
+    "MeasuredCell",
+    "MeasuredDegrees",
+    "MeasuredMoments",
+    "MeasuredTriangles",
+    "Model",
+    "PaidOff",
+    "PickedQuery",
+    "Problem",
+    "QueryPlayer",
+    "View",
+    "kind_of",
+    "kinds_of",
+]
 
-Mend = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 S = TypeVar("S")
+
+
+class Kind(StrEnum):
+    """Kinds of answers, in the words of a message."""
+
+    TABLE = "noisy marginals"
+    COARSENED = "noisy coarsened marginals"
+    CELL = "noisy counts of cells"
+    PICKED_CELL = "picked cells"
+    PICKED_QUERY = "picked queries"
+    CRITIC = "linear critics"
+    MOMENTS = "sums of random features"
+    PAYOFF = "payoffs of picked cells"
+    DEGREES = "degrees of nodes"
+    TRIANGLES = "numbers of triangles"
+    GRADIENT = "gradients of a critic"
+    CHOICE = "choices among checkpoints"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCell:
+    """A released cell: which query was selected and, where it was measured, its noisy count."""
+
+    clique: Clique
+    cell: Cell
+    value: float | None = None
+    sigma: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PickedQuery:
+    """A released choice of a query of any class: on which side (±1) the data player is wrong."""
+
+    clique: Clique
+    query: Query
+    sign: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearCritic:
+    """A released critic D(x) = Σ_c table_c[x_c]: high where the data player has too few records."""
+
+    cliques: tuple[Clique, ...]
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredMoments:
+    """Released sums of public random features over the rows; `values` and `sigma` are in rows."""
+
+    maps: RandomFeatures
+    values: Table
+    sigma: float
+
+
+@dataclass(frozen=True, slots=True)
+class PaidOff:
+    """A released sum of payoffs q(D) − q(D^t) over some rounds, in rows, with its noise's scale."""
+
+    value: float
+    scale: float
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredDegrees:
+    """Released degrees of a graph's nodes, with noise of deviation sigma.
+
+    Sorted within blocks before the noise came, or `named`: every node's own, in their order.
+    """
+
+    values: NDArray[np.int64]
+    sigma: float
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTriangles:
+    """The released number of a graph's triangles, with noise of deviation sigma."""
+
+    value: int
+    sigma: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CriticGradient:
+    """A noisy mean gradient of the critic's loss on the rows, layer after layer, biases last.
+
+    `below` is, for every group of weights that was watched, the noisy share of rows whose gradient was
+    not clipped.
+    """
+
+    gradient: NDArray[np.float32]
+    below: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Checkpoints that were picked, best first, as far as the noise lets one see."""
+
+    checkpoints: tuple[int, ...]
+
+
+_KINDS: dict[type, Kind] = {
+    MeasuredDegrees: Kind.DEGREES,
+    MeasuredTriangles: Kind.TRIANGLES,
+    PickedQuery: Kind.PICKED_QUERY,
+    LinearCritic: Kind.CRITIC,
+    MeasuredMoments: Kind.MOMENTS,
+    PaidOff: Kind.PAYOFF,
+    CriticGradient: Kind.GRADIENT,
+    Chosen: Kind.CHOICE,
+}
+Answer = (
+    Measured
+    | MeasuredCell
+    | MeasuredDegrees
+    | MeasuredTriangles
+    | PickedQuery
+    | LinearCritic
+    | MeasuredMoments
+    | PaidOff
+    | CriticGradient
+    | Chosen
+)
+Answers = tuple[Answer, ...]
+
+
+def kind_of(answer: Answer) -> Kind:
+    """The kind of a released answer."""
+    match answer:
+        case Measured(labels=labels):
+            return Kind.TABLE if labels is None else Kind.COARSENED
+        case MeasuredCell(value=value):
+            return Kind.PICKED_CELL if value is None else Kind.CELL
+        case _:
+            return _KINDS[type(answer)]
+
+
+def kinds_of(answers: Iterable[Answer]) -> frozenset[Kind]:
+    """The kinds that are among released answers."""
+    return frozenset(map(kind_of, answers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +211,20 @@ class Problem:
     weights: tuple[float, ...]
     rows: int
     families: tuple[Family, ...] = ()
-    mend: Mend | None = field(default=None, compare=False, repr=False)
+    project: Projection | None = field(default=None, compare=False, repr=False)
     """Moves records that public rules forbid to the nearest that they allow; None without rules."""
     watch: Watch = field(default=silent, compare=False, repr=False)
     """Told how far work that takes long is."""
+
+    @property
+    def columns(self) -> tuple[Clique, ...]:
+        """Every column, as a clique of its own."""
+        return tuple((i,) for i in range(len(self.shape)))
+
+    @property
+    def uniform(self) -> list[Table]:
+        """Equal shares for the values of every column."""
+        return [np.full(size, 1.0 / size) for size in self.shape]
 
 
 @runtime_checkable
@@ -75,7 +236,7 @@ class Model(View, Protocol):
         """Domain sizes."""
         ...
 
-    def sample(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.unsignedinteger[Any]]]:
+    def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]:
         """Encoded rows."""
         ...
 
@@ -102,7 +263,7 @@ class QueryPlayer(Protocol):
         """Views that it plays against, each one needed; empty if marginals are enough."""
         ...
 
-    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """Released answers of this round. Every look at the data is a charge of the gate's."""
         ...
 
@@ -128,9 +289,7 @@ class DataPlayer(ABC, Generic[S]):
         """The current distribution, for the query player to attack."""
 
     @abstractmethod
-    def respond(
-        self, problem: Problem, state: S, answers: tuple[Answer, ...], rng: np.random.Generator
-    ) -> S:
+    def respond(self, problem: Problem, state: S, answers: Answers, rng: np.random.Generator) -> S:
         """The state after a round's answers. Randomness here is public: it is not privacy noise.
 
         What takes long is told to `problem.watch`.
@@ -151,6 +310,3 @@ class DataPlayer(ABC, Generic[S]):
     def diagnostics(self, state: S) -> Mapping[str, Any]:
         """What it has to say of a game, for the record: released numbers and public randomness."""
         return {}
-
-
-AnyDataPlayer = DataPlayer[Any]

@@ -8,7 +8,7 @@ the gate can be printed or copied by accident.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -113,9 +113,8 @@ class Tables:
         self.facts = facts
         self._cache: dict[Clique, Sensitive[Counts]] = {}
         self._cached_cells = 0
-        self._occupied: tuple[tuple[Clique, ...], Sensitive[DataSupport]] | None = None
+        self._last: dict[str, tuple[object, Sensitive[Any]]] = {}
         self._records: tuple[tuple[Clique, ...], Codes, Sensitive[RecordSupport]] | None = None
-        self._answers: tuple[tuple[ProductQueries, ...], Sensitive[Counts]] | None = None
         self._split: Sensitive[tuple[Codes, NDArray[np.bool_]]] | None = None
         self.shape = facts.shape
 
@@ -187,10 +186,8 @@ class Tables:
     def occupied(self, cliques: Sequence[Clique]) -> DataSupport:
         """The occupied cells of a workload."""
         key = tuple(cliques)
-        if self._occupied is None or self._occupied[0] != key:
-            sizes = [math.prod(self.shape[i] for i in clique) for clique in key]
-            self._occupied = (key, Sensitive(DataSupport(sizes, self.sparse(key))))
-        return reveal(self._occupied[1])
+        sizes = [math.prod(self.shape[i] for i in clique) for clique in key]
+        return self._kept("occupied", key, lambda: DataSupport(sizes, self.sparse(key)))
 
     def touched(self, cliques: Sequence[Clique], codes: Codes) -> RecordSupport:
         """The cells that records occupy. To the records of the last call only new ones are added."""
@@ -209,11 +206,14 @@ class Tables:
 
         Classes are compared by identity: their matrices cannot be written to.
         """
-        key = tuple(classes)
-        if self._answers is None or self._answers[0] != key:
-            tables = self.marginals([each.clique for each in key])
-            self._answers = (key, Sensitive(answers(key, tables)))
-        return reveal(self._answers[1])
+        key, cliques = tuple(classes), [each.clique for each in classes]
+        return self._kept("answers", key, lambda: answers(key, self.marginals(cliques)))
+
+    def _kept(self, what: str, key: object, compute: Callable[[], T]) -> T:
+        """What was computed last, sealed, if it was for the same request."""
+        if what not in self._last or self._last[what][0] != key:
+            self._last[what] = (key, Sensitive(compute()))
+        return reveal(self._last[what][1])
 
     def packed(self, cliques: Sequence[Clique], codes: Codes) -> Counts:
         """The cell of every public record (rows) in every clique (columns), packed in C order."""

@@ -13,9 +13,17 @@ from fractions import Fraction
 from understudy.errors import InputError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Event, Plan, SampledGaussian, SampledGroups
+from understudy.privacy.cost import Event, Laplace, Plan, SampledGaussian, SampledGroups
 
-__all__ = ["calibrate", "calibrated", "laplace_epsilon", "nominal", "rho_for", "sampled_multiplier"]
+__all__ = [
+    "calibrate",
+    "calibrated",
+    "laplace",
+    "laplace_epsilon",
+    "nominal",
+    "rho_for",
+    "sampled_multiplier",
+]
 
 
 def nominal(event: Event) -> Fraction:
@@ -52,6 +60,11 @@ def laplace_epsilon(rho: Fraction) -> Fraction:
         else:
             high = middle
     return Fraction(low)
+
+
+def laplace(rho: Fraction, *, l1: int) -> Laplace:
+    """The least Laplace noise that costs at most ρ."""
+    return Laplace.within(laplace_epsilon(rho), l1=l1)
 
 
 def rho_for(budget: Budget) -> Fraction:

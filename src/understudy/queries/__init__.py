@@ -13,7 +13,6 @@ from understudy.queries.evaluate import (
 )
 from understudy.queries.workload import (
     Every,
-    Marginal,
     Named,
     Spec,
     Together,
@@ -32,7 +31,6 @@ __all__ = [
     "Counter",
     "Every",
     "Family",
-    "Marginal",
     "Named",
     "Predicate",
     "Query",

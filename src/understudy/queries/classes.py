@@ -26,7 +26,7 @@ codes that holds whatever the kind, though the literals may not be among its que
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -76,24 +76,6 @@ class Query:
 
     rule: Rule
     conditions: tuple[Condition, ...]
-    kind: str = MARGINALS
-
-    def holds(self, codes: Sequence[NDArray[np.integer]]) -> NDArray[np.bool_]:
-        """Which records satisfy it; one code array per column."""
-        number = np.zeros(np.shape(codes[0]), np.int64)
-        for each in self.conditions:
-            inside = (codes[each.column] >= each.low) & (codes[each.column] <= each.high)
-            number += inside != each.negated
-        if self.rule is Rule.ODD:
-            return number % 2 == 1
-        return number == len(self.conditions) if self.rule is Rule.ALL else number > 0
-
-    def text(self, schema: Schema) -> str:
-        """For people: `age ≤ 30..39 and grade ≤ mid`."""
-        word = {Rule.ALL: " and ", Rule.ANY: " or ", Rule.ODD: " xor "}[self.rule]
-        sign = "≤" if self.kind == "prefixes" else "="
-        empty = "every row" if self.rule is Rule.ALL else "no row"
-        return word.join(_text(each, sign, schema) for each in self.conditions) or empty
 
 
 Literal = tuple[int, int, bool]
@@ -205,13 +187,7 @@ class Family:
             for each in conditions
             if (each.low, each.high) != (0, shape[each.column] - 1) or each.negated != idle
         ]
-        return Query(kind.rule, tuple(conditions), self.kind)
-
-    def queries(self, shape: Sequence[int]) -> Iterator[Query]:
-        """Every query, in the order of `products`."""
-        literals = KINDS[self.kind].literals
-        numbers = [range(len(literals(shape[i]))) for i in self.clique]
-        return (self.query(index, shape) for index in itertools.product(*numbers))
+        return Query(kind.rule, tuple(conditions))
 
     def products(self, shape: Sequence[int]) -> ProductQueries:
         """All queries at once, as matrices of literals."""
@@ -272,9 +248,3 @@ def _matrix(literals: Sequence[Literal], values: int) -> NDArray[np.int64]:
     codes = np.arange(values)
     rows = [((codes >= low) & (codes <= high)) != negated for low, high, negated in literals]
     return np.array(rows, dtype=np.int64)
-
-
-def _text(each: Condition, sign: str, schema: Schema) -> str:
-    column = schema.modelled[each.column]
-    flipped = {"=": "≠", "≤": ">"}[sign]
-    return f"{column.name} {flipped if each.negated else sign} {column.labels()[each.high]}"

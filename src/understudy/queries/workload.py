@@ -26,9 +26,10 @@ import json
 import math
 import re
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -42,7 +43,6 @@ from understudy.schema import Schema
 __all__ = [
     "MAX_MARGINALS",
     "Every",
-    "Marginal",
     "Named",
     "Spec",
     "Together",
@@ -70,17 +70,13 @@ _KIND = "|".join(KINDS)
 _SHORT = re.compile(rf"(?P<kind>{_KIND}):(?P<k>[0-9]+)(:(?P<count>[0-9]+)(@(?P<seed>[0-9]+))?)?")
 
 
-Marginal = Family
-"""A family is a marginal unless it says otherwise: its clique, and how much its errors matter."""
-
-
 @dataclass(frozen=True)
 class Workload:
     """A tuple of families, none of them twice.
 
-    >>> workload = Workload((Marginal((0, 1)), Marginal((1, 2), 2.0)))
-    >>> workload.cliques, workload.cells((2, 3, 5)), workload.closure(1)
-    (((0, 1), (1, 2)), 21, ((0,), (1,), (2,)))
+    >>> workload = Workload((Family((0, 1)), Family((1, 2), 2.0)))
+    >>> workload.cliques, workload.cells((2, 3, 5))
+    (((0, 1), (1, 2)), 21)
     """
 
     families: tuple[Family, ...]
@@ -128,12 +124,6 @@ class Workload:
         """The number of queries of all families together: for marginals, their cells."""
         return sum(self.sizes(shape))
 
-    def closure(self, k: int) -> tuple[Clique, ...]:
-        """Every set of exactly `k` columns inside some clique, sorted."""
-        return tuple(
-            sorted({part for clique in self.cliques for part in itertools.combinations(clique, k)})
-        )
-
     def to_json(self, schema: Schema) -> list[dict[str, Any]]:
         """The workload by column names; `from_json` reads it back, in the same order."""
         return [
@@ -157,33 +147,7 @@ class Workload:
         Raises:
             WorkloadError: Malformed, or it does not fit the schema.
         """
-        items: list[tuple[str, Any]] = []
-        if isinstance(data, Mapping):
-            if not data or not set(data) <= set(KINDS):
-                raise WorkloadError(
-                    f"the workload has the keys {sorted(map(str, data))}: only "
-                    f"{', '.join(map(repr, KINDS))}, each a list of lists of column names, are "
-                    "expected"
-                )
-            for kind, listed in data.items():
-                items += [(kind, item) for item in _listed(listed)]
-        else:
-            items = [(MARGINALS, item) for item in _listed(data)]
-        found: dict[tuple[str, Clique], float] = {}
-        for default, item in items:
-            kind, clique, weight = _entry(item, schema, default)
-            label = _family(kind, _label(clique, schema))
-            if (kind, clique) in found:
-                raise WorkloadError(
-                    f"{label} is listed twice: list it once, with the sum of the weights"
-                )
-            if not (math.isfinite(weight) and weight > 0):
-                raise WorkloadError(
-                    f"{label} has weight {weight}: a weight must be above 0; leave it out if it "
-                    "does not matter"
-                )
-            found[kind, clique] = weight
-        families = tuple(Family(clique, weight, kind) for (kind, clique), weight in found.items())
+        families = _read(data, schema)
         _check(families, schema, max_cells)
         return cls(families)
 
@@ -201,17 +165,27 @@ class Workload:
         )
 
 
-class _Part:
+class _Part(ABC):
     """What may be joined with `+` to one workload."""
 
-    @property
-    def parts(self) -> "tuple[Spec, ...]":
-        return (self,)  # type: ignore[return-value]
+    @abstractmethod
+    def families(self, schema: Schema) -> tuple[Family, ...]:
+        """What is asked for of the modelled columns; `WorkloadError` where they do not have it."""
+
+    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
+        """The workload for the modelled columns of `schema`.
+
+        Raises:
+            WorkloadError: It does not fit the columns, or asks for too much, or twice for the same.
+        """
+        families = self.families(schema)
+        _check(families, schema, max_cells)
+        return Workload(families)
 
     def __add__(self, other: "Spec") -> "Together":
         if not isinstance(other, _Part):
             return NotImplemented
-        return Together((*self.parts, *other.parts))
+        return Together((*_parts(self), *_parts(other)))
 
 
 @dataclass(frozen=True)
@@ -246,12 +220,8 @@ class Every(_Part):
         sample = "" if self.count is None else f":{self.count}@{self.seed}"
         return f"{self.kind}:{self.k}{sample}"
 
-    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
-        """The workload for the modelled columns of `schema`.
-
-        Raises:
-            WorkloadError: More columns, or more families, than there are; or one is too large.
-        """
+    def families(self, schema: Schema) -> tuple[Family, ...]:
+        """See `_Part.families`."""
         ordered = KINDS[self.kind].ordered
         usable = [i for i, c in enumerate(schema.modelled) if not ordered or c.ordered]
         columns = len(usable)
@@ -283,11 +253,7 @@ class Every(_Part):
             # RandomState, because its stream is frozen: the short form means the same forever.
             picks = np.random.RandomState(self.seed).choice(total, self.count, replace=False)
             cliques = [_combination(int(rank), columns, self.k) for rank in picks]
-        families = tuple(
-            Family(tuple(usable[i] for i in clique), kind=self.kind) for clique in cliques
-        )
-        _check(families, schema, max_cells)
-        return Workload(families)
+        return tuple(Family(tuple(usable[i] for i in clique), kind=self.kind) for clique in cliques)
 
 
 @dataclass(frozen=True)
@@ -298,14 +264,10 @@ class Named(_Part):
     kind: str = MARGINALS
     weight: float = 1.0
 
-    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
-        """The workload of this one family.
-
-        Raises:
-            WorkloadError: No such column, or the kind does not fit it.
-        """
+    def families(self, schema: Schema) -> tuple[Family, ...]:
+        """See `_Part.families`."""
         entry = {"kind": self.kind, "columns": self.columns, "weight": self.weight}
-        return Workload.from_json([entry], schema, max_cells=max_cells)
+        return _read([entry], schema)
 
 
 @dataclass(frozen=True)
@@ -314,21 +276,9 @@ class Together(_Part):
 
     joined: "tuple[Spec, ...]"
 
-    @property
-    def parts(self) -> "tuple[Spec, ...]":
-        """The specs."""
-        return self.joined
-
-    def resolve(self, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
-        """The workload of all families.
-
-        Raises:
-            WorkloadError: One of them does not fit, or is there twice, or they are too many.
-        """
-        resolved = [part.resolve(schema, max_cells=max_cells) for part in self.joined]
-        families = tuple(family for each in resolved for family in each.families)
-        _check(families, schema, max_cells)
-        return Workload(families)
+    def families(self, schema: Schema) -> tuple[Family, ...]:
+        """See `_Part.families`."""
+        return tuple(family for part in self.joined for family in part.families(schema))
 
 
 Spec: TypeAlias = "Every | Named | Together"
@@ -336,6 +286,18 @@ Spec: TypeAlias = "Every | Named | Together"
 WorkloadLike: TypeAlias = (
     "Workload | Spec | str | Path | Iterable[Sequence[str] | Mapping[str, Any]]"
 )
+
+
+def _spec(
+    kind: str, columns: int | Sequence[str], count: int | None = None, seed: int = 0
+) -> Every | Named:
+    if isinstance(columns, str):
+        raise WorkloadError(f"{kind}({columns!r}): write a list of names, [{columns!r}]")
+    if isinstance(columns, Sequence):
+        if count is not None:
+            raise WorkloadError(f"{kind}: count is for a number of columns, not for named ones")
+        return Named(tuple(columns), kind)
+    return Every(columns, count, seed, kind)
 
 
 def marginals(
@@ -347,40 +309,20 @@ def marginals(
 
     >>> print(marginals(3), marginals(3, 64))
     marginals:3 marginals:3:64@0
+    >>> print(prefixes(1) + prefixes(["age", "income"]))  # doctest: +ELLIPSIS
+    Together(joined=(Every(k=1, ...), Named(columns=('age', 'income'), ...)))
     """
     return _spec(MARGINALS, columns, count, seed)
 
 
-def conjunctions(
-    columns: int | Sequence[str], count: int | None = None, seed: int = 0
-) -> Every | Named:
-    """Conjunctions of `x = v` and `x ≠ v`, one literal a column, of so many or of named columns."""
-    return _spec("conjunctions", columns, count, seed)
-
-
-def disjunctions(
-    columns: int | Sequence[str], count: int | None = None, seed: int = 0
-) -> Every | Named:
-    """Disjunctions of `x = v` and `x ≠ v`, one literal a column, of so many or of named columns."""
-    return _spec("disjunctions", columns, count, seed)
-
-
-def parities(
-    columns: int | Sequence[str], count: int | None = None, seed: int = 0
-) -> Every | Named:
-    """Whether an odd number of `x = v` holds, one literal a column."""
-    return _spec("parities", columns, count, seed)
-
-
-def prefixes(
-    columns: int | Sequence[str], count: int | None = None, seed: int = 0
-) -> Every | Named:
-    """The distribution function of ordered columns: products of thresholds `x ≤ v`.
-
-    >>> print(prefixes(1) + prefixes(["age", "income"]))  # doctest: +ELLIPSIS
-    Together(joined=(Every(k=1, ...), Named(columns=('age', 'income'), ...)))
-    """
-    return _spec("prefixes", columns, count, seed)
+conjunctions = partial(_spec, "conjunctions")
+"""Conjunctions of `x = v` and `x ≠ v`, one literal a column; arguments are those of `marginals`."""
+disjunctions = partial(_spec, "disjunctions")
+"""Disjunctions of `x = v` and `x ≠ v`, one literal a column."""
+parities = partial(_spec, "parities")
+"""Whether an odd number of `x = v` holds, one literal a column."""
+prefixes = partial(_spec, "prefixes")
+"""The distribution function of ordered columns: products of thresholds `x ≤ v`."""
 
 
 def parse(text: str | Path, schema: Schema, *, max_cells: int = MAX_CELLS) -> Workload:
@@ -436,21 +378,44 @@ def resolve(workload: WorkloadLike, schema: Schema, *, max_cells: int = MAX_CELL
             )
         _check(workload.families, schema, max_cells)
         return workload
-    if isinstance(workload, (Every, Named, Together)):
+    if isinstance(workload, _Part):
         return workload.resolve(schema, max_cells=max_cells)
-    if isinstance(workload, (str, Path)):
+    if isinstance(workload, str | Path):
         return parse(workload, schema, max_cells=max_cells)
     return Workload.from_json(workload, schema, max_cells=max_cells)
 
 
-def _spec(kind: str, columns: int | Sequence[str], count: int | None, seed: int) -> Every | Named:
-    if isinstance(columns, str):
-        raise WorkloadError(f"{kind}({columns!r}): write a list of names, [{columns!r}]")
-    if isinstance(columns, Sequence):
-        if count is not None:
-            raise WorkloadError(f"{kind}: count is for a number of columns, not for named ones")
-        return Named(tuple(columns), kind)
-    return Every(columns, count, seed, kind)
+def _parts(spec: Any) -> "tuple[Spec, ...]":
+    return spec.joined if isinstance(spec, Together) else (spec,)
+
+
+def _read(data: Any, schema: Schema) -> tuple[Family, ...]:
+    """The families of a list of entries, or of a mapping of such lists by kind."""
+    if not isinstance(data, Mapping):
+        items = [(MARGINALS, item) for item in _listed(data)]
+    elif data and set(data) <= set(KINDS):
+        items = [(kind, item) for kind, listed in data.items() for item in _listed(listed)]
+    else:
+        raise WorkloadError(
+            f"the workload has the keys {sorted(map(str, data))}: only "
+            f"{', '.join(map(repr, KINDS))}, each a list of lists of column names, are "
+            "expected"
+        )
+    found: dict[tuple[str, Clique], float] = {}
+    for default, item in items:
+        kind, clique, weight = _entry(item, schema, default)
+        label = _family(kind, _label(clique, schema))
+        if (kind, clique) in found:
+            raise WorkloadError(
+                f"{label} is listed twice: list it once, with the sum of the weights"
+            )
+        if not (math.isfinite(weight) and weight > 0):
+            raise WorkloadError(
+                f"{label} has weight {weight}: a weight must be above 0; leave it out if it "
+                "does not matter"
+            )
+        found[kind, clique] = weight
+    return tuple(Family(clique, weight, kind) for (kind, clique), weight in found.items())
 
 
 def _listed(data: Any) -> Iterable[Any]:

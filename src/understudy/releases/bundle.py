@@ -41,7 +41,7 @@ from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.models import Decomposable, Empirical, Weighted, from_arrays
 from understudy.privacy.budget import Budget
-from understudy.privacy.chain import Entry, canonical
+from understudy.privacy.chain import Entry, canonical, to_lines
 from understudy.privacy.cost import Event, Plan, event_from_json
 from understudy.privacy.ledger import planned
 from understudy.privacy.relation import Relation
@@ -263,7 +263,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         ],
         "ledger": {
             "reservation": release.facts["reservation"],
-            "entries": [entry.to_json() for entry in release.entries],
+            "entries": to_lines(release.entries),
         },
         "files": {
             name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}

@@ -73,7 +73,7 @@ _ROWS_SHARE = 0.2
 
 def worst_charge(rho: Fraction) -> Charge:
     """The charge of the bound on the maximum: pure ε with ε·tanh(ε/2) ≤ ρ."""
-    return Charge(WORST, Laplace.within(planning.laplace_epsilon(rho), l1=LATTICE))
+    return Charge(WORST, planning.laplace(rho, l1=LATTICE))
 
 
 def variation_charge(

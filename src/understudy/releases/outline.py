@@ -12,7 +12,7 @@ from understudy.privacy.questions import GRID, VARIATION_GRID
 from understudy.releases import certificate, facts
 from understudy.releases.plan import Prepared
 from understudy.schema import Category, Integer, Schema
-from understudy.source.costs import engine_costs
+from understudy.source.pushed import engine_costs
 
 if TYPE_CHECKING:
     from understudy.privacy.ledger import Books, Ledger

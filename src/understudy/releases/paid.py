@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from understudy.errors import VerificationError
-from understudy.game.methods import DPGAN, FEM, FrankWolfe, Method
+from understudy.game.methods import DPGANMethod, FEMMethod, FrankWolfeMethod, Method
 from understudy.players.base import Clique, QueryPlayer
 from understudy.players.query import (
     AdaptiveRounds,
@@ -22,17 +22,17 @@ from understudy.players.query import (
     ExponentialMechanism,
     FixedMarginals,
     InTurn,
-    MarginalLevels,
     NoisyVertex,
+    Opening,
     QueryWeights,
     Recycling,
     SpanningTree,
     Survey,
     Together,
+    WorstAgain,
 )
 from understudy.players.query.critic import CriticSteps
 from understudy.players.query.graph import DegreesAndBlocks
-from understudy.players.query.selected import WorstAgain
 from understudy.privacy.cost import Gaussian, Selection
 from understudy.releases.bundle import Bundle
 from understudy.releases.release import MOST_COUNTS, Measurement
@@ -55,10 +55,10 @@ def require_paid(bundle: Bundle) -> str:
 
 
 def _player(method: Method, design: Any, bundle: Bundle) -> QueryPlayer:
-    if isinstance(method, DPGAN):  # whose other player needs a library to be made
+    if isinstance(method, DPGANMethod):  # whose other player needs a library to be made
         return method.critic(bundle.plan)
-    if isinstance(method, FEM | FrankWolfe):  # whose own tabulates every query; they are as many
-        purpose = NoisyVertex.SELECT if isinstance(method, FrankWolfe) else CellPicker.PICK
+    if isinstance(method, FEMMethod | FrankWolfeMethod):  # whose own lists every query; as many
+        purpose = NoisyVertex.SELECT if isinstance(method, FrankWolfeMethod) else CellPicker.PICK
         return CellPicker(bundle.plan[purpose].times)
     return method.players(design, bundle.plan)[0]
 
@@ -184,10 +184,6 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
         case FixedMarginals():
             for clique in player.cliques:
                 heard.take(clique, player.sigma)
-        case MarginalLevels():
-            for level in player.levels:
-                for clique in level.cliques:
-                    heard.take(clique, level.sigma)
         case CriticSteps():
             for clique in everywhere:
                 heard.take(clique, player.sigma)
@@ -199,10 +195,20 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
                     len(everywhere) - 1, player.sigma_pair, lambda clique: len(clique) == 2
                 )
                 _require_tree(pairs)
+        case Opening():
+            for tier in player.tiers:
+                for i in tier.columns:
+                    heard.take((i,), tier.sigma)
+            for pair in player.pairs:
+                heard.take(pair, player.sigma_pairs, merged=True)
         case Survey():
-            _match_survey(player, heard)
+            _match(player.first, heard, bundle)
+            higher = {slot.clique for slot in player.higher}
+            known = {*player.first.pairs, *higher, *everywhere}
+            total = player.units * player.again
+            heard.take_any(total, player.sigma_again, known.__contains__, split=True)
         case WorstAgain():
-            _match_survey(player.first, heard)
+            _match(player.first, heard, bundle)
             pairs = set(player.first.pairs)
             number = player.picks * player.again if player.candidates else 0
             heard.take_any(
@@ -233,19 +239,6 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
                 _match(each, heard, bundle)
         case _:  # critics, moments and payoffs: no table comes of them
             pass
-
-
-def _match_survey(player: Survey, heard: _Heard) -> None:
-    for tier in player.tiers:
-        for i in tier.columns:
-            heard.take((i,), tier.sigma)
-    for pair in player.pairs:
-        heard.take(pair, player.sigma_pairs, merged=True)
-    if player.pairs and player.again:
-        higher = {slot.clique for slot in player.higher}
-        known = {*player.pairs, *higher, *((i,) for i in range(len(heard.shape)))}
-        total = player.units * player.again
-        heard.take_any(total, player.sigma_again, known.__contains__, split=True)
 
 
 def _match_weights(player: Recycling | QueryWeights, heard: _Heard, bundle: Bundle) -> None:

@@ -5,7 +5,6 @@ read other tools' files; `understudy.draft` makes a schema to review from a tabl
 """
 
 from understudy.columns import (
-    OPERATORS,
     Boolean,
     Category,
     Column,
@@ -20,36 +19,30 @@ from understudy.columns import (
     UndeclaredBins,
     UndeclaredCategory,
 )
-from understudy.columns.forms import Form, Pieces, Words, form
 from understudy.constraints.geography import Geography
 from understudy.constraints.masks import Centres, Polygons, Raster
 from understudy.schema.imports import import_mbi, import_sdv
 from understudy.schema.schema import Schema
 
 __all__ = [
-    "OPERATORS",
     "Boolean",
     "Category",
     "Centres",
     "Column",
     "Date",
     "Datetime",
-    "Form",
     "Geography",
     "Identifier",
     "Incomplete",
     "Integer",
     "Modelled",
     "Number",
-    "Pieces",
     "Polygons",
     "Raster",
     "Schema",
     "Text",
     "UndeclaredBins",
     "UndeclaredCategory",
-    "Words",
-    "form",
     "import_mbi",
     "import_sdv",
 ]

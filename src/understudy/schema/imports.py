@@ -1,7 +1,5 @@
 """Schemas from other tools' files: mbi domains and SDV metadata."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -9,15 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from understudy.columns import (
-    MOST_CELLS,
-    Boolean,
-    Category,
-    Column,
-    Identifier,
-    Incomplete,
-    Text,
-)
+from understudy.columns import MOST_CELLS, Boolean, Category, Column, Identifier, Incomplete, Text
 from understudy.errors import SchemaError
 from understudy.schema.schema import Schema
 
@@ -99,34 +89,16 @@ def _id_pattern(regex: str) -> str:
     return f"{match[1]}{{{width}}}{match[3]}"
 
 
-def _incomplete(
-    wanted: str, dtype: str, *missing: str
-) -> Callable[[str, Mapping[str, Any]], Column]:
-    def make(name: str, facts: Mapping[str, Any]) -> Column:
-        return Incomplete(name, wanted, missing, dtype=dtype, nullable=True)
-
-    return make
-
-
-_REPRESENTATIONS = {
-    "Int8": "int8",
-    "Int16": "int16",
-    "Int32": "int32",
-    "Int64": "int64",
-    "UInt8": "uint8",
-    "UInt16": "uint16",
-    "UInt32": "uint32",
-    "UInt64": "uint64",
-}
+def _category(name: str, facts: Mapping[str, Any]) -> Column:
+    return Incomplete(name, "category", ("values",), dtype="string", nullable=True)
 
 
 def _numerical(name: str, facts: Mapping[str, Any]) -> Column:
-    representation = str(facts.get("computer_representation", "Float"))
-    missing = ("lower", "upper")
-    if representation in _REPRESENTATIONS:
-        dtype = _REPRESENTATIONS[representation]
-        return Incomplete(name, "integer", missing, dtype=dtype, nullable=True)
-    return Incomplete(name, "number", missing, {"bins": 32}, dtype="float64", nullable=True)
+    stored = str(facts.get("computer_representation", "Float"))
+    whole = re.fullmatch("U?Int(8|16|32|64)", stored) is not None
+    kind, known = ("integer", {}) if whole else ("number", {"bins": 32})
+    dtype = stored.lower() if whole else "float64"
+    return Incomplete(name, kind, ("lower", "upper"), known, dtype=dtype, nullable=True)
 
 
 _TIME_CODES = ("%H", "%I", "%M", "%S", "%f", "%p", "%T", "%X", "%c", "%s")
@@ -141,12 +113,12 @@ def _datetime(name: str, facts: Mapping[str, Any]) -> Column:
 
 
 _SDTYPES: dict[str, Callable[[str, Mapping[str, Any]], Column]] = {
-    "categorical": _incomplete("category", "string", "values"),
+    "categorical": _category,
     "boolean": lambda name, facts: Boolean(name, nullable=True),
     "numerical": _numerical,
     "datetime": _datetime,
     "text": lambda name, facts: Text(name, nullable=True),
-    "unknown": _incomplete("category", "string", "values"),
+    "unknown": _category,
 }
 
 

@@ -75,13 +75,9 @@ class Nodes:
                 f"nodes = {str(path)!r} is neither a number, a range such as 1..34, nor a file that "
                 f"can be read ({in_our_words(error)})"
             ) from None
-        rows = [
-            line.replace(",", " ").split()
-            for line in text.splitlines()
-            if line.strip() and not line.startswith("#")
-        ]
-        widths = {len(row) for row in rows}
-        if widths not in ({1}, {2}):
+        lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+        rows = [line.replace(",", " ").split() for line in lines]
+        if {len(row) for row in rows} not in ({1}, {2}):
             raise InputError(
                 f"nodes = {str(path)!r}: every line must hold a node, or every line a node and its "
                 "block, separated by a comma or blanks"

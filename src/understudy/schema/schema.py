@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,15 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import (
-    Category,
-    Column,
-    Identifier,
-    Incomplete,
-    Modelled,
-    Text,
-    Undeclared,
-)
+from understudy.columns import Category, Column, Identifier, Incomplete, Modelled, Text, Undeclared
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
 from understudy.columns.base import Domain, near
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
@@ -31,7 +24,6 @@ from understudy.constraints.rules import Rule, Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
 from understudy.files import write
 from understudy.schema import toml
-from understudy.schema.edit import edited
 from understudy.units import Unit
 
 __all__ = ["Schema"]
@@ -62,11 +54,8 @@ class Schema(Domain):
         object.__setattr__(self, "columns", tuple(self.columns))
         if not self.columns:
             raise SchemaError("the schema has no columns; add a [[column]] for each of the table's")
-        seen: set[str] = set()
-        for name in (column.name for column in self.columns):
-            if name in seen:
-                raise SchemaError(f"column {name!r} is declared more than once; keep one of them")
-            seen.add(name)
+        if name := _twice(column.name for column in self.columns):
+            raise SchemaError(f"column {name!r} is declared more than once; keep one of them")
         rows = self.rows_public
         if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
             raise SchemaError(
@@ -101,8 +90,7 @@ class Schema(Domain):
                     f"the domain of column {both[0]!r} is found privately, and a rule needs to know "
                     "it; declare its values or edges"
                 )
-        placed = {n for place in self.geography for n in (place.latitude, place.longitude)}
-        if both := sorted(placed & self._rules.columns):
+        if both := sorted(self._rules.columns.intersection(self._placed)):
             raise SchemaError(f"column {both[0]!r} is part of a place, which no rule may move")
 
     @cached_property
@@ -111,12 +99,13 @@ class Schema(Domain):
 
     def _check_geography(self) -> None:
         """Places are worked out at once, so that a mask without any is refused here."""
-        used: set[str] = set()
-        for name in (n for place in self.geography for n in (place.latitude, place.longitude)):
-            if name in used:
-                raise SchemaError(f"[[geography]]: column {name!r} is used more than once")
-            used.add(name)
+        if name := _twice(self._placed):
+            raise SchemaError(f"[[geography]]: column {name!r} is used more than once")
         assert len(self._places) == len(self.geography)
+
+    @property
+    def _placed(self) -> list[str]:
+        return [n for place in self.geography for n in (place.latitude, place.longitude)]
 
     @cached_property
     def _places(self) -> tuple[Places, ...]:
@@ -153,12 +142,8 @@ class Schema(Domain):
     @cached_property
     def written(self) -> tuple[Column, ...]:
         """The columns of the output: modelled ones, and identifiers made by a pattern."""
-        return tuple(
-            column
-            for column in self.columns
-            if isinstance(column, Modelled)
-            or (isinstance(column, Identifier) and not column.dropped)
-        )
+        made = (c for c in self.columns if not (isinstance(c, Identifier) and c.dropped))
+        return tuple(column for column in made if isinstance(column, Modelled | Identifier))
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
@@ -193,17 +178,7 @@ class Schema(Domain):
         Never fails on a value and never tells about one (see `Modelled`); a header that lacks a
         column, or has it twice, is a SchemaError, since headers are public.
         """
-        names = batch.schema.names
-        for column in self.modelled:
-            if (count := names.count(column.name)) != 1:
-                raise SchemaError(
-                    f"column {column.name!r} of the schema is in the table {count} times"
-                    f"{near(column.name, names) if count == 0 else ''}; "
-                    "each column must be there once: correct the schema or the table's header"
-                )
-        return [
-            column.encode(batch.column(column.name), self.null_values) for column in self.modelled
-        ]
+        return self._encoded(batch, self.null_values)
 
     def units(self, batch: pa.RecordBatch | pa.Table) -> pa.Array:
         """The unit of every row as text without blanks around, null where it has none.
@@ -246,20 +221,17 @@ class Schema(Domain):
         rows = len(codes[0]) if codes else 0
         names = [column.name for column in self.modelled]
         by_name = dict(zip(names, self.project(codes), strict=True))
-        placed: dict[str, pa.Array] = {}
+        arrays: dict[str, pa.Array] = {}
         for places in self._places:
             y, x = places.latitude.name, places.longitude.name
-            placed[y], placed[x] = places.decode(by_name[y], by_name[x], rng)
-        arrays = []
+            arrays[y], arrays[x] = places.decode(by_name.pop(y), by_name.pop(x), rng)
+        arrays |= self._decoded(by_name, rng)
         for column in self.written:
-            if column.name in placed:
-                arrays.append(placed[column.name])
-            elif isinstance(column, Modelled):
-                arrays.append(column.decode(by_name[column.name], rng))
-            else:
-                assert isinstance(column, Identifier)
-                arrays.append(column.generate(rows, first))
-        return pa.Table.from_arrays(arrays, schema=self.arrow_schema)
+            if isinstance(column, Identifier):
+                arrays[column.name] = column.generate(rows, first)
+        return pa.Table.from_arrays(
+            [arrays[column.name] for column in self.written], schema=self.arrow_schema
+        )
 
     def illegal(self, table: pa.Table) -> list[str]:
         """Why the table is not one that `decode` can return; an empty list if it is.
@@ -396,7 +368,7 @@ class Schema(Domain):
             text = path.read_text(encoding="utf-8")
             before = Schema.loads(text, path.parent)
             if before.dumps() != text:
-                changed = edited(text, before._document(), self._document())
+                changed = toml.edited(text, before._document(), self._document())
                 if Schema.loads(changed, path.parent) == self:
                     return changed
         except (OSError, UnicodeDecodeError, SchemaError):
@@ -437,6 +409,10 @@ def _unit(head: Mapping[str, Any]) -> Unit | None:
         return Unit(head["unit"], head["max_rows"], head.get("unit_salt", ""))
     except InputError as error:
         raise SchemaError(str(error)) from None
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _some(items: Sequence[str]) -> str:

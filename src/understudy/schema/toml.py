@@ -2,20 +2,18 @@
 
 What is written is canonical, byte for byte: a ledger states its digest, and a release that is loaded
 and saved again has to give the same bytes. So the form is fixed here, and no library's next version can
-change it. A file that people have edited is changed by `edit`, which keeps what they wrote.
+change it. A file that people have written in is changed by `edited`, which keeps what they wrote.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
 from understudy.columns import KINDS, Column, Incomplete, UndeclaredBins, UndeclaredCategory
-from understudy.columns.base import near
+from understudy.columns.base import near, require_known
 from understudy.columns.unmodelled import DISCOVER
 from understudy.errors import SchemaError
 
@@ -25,8 +23,8 @@ __all__ = [
     "Document",
     "build_column",
     "column_facts",
+    "edited",
     "parse",
-    "unmarked",
     "write",
 ]
 
@@ -39,7 +37,6 @@ _HEAD_KEYS = ("version", "rows_public", "null_values", "unit", "max_rows", "unit
 _FIRST = ("name", "type", "dtype", "nullable")
 _LAST = ("null_values", "missing", "read_from_rows")
 _WIDTH = 100
-_FEW = 8
 
 _HEAD = """\
 # A schema for understudy: public facts about the columns of a table.
@@ -78,7 +75,7 @@ def parse(text: str) -> Document:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"this is not TOML: {error}") from None
-    _known(document, ("understudy", "column", "geography", "rule"), "the file")
+    require_known(document, ("understudy", "column", "geography", "rule"), "the file")
     head = document.get("understudy")
     if not isinstance(head, dict) or "version" not in head:
         raise SchemaError(
@@ -98,7 +95,7 @@ def parse(text: str) -> Document:
             "count by any amount, so weights are refused; leave them out, or, if they are whole "
             "numbers up to m, repeat every row so often and declare unit and max_rows = m"
         )
-    _known(head, _HEAD_KEYS, "[understudy]")
+    require_known(head, _HEAD_KEYS, "[understudy]")
     columns, geography, rules = (_tables(document, key) for key in ("column", "geography", "rule"))
     return Document(head, columns, geography, rules)
 
@@ -112,7 +109,7 @@ def _tables(document: Mapping[str, Any], key: str) -> list[Facts]:
 
 def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     """The column that a [[column]] table declares; `at` is its place, for messages."""
-    facts = dict(table)
+    facts: Facts = dict(table)
     name = facts.pop("name", None)
     if not isinstance(name, str) or not name:
         raise SchemaError(f'[[column]] number {at} has no name; add name = "..."')
@@ -122,23 +119,22 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
         said = "type is missing" if kind is None else f"unknown type {kind!r}"
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
     cls = _undeclared(kind, facts, where) or KINDS[kind]
-    keys = [field.name for field in dataclasses.fields(cls) if field.name != "name"]
-    _known(facts, [*_FIRST, *(_keys(kind) if cls is UndeclaredBins else keys), "missing"], where)
+    keys = _keys(cls)
+    own = _keys(KINDS[kind]) if cls is UndeclaredBins else keys
+    require_known(facts, [*_FIRST, *own, "missing"], where)
     missing = facts.pop("missing", [])
     if not isinstance(missing, list) or not all(isinstance(key, str) for key in missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
-    _known(missing, keys, f"{where}: missing")
+    require_known(missing, keys, f"{where}: missing")
     still = tuple(key for key in missing if key not in facts)
     marks = facts.get("read_from_rows", [])
     if isinstance(marks, list):
-        _known(marks, ["type", *keys], f"{where}: read_from_rows")
-    facts = {key: _frozen(value) for key, value in facts.items()}
+        require_known(marks, ["type", *keys], f"{where}: read_from_rows")
+    facts = {k: tuple(v) if isinstance(v, list) else v for k, v in facts.items()}
     if cls is UndeclaredBins:
         return _undeclared_bins(name, kind, facts, where)
     if still:
-        shared = {field.name for field in dataclasses.fields(Column)}
-        own = {key: value for key, value in facts.items() if key not in shared}
-        common = {key: value for key, value in facts.items() if key in shared}
+        own, common = _parted(facts)
         return Incomplete(name, wanted=kind, missing=still, facts=own, **common)
     required = [
         field.name
@@ -166,33 +162,24 @@ def _undeclared(kind: str, facts: dict[str, Any], where: str) -> type[Column] | 
     return UndeclaredBins if isinstance(facts.get("bins"), dict) else None
 
 
-def _keys(kind: str) -> list[str]:
-    return [field.name for field in dataclasses.fields(KINDS[kind]) if field.name != "name"]
+def _keys(cls: type[Column]) -> list[str]:
+    return [field.name for field in dataclasses.fields(cls) if field.name != "name"]
 
 
 def _undeclared_bins(name: str, kind: str, facts: dict[str, Any], where: str) -> UndeclaredBins:
     bins = facts.pop("bins")
-    _known(bins, ["quantiles"], f"{where}: bins")
+    require_known(bins, ["quantiles"], f"{where}: bins")
     if "quantiles" not in bins:
         raise SchemaError(f"{where}: bins = {bins!r} must say how many, bins = {{quantiles = 16}}")
-    shared = {field.name for field in dataclasses.fields(Column)}
-    own = {key: value for key, value in facts.items() if key not in shared}
-    common = {key: value for key, value in facts.items() if key in shared}
+    own, common = _parted(facts)
     return UndeclaredBins(name, wanted=kind, facts=own, quantiles=bins["quantiles"], **common)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _known(found: Iterable[str], known: Iterable[str], where: str) -> None:
-    known = list(dict.fromkeys(known))
-    for key in found:
-        if key not in known:
-            hint = near(str(key), known)
-            if not hint or len(known) <= _FEW:
-                hint += f"; known are {', '.join(known)}"
-            raise SchemaError(f"{where}: unknown key {key!r}{hint}")
+def _parted(facts: Facts) -> tuple[Facts, Facts]:
+    """What a type of column has of its own, and what every column has."""
+    shared = {field.name for field in dataclasses.fields(Column)}
+    own = {key: value for key, value in facts.items() if key not in shared}
+    return own, {key: value for key, value in facts.items() if key in shared}
 
 
 def write(document: Document, *, comments: bool = True) -> str:
@@ -204,27 +191,14 @@ def write(document: Document, *, comments: bool = True) -> str:
         lines += f"{_HEAD}{_DRAFT * marked}{_MISSING * blank}".splitlines()
         lines.append("")
     lines += ["[understudy]", *(_line(key, value) for key, value in document.head.items())]
-    named = (
-        ("column", document.columns),
-        ("geography", document.geography),
-        ("rule", document.rules),
-    )
-    for name, facts in ((name, facts) for name, tables in named for facts in tables):
+    named = {"column": document.columns, "geography": document.geography, "rule": document.rules}
+    for name, facts in ((name, facts) for name, tables in named.items() for facts in tables):
         lines += ["", f"[[{name}]]"]
         for key, value in facts.items():
             if comments and name == "column" and key in NOTES:
                 lines.append(NOTES[key])
             lines.append(_line(key, value))
     return "\n".join(lines) + "\n"
-
-
-def unmarked(text: str, document: Document) -> str:
-    """The text of a file without the warnings at its head that the document gives no reason for."""
-    if not any("read_from_rows" in column for column in document.columns):
-        text = text.replace(_DRAFT, "")
-    if not any("missing" in column for column in document.columns):
-        text = text.replace(_MISSING, "")
-    return text
 
 
 def column_facts(column: Column) -> Facts:
@@ -264,11 +238,8 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return (
-            '"'
-            + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _escape(c)) for c in value)
-            + '"'
-        )
+        escaped = (_ESCAPES.get(c) or (c if c.isprintable() else _escape(c)) for c in value)
+        return f'"{"".join(escaped)}"'
     if isinstance(value, (datetime, date)):
         return value.isoformat()
     if isinstance(value, dict):
@@ -288,3 +259,62 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def _escape(character: str) -> str:
     code = ord(character)
     return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
+
+
+# --- files that people have written in
+
+
+def edited(text: str, before: Document, after: Document) -> str:
+    """The text, which says `before`, with the facts of `after`: comments and order stay.
+
+    Raises:
+        SchemaError: Columns were added, renamed or moved, or constraints changed: write it anew.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    names = [[facts["name"] for facts in each.columns] for each in (before, after)]
+    same = (before.geography, before.rules) == (after.geography, after.rules)
+    if names[0] != names[1] or not same:
+        raise SchemaError("the columns or constraints of the file are others")
+    try:
+        file: Any = tomlkit.parse(_unmarked(text, after))
+        _change(file["understudy"], before.head, after.head)
+        for table, old, new in zip(file["column"], before.columns, after.columns, strict=True):
+            _change(table, old, new)
+        return tomlkit.dumps(file)
+    except (TOMLKitError, LookupError, ValueError) as error:
+        raise SchemaError(f"the file cannot be edited: {error}") from None
+
+
+def _change(table: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    for key in old:
+        if key not in new:
+            if key in NOTES:
+                _drop_note(table, key)
+            table.pop(key, None)
+    for key, value in new.items():
+        if key not in old or old[key] != value:
+            table[key] = list(value) if isinstance(value, tuple) else value
+
+
+def _drop_note(table: Any, key: str) -> None:
+    """Take out the line above a key that says what to do with it."""
+    from tomlkit.items import Null, Table
+
+    if not isinstance(table, Table):
+        return
+    body = table.value.body
+    for at, (name, _) in enumerate(body):
+        noted = name is not None and name.key == key and at > 0
+        if noted and body[at - 1][1].as_string().strip() == NOTES[key]:
+            body[at - 1] = (None, Null())
+
+
+def _unmarked(text: str, document: Document) -> str:
+    """The text of a file without the warnings at its head that the document gives no reason for."""
+    if not any("read_from_rows" in column for column in document.columns):
+        text = text.replace(_DRAFT, "")
+    if not any("missing" in column for column in document.columns):
+        text = text.replace(_MISSING, "")
+    return text

@@ -13,8 +13,8 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.source.base import Native, Source, is_bindable, read_table
-from understudy.source.frames import to_frame
-from understudy.source.spark import is_master, spark_source, spark_table
+from understudy.source.frames import frame_source, to_frame
+from understudy.source.spark import SparkSource, is_master, spark_table
 
 __all__ = ["Native", "Source", "read", "read_table", "shown", "to_frame"]
 
@@ -76,16 +76,14 @@ def read(
             return data
         if type(data).__module__.split(".")[0] == "ibis":
             _not_for(engine, memory_limit, "a database")
-            from understudy.source.sql import sql_source
+            from understudy.source.sql import SQLSource
 
-            return sql_source(data, nulls)
+            return SQLSource(data, nulls)
         if type(data).__module__.startswith("pyspark.sql"):
             _not_for(engine, memory_limit, "Spark")
-            return spark_source(data, nulls)
+            return SparkSource(data, nulls)
         if engine == "duckdb":
             raise InputError("engine='duckdb' reads files; this table is in memory already")
-        from understudy.source.memory import frame_source
-
         return frame_source(data, nulls)
 
     from understudy.source.files import FileSource, find

@@ -7,10 +7,11 @@ code tells anything about a row.
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import (
-    TYPE_CHECKING,
     Any,
     Literal,
     Protocol,
@@ -21,6 +22,7 @@ from typing import (
 )
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.errors import CountingError, SourceError, UnderstudyError
@@ -31,9 +33,6 @@ from understudy.quoting import named, require_names, unquoted
 from understudy.schema import Schema
 from understudy.source.units import chosen, turn
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 __all__ = [
     "BATCH_ROWS",
     "Bindable",
@@ -42,11 +41,13 @@ __all__ = [
     "Native",
     "Source",
     "StreamedCounts",
+    "Table",
     "Unreadable",
     "Watchable",
     "batches",
     "check_header",
     "check_names",
+    "counting",
     "empty_batch",
     "fold",
     "is_bindable",
@@ -99,7 +100,7 @@ class Bindable(Protocol):
         """
         ...
 
-    def frame(self, table: "pa.Table") -> Any:
+    def frame(self, table: pa.Table) -> Any:
         """Hand (synthetic) rows back in the kind, and with the dtypes, that the source came in."""
         ...
 
@@ -119,7 +120,7 @@ class Source(Bindable, Protocol):
         """Texts that stand for null, beside those of the schema."""
         ...
 
-    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator[pa.RecordBatch]]:
         """Ways to read these columns once, best first; the next is tried if one is `Unreadable`.
 
         The rows are raw and private; files of text give texts.
@@ -149,17 +150,49 @@ class Unreadable(UnderstudyError):
     """One way of reading failed; says nothing about why, because why may be private."""
 
 
+class Table(ABC):
+    """What every source of ours shares: its public header, and how rows are handed back."""
+
+    native: Native = "arrow"
+    typed = True
+
+    def __init__(self, columns: Sequence[str], nulls: Sequence[str], where: str) -> None:
+        self.columns: tuple[str, ...] = tuple(columns)
+        self.null_values = tuple(nulls)
+        self._where = where
+        self._dtypes: Mapping[str, Any] = {}
+
+    def describe(self) -> str:
+        """Where the table is and its number of columns."""
+        return f"{self._where} with {len(self.columns)} columns"
+
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator[pa.RecordBatch]]:
+        """By default one way."""
+        yield self._scan(names)
+
+    @abstractmethod
+    def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The raw rows of these columns; `Unreadable` if that fails."""
+
+    def frame(self, table: pa.Table) -> Any:
+        """Rows in the kind of table, and with the dtypes, that were given."""
+        from understudy.source.frames import to_frame
+
+        return to_frame(table, self.native, self._dtypes)
+
+
 class EncodedCounts:
     """Exact counts of rows that are held in memory as codes, a byte or two a cell."""
 
-    def __init__(self, codes: list[NDArray[np.unsignedinteger]], schema: Schema) -> None:
+    def __init__(self, codes: Codes, schema: Schema) -> None:
         self.shape: tuple[int, ...] = tuple(schema.shape)
         self.unit = schema.unit
         self._codes = codes
 
     @classmethod
-    def encode(cls, source: Source, schema: Schema) -> "EncodedCounts":
+    def encode(cls, source: "Source", schema: Schema) -> "EncodedCounts":
         """Read the source once; raw rows are dropped as soon as they are encoded."""
+        schema = with_nulls(schema, source.null_values)
         return cls(rows_that_count(source, schema), schema)
 
     def rows(self) -> Sensitive[int]:
@@ -176,7 +209,7 @@ class EncodedCounts:
         counter.add(self._codes)
         return Sensitive(counter.tables())
 
-    def records(self) -> Sensitive[list[NDArray[np.unsignedinteger]]]:
+    def records(self) -> Sensitive[Codes]:
         """Every row as codes, one array per column, sealed: for gradients."""
         return Sensitive(self._codes)
 
@@ -189,26 +222,23 @@ class StreamedCounts:
         self.shape: tuple[int, ...] = tuple(schema.shape)
         self.unit = schema.unit
         self._source = source
-        self._schema = schema
+        self._schema = with_nulls(schema, source.null_values)
         self._turns = turns
         self._told: Callable[[int], object] | None = None
 
+    def watch(self, told: Callable[[int], object]) -> None:
+        """Have every question say how far it is: 1, 2, ..., 100 percent of the rows."""
+        self._told = told
+
     def rows(self) -> Sensitive[int]:
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
-
-        total = [0]
-
-        def count(codes: Codes) -> None:
-            total[0] += codes[0].size
-
+        sizes: list[int] = []
         if self.unit is not None:
-            self._each_turn(count)
-            return Sensitive(total[0])
-
-        def add(total: list[int], batch: "pa.RecordBatch") -> None:
-            total[0] += batch.num_rows
-
-        return Sensitive(self._scan(_modelled(self._schema)[:1], lambda: [0], add)[0])
+            self._each_turn(lambda codes: sizes.append(codes[0].size))
+        else:
+            first = _modelled(self._schema)[:1]
+            sizes = self._scan(first, list, lambda done, batch: done.append(batch.num_rows))
+        return Sensitive(sum(sizes))
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
         """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
@@ -218,9 +248,15 @@ class StreamedCounts:
         """Occupied cells of marginals of any size, sealed."""
         return Sensitive(self._count(SparseCounter, tuple(cliques)).tables())
 
-    def watch(self, told: Callable[[int], object]) -> None:
-        """Have every question say how far it is: 1, 2, ..., 100 percent of the rows."""
-        self._told = told
+    def records(self) -> Sensitive[Codes]:
+        """Every row as codes, one array per column, sealed: a byte or two a cell are held for it."""
+        parts: list[Codes] = []
+        if self.unit is not None:
+            self._each_turn(parts.append)
+        else:
+            with counting():
+                parts.append(_encoded(self._source, self._schema, tell=self._teller())[0])
+        return Sensitive([np.concatenate(column) for column in zip(*parts, strict=True)])
 
     def _count(
         self, kind: Callable[[Sequence[int], Sequence[Clique]], Counting], cliques: Sequence[Clique]
@@ -246,40 +282,20 @@ class StreamedCounts:
     def _each_turn(self, add: Callable[[Codes], object]) -> None:
         """Hand over the rows that count, unit after unit, a part of the units at a time."""
         for at in range(self._turns):
-            try:
+            with counting():
                 codes, units = _encoded(
                     self._source, self._schema, at, self._turns, self._teller(at)
                 )
-            except SourceError as error:
-                raise CountingError(
-                    f"{error}; what was charged until now stays in the ledger"
-                ) from None
             add(_bounded(codes, units, self._schema))
-
-    def records(self) -> Sensitive[list[NDArray[np.unsignedinteger]]]:
-        """Every row as codes, one array per column, sealed: a byte or two a cell are held for it."""
-        schema, names = self._schema, _modelled(self._schema)
-        parts: list[Codes] = [schema.encode(_no_rows(names))]
-        if self.unit is not None:
-            self._each_turn(parts.append)
-        else:
-            parts = self._scan(
-                names, lambda: list(parts), lambda done, batch: done.append(schema.encode(batch))
-            )
-        return Sensitive([np.concatenate(column) for column in zip(*parts, strict=True)])
 
     def _scan(
         self,
         names: Sequence[str],
         start: Callable[[], Accumulator],
-        add: Callable[[Accumulator, "pa.RecordBatch"], object],
+        add: Callable[[Accumulator, pa.RecordBatch], object],
     ) -> Accumulator:
-        try:
+        with counting():
             return fold(self._source, names, start, add, self._teller())
-        except SourceError as error:  # by now a charge may have been made
-            raise CountingError(
-                f"{error}; what was charged until now stays in the ledger"
-            ) from None
 
     def _teller(self, at: int = 0) -> Callable[[int | None], object] | None:
         """Turns rows seen in scan `at` of a question, None at its end, into percents of the whole.
@@ -303,6 +319,15 @@ class StreamedCounts:
         return tell
 
 
+@contextmanager
+def counting() -> Iterator[None]:
+    """Around what is counted for a question: by now a charge may have been made."""
+    try:
+        yield
+    except SourceError as error:
+        raise CountingError(f"{error}; what was charged until now stays in the ledger") from None
+
+
 def rows_that_count(source: Source, schema: Schema) -> Codes:
     """Every row as codes, at most so many of a unit as count; private, and for no other eyes."""
     codes, units = _encoded(source, schema)
@@ -313,7 +338,7 @@ def fold(
     source: Source,
     names: Sequence[str],
     start: Callable[[], Accumulator],
-    add: Callable[[Accumulator, "pa.RecordBatch"], object],
+    add: Callable[[Accumulator, pa.RecordBatch], object],
     tell: Callable[[int | None], object] | None = None,
 ) -> Accumulator:
     """Add up the batches of one scan, from the start again if a way of reading fails half-way.
@@ -346,56 +371,44 @@ def _encoded(
     at: int = 0,
     turns: int = 1,
     tell: Callable[[int | None], object] | None = None,
-) -> tuple[Codes, "list[pa.Array]"]:
+) -> tuple[Codes, list[pa.Array]]:
     """The codes of one scan and, where there are privacy units, the unit of every row.
 
     Of several turns, only the rows of the units that have theirs.
     """
     names, unit = _modelled(schema), schema.unit
     wanted = names if unit is None else [*names, unit.column]
-    units: list[list[pa.Array]] = []
 
-    def start() -> list[Codes]:
-        units.append([])  # a way of reading that failed half-way leaves nothing behind
-        return [schema.encode(_no_rows(names))]
+    def add(done: list[tuple[Codes, list[pa.Array]]], batch: pa.RecordBatch) -> None:
+        codes, units = schema.encode(batch), [] if unit is None else [schema.units(batch)]
+        if turns > 1 and units:
+            mine = turn(units[0], at, turns)
+            codes, units = [array[mine] for array in codes], [units[0].filter(mine)]
+        done.append((codes, units))
 
-    def add(done: list[Codes], batch: "pa.RecordBatch") -> None:
-        codes = schema.encode(batch)
-        if unit is not None:
-            found = schema.units(batch)
-            if turns > 1:
-                mine = turn(found, at, turns)
-                codes, found = [array[mine] for array in codes], found.filter(mine)
-            units[-1].append(found)
-        done.append(codes)
-
-    parts = fold(source, wanted, start, add, tell)
+    parts = fold(source, wanted, list, add, tell) or [(schema.encode(_no_rows(names)), [])]
     codes: Codes = []
     for position in range(len(names)):
-        codes.append(np.concatenate([part[position] for part in parts]))
-        for part in parts:  # a column's parts go as soon as they are joined
+        codes.append(np.concatenate([part[position] for part, _ in parts]))
+        for part, _ in parts:  # a column's parts go as soon as they are joined
             part[position] = codes[-1][:0]
-    return codes, units[-1]
+    return codes, [found for _, units in parts for found in units]
 
 
-def _bounded(codes: Codes, units: "list[pa.Array]", schema: Schema) -> Codes:
+def _bounded(codes: Codes, units: list[pa.Array], schema: Schema) -> Codes:
     """The rows that count: all of them, or at most k of every privacy unit."""
     if schema.unit is None:
         return codes
-    import pyarrow as pa
-
     kept = chosen(codes, pa.chunked_array(units, pa.string()), schema.unit)
     return [array[kept] for array in codes]
 
 
-def read_table(source: Source) -> "pa.Table":
+def read_table(source: Source) -> pa.Table:
     """Every raw row, in any order, **private and not sealed**: for a custodian's own look.
 
     Only `schema draft` and `schema check`, which say that their output is not private, need this.
     """
-    import pyarrow as pa
-
-    batches = fold(source, source.columns, list["pa.RecordBatch"], list.append)
+    batches = fold(source, source.columns, list[pa.RecordBatch], list.append)
     if not batches:
         return _no_rows(source.columns)
     with unquoted(source.describe()):
@@ -404,15 +417,13 @@ def read_table(source: Source) -> "pa.Table":
         )
 
 
-def batches(table: "pa.Table") -> "list[pa.RecordBatch]":
+def batches(table: pa.Table) -> list[pa.RecordBatch]:
     """A table a batch at a time; a table without rows as one batch, which has its types."""
     return table.to_batches(max_chunksize=BATCH_ROWS) or [empty_batch(table.schema)]
 
 
-def empty_batch(schema: "pa.Schema") -> "pa.RecordBatch":
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     """No row of columns of these types, whatever they are."""
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
@@ -479,9 +490,7 @@ def _modelled(schema: Schema) -> list[str]:
     return [column.name for column in schema.modelled]
 
 
-def _no_rows(names: Sequence[str]) -> "pa.Table":
-    import pyarrow as pa
-
+def _no_rows(names: Sequence[str]) -> pa.Table:
     return pa.schema([(name, pa.string()) for name in names]).empty_table()  # without pandas
 
 

@@ -10,21 +10,15 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from understudy.source.base import (
-    BATCH_ROWS,
-    StreamedCounts,
-    Unreadable,
-    check_header,
-    with_nulls,
-)
-from understudy.source.files import Files, OfFiles, lenient_scan
+import pyarrow as pa
+
+from understudy.schema import Schema
+from understudy.source.base import BATCH_ROWS, StreamedCounts, Unreadable, check_header
+from understudy.source.files import Files, OfFiles
 from understudy.source.units import ROW_BYTES
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
-
-    from understudy.schema import Schema
 
 __all__ = ["DuckDBSource"]
 
@@ -38,41 +32,34 @@ class DuckDBSource(OfFiles):
         super().__init__(files, nulls)
         self._memory_limit = memory_limit
 
-    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator[pa.RecordBatch]]:
         """DuckDB; for text, the lenient reader after it."""
-        files = self._files
         # A blank line is no row; of a single column, DuckDB would read it as a null.
-        if files.format == "parquet" or len(files.columns) > 1:
-            yield self._scan(names)
-        if files.format == "csv":
-            yield lenient_scan(files, names)
+        single = not self.typed and len(self.columns) == 1
+        return iter([self._lenient(names)]) if single else super().scans(names)
 
-    def bind(self, schema: "Schema") -> StreamedCounts:
+    def bind(self, schema: Schema) -> StreamedCounts:
         """Check the header; the rows stay where they are."""
         check_header(self.columns, schema, self.describe())
         turns = 1
         if schema.unit is not None:
             rows = self._files.footprint() // (2 * len(self.columns)) + 1
             turns = -(-rows * ROW_BYTES // (self._memory_limit // 2))
-        return StreamedCounts(self, with_nulls(schema, self.null_values), turns)
+        return StreamedCounts(self, schema, turns)
 
     def length(self) -> int:
         """About how many rows there are, for shares of them alone."""
         return self._files.length()
 
-    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+    def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import duckdb
-        import pyarrow as pa
 
         wanted = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in names)
         try:
             with self._connect() as connection:
                 for function, parameters in self._tables():
-                    relation = connection.sql(
-                        f"SELECT {wanted} FROM {function}",
-                        params=parameters,
-                    )
-                    yield from _reader(relation)
+                    asked = f"SELECT {wanted} FROM {function}"
+                    yield from _reader(connection.sql(asked, params=parameters))
         except (duckdb.Error, pa.ArrowException, OSError):  # later batches fail through Arrow
             raise Unreadable from None
 
@@ -116,7 +103,7 @@ class DuckDBSource(OfFiles):
         return connection
 
 
-def _reader(relation: "duckdb.DuckDBPyRelation") -> "pa.RecordBatchReader":
+def _reader(relation: "duckdb.DuckDBPyRelation") -> pa.RecordBatchReader:
     """Stream a relation; older releases of DuckDB have another name for it."""
     stream = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
     return stream(BATCH_ROWS)

@@ -5,8 +5,6 @@ direction its rows name it; loops and pairs with an undeclared end are no edges.
 goes moves at most one edge, and the guarantee for edges holds for rows of the file as well.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from understudy.columns.base import near
 from understudy.errors import InputError, SourceError
 from understudy.schema.nodes import ENDS, PAIR, Nodes
 from understudy.source.base import Source, fold
-from understudy.source.memory import frame_source
+from understudy.source.frames import frame_source
 
 __all__ = ["edge_source"]
 
@@ -59,7 +57,7 @@ def _columns(edges: Any, ends: tuple[str, str] | None) -> tuple[list[Any], list[
         if end not in names:
             hint = near(end, names) if other in names else ""
             raise InputError(f"ends: there is no column {end!r} in the table of edges{hint}")
-    batches = fold(source, ends, list["pa.RecordBatch"], list.append)
+    batches = fold(source, ends, list[pa.RecordBatch], list.append)
     first, second = (
         [cell for batch in batches for cell in batch.column(end).to_pylist()] for end in ends
     )

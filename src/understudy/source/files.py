@@ -4,33 +4,34 @@ Text is read as text, whatever it looks like; the schema does the casting. So no
 from private rows, and every reader gives the same codes.
 """
 
+import codecs
+import csv
 import glob
+import gzip
+import io
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import IO, Literal, TypeAlias, cast
+
+import pyarrow as pa
 
 from understudy.errors import SourceError
+from understudy.quoting import require_names
+from understudy.schema import Schema
 from understudy.source.base import (
     BATCH_ROWS,
     EncodedCounts,
-    Native,
+    Table,
     Unreadable,
     check_header,
     check_names,
     empty_batch,
-    with_nulls,
 )
-from understudy.source.frames import to_frame
-from understudy.source.text import Layout, about_lines, is_gzip, layout, lenient
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.schema import Schema
-
-__all__ = ["FileSource", "Files", "OfFiles", "find", "lenient_scan"]
+__all__ = ["FileSource", "Files", "Layout", "OfFiles", "find", "read_layout"]
 
 Format: TypeAlias = Literal["csv", "parquet"]
 
@@ -43,6 +44,20 @@ _FORMATS: dict[str, Format] = {
     ".pq": "parquet",
 }
 _SUPPORTED = "CSV (.csv, .tsv, .txt, also with .gz) and Parquet (.parquet, .pq)"
+_SEPARATORS = ",;\t|"
+_HEADER_BYTES = 1 << 20
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_ADD_A_HEADER = (
+    "the first line must name the columns; add one above the rows, for instance 'age,sex,income'"
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the header of a text file says."""
+
+    separator: str
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -55,20 +70,15 @@ class Files:
     columns: tuple[str, ...]
     layouts: tuple[Layout, ...]  # one per text file
 
-    def describe(self) -> str:
-        """What was given, its format and its number of columns."""
-        kind = {"csv": "CSV", "parquet": "Parquet"}[self.format]
-        return f"{kind} {self.given!r} with {len(self.columns)} columns"
-
     @property
-    def typed(self) -> bool:
-        """Whether cells have types: not in text."""
-        return self.format == "parquet"
+    def where(self) -> str:
+        """What was given, and its format."""
+        return f"{'CSV' if self.format == 'csv' else 'Parquet'} {self.given!r}"
 
     def footprint(self) -> int:
         """About how many bytes the encoded rows need; private, for choosing an engine."""
         if self.format == "csv":  # a cell is at least a separator; text gzips to about an eighth
-            return sum(path.stat().st_size * (8 if is_gzip(path) else 1) for path in self.paths)
+            return sum(path.stat().st_size * (8 if _is_gzip(path) else 1) for path in self.paths)
         return 2 * self.length() * len(self.columns)
 
     def length(self) -> int:
@@ -76,7 +86,7 @@ class Files:
         import pyarrow.parquet as pq
 
         if self.format == "csv":
-            return sum(map(about_lines, self.paths))
+            return sum(map(_about_lines, self.paths))
         return sum(pq.read_metadata(path).num_rows for path in self.paths)
 
 
@@ -91,12 +101,8 @@ def find(given: str | Path) -> Files:
     if len(formats) > 1:
         raise SourceError(f"{str(given)!r} mixes CSV and Parquet files: name files of one format")
     format = formats.pop()
-    if format == "csv":
-        layouts = tuple(layout(path) for path in paths)
-        columns = [one.columns for one in layouts]
-    else:
-        layouts = ()
-        columns = [_parquet_columns(path) for path in paths]
+    layouts = tuple(read_layout(path) for path in paths) if format == "csv" else ()
+    columns = [one.columns for one in layouts] or [_parquet_columns(path) for path in paths]
     for path, other in zip(paths, columns, strict=True):
         if set(other) != set(columns[0]):
             raise SourceError(
@@ -140,7 +146,6 @@ def _format(path: Path) -> Format:
 
 
 def _parquet_columns(path: Path) -> tuple[str, ...]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     where = f"file {str(path)!r}"
@@ -155,55 +160,158 @@ def _parquet_columns(path: Path) -> tuple[str, ...]:
     return columns
 
 
-class OfFiles:
+def _is_gzip(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+def read_layout(path: Path) -> Layout:
+    """Read the header, and nothing below it.
+
+    The separator is the one of `, ; tab |` that the header has most of. The header of a file
+    without one is a private row, so no message quotes it.
+
+    Raises:
+        SourceError: Empty, not text, or the first line does not look like names.
+    """
+    where = f"file {str(path)!r}"
+    try:
+        with _open(path) as file:
+            head = file.read(_HEADER_BYTES)
+    except OSError as error:
+        reason = error.strerror or "it is not a gzip file"
+        raise SourceError(f"{where} cannot be read: {reason}") from None
+    except (EOFError, zlib.error):
+        raise SourceError(f"{where} cannot be read: it is not a whole gzip file") from None
+    if head.startswith(_WIDE):
+        raise SourceError(f"{where} is not UTF-8 text: save it as CSV in UTF-8, or as Parquet")
+    text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+    line = _first_record(text)
+    if line is None and len(head) == _HEADER_BYTES:
+        raise SourceError(
+            f"{where}: the first line is longer than {_HEADER_BYTES:,} bytes: {_ADD_A_HEADER}"
+        )
+    line = text if line is None else line
+    if not line.strip():
+        raise SourceError(f"{where} is empty or begins with an empty line: {_ADD_A_HEADER}")
+    if "\0" in line:
+        raise SourceError(f"{where} is not text: save it as CSV in UTF-8, or as Parquet")
+    separator = _separator(line)
+    try:
+        columns = tuple(next(csv.reader(io.StringIO(line, newline=""), delimiter=separator)))
+    except csv.Error:
+        raise SourceError(
+            f"{where}: a cell of the first line is too long: {_ADD_A_HEADER}"
+        ) from None
+    _check_first_line(columns, where)
+    return Layout(separator, columns)
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path, "rb")) if _is_gzip(path) else path.open("rb")
+
+
+def _first_record(text: str) -> str | None:
+    """The text up to the first line break outside quotes; None if there is none.
+
+    A quote opens a cell only at its beginning, as the readers have it.
+    """
+    quoted, opens = False, True  # opens: whether a quote here would open a cell, or open it again
+    for at, character in enumerate(text):
+        if character == '"':
+            opens, quoted = quoted, not quoted if quoted else opens
+        elif character in "\r\n" and not quoted:
+            return text[:at]
+        else:
+            opens = character in _SEPARATORS
+    return None
+
+
+def _separator(line: str) -> str:
+    outside = "".join(line.split('"')[::2])
+    return max(_SEPARATORS, key=outside.count)  # the first of them where none occurs
+
+
+def _check_first_line(columns: tuple[str, ...], where: str) -> None:
+    require_names(columns, where)
+    if all(_is_number(name) for name in columns):
+        raise SourceError(
+            f"{where} seems to have no header, its first line holds only numbers: {_ADD_A_HEADER}"
+        )
+    empty = [at for at, name in enumerate(columns, 1) if not name.strip()]
+    if empty:
+        raise SourceError(
+            f"{where}: cell {empty[0]} of the first line is empty, so the header seems to be "
+            f"missing or incomplete: {_ADD_A_HEADER}; a nameless first column often is an index "
+            "that pandas wrote, leave it out with to_csv(..., index=False)"
+        )
+    first: dict[str, int] = {}
+    for at, name in enumerate(columns, 1):
+        if name in first:
+            raise SourceError(
+                f"{where}: cells {first[name]} and {at} of the first line are the same. If it is "
+                f"the header, that is a duplicate column: rename one; if it is a row, "
+                f"{_ADD_A_HEADER}"
+            )
+        first[name] = at
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _about_lines(path: Path) -> int:
+    """How many lines there are, private: as many for every byte of the file as at its beginning."""
+    try:
+        with path.open("rb") as stored:
+            text = gzip.GzipFile(fileobj=stored) if _is_gzip(path) else stored
+            head = text.read(_HEADER_BYTES)
+            return path.stat().st_size * head.count(b"\n") // max(1, stored.tell())
+    except (OSError, EOFError, zlib.error):
+        return 0
+
+
+class OfFiles(Table):
     """What every source of files knows."""
 
-    native: Native = "arrow"
-
     def __init__(self, files: Files, nulls: Sequence[str] = ()) -> None:
-        self.columns: tuple[str, ...] = files.columns
+        super().__init__(files.columns, nulls, files.where)
         self.paths = files.paths
-        self.typed = files.typed
+        self.typed = files.format == "parquet"
         self._files = files
-        self.null_values = tuple(nulls)
 
-    def describe(self) -> str:
-        """The files, their format and their number of columns."""
-        return self._files.describe()
+    def scans(self, names: Sequence[str]) -> Iterator[Iterator[pa.RecordBatch]]:
+        """The engine's own reader; for text, the lenient reader after it."""
+        yield self._scan(names)
+        if not self.typed:
+            yield self._lenient(names)
 
-    def frame(self, table: "pa.Table") -> Any:
-        """Rows as an Arrow table."""
-        return to_frame(table, self.native)
+    def _lenient(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for path, layout in zip(self.paths, self._files.layouts, strict=True):
+            yield from _any_rows(path, layout, names)
 
 
 class FileSource(OfFiles):
     """Files that are read once and held in memory as codes."""
 
-    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
-        """Arrow's readers; for text, the lenient reader after them."""
-        files = self._files
-        if files.format == "parquet":
-            yield chain.from_iterable(_parquet(path, names) for path in files.paths)
-        else:
-            yield chain.from_iterable(
-                _csv(path, one, names) for path, one in zip(files.paths, files.layouts, strict=True)
-            )
-            yield lenient_scan(files, names)
-
-    def bind(self, schema: "Schema") -> EncodedCounts:
+    def bind(self, schema: Schema) -> EncodedCounts:
         """Check the header and encode the rows once."""
         check_header(self.columns, schema, self.describe())
-        return EncodedCounts.encode(self, with_nulls(schema, self.null_values))
+        return EncodedCounts.encode(self, schema)
+
+    def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if self.typed:
+            for path in self.paths:
+                yield from _parquet(path, names)
+        else:
+            for path, layout in zip(self.paths, self._files.layouts, strict=True):
+                yield from _csv(path, layout, names)
 
 
-def lenient_scan(files: Files, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-    """The text files one after the other, by the reader that takes any row."""
-    for path, one in zip(files.paths, files.layouts, strict=True):
-        yield from lenient(path, one, names)
-
-
-def _parquet(path: Path, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-    import pyarrow as pa
+def _parquet(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
     try:
@@ -215,8 +323,7 @@ def _parquet(path: Path, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
         raise Unreadable from None
 
 
-def _csv(path: Path, layout: Layout, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-    import pyarrow as pa
+def _csv(path: Path, layout: Layout, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv as pacsv
 
     try:
@@ -233,3 +340,44 @@ def _csv(path: Path, layout: Layout, names: Sequence[str]) -> Iterator["pa.Recor
             yield from reader
     except (pa.ArrowException, OSError, KeyError):
         raise Unreadable from None
+
+
+def _any_rows(path: Path, layout: Layout, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows as texts, whatever is wrong with them; blank lines are no rows.
+
+    The fast readers (Arrow, DuckDB) stop at a row that has too few or too many cells or bytes that
+    are not UTF-8. Whether there is such a row is private, so this one reads on: it fills short rows up
+    with nulls, cuts long ones, and replaces what is not UTF-8. On well-formed text all readers agree.
+    """
+    wanted = [layout.columns.index(name) for name in names]
+    width = len(layout.columns)
+    rows: list[list[str]] = []
+    try:
+        with io.TextIOWrapper(
+            _open(path), encoding="utf-8-sig", errors="replace", newline=""
+        ) as file:
+            records = _records(csv.reader(file, delimiter=layout.separator))
+            for row in filter(None, islice(records, 1, None)):
+                rows.append(row + [""] * (width - len(row)))
+                if len(rows) == BATCH_ROWS:
+                    yield _batch(rows, wanted, names)
+                    rows = []
+    except (OSError, EOFError, zlib.error):
+        raise Unreadable from None
+    if rows:
+        yield _batch(rows, wanted, names)
+
+
+def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    while True:
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error:  # a cell beyond the csv module's limit: a row all the same
+            yield [""]
+
+
+def _batch(rows: list[list[str]], wanted: Sequence[int], names: Sequence[str]) -> pa.RecordBatch:
+    arrays = [pa.array([row[at] for row in rows], pa.string()) for at in wanted]
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))

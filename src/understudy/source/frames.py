@@ -1,25 +1,121 @@
-"""Rows that are handed back: Arrow, pandas or Polars, with the dtypes that were given.
+"""Tables in memory, taken in and handed back: Arrow, pandas, Polars, and what else narwhals knows.
 
-A dtype is a fact of the header. The categories inside a pandas `category` dtype are not: they were
-collected from the rows, so they are taken from the schema (the Arrow dictionary) or from the
-synthetic rows instead, and only their order is kept.
+Rows are handed back with the dtypes that were given. A dtype is a fact of the header. The categories
+inside a pandas `category` dtype are not: they were collected from the rows, so they are taken from the
+schema (the Arrow dictionary) or from the synthetic rows instead, and only their order is kept.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from understudy.errors import InputError
+import pyarrow as pa
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from understudy.errors import InputError, SourceError
+from understudy.schema import Schema
+from understudy.source.base import (
+    EncodedCounts,
+    Native,
+    Table,
+    Unreadable,
+    batches,
+    check_header,
+    check_names,
+)
 
-    from understudy.source.base import Native
+__all__ = ["FrameSource", "frame_source", "to_frame"]
 
-__all__ = ["to_frame"]
+
+class FrameSource(Table):
+    """A data frame; it is looked at when it is bound, and never changed."""
+
+    def __init__(
+        self,
+        frame: Any,
+        header: Sequence[tuple[str, Any]],
+        kind: str,
+        native: Native,
+        nulls: Sequence[str] = (),
+    ) -> None:
+        """`header`: names and their dtypes, None for those that need not come back."""
+        super().__init__([name for name, _ in header], nulls, kind)
+        self.native: Native = native
+        self._frame = frame
+        self._dtypes = dict(header)
+        check_names(self.columns, kind)
+
+    def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from batches(_to_arrow(self._frame, self.columns, names))
+
+    def bind(self, schema: Schema) -> EncodedCounts:
+        """Check the header and encode the rows once."""
+        check_header(self.columns, schema, self._where)
+        return EncodedCounts.encode(self, schema)
+
+
+def frame_source(frame: Any, nulls: Sequence[str] = ()) -> FrameSource:
+    """The source for a frame.
+
+    Raises:
+        SourceError: Not a table that is known, or two columns have one name.
+    """
+    import narwhals.stable.v2 as nw
+
+    if isinstance(frame, (pa.Table, pa.RecordBatch)):
+        header = [(field.name, field.type) for field in frame.schema]
+        return FrameSource(frame, header, f"Arrow {type(frame).__name__}", "arrow", nulls)
+    if nw.dependencies.is_pandas_dataframe(frame):
+        header = list(zip(map(str, frame.columns), frame.dtypes, strict=True))
+        return FrameSource(frame, header, "pandas DataFrame", "pandas", nulls)
+    try:
+        wrapped = nw.from_native(frame)
+    except TypeError:
+        raise SourceError(
+            f"cannot read a table from {type(frame).__name__!r}: give a path to CSV or Parquet, a "
+            "pandas or Polars frame, or an Arrow table"
+        ) from None
+    polars = type(frame).__module__.split(".")[0] == "polars"
+    kind = f"{'Polars ' if polars else ''}{type(frame).__name__}"
+    dtypes = dict(frame.collect_schema()) if polars else {}
+    header = [(name, dtypes.get(name)) for name in wrapped.collect_schema().names()]
+    return FrameSource(frame, header, kind, "polars" if polars else "arrow", nulls)
+
+
+def _to_arrow(frame: Any, columns: Sequence[str], names: Sequence[str]) -> pa.Table:
+    import narwhals.stable.v2 as nw
+
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
+    if isinstance(frame, pa.Table):
+        return frame.select(list(names))
+    if nw.dependencies.is_pandas_dataframe(frame):
+        series = [frame.iloc[:, columns.index(name)] for name in names]
+        return pa.table([_from_pandas(one) for one in series], names=list(names))
+    wrapped = nw.from_native(frame)
+    try:
+        wrapped = wrapped.select(*names)
+        if isinstance(wrapped, nw.LazyFrame):
+            wrapped = wrapped.collect()
+        return wrapped.to_arrow()
+    except Exception:  # noqa: BLE001  (a lazy query's own errors quote values)
+        raise Unreadable from None
+
+
+def _from_pandas(series: Any) -> pa.Array | pa.ChunkedArray:
+    """A column as Arrow; one of mixed objects as texts, because Arrow would quote a value."""
+    try:
+        return pa.Array.from_pandas(series)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        missing = series.isna().to_numpy()
+        return pa.array([*map(_text, series.astype(object))], pa.string(), mask=missing)
+
+
+def _text(cell: object) -> str:
+    raw = cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace")
+    return raw.decode("utf-8", "replace")
 
 
 def to_frame(
-    table: "pa.Table", like: "Native" = "arrow", dtypes: Mapping[str, Any] | None = None
+    table: pa.Table, like: Native = "arrow", dtypes: Mapping[str, Any] | None = None
 ) -> Any:
     """A table in the kind asked for.
 
@@ -29,21 +125,13 @@ def to_frame(
         dtypes: By column name, the dtype it should have in that kind; where a column cannot have
             it (an `int64` with nulls), it gets the nearest that can.
     """
-    dtypes = dtypes or {}
-    match like:
-        case "arrow":
-            return _arrow(table, dtypes)
-        case "pandas":
-            return _pandas(table, dtypes)
-        case "polars":
-            return _polars(table, dtypes)
-        case _:
-            raise InputError(f"like={like!r}: rows come as 'arrow', 'pandas' or 'polars'")
+    makers = {"arrow": _arrow, "pandas": _pandas, "polars": _polars}
+    if like not in makers:
+        raise InputError(f"like={like!r}: rows come as 'arrow', 'pandas' or 'polars'")
+    return makers[like](table, dtypes or {})
 
 
-def _arrow(table: "pa.Table", dtypes: Mapping[str, Any]) -> "pa.Table":
-    import pyarrow as pa
-
+def _arrow(table: pa.Table, dtypes: Mapping[str, Any]) -> pa.Table:
     for at, name in enumerate(table.column_names):
         target = dtypes.get(name)
         if target is not None and table.schema.types[at] != target:
@@ -55,7 +143,7 @@ def _arrow(table: "pa.Table", dtypes: Mapping[str, Any]) -> "pa.Table":
     return table
 
 
-def _polars(table: "pa.Table", dtypes: Mapping[str, Any]) -> Any:
+def _polars(table: pa.Table, dtypes: Mapping[str, Any]) -> Any:
     import polars as pl
 
     frame = pl.DataFrame(pl.from_arrow(table))
@@ -81,14 +169,14 @@ def _enum(series: Any, given: Any) -> Any:
     return pl.Enum(known + sorted(present - set(known)))
 
 
-def _pandas(table: "pa.Table", dtypes: Mapping[str, Any]) -> Any:
+def _pandas(table: pa.Table, dtypes: Mapping[str, Any]) -> Any:
     import pandas as pd
 
     series = {name: _series(table.column(name), dtypes.get(name)) for name in table.column_names}
     return pd.DataFrame(series, columns=list(series), index=pd.RangeIndex(table.num_rows))
 
 
-def _series(column: "pa.ChunkedArray", target: Any) -> Any:
+def _series(column: pa.ChunkedArray, target: Any) -> Any:
     import pandas as pd
 
     if isinstance(target, pd.CategoricalDtype):
@@ -105,30 +193,21 @@ def _series(column: "pa.ChunkedArray", target: Any) -> Any:
     return converted
 
 
-def _nullable(column: "pa.ChunkedArray") -> Any:
+def _nullable(column: pa.ChunkedArray) -> Any:
     """Integers and booleans with nulls stay integers and booleans."""
     import pandas as pd
-    import pyarrow as pa
 
     if column.null_count == 0:
         return None
-    nullable: dict[pa.DataType, Any] = {
-        pa.int8(): pd.Int8Dtype(),
-        pa.int16(): pd.Int16Dtype(),
-        pa.int32(): pd.Int32Dtype(),
-        pa.int64(): pd.Int64Dtype(),
-        pa.uint8(): pd.UInt8Dtype(),
-        pa.uint16(): pd.UInt16Dtype(),
-        pa.uint32(): pd.UInt32Dtype(),
-        pa.uint64(): pd.UInt64Dtype(),
-        pa.bool_(): pd.BooleanDtype(),
-    }
-    return nullable.get
+    names = {"bool": "boolean"}
+    for size in (8, 16, 32, 64):
+        names |= {f"int{size}": f"Int{size}", f"uint{size}": f"UInt{size}"}
+    found = {pa.type_for_alias(a): pd.api.types.pandas_dtype(b) for a, b in names.items()}
+    return found.get
 
 
-def _categorical(column: "pa.ChunkedArray", target: Any) -> Any:
+def _categorical(column: pa.ChunkedArray, target: Any) -> Any:
     import pandas as pd
-    import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
         legal = column.unify_dictionaries().chunk(0).dictionary.to_pylist() if len(column) else []

@@ -3,54 +3,73 @@
 An engine offers two things: to count (`Engine.count`: for one expression of packed cells, how many
 rows have each), and before that to keep some rows of every unit. Everything else (how a table is
 checked against a schema, which marginals are counted together, how tables are put together again,
-what is said when the engine is lost) is here, for all engines.
+what is said when the engine is lost, what counting costs) is here, for all engines.
+
+The encoding of a column is compiled to an expression by one compiler, for every engine that has
+columns, comparisons and CASE (`Operations`); what is compiled holds public values alone: bounds,
+categories, codes.
 """
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.forms import Form, form
-from understudy.errors import CountingError, SchemaError, SourceError, WorkloadError
+from understudy.columns.forms import BLANKS, Form, Pieces, Words, form, unit_steps
+from understudy.errors import SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
 from understudy.quoting import named
 from understudy.schema import Category, Modelled, Schema
 from understudy.source.base import (
-    Native,
     Sparse,
+    Table,
     Unreadable,
     batches,
     check_header,
     check_names,
+    counting,
     with_nulls,
 )
-from understudy.source.expressions import unions
-from understudy.source.frames import to_frame
 from understudy.units import Unit
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 __all__ = [
+    "JOINT_CELLS",
     "Counted",
     "Engine",
+    "EngineCost",
     "Held",
+    "Operations",
     "PushedCounts",
     "PushedSource",
+    "cells_per_pass",
     "columns_of",
+    "encoded",
+    "engine_costs",
     "held",
+    "packed",
     "quietly",
+    "unions",
 ]
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Packed cells that occur, in any order, and the number of rows in each."""
 
+
+JOINT_CELLS = 1 << 16
+"""Marginals are counted together where their columns have at most so many cells together."""
+
+_RECENT = 8
+_CELLS = 1 << 17
+_MARGINALS = 16
+_CELL_BYTES = 16  # a packed cell and its count
+_MOST = 10_000
 
 Held = Callable[[], tuple[list[str], NDArray[np.int64]]]
 """Asks an engine for the values of a column and their holders."""
@@ -72,27 +91,15 @@ class Engine(Protocol):
         ...
 
 
-class PushedSource(ABC):
+class PushedSource(Table):
     """A table of an engine that counts where the rows are; they are never fetched for a release."""
 
-    native: Native = "arrow"
-    typed = True
-
     def __init__(self, columns: Sequence[str], nulls: Sequence[str], where: str) -> None:
-        self.columns: tuple[str, ...] = tuple(columns)
-        self.null_values = tuple(nulls)
-        self._where = where
+        super().__init__(columns, nulls, where)
         check_names(self.columns, where)
 
-    def describe(self) -> str:
-        """Where the table is and its number of columns."""
-        return f"{self._where} with {len(self.columns)} columns"
-
-    def scans(self, names: Sequence[str]) -> Iterator[Iterator["pa.RecordBatch"]]:
-        """The raw rows, for a custodian's own look; no release asks for them."""
-        yield self._scan(names)
-
-    def _scan(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+    def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """For a custodian's own look; no release asks for rows."""
         try:
             with quietly():
                 table = self._fetched(names)
@@ -109,10 +116,6 @@ class PushedSource(ABC):
             self._check_named("unit", schema.unit.column)
             engine.keep(schema.unit, told.null_values)
         return PushedCounts(engine, schema)
-
-    def frame(self, table: "pa.Table") -> Any:
-        """Rows as an Arrow table: synthetic ones are few, or `sample_to` writes them."""
-        return to_frame(table, self.native)
 
     def _forms(self, schema: Schema) -> dict[str, Form]:
         """The encoding of every modelled column, for the type that it is stored in."""
@@ -139,11 +142,26 @@ class PushedSource(ABC):
                 f"texts or whole numbers: {self._remedy(name)}"
             )
 
-    @abstractmethod
     def opened(self, column: str, schema: Schema) -> Held:
         """Who holds which value of a column, counted by the engine when it is asked.
 
         See `understudy.source.values`; types are checked now, before anything is charged.
+        """
+        self._check_named("column", column)
+        if schema.unit is not None:
+            self._check_named("unit", schema.unit.column)
+        told = with_nulls(schema, self.null_values).null_values
+        (own,) = (each.null_values for each in schema.columns if each.name == column)
+        asked = self._holders(column, (*told, *own), schema.unit, told)
+        return lambda: held(asked())
+
+    @abstractmethod
+    def _holders(
+        self, column: str, nulls: Sequence[str], unit: Unit | None, no_units: Sequence[str]
+    ) -> Callable[[], pa.Table]:
+        """Asks for the values of a column, and how many hold each; `nulls` and `no_units` are none.
+
+        Of a unit's values the first k in the order of md5("{salt}|{value}|{unit}") count.
         """
 
     @abstractmethod
@@ -151,11 +169,11 @@ class PushedSource(ABC):
         """What counts this table under a schema whose header it has."""
 
     @abstractmethod
-    def _fetched(self, names: Sequence[str]) -> "pa.Table":
+    def _fetched(self, names: Sequence[str]) -> pa.Table:
         """The raw rows; any error."""
 
     @abstractmethod
-    def _type(self, column: Modelled) -> "pa.DataType | None":
+    def _type(self, column: Modelled) -> pa.DataType | None:
         """The physical type of a column that a form speaks of; None where none does."""
 
     @abstractmethod
@@ -224,16 +242,177 @@ class PushedCounts:
 
     def _count(self, cliques: Sequence[Clique]) -> list[Counted]:
         found: list[Counted] = []
-        try:
+        with counting():
             for counted in self._engine.count(cliques):
                 found.append(counted)
                 if self._told is not None:
                     self._told(100 * len(found) // len(cliques))
-            return found
-        except SourceError as error:  # by now a charge may have been made
-            raise CountingError(
-                f"{error}; what was charged until now stays in the ledger"
-            ) from None
+        return found
+
+
+class Operations(Protocol):
+    """What an engine can do with a column; `x` is one of its own expressions."""
+
+    def missing(self, x: Any, form: Form) -> Any:
+        """Whether it is null, or NaN."""
+        ...
+
+    def at_least(self, x: Any, start: Any, form: Pieces) -> Any:
+        """x ≥ start, in the physical type of the form."""
+        ...
+
+    def among(self, x: Any, texts: Sequence[str]) -> Any:
+        """Whether it is one of these texts, letter by letter."""
+        ...
+
+    def trimmed(self, x: Any, blanks: str) -> Any:
+        """Without these characters at either end."""
+        ...
+
+    def clamped(self, x: Any, low: int, high: int) -> Any:
+        """A whole number, moved into low..high."""
+        ...
+
+    def cases(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
+        """CASE WHEN condition THEN code ... ELSE otherwise END."""
+        ...
+
+    def whole(self, code: int) -> Any:
+        """A code as a 64-bit integer."""
+        ...
+
+
+def encoded(x: Any, form: Form, ops: Operations) -> Any:
+    """The code of the value x, as an expression."""
+    code = _words(x, form, ops) if isinstance(form, Words) else _pieces(x, form, ops)
+    return ops.cases([(ops.missing(x, form), ops.whole(form.missing))], code)
+
+
+def _pieces(x: Any, form: Pieces, ops: Operations) -> Any:
+    if (steps := unit_steps(form)) is not None:
+        low, high = steps
+        return ops.clamped(x, low, high) - ops.whole(low)
+
+    def between(first: int, last: int) -> Any:
+        """The code among pieces first..last, by halving."""
+        if first == last:
+            return ops.whole(form.codes[first])
+        middle = (first + last + 1) // 2
+        reached = ops.at_least(x, form.starts[middle - 1], form)
+        return ops.cases([(reached, between(middle, last))], between(first, middle - 1))
+
+    return between(0, len(form.starts))
+
+
+def _words(x: Any, form: Words, ops: Operations) -> Any:
+    bare = ops.trimmed(x, BLANKS)
+    branches = _listed(x, form.exact, ops)
+    if form.missing != form.otherwise or form.trimmed:
+        blank = ops.among(x, form.blanks) | ops.among(bare, form.blanks)
+        branches.append((blank, ops.whole(form.missing)))
+    branches += _listed(bare, form.trimmed, ops)
+    return ops.cases(branches, ops.whole(form.otherwise))
+
+
+def _listed(x: Any, codes: Mapping[str, int], ops: Operations) -> list[tuple[Any, Any]]:
+    by_code: dict[int, list[str]] = {}
+    for text, code in codes.items():
+        by_code.setdefault(code, []).append(text)
+    return [(ops.among(x, texts), ops.whole(code)) for code, texts in by_code.items()]
+
+
+def packed(codes: Sequence[Any], shape: Sequence[int], clique: Clique, ops: Operations) -> Any:
+    """The cell of the marginal of `clique` as one integer, as `queries.evaluate` packs it."""
+    cell = ops.whole(0)
+    for depth, column in enumerate(clique):
+        cell = codes[column] if depth == 0 else cell * ops.whole(shape[column]) + codes[column]
+    return cell
+
+
+def unions(shape: Sequence[int], cliques: Sequence[Clique]) -> dict[Clique, list[Clique]]:
+    """Cliques that are counted together: the union of each group, and its members.
+
+    A union has at most `JOINT_CELLS` cells, or is itself one of the cliques: so no more comes back
+    than a marginal, and nothing as fine as rows. Every clique joins the group that grows least by
+    it, of the last few: cliques that begin alike follow each other.
+    """
+    groups: dict[Clique, list[Clique]] = {}
+    recent: list[Clique] = []
+    for clique in sorted(set(cliques)):
+        best: tuple[int, Clique, Clique] | None = None
+        for union in recent:
+            joined = tuple(sorted({*union, *clique}))
+            size = cells(shape, joined)
+            if joined in (union, clique) or size <= JOINT_CELLS:
+                grown = size - cells(shape, union)
+                if best is None or grown < best[0]:
+                    best = (grown, union, joined)
+        if best is None:
+            joined, members = clique, [clique]
+        else:
+            joined, members = best[2], [*groups.pop(best[1]), clique]
+            recent.remove(best[1])
+        if joined in groups:  # two groups have grown into one
+            members = [*groups.pop(joined), *members]
+            recent = [union for union in recent if union != joined]
+        groups[joined] = members
+        recent = [*recent[1 - _RECENT :], joined]
+    return groups
+
+
+def cells_per_pass(shape: Sequence[int], cliques: Sequence[Clique]) -> list[list[Clique]]:
+    """Which marginals share a pass: few enough that the executors count them in small tables."""
+    batches: list[list[Clique]] = []
+    held = 0
+    for clique in cliques:
+        size = cells(shape, clique)
+        if not batches or held + size > _CELLS or len(batches[-1]) == _MARGINALS:
+            batches.append([])
+            held = 0
+        batches[-1].append(clique)
+        held += size
+    return batches
+
+
+@dataclass(frozen=True)
+class EngineCost:
+    """One engine: how often it goes over the rows, and what it hands back at most."""
+
+    engine: str
+    passes: int
+    rows: int
+    """Rows gone over, all passes together."""
+    bytes_back: int
+    """What leaves the engine's process or server: occupied cells. Rows never do."""
+    held: int
+    """Bytes of encoded rows that this process keeps."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        return asdict(self)
+
+
+def engine_costs(
+    shape: Sequence[int], cliques: Sequence[Clique], rows: int
+) -> tuple[EngineCost, ...]:
+    """What counting a workload once costs where the rows are.
+
+    For the table in memory, streamed from files by DuckDB, in a database, and on Spark. Follows from
+    schema, workload and `rows`, an assumption; nothing is connected to or read. A method that looks at
+    marginals beyond the workload counts more.
+    """
+    width = sum(np.min_scalar_type(max(size - 1, 0)).itemsize for size in shape)
+    wanted = list(dict.fromkeys(tuple(clique) for clique in cliques))
+    # Where there are very many, they are taken as they come: that groups would save a few.
+    groups = list(unions(shape, wanted)) if len(wanted) <= _MOST else wanted
+    back = sum(_CELL_BYTES * min(rows, cells(shape, union)) for union in groups)
+    shared = len(cells_per_pass(shape, groups))
+    return (
+        EngineCost("memory", 1, rows, 0, rows * width),
+        EngineCost("duckdb", 1, rows, 0, 0),
+        EngineCost("sql", len(groups), len(groups) * rows, back, 0),
+        EngineCost("spark", shared, shared * rows, back, 0),
+    )
 
 
 def columns_of(table: Any) -> Counted:

@@ -7,29 +7,32 @@ falls into, one for each marginal, and those are counted.
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from understudy.columns.forms import BLANKS, Form, Pieces
 from understudy.columns.temporal import Datetime
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique, cells
+from understudy.schema import Modelled, Schema
 from understudy.source.addresses import permitted
-from understudy.source.base import with_nulls
-from understudy.source.expressions import encoded, packed
-from understudy.source.pushed import Counted, Held, PushedSource, columns_of, held, quietly
+from understudy.source.pushed import (
+    Counted,
+    PushedSource,
+    cells_per_pass,
+    columns_of,
+    encoded,
+    packed,
+    quietly,
+)
+from understudy.units import Unit
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.schema import Modelled, Schema
-    from understudy.units import Unit
-
-__all__ = ["SparkSource", "cells_per_pass", "is_master", "session", "spark_source", "spark_table"]
+__all__ = ["SparkSource", "is_master", "session", "spark_table"]
 
 _EXTRA = "pip install 'understudy[spark]', and a Java runtime"
 _MASTERS = ("local[", "local-cluster[", "spark://", "k8s://")
@@ -41,8 +44,6 @@ _CASTS = {
     "date": "date",
     "datetime": "timestamp_ntz",
 }
-_CELLS = 1 << 17
-_MARGINALS = 16
 
 
 def is_master(text: str) -> bool:
@@ -94,44 +95,35 @@ def spark_table(
     try:
         with quietly():
             frame = running.table(named) if named is not None else running.read.parquet(str(path))
-            return spark_source(frame, nulls, where=f"Spark {what}")
+            return SparkSource(frame, nulls, f"Spark {what}")
     except SourceError:
         raise
     except Exception:  # noqa: BLE001
         raise SourceError(f"Spark at {master!r}: there is no {what}, or it is no table") from None
 
 
-def spark_source(
-    frame: Any, nulls: Sequence[str] = (), *, where: str = "Spark DataFrame"
-) -> "SparkSource":
-    """The source for a Spark DataFrame."""
-    return SparkSource(frame, nulls, where=where)
-
-
 class SparkSource(PushedSource):
     """A DataFrame of Spark; it is never collected."""
 
-    def __init__(self, frame: Any, nulls: Sequence[str] = (), *, where: str) -> None:
+    def __init__(
+        self, frame: Any, nulls: Sequence[str] = (), where: str = "Spark DataFrame"
+    ) -> None:
         super().__init__(frame.columns, nulls, where)
         self._frame = frame
 
-    def opened(self, column: str, schema: "Schema") -> Held:
-        """Who holds which value of a column, counted by Spark when it is asked."""
+    def _holders(
+        self, column: str, nulls: Sequence[str], unit: Unit | None, no_units: Sequence[str]
+    ) -> Callable[[], pa.Table]:
         from pyspark.sql import Window
         from pyspark.sql import functions as sf
 
-        self._check_named("column", column)
-        told = with_nulls(schema, self.null_values)
-        (own,) = (c.null_values for c in schema.columns if c.name == column)
         x = _text(column)
-        rows = self._frame.where(_told(x, (*told.null_values, *own)))
-        if schema.unit is None:
+        rows = self._frame.where(_told(x, nulls))
+        if unit is None:
             pairs = rows.select(x.alias("v"))
         else:
-            unit = schema.unit
-            self._check_named("unit", unit.column)
             who = _text(unit.column)
-            pairs = rows.where(_told(who, told.null_values)).select(
+            pairs = rows.where(_told(who, no_units)).select(
                 sf.btrim(who, sf.lit(BLANKS)).alias("u"), x.alias("v")
             )
             text = sf.concat(sf.lit(f"{unit.salt}|"), sf.col("v"), sf.lit("|"), sf.col("u"))
@@ -139,10 +131,9 @@ class SparkSource(PushedSource):
             pairs = pairs.distinct().withColumn("place", sf.row_number().over(order))
             pairs = pairs.where(sf.col("place") <= unit.max_rows)
         asked = pairs.groupBy("v").agg(sf.count("*"))
-        return lambda: held(_fetched(asked, self._where))
+        return lambda: _fetched(asked, self._where)
 
-    def _engine(self, schema: "Schema") -> "_Cluster":
-        import pyarrow as pa
+    def _engine(self, schema: Schema) -> "_Cluster":
         from pyspark.sql import functions as sf
 
         operations = _Operations()
@@ -155,10 +146,10 @@ class SparkSource(PushedSource):
             codes[name] = encoded(x, found, operations)
         return _Cluster(self._frame, self._where, codes, schema.shape)
 
-    def _fetched(self, names: Sequence[str]) -> "pa.Table":
+    def _fetched(self, names: Sequence[str]) -> pa.Table:
         return self._frame.select(*(_quoted(name) for name in names)).toArrow()
 
-    def _type(self, column: "Modelled") -> "pa.DataType | None":
+    def _type(self, column: Modelled) -> pa.DataType | None:
         return _arrow(self._frame.schema[column.name].dataType, column)
 
     def _stored(self, name: str) -> str:
@@ -188,7 +179,7 @@ class _Cluster:
         self._where = where
         self._shape = tuple(shape)
 
-    def keep(self, unit: "Unit", null_values: Sequence[str]) -> None:
+    def keep(self, unit: Unit, null_values: Sequence[str]) -> None:
         """Count at most k rows of every unit from now on: those that `Unit` names."""
         from pyspark.sql import Window
         from pyspark.sql import functions as sf
@@ -236,7 +227,7 @@ class _Cluster:
         return [(at[which == i] - start, number[which == i]) for i, start in enumerate(starts)]
 
 
-def _fetched(asked: Any, where: str) -> "pa.Table":
+def _fetched(asked: Any, where: str) -> pa.Table:
     try:
         with quietly():
             return asked.toArrow()
@@ -259,20 +250,6 @@ def _told(text: Any, null_values: Sequence[str]) -> Any:
     return text.isNotNull() & ~absent
 
 
-def cells_per_pass(shape: Sequence[int], cliques: Sequence[Clique]) -> list[list[Clique]]:
-    """Which marginals share a pass: few enough that the executors count them in small tables."""
-    batches: list[list[Clique]] = []
-    held = 0
-    for clique in cliques:
-        size = cells(shape, clique)
-        if not batches or held + size > _CELLS or len(batches[-1]) == _MARGINALS:
-            batches.append([])
-            held = 0
-        batches[-1].append(clique)
-        held += size
-    return batches
-
-
 class _Operations:
     """Spark's expressions."""
 
@@ -282,8 +259,6 @@ class _Operations:
         self._f: Any = functions
 
     def missing(self, x: Any, form: Form) -> Any:
-        import pyarrow as pa
-
         floating = isinstance(form, Pieces) and pa.types.is_floating(form.type)
         return x.isNull() | self._f.isnan(x) if floating else x.isNull()
 
@@ -326,10 +301,8 @@ class _Operations:
 _WHOLE = ("byte", "short", "integer", "long")
 
 
-def _arrow(stored: Any, column: "Modelled") -> "pa.DataType | None":
+def _arrow(stored: Any, column: Modelled) -> pa.DataType | None:
     """The physical type that a form speaks of; None for types that are not counted."""
-    import pyarrow as pa
-
     name = stored.typeName()
     if name in _WHOLE:
         return pa.int64()

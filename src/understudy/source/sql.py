@@ -1,35 +1,31 @@
 """Tables in databases, through Ibis: the database encodes, groups and counts.
 
-`sql_source` takes any Ibis table expression; `connect` makes one from a URL. A password is never
+`SQLSource` takes any Ibis table expression; `connect` makes one from a URL. A password is never
 kept here, and no message holds the text of a driver's error about rows: it may quote one.
 """
 
 import contextlib
 import difflib
-import inspect
 import re
 import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import pyarrow as pa
 
 from understudy.columns.forms import ANY_DECIMAL, BLANKS, Form, Pieces
 from understudy.errors import InputError, SourceError
+from understudy.queries.evaluate import Clique
+from understudy.schema import Modelled, Schema
 from understudy.source.addresses import permitted
-from understudy.source.base import with_nulls
-from understudy.source.expressions import Clique, encoded, packed
-from understudy.source.pushed import Counted, Held, PushedSource, columns_of, held, quietly
+from understudy.source.pushed import Counted, PushedSource, columns_of, encoded, packed, quietly
+from understudy.units import Unit
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from understudy.schema import Modelled, Schema
-    from understudy.units import Unit
-
-__all__ = ["SQLSource", "connect", "sql_source"]
+__all__ = ["SQLSource", "connect"]
 
 _EXTRA = "pip install 'understudy[sql]'"
 _ENGINES = {"postgres": "PostgreSQL", "postgresql": "PostgreSQL", "duckdb": "DuckDB"}
@@ -66,57 +62,43 @@ def connect(url: str, table: str | Sequence[str] | None, nulls: Sequence[str] = 
         raise SourceError(f"{where}: {_refusal(error, url)}") from None
     _close_with(backend)
     *database, name = path
+    shown = ".".join(path)
     try:
         expression = backend.table(name, database=tuple(database) or None)
     except Exception as error:  # noqa: BLE001
         near = _near(backend, name, tuple(database))
-        shown = ".".join(path)
         if isinstance(error, ibis.common.exceptions.TableNotFound) or near is not None:
             raise SourceError(f"{where}: there is no table {shown!r}{near or ''}") from None
         raise SourceError(f"{where}: table {shown!r} cannot be opened") from None
-    return sql_source(expression, nulls, where=f"{where}, table {'.'.join(path)!r}")
-
-
-def sql_source(
-    expression: Any, nulls: Sequence[str] = (), *, where: str | None = None
-) -> "SQLSource":
-    """The source for an Ibis table expression."""
-    ibis = _ibis()
-    try:
-        backend = expression.get_backend()
-    except ibis.common.exceptions.IbisError:
-        raise SourceError(
-            "this Ibis expression belongs to no database: take a table of a connection, such as "
-            "ibis.connect(url).table('patients')"
-        ) from None
-    return SQLSource(expression, backend, nulls, where=where or f"{backend.name} table")
+    return SQLSource(expression, nulls, f"{where}, table {shown!r}")
 
 
 class SQLSource(PushedSource):
     """A table, view or query of a database."""
 
-    def __init__(
-        self, expression: Any, backend: Any, nulls: Sequence[str] = (), *, where: str
-    ) -> None:
-        super().__init__(expression.columns, nulls, where)
+    def __init__(self, expression: Any, nulls: Sequence[str] = (), where: str = "") -> None:
+        """From an Ibis table expression."""
+        try:
+            self._backend = expression.get_backend()
+        except _ibis().common.exceptions.IbisError:
+            raise SourceError(
+                "this Ibis expression belongs to no database: take a table of a connection, such as "
+                "ibis.connect(url).table('patients')"
+            ) from None
+        super().__init__(expression.columns, nulls, where or f"{self._backend.name} table")
         self._expression = expression
-        self._backend = backend
 
-    def opened(self, column: str, schema: "Schema") -> Held:
-        """Who holds which value of a column, counted in the database when it is asked."""
+    def _holders(
+        self, column: str, nulls: Sequence[str], unit: Unit | None, no_units: Sequence[str]
+    ) -> Callable[[], pa.Table]:
         ibis, ops = _ibis(), _Operations(self._backend.name)
-        self._check_named("column", column)
-        told = with_nulls(schema, self.null_values)
-        (own,) = (c.null_values for c in schema.columns if c.name == column)
-        rows, x = self._expression, self._expression[column]
-        rows = rows.filter(ops.told(x, (*told.null_values, *own)))
-        if schema.unit is None:
+        x = self._expression[column]
+        rows = self._expression.filter(ops.told(x, nulls))
+        if unit is None:
             pairs = rows.select(v=ops.as_text(x))
         else:
-            unit = schema.unit
-            self._check_named("unit", unit.column)
             who = self._expression[unit.column]
-            rows = rows.filter(ops.told(who, told.null_values))
+            rows = rows.filter(ops.told(who, no_units))
             pairs = rows.select(u=ops.trimmed(who, BLANKS), v=ops.as_text(x)).distinct()
             pairs = pairs.mutate(h=ops.md5(unit.salt + "|" + pairs.v + "|" + pairs.u))
             order = ibis.window(group_by="u", order_by="h")
@@ -124,18 +106,18 @@ class SQLSource(PushedSource):
             pairs = pairs.filter(pairs.place < unit.max_rows)
         link = _Link(self._backend, self._where)
         asked = pairs.group_by("v").aggregate(n=pairs.count())
-        return lambda: held(link.insist(asked))
+        return lambda: link.insist(asked)
 
-    def _engine(self, schema: "Schema") -> "_Database":
+    def _engine(self, schema: Schema) -> "_Database":
         forms = self._forms(schema)
         engine = _Database(self._expression, self._backend, self._where, forms, schema.shape)
         engine.check(self._remedy)
         return engine
 
-    def _fetched(self, names: Sequence[str]) -> "pa.Table":
+    def _fetched(self, names: Sequence[str]) -> pa.Table:
         return self._backend.to_pyarrow(self._expression.select(*names))
 
-    def _type(self, column: "Modelled") -> "pa.DataType | None":
+    def _type(self, column: Modelled) -> pa.DataType | None:
         return _arrow(self._expression.schema()[column.name])
 
     def _stored(self, name: str) -> str:
@@ -174,7 +156,7 @@ class _Database:
             name: encoded(expression[name], found, self._ops) for name, found in forms.items()
         }
 
-    def keep(self, unit: "Unit", null_values: Sequence[str]) -> None:
+    def keep(self, unit: Unit, null_values: Sequence[str]) -> None:
         """Count at most k rows of every unit from now on: those that `Unit` names."""
         ibis, ops = _ibis(), self._ops
         codes = {f"c{i}": code for i, code in enumerate(self._codes.values())}
@@ -239,7 +221,7 @@ class _Link:
         self._backend = backend
         self._where = where
 
-    def insist(self, asked: Any) -> "pa.Table":
+    def insist(self, asked: Any) -> pa.Table:
         """The answer, if need be on a new connection; SourceError if there is none."""
         for attempt in range(1, _TRIES + 1):
             try:
@@ -254,7 +236,7 @@ class _Link:
             f"{self._where}: the connection was lost, and {_TRIES} tries did not help"
         )
 
-    def fetch(self, asked: Any) -> "pa.Table":
+    def fetch(self, asked: Any) -> pa.Table:
         """The answer, or the driver's own error."""
         with quietly():
             return self._backend.to_pyarrow(asked)
@@ -283,21 +265,21 @@ class _Operations:
         self._ibis = _ibis()
         self._dialect = dialect
         builtin = self._ibis.udf.scalar.builtin
-        text, texts = (("x", str),), (("x", str), ("blanks", str))
-        self._as_text = builtin(_signature("text", text))
-        self.md5 = builtin(_signature("md5", text))
+
+        def of_text(x: str) -> str: ...
+
+        def of_texts(x: str, blanks: str) -> str: ...
+
+        self._as_text = builtin(of_text, name="text")
+        self.md5 = builtin(of_text, name="md5")
         trim = {"postgres": "btrim", "duckdb": "trim"}.get(dialect)
-        self._trim = None if trim is None else builtin(_signature(trim, texts))
+        self._trim = None if trim is None else builtin(of_texts, name=trim)
 
     def told(self, x: Any, null_values: Sequence[str]) -> Any:
         """Whether it is there and no text that stands for null."""
         blanks = ["", *null_values]
         absent = self.among(x, blanks) | self.among(self.trimmed(x, BLANKS), blanks)
         return x.notnull() & ~absent
-
-    def as_text(self, x: Any) -> Any:
-        """The text that a value is written as."""
-        return self._text(x)
 
     def missing(self, x: Any, form: Form) -> Any:
         if x.type().is_floating():
@@ -317,14 +299,15 @@ class _Operations:
         return x >= self._ibis.literal(start)
 
     def among(self, x: Any, texts: Sequence[str]) -> Any:
-        return self._text(x).isin(list(texts))
+        return self.as_text(x).isin(list(texts))
 
     def trimmed(self, x: Any, blanks: str) -> Any:
         if self._trim is not None:
-            return self._trim(self._text(x), blanks)
+            return self._trim(self.as_text(x), blanks)
         return x.re_replace(f"^[{blanks}]+|[{blanks}]+$", "")
 
-    def _text(self, x: Any) -> Any:
+    def as_text(self, x: Any) -> Any:
+        """The text that a value is written as."""
         # Enumerations and padded texts pass for texts in Ibis, and not in PostgreSQL.
         stored = x.type().is_string() and self._dialect == "postgres"
         return self._as_text(x) if stored else x.cast("string")
@@ -343,25 +326,8 @@ class _Operations:
         return self._ibis.literal(code, type="int64")
 
 
-def _signature(name: str, arguments: Sequence[tuple[str, type]]) -> Any:
-    """A function without a body, from which Ibis takes the name and the types."""
-
-    def function(*_: Any) -> Any: ...
-
-    function.__name__ = name
-    kind = inspect.Parameter.POSITIONAL_ONLY
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(at, kind, annotation=type_) for at, type_ in arguments],
-        return_annotation=str,
-    )
-    function.__annotations__ = {**dict(arguments), "return": str}
-    return function
-
-
-def _arrow(stored: Any) -> "pa.DataType | None":
+def _arrow(stored: Any) -> pa.DataType | None:
     """The physical type that a form speaks of; None for types that are not counted."""
-    import pyarrow as pa
-
     if stored.is_boolean():
         return pa.bool_()
     if stored.is_integer():

@@ -1,21 +1,16 @@
 """Who holds which value of a column whose values nobody could list: sealed, for private discovery."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.errors import CountingError, SourceError
 from understudy.privacy.sensitive import Sensitive
 from understudy.schema import Schema, UndeclaredCategory
-from understudy.source.base import Source, fold, with_nulls
+from understudy.source.base import Source, counting, fold, with_nulls
 from understudy.source.pushed import PushedSource
 from understudy.units import Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["Holders"]
 
@@ -42,41 +37,25 @@ class Holders:
     def holders(self, column: str) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:
         """Every value that occurs, and its holders. One unit adds 1 to at most k of them."""
         if column in self._pushed:
-            try:
+            with counting():
                 return Sensitive(self._pushed[column]())
-            except SourceError as error:
-                raise CountingError(
-                    f"{error}; what was charged until now stays in the ledger"
-                ) from None
         schema, unit = self._schema, self.unit
         names = [column] if unit is None else [unit.column, column]
-        parts: list[list[pa.Table]] = []
-
-        def start() -> list[pa.Table]:
-            parts.append([])
-            return parts[-1]
 
         def add(done: list[pa.Table], batch: pa.RecordBatch) -> None:
-            cells: Mapping[str, pa.Array] = {"v": schema.texts(batch, column)}
-            if unit is not None:
-                cells = {"u": schema.units(batch), **cells}
-            pairs = pa.table(cells).drop_null()
-            # Equal pairs go at once; where there are no units they are counted.
-            done.append(
-                pairs.group_by(["v"]).aggregate([([], "count_all")])
-                if unit is None
-                else pairs.group_by(["u", "v"]).aggregate([])
-            )
+            cells = {"v": schema.texts(batch, column)}
+            if unit is None:  # equal pairs go at once, counted where there are no units
+                made = pa.table(cells).drop_null().group_by(["v"]).aggregate([([], "count_all")])
+            else:
+                pairs = pa.table({"u": schema.units(batch), **cells}).drop_null()
+                made = pairs.group_by(["u", "v"]).aggregate([])
+            done.append(made)
 
-        try:
-            fold(self._source, names, start, add)
-        except SourceError as error:
-            raise CountingError(
-                f"{error}; what was charged until now stays in the ledger"
-            ) from None
-        if not parts[-1]:
+        with counting():
+            parts = fold(self._source, names, list[pa.Table], add)
+        if not parts:
             return Sensitive(([], np.zeros(0, np.int64)))
-        return Sensitive(_counted(pa.concat_tables(parts[-1]), unit))
+        return Sensitive(_counted(pa.concat_tables(parts), unit))
 
 
 def _counted(pairs: pa.Table, unit: Unit | None) -> tuple[list[str], NDArray[np.int64]]:

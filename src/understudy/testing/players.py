@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 
 from understudy.models import Decomposable, Measured
-from understudy.players.answers import kind_of
 from understudy.players.base import (
     Answer,
     DataPlayer,
@@ -24,6 +23,7 @@ from understudy.players.base import (
     Problem,
     QueryPlayer,
     View,
+    kind_of,
 )
 from understudy.privacy.cost import Event, Gaussian, Plan
 from understudy.privacy.gate import Gate

@@ -6,62 +6,62 @@ from collections.abc import Callable
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.aim import AIM
+from understudy.game.methods.aim import AIMMethod
 from understudy.game.methods.base import Design, Forecast, Method, Theorem
-from understudy.game.methods.dpgan import DPGAN
-from understudy.game.methods.dqrs import DQRS
-from understudy.game.methods.dualquery import DualQuery
-from understudy.game.methods.fem import FEM, SepFEM
-from understudy.game.methods.frankwolfe import FrankWolfe
-from understudy.game.methods.gaussian import GaussianMarginals
-from understudy.game.methods.gem import GEM
-from understudy.game.methods.hdmm import HDMM
-from understudy.game.methods.independent import Independent
-from understudy.game.methods.maxent import MaxEnt
-from understudy.game.methods.mst import MST
-from understudy.game.methods.mwem import MWEM
-from understudy.game.methods.querygan import QueryGAN
+from understudy.game.methods.dpgan import DPGANMethod
+from understudy.game.methods.dqrs import DQRSMethod
+from understudy.game.methods.dualquery import DualQueryMethod
+from understudy.game.methods.fem import FEMMethod, SepFEMMethod
+from understudy.game.methods.frankwolfe import FrankWolfeMethod
+from understudy.game.methods.gaussian import GaussianMethod
+from understudy.game.methods.gem import GEMMethod
+from understudy.game.methods.hdmm import HDMMMethod
+from understudy.game.methods.independent import IndependentMethod
+from understudy.game.methods.maxent import MaxEntMethod
+from understudy.game.methods.mst import MSTMethod
+from understudy.game.methods.mwem import MWEMMethod
+from understudy.game.methods.querygan import QueryGANMethod
 
 __all__ = [
-    "AIM",
-    "DPGAN",
-    "DQRS",
-    "FEM",
-    "GEM",
-    "HDMM",
     "METHODS",
-    "MST",
-    "MWEM",
+    "AIMMethod",
+    "DPGANMethod",
+    "DQRSMethod",
     "Design",
-    "DualQuery",
+    "DualQueryMethod",
+    "FEMMethod",
     "Forecast",
-    "FrankWolfe",
-    "GaussianMarginals",
-    "Independent",
-    "MaxEnt",
+    "FrankWolfeMethod",
+    "GEMMethod",
+    "GaussianMethod",
+    "HDMMMethod",
+    "IndependentMethod",
+    "MSTMethod",
+    "MWEMMethod",
+    "MaxEntMethod",
     "Method",
-    "QueryGAN",
-    "SepFEM",
+    "QueryGANMethod",
+    "SepFEMMethod",
     "Theorem",
     "method",
 ]
 
 METHODS: dict[str, Callable[..., Method]] = {
-    "aim": AIM,
-    "dpgan": DPGAN,
-    "dqrs": DQRS,
-    "dualquery": DualQuery,
-    "fem": FEM,
-    "frankwolfe": FrankWolfe,
-    "gaussian": GaussianMarginals,
-    "gem": GEM,
-    "hdmm": HDMM,
-    "independent": Independent,
-    "maxent": MaxEnt,
-    "mst": MST,
-    "mwem": MWEM,
-    "querygan": QueryGAN,
-    "sepfem": SepFEM,
+    "aim": AIMMethod,
+    "dpgan": DPGANMethod,
+    "dqrs": DQRSMethod,
+    "dualquery": DualQueryMethod,
+    "fem": FEMMethod,
+    "frankwolfe": FrankWolfeMethod,
+    "gaussian": GaussianMethod,
+    "gem": GEMMethod,
+    "hdmm": HDMMMethod,
+    "independent": IndependentMethod,
+    "maxent": MaxEntMethod,
+    "mst": MSTMethod,
+    "mwem": MWEMMethod,
+    "querygan": QueryGANMethod,
+    "sepfem": SepFEMMethod,
 }
 _AUTO = "maxent"
 

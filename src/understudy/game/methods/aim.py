@@ -7,25 +7,24 @@ that the rounds draw from until it is used: how much each takes depends on what 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from understudy.errors import InputError, require_extra
-from understudy.game.methods.base import Design, Forecast, Method
+from understudy.game.methods.base import Design, Forecast, Method, planned
 from understudy.models.residual import closure
-from understudy.players.data import AdaptiveEntropy
+from understudy.players.data import MaximumEntropy
 from understudy.players.query import AdaptiveRounds
 from understudy.players.query.aim import SELECTION, candidates
 from understudy.privacy import accounting
 from understudy.privacy.budget import round_down
 from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 
-__all__ = ["AIM"]
+__all__ = ["AIMMethod"]
 
 
 @dataclass(frozen=True, slots=True)
-class AIM(Method):
+class AIMMethod(Method):
     """`rounds = None` takes 16·d; `megabytes` of junction tree; `limit` candidates."""
 
     rounds: int | None = None
@@ -38,14 +37,12 @@ class AIM(Method):
         """The libraries must be there, and the candidates must be few enough to be tried each round."""
         d = len(design.shape)
         if self.rounds is not None and self.rounds <= d:
-            raise InputError(
-                f"method = aim: rounds = {self.rounds} must be above the number of columns, {d}; "
+            self.refuse(
+                f"rounds = {self.rounds} must be above the number of columns, {d}; "
                 f"leave it out for 16·d = {16 * d}"
             )
-        if not 0 < self.megabytes < math.inf:
-            raise InputError(f"method = aim: megabytes = {self.megabytes} must be above 0")
-        if self.iterations < 1:
-            raise InputError(f"method = aim: iterations = {self.iterations} must be at least 1")
+        self.require_positive(megabytes=self.megabytes)
+        self.require_least(1, iterations=self.iterations)
         subsets = sum(2 ** len(clique) for clique in design.cliques)
         number = len(closure(design.cliques)) - 1 if subsets < 10**6 else subsets
         if number > self.limit:
@@ -63,19 +60,15 @@ class AIM(Method):
         """All columns at the noise of the first round, and a zCDP filter for the rounds."""
         d = len(design.shape)
         first = (1 - SELECTION) * rho * d / self._rounds(design)
-        one = Gaussian.of_tables(first, design.relation, d)
-        adaptive = Zcdp(round_down(rho - first))
         return (
-            Charge(AdaptiveRounds.ONE_WAY, one),
-            Charge(AdaptiveRounds.ADAPTIVE, adaptive),
+            Charge(AdaptiveRounds.ONE_WAY, design.gaussian(first, d)),
+            Charge(AdaptiveRounds.ADAPTIVE, Zcdp(round_down(rho - first))),
         )
 
-    def players(self, design: Design, plan: Plan) -> tuple[AdaptiveRounds, AdaptiveEntropy]:
+    def players(self, design: Design, plan: Plan) -> tuple[AdaptiveRounds, MaximumEntropy]:
         """Adaptive rounds against maximum entropy."""
-        one, adaptive = plan[AdaptiveRounds.ONE_WAY].event, plan[AdaptiveRounds.ADAPTIVE].event
-        assert isinstance(one, Gaussian)
-        assert isinstance(adaptive, Zcdp)
-        left = Fraction(adaptive.rho)
+        one = planned(plan, AdaptiveRounds.ONE_WAY, Gaussian)
+        left = Fraction(planned(plan, AdaptiveRounds.ADAPTIVE, Zcdp).rho)
         total, most = accounting.rho(one) + left, self._rounds(design)
         query = AdaptiveRounds(
             1 + most,
@@ -86,12 +79,11 @@ class AIM(Method):
             total / most,
             self.megabytes,
         )
-        return query, AdaptiveEntropy(self.iterations)
+        return query, MaximumEntropy(self.iterations)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Every round fits a model of its own, which JAX compiles first."""
-        one = plan[AdaptiveRounds.ONE_WAY].event
-        assert isinstance(one, Gaussian)
+        one = planned(plan, AdaptiveRounds.ONE_WAY, Gaussian)
         d, most = len(design.shape), self._rounds(design)
         number = len(closure(design.cliques))
         cells = self.megabytes * 2**20 / 8

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
-from typing import Any, ClassVar, cast
+from functools import cached_property
+from itertools import combinations
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Codes, Projection
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
-from understudy.game.pairing import require_pair
-from understudy.players.base import Clique, DataPlayer, Mend, Model, Problem, QueryPlayer
-from understudy.privacy.cost import Charge, Plan
+from understudy.game.play import require_pair
+from understudy.players.base import Clique, DataPlayer, Model, Problem, QueryPlayer
+from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.relation import Relation
 from understudy.queries import MAX_CELLS, Family, cells
 
-__all__ = ["Design", "Forecast", "Method", "Theorem"]
+__all__ = ["Design", "Forecast", "Method", "Theorem", "WarmMethod", "planned"]
+
+E = TypeVar("E")
+
+_ASSUMED_ROWS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Design:
     """What a plan may depend on; all of it public. `rows` is None where n is private.
 
@@ -40,7 +49,7 @@ class Design:
     """Types of the columns as the schema has them ("category", "integer", …); may be left out."""
     nullable: tuple[bool, ...] = ()
     """Whether a column's last code is null; may be left out."""
-    mend: Mend | None = field(default=None, compare=False, repr=False)
+    project: Projection | None = field(default=None, compare=False, repr=False)
     """Moves records that public rules forbid to the nearest that they allow; None without rules."""
 
     def column(self, position: int) -> str:
@@ -49,7 +58,7 @@ class Design:
 
     def problem(self, rows: int) -> Problem:
         """The problem once a public number of rows is known."""
-        return Problem(self.shape, self.cliques, self.weights, rows, self.families, self.mend)
+        return Problem(self.shape, self.cliques, self.weights, rows, self.families, self.project)
 
     @property
     def asked(self) -> tuple[Family, ...]:
@@ -61,10 +70,46 @@ class Design:
 
     @property
     def queries(self) -> int:
-        """The number of queries, complements not counted."""
+        """|Q|: the number of queries, complements not counted."""
         if self.families:
             return sum(family.size(self.shape) for family in self.families)
-        return sum(cells(self.shape, clique) for clique in self.cliques)
+        return self.cells(self.cliques)
+
+    def cells(self, cliques: Iterable[Clique]) -> int:
+        """The cells of some marginals, all together."""
+        return sum(cells(self.shape, clique) for clique in cliques)
+
+    @property
+    def universe(self) -> int:
+        """|X|: the number of possible rows."""
+        return math.prod(self.shape)
+
+    @property
+    def columns(self) -> tuple[Clique, ...]:
+        """Every column, as a clique of its own."""
+        return tuple((i,) for i in range(len(self.shape)))
+
+    @cached_property
+    def pair_weights(self) -> dict[Clique, float]:
+        """The pairs inside marginals of the workload, sorted, and how much of it holds each."""
+        weights: dict[Clique, float] = {}
+        for clique, weight in zip(self.cliques, self.weights, strict=True):
+            for pair in combinations(clique, 2):
+                weights[pair] = weights.get(pair, 0.0) + weight
+        return {pair: weights[pair] for pair in sorted(weights)}
+
+    @property
+    def assumed_rows(self) -> int:
+        """The declared number of rows, or the one that rules assume where it is private."""
+        return self.rows or _ASSUMED_ROWS
+
+    def kappa(self, rho: Fraction) -> float:
+        """κ = n·√(2ρ), by which public rules choose a number of rounds."""
+        return self.assumed_rows * math.sqrt(2 * float(rho))
+
+    def gaussian(self, rho: Fraction, tables: int = 1) -> Gaussian:
+        """The least noise for so many whole marginals that costs at most ρ."""
+        return Gaussian.of_tables(rho, self.relation, tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +137,19 @@ class Theorem:
     """The formula and what it takes for granted."""
 
 
+def planned(plan: Plan, purpose: str, kind: type[E]) -> E:
+    """The event that a plan has for a purpose; `kind` is the one that `charges` put there."""
+    event = plan[purpose].event
+    assert isinstance(event, kind)
+    return event
+
+
 class Method(ABC):
     """A named algorithm: a pairing of players and a public plan of charges.
 
     Everything here is a public function of public facts. A method is a frozen dataclass of its public
-    settings that defines `charges`, `players` and `forecast`; the rest has defaults, which fit a method
-    that measures marginals.
+    settings that defines `check`, `charges`, `players` and `forecast`; the rest has defaults, which fit
+    a method that measures marginals.
     """
 
     __slots__ = ()
@@ -151,7 +203,7 @@ class Method(ABC):
         """What is proved after the run, of `size` rows of a released model; by default `theorem`."""
         return self.theorem(design, plan, rows, beta)
 
-    def warm(self, codes: tuple[NDArray[np.unsignedinteger[Any]], ...]) -> Method:
+    def warm(self, codes: tuple[Codes, ...]) -> Method:
         """The same method, starting from rows that anybody may know, one code array per column."""
         raise InputError(
             f"public: method = {self.name} does not start from public rows; use method = gem or "
@@ -169,3 +221,82 @@ class Method(ABC):
     def describe(self) -> dict[str, Any]:
         """Name and public parameters, for the ledger and the release."""
         return asdict(cast(Any, self))
+
+    # -- what `check` is made of -----------------------------------------------------------------
+
+    def refuse(self, message: str) -> NoReturn:
+        """Raise `InputError` in the name of the method."""
+        raise InputError(f"method = {self.name}: {message}")
+
+    def require_least(self, least: int, **settings: float | None) -> None:
+        """Refuse settings below `least`; None is left to the public rule."""
+        for name, value in settings.items():
+            if value is not None and not least <= value < math.inf:
+                self.refuse(f"{name} = {value} must be at least {least}")
+
+    def require_positive(self, **settings: float | None) -> None:
+        """Refuse settings that are not finite numbers above 0; None is left to the public rule."""
+        for name, value in settings.items():
+            if value is not None and not 0 < value < math.inf:
+                self.refuse(f"{name} = {value} must be above 0")
+
+    def require_share(self, **settings: float) -> None:
+        """Refuse settings outside (0, 1]."""
+        for name, value in settings.items():
+            if not 0 < value <= 1:
+                self.refuse(f"{name} = {value} must be in (0, 1]")
+
+    def require_between(self, low: float, high: float, **settings: Any) -> None:
+        """Refuse what is not a number above `low` and below `high`."""
+        for name, value in settings.items():
+            if not isinstance(value, (int, float)) or not low < value < high:
+                self.refuse(f"{name} = {value} must lie between {low} and {high}")
+
+    def require_one_of(self, known: Iterable[str], **settings: Any) -> None:
+        """Refuse choices that are not known."""
+        for name, value in settings.items():
+            if value not in known:
+                self.refuse(f"{name} = {value!r} is not one of {', '.join(known)}")
+
+    def require_whole(self, low: int, high: int, **settings: Any) -> None:
+        """Refuse what is not a whole number from `low` to `high`."""
+        for name, value in settings.items():
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                self.refuse(f"{name} = {value} must be a whole number from {low:,} to {high:,}")
+
+
+@dataclass(frozen=True)
+class WarmMethod(Method):
+    """A method that can start from rows that anybody may know, `public`: they must not be private."""
+
+    public: tuple[Codes, ...] | None = field(default=None, repr=False, kw_only=True)
+
+    def warm(self, codes: tuple[Codes, ...]) -> Self:
+        """The same, starting from public rows."""
+        return replace(self, public=codes)
+
+    def require_public(self, shape: tuple[int, ...]) -> None:
+        """Refuse public rows that are not one array of codes inside the domain per column."""
+        public: Any = self.public
+        if public is None:
+            return
+        fits = isinstance(public, tuple) and len(public) == len(shape)
+        if not fits or not all(
+            isinstance(codes, np.ndarray) and codes.size and 0 <= codes.min() <= codes.max() < size
+            for codes, size in zip(public, shape, strict=True)
+        ):
+            self.refuse(
+                "public is no setting; give a table of the same schema by the option --public "
+                "(public= in Python)"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters; of public rows their number and a digest."""
+        described = {each.name: vars(self)[each.name] for each in fields(self)}
+        public = described.pop("public")
+        if public is not None:
+            digest = hashlib.sha256()
+            for column in public:
+                digest.update(np.ascontiguousarray(column, np.int64).tobytes())
+            described["public"] = {"rows": int(public[0].size), "digest": digest.hexdigest()}
+        return described

@@ -8,19 +8,15 @@ distributions. Columns are measured first; the generator starts there.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from understudy._types import Codes
-from understudy.errors import InputError, require_extra
-from understudy.game.methods.base import Design, Forecast, Method
+from understudy.errors import require_extra
+from understudy.game.methods.base import Design, Forecast, WarmMethod, planned
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
 from understudy.privacy.budget import split
@@ -28,9 +24,10 @@ from understudy.privacy.cost import Charge, Gaussian, Plan, SampledGroups, Selec
 from understudy.privacy.questions.best_models import Models, jensen_shannon_step
 
 if TYPE_CHECKING:
+    from understudy.nets.gan import Gan
     from understudy.players.data.gan import GanPlayer, Grouping, Task
 
-__all__ = ["DPGAN"]
+__all__ = ["DPGANMethod"]
 
 
 _LOSSES = ("non-saturating", "wasserstein")
@@ -45,7 +42,7 @@ _WORDS = 2**32
 
 
 @dataclass(frozen=True)
-class DPGAN(Method):
+class DPGANMethod(WarmMethod):
     """Public settings.
 
     steps          critic steps; with `sigma` (a noise multiplier) instead, as many as ε allows
@@ -93,79 +90,65 @@ class DPGAN(Method):
     holdout: float = 0.1
     task: Any = None
     public_steps: int = 500
-    public: tuple[Codes, ...] | None = field(default=None, repr=False)
     name: str = "dpgan"
 
     rowwise: ClassVar[bool] = True
-    """It looks at rows, not at counts of them: sources must hand them out."""
-
-    def warm(self, codes: tuple[Codes, ...]) -> DPGAN:
-        """The same, starting from rows that anybody may know; they must not be private ones."""
-        return replace(self, public=codes)
 
     def check(self, design: Design) -> None:
         """Settings in range, the libraries there, a batch that the rows can fill."""
-        for name, low, high in (
-            ("steps", 1, 10**6), ("critic_steps", 1, 1000), ("fakes", 1, 65_536),
-            ("groups", 1, 64), ("width", 1, 4096), ("blocks", 0, 16), ("latent", 1, 4096),
-            ("critic_width", 1, 4096), ("critic_layers", 1, 8), ("pick", 0, 1000),
-            ("checkpoints", 1, 1000), ("public_steps", 1, 10**6),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                self._refuse(f"{name} = {value} must be a whole number from {low:,} to {high:,}")
-        for name, low, high in (
-            ("box", 0, 100), ("learning", 0, 1), ("critic_learning", 0, 1), ("quantile", 0, 1),
-            ("columns", 0, 0.9), ("choice", 0, 0.9), ("holdout", 0, 0.9),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not low < value < high:
-                self._refuse(f"{name} = {value} must lie between {low} and {high}")
+        self.require_whole(1, 10**6, steps=self.steps, public_steps=self.public_steps)
+        self.require_whole(1, 1000, critic_steps=self.critic_steps, checkpoints=self.checkpoints)
+        self.require_whole(0, 1000, pick=self.pick)
+        self.require_whole(1, 65_536, fakes=self.fakes)
+        self.require_whole(1, 64, groups=self.groups)
+        self.require_whole(1, 4096, width=self.width, latent=self.latent)
+        self.require_whole(1, 4096, critic_width=self.critic_width)
+        self.require_whole(1, 8, critic_layers=self.critic_layers)
+        self.require_whole(0, 16, blocks=self.blocks)
+        self.require_between(0, 100, box=self.box)
+        self.require_between(0, 1, learning=self.learning, critic_learning=self.critic_learning)
+        self.require_between(0, 1, quantile=self.quantile)
+        self.require_between(0, 0.9, columns=self.columns, choice=self.choice, holdout=self.holdout)
         if not isinstance(self.adapt, (int, float)) or not 0 <= self.adapt <= 1:
-            self._refuse(f"adapt = {self.adapt} must lie between 0 (off) and 1; 0.2 is usual")
-        for name, known in (("loss", _LOSSES), ("numbers", _NUMBERS)):
-            if getattr(self, name) not in known:
-                self._refuse(f"{name} = {getattr(self, name)!r} is not one of {', '.join(known)}")
+            self.refuse(f"adapt = {self.adapt} must lie between 0 (off) and 1; 0.2 is usual")
+        self.require_one_of(_LOSSES, loss=self.loss)
+        self.require_one_of(_NUMBERS, numbers=self.numbers)
         if self.pick > self.checkpoints:
-            self._refuse(
+            self.refuse(
                 f"pick = {self.pick} is more than checkpoints = {self.checkpoints}; keep more"
             )
         if self.pick and self.checkpoints > max(1, self.steps // 2):
-            self._refuse(
+            self.refuse(
                 f"checkpoints = {self.checkpoints} need at least twice as many steps as "
                 f"steps = {self.steps}; keep fewer"
             )
         if self.task is not None and not self.pick:
-            self._refuse("task needs pick: how many checkpoints are chosen by it, for instance 1")
+            self.refuse("task needs pick: how many checkpoints are chosen by it, for instance 1")
         self._check_sampling(design)
         self._task(design)
-        if self.public is not None and not _fits(self.public, design.shape):
-            self._refuse(
-                "public is no setting; give a table of the same schema by the option --public "
-                "(public= in Python)"
-            )
+        self.require_public(design.shape)
         require_extra(f"method = {self.name}", "nets")
 
     def _check_sampling(self, design: Design) -> None:
         if self.sigma is not None and not (
             isinstance(self.sigma, (int, float)) and 0.1 <= self.sigma <= 1000
         ):
-            self._refuse(f"sigma = {self.sigma} must lie between 0.1 and 1000; 1 to 4 is usual")
+            self.refuse(f"sigma = {self.sigma} must lie between 0.1 and 1000; 1 to 4 is usual")
         if self.batch is not None and self.rate is not None:
-            self._refuse("batch and rate say the same thing; give one of them")
+            self.refuse("batch and rate say the same thing; give one of them")
         if self.rate is not None and not 0 < self.rate <= 1:
-            self._refuse(f"rate = {self.rate} must be above 0 and at most 1; 0.02 is usual")
+            self.refuse(f"rate = {self.rate} must be above 0 and at most 1; 0.02 is usual")
         if self.batch is None:
             return
         if isinstance(self.batch, bool) or not isinstance(self.batch, int) or self.batch < 1:
-            self._refuse(f"batch = {self.batch} must be a whole number of at least 1")
+            self.refuse(f"batch = {self.batch} must be a whole number of at least 1")
         if design.rows is None:
-            self._refuse(
+            self.refuse(
                 f"batch = {self.batch} is a share of a number of rows that is private; give rate, "
                 f"for instance 0.02, or declare rows_public (--rows-public N)"
             )
         elif self.batch > design.rows * (1 - self._held_out):
-            self._refuse(
+            self.refuse(
                 f"batch = {self.batch} is more than the "
                 f"{design.rows * (1 - self._held_out):,.0f} rows there are to train on; take at most "
                 f"a tenth of them"
@@ -173,18 +156,17 @@ class DPGAN(Method):
 
     def confirm(self, design: Design, plan: Plan) -> None:
         """Once the noise is known: a choice that the noise decides alone is refused."""
-        Method.confirm(self, design, plan)
+        super().confirm(design, plan)
         if not self.pick:
             return
-        event = plan[CriticSteps.CHOICE].event
-        assert isinstance(event, Selection)
+        event = planned(plan, CriticSteps.CHOICE, Selection)
         rows = design.rows or _ROWS
         # The best is passed over by no more than this, but for one time in twenty.
         off = event.scale / Models.SENSITIVITY * math.log(20 * self.checkpoints)
         if self.task is None:
             off *= jensen_shannon_step(rows, design.relation)
             if off > 0.5:
-                self._refuse(
+                self.refuse(
                     f"the choice among {self.checkpoints} checkpoints would be off by {off:.2g} in "
                     f"Jensen-Shannon divergence, which is at most 0.69; set pick = 0, or raise choice"
                 )
@@ -193,13 +175,13 @@ class DPGAN(Method):
         assert task is not None
         held = rows * self.holdout
         if task.metric is None and off > held / 4:
-            self._refuse(
+            self.refuse(
                 f"holdout = {self.holdout:g} keeps about {held:,.0f} rows, and the choice among "
                 f"{self.checkpoints} checkpoints would be off by {off:,.0f} right answers: that means "
                 f"nothing. Raise holdout or choice, or set task = none and pick = 0"
             )
         if task.metric is not None and task.sensitivity * held < 1 - 1e-9 and design.rows:
-            self._refuse(
+            self.refuse(
                 f"task: sensitivity = {task.sensitivity:g} is below 1/h for the about {held:,.0f} rows "
                 f"held out; no metric of rows moves by less. Declare at least {1 / held:.3g}"
             )
@@ -211,7 +193,7 @@ class DPGAN(Method):
             shares = {"columns": self.columns, "choice": self.choice}
             shares["steps"] = 1 - self.columns - self.choice
         part = split(rho, {name: str(round(share, 6)) for name, share in shares.items()})
-        columns = Gaussian.of_tables(part["columns"], design.relation, len(design.shape))
+        columns = design.gaussian(part["columns"], len(design.shape))
         charges = [Charge(CriticSteps.COLUMNS, columns)]
         event, steps = self._steps(design, part["steps"])
         charges.append(Charge(CriticSteps.STEP, event, steps))
@@ -227,24 +209,25 @@ class DPGAN(Method):
 
     def critic(self, plan: Plan) -> CriticSteps:
         """The query player that the plan is for."""
-        event, columns = plan[CriticSteps.STEP].event, plan[CriticSteps.COLUMNS].event
-        assert isinstance(event, SampledGroups)
-        assert isinstance(columns, Gaussian)
+        event = planned(plan, CriticSteps.STEP, SampledGroups)
         return CriticSteps(
-            plan[CriticSteps.STEP].times, columns.sigma, event.multipliers, event.rate,
-            self.adapt > 0, self._held_out, self.pick > 0,
-        )  # fmt: skip
+            plan[CriticSteps.STEP].times,
+            planned(plan, CriticSteps.COLUMNS, Gaussian).sigma,
+            event.multipliers,
+            event.rate,
+            watch=self.adapt > 0,
+            held_out=self._held_out,
+            choose=self.pick > 0,
+        )
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Steps dominate: factors, an exact product in float64, noise, and the two networks."""
-        event, columns = plan[CriticSteps.STEP].event, plan[CriticSteps.COLUMNS].event
-        assert isinstance(event, SampledGroups)
-        assert isinstance(columns, Gaussian)
+        event = planned(plan, CriticSteps.STEP, SampledGroups)
         steps, batch = plan[CriticSteps.STEP].times, event.rate * rows
         work = event.coordinates * (batch * (2 + self.groups) + self.fakes * 3)
         work += self.fakes * 6.0 * self.width * (sum(design.shape) + 2 * self.width)
         return Forecast(
-            {CriticSteps.COLUMNS: columns.sigma},
+            {CriticSteps.COLUMNS: planned(plan, CriticSteps.COLUMNS, Gaussian).sigma},
             f"all columns are measured; {steps} critic steps at noise multiplier "
             f"{event.multiplier:.3g} and rate {event.rate:.3g} teach the rest; no theorem says how "
             f"well, the certificate does",
@@ -254,16 +237,9 @@ class DPGAN(Method):
 
     def describe(self) -> dict[str, Any]:
         """Name and parameters; of public rows their number and a digest, of a task its words."""
-        described = {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name != "public"
-        }
+        described = super().describe()
         if self.task is not None and not isinstance(self.task, str):
             described["task"] = repr(self.task)
-        if self.public is not None:
-            digest = hashlib.sha256()
-            for column in self.public:
-                digest.update(np.ascontiguousarray(column, np.int64).tobytes())
-            described["public"] = {"rows": int(self.public[0].size), "digest": digest.hexdigest()}
         return described
 
     # -- public rules ----------------------------------------------------------------------------
@@ -348,69 +324,70 @@ class DPGAN(Method):
         target = self.task.target if isinstance(self.task, Task) else self.task
         if isinstance(target, str):
             if target not in design.names:
-                self._refuse(
+                self.refuse(
                     f"task = {target!r} is not a modelled column; the columns are "
                     f"{', '.join(design.names)}"
                 )
             target = design.names.index(target)
         if not isinstance(target, int) or not 0 <= target < len(design.shape):
-            self._refuse(f"task: target = {target!r} is not a column")
+            self.refuse(f"task: target = {target!r} is not a column")
         if len(design.shape) < 2:
-            self._refuse("task: there is no other column to predict from")
+            self.refuse("task: there is no other column to predict from")
         task = self.task if isinstance(self.task, Task) else Task(target)
         if not (math.isfinite(task.sensitivity) and task.sensitivity > 0):
-            self._refuse(
+            self.refuse(
                 f"task: sensitivity = {task.sensitivity} must be a number above 0: how far one row "
                 f"moves the metric"
             )
         if task.metric is None and task.sensitivity != 1.0:
-            self._refuse("task: right answers are counted, one row moves one; give no sensitivity")
+            self.refuse("task: right answers are counted, one row moves one; give no sensitivity")
         return replace(task, target=target)
 
     def _player(self, design: Design, steps: int) -> GanPlayer:
         from understudy.nets.gan import Pace
         from understudy.players.data.gan import GanPlayer
 
-        kinds, nullable = self._kinds(design)
-        pace = Pace(self.fakes, float(self.learning), float(self.critic_learning), float(self.box))
-        known = self._public_groups(design) if self.groups > 1 and self.public else None
         return GanPlayer(
-            steps, kinds, nullable, pace, self.width, self.blocks, self.latent, self.critic_width,
-            self.critic_layers, self.loss, self.conditional, self.critic_steps, known, self.groups,
-            float(self.adapt), float(self.quantile), self.checkpoints if self.pick else 0,
-            self._task(design), self.public, self.public_steps,
-        )  # fmt: skip
+            steps,
+            self._gan(design),
+            Pace(self.fakes, float(self.learning), float(self.critic_learning), float(self.box)),
+            self.critic_steps,
+            self._public_groups(design) if self.groups > 1 and self.public else None,
+            self.groups,
+            float(self.adapt),
+            float(self.quantile),
+            self.checkpoints if self.pick else 0,
+            self._task(design),
+            self.public,
+            self.public_steps,
+        )
+
+    def _gan(self, design: Design) -> Gan:
+        """Both networks, before anything is known of the rows."""
+        from understudy.nets.coding import Coding
+        from understudy.nets.gan import Gan, Loss
+
+        return Gan(
+            Coding(design.shape, *self._kinds(design)),
+            self.latent,
+            self.width,
+            self.blocks,
+            self.critic_width,
+            self.critic_layers,
+            Loss(self.loss),
+            self.conditional,
+        )
 
     def _public_groups(self, design: Design) -> Grouping:
         """Groups, thresholds and sizes from public rows at the start: found once, all public."""
-        from understudy.nets.gan import Pace
-        from understudy.players.data.gan import GanPlayer
+        from understudy.players.data.gan import grouping_of
 
         key = (design.shape, design.kinds, design.nullable)
         if key not in self._known:
             assert self.public is not None
-            player = GanPlayer(
-                1, *self._kinds(design), Pace(), critic_width=self.critic_width, loss=self.loss,
-                critic_layers=self.critic_layers, groups=self.groups,
-            )  # fmt: skip
-            self._known[key] = player.grouping_of(design.shape, self.public)
+            self._known[key] = grouping_of(self._gan(design), self.public, self.groups)
         return self._known[key]
 
     @cached_property
     def _known(self) -> dict[Any, Grouping]:
         return {}
-
-    def _refuse(self, message: str) -> None:
-        raise InputError(f"method = dpgan: {message}")
-
-
-def _fits(public: Any, shape: tuple[int, ...]) -> bool:
-    """One array of codes inside the domain per column."""
-    return (
-        isinstance(public, tuple)
-        and len(public) == len(shape)
-        and all(
-            isinstance(codes, np.ndarray) and codes.size and 0 <= codes.min() <= codes.max() < size
-            for codes, size in zip(public, shape, strict=True)
-        )
-    )

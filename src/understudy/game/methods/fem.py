@@ -14,8 +14,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method, Theorem
+from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
 from understudy.game.methods.oracle import check_oracle, exact, seconds_of_search
 from understudy.oracles import Annealed, Law
 from understudy.players.data import PerturbedLeader
@@ -24,14 +23,13 @@ from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.queries import separator
 
-__all__ = ["FEM", "SepFEM"]
+__all__ = ["FEMMethod", "SepFEMMethod"]
 
-_ASSUMED_ROWS = 10_000
 _MOST_CODES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class FEM(Method):
+class FEMMethod(Method):
     """`rounds = None` takes the public rule. `oracle` may be "exact", with `seconds` for a search."""
 
     rounds: int | None = None
@@ -51,30 +49,22 @@ class FEM(Method):
 
     def check(self, design: Design) -> None:
         """Settings must make a game; records of all kept rounds must fit memory."""
-        if self.rounds is not None and self.rounds < 1:
-            raise InputError(f"method = {self.name}: rounds = {self.rounds} must be at least 1")
-        if self.samples < 1:
-            raise InputError(f"method = {self.name}: samples = {self.samples} must be at least 1")
-        if not 0 < self.keep <= 1:
-            raise InputError(f"method = {self.name}: keep = {self.keep} must be in (0, 1]")
-        if not 0 < self.step <= 1:
-            raise InputError(f"method = {self.name}: step = {self.step} must be in (0, 1]")
-        if not self.decay >= 0:
-            raise InputError(f"method = {self.name}: decay = {self.decay} must be at least 0")
-        if self.law not in set(Law):
-            raise InputError(f"method = {self.name}: law = {self.law!r} is not one of {list(Law)}")
+        self.require_least(1, rounds=self.rounds, samples=self.samples)
+        self.require_share(keep=self.keep, step=self.step)
+        self.require_least(0, decay=self.decay)
+        self.require_one_of(tuple(Law), law=self.law)
         check_oracle(self.name, self.oracle, self.seconds)
         codes = self.samples * (self.rounds or 1000) * len(design.shape)
         if codes > _MOST_CODES:
-            raise InputError(
-                f"method = {self.name}: samples = {self.samples} records a round would need "
+            self.refuse(
+                f"samples = {self.samples} records a round would need "
                 f"{codes / 1e9:.1f} GB; use fewer samples or rounds"
             )
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
         if self.rounds is not None:
             return self.rounds
-        kappa = (design.rows or _ASSUMED_ROWS) * math.sqrt(2 * float(rho))
+        kappa = design.kappa(rho)
         # A pick is off by √T·ln|Q|/κ and the game by about 1/√T: beyond T ∝ κ/ln|Q| more rounds
         # only make worse picks, which is what small budgets and large classes run into. The larger
         # the class, the more is lost with a cell that is never found: hence the power 5/2.
@@ -108,9 +98,7 @@ class FEM(Method):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """The oracle dominates: T·s best responses to up to T queries."""
-        charge = plan[CellPicker.PICK]
-        T = charge.times
-        assert isinstance(charge.event, Selection)
+        T, event = plan[CellPicker.PICK].times, planned(plan, CellPicker.PICK, Selection)
         order = max(len(clique) for clique in design.cliques)
         listed = design.queries if design.families else 0
         if any(family.kind == "parities" for family in design.families):
@@ -118,7 +106,7 @@ class FEM(Method):
         return Forecast(
             {},
             f"nothing is measured; {T} queries are picked, each within "
-            f"{charge.event.scale / UNIT * math.log(1e4) / rows:.4f} of the worst",
+            f"{event.scale / UNIT * math.log(1e4) / rows:.4f} of the worst",
             3e8
             + 40.0 * rows * len(design.shape)
             + 16.0 * rows * len(design.cliques)
@@ -131,9 +119,7 @@ class FEM(Method):
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem:
         """The corrected bound of the paper for T rounds, for the record."""
-        charge = plan[CellPicker.PICK]
-        event, T = charge.event, charge.times
-        assert isinstance(event, Selection)
+        T, event = plan[CellPicker.PICK].times, planned(plan, CellPicker.PICK, Selection)
         queries = 2.0 * design.queries
         regret, words = self._regret(design, T)
         picking = event.scale / UNIT / rows * math.log(2 * T * queries / beta)
@@ -149,7 +135,7 @@ class FEM(Method):
 
 
 @dataclass(frozen=True, slots=True)
-class SepFEM(FEM):
+class SepFEMMethod(FEMMethod):
     """FEM with Laplace noise on a separator set of the workload's classes: the literals."""
 
     law: str = "laplace"
@@ -157,7 +143,7 @@ class SepFEM(FEM):
 
     def check(self, design: Design) -> None:
         """Every class must declare a separator set."""
-        FEM.check(self, design)
+        FEMMethod.check(self, design)
         separator(design.asked, design.shape)
 
     def _regret(self, design: Design, T: int) -> tuple[float, str]:

@@ -29,19 +29,17 @@ from fractions import Fraction
 from typing import ClassVar
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method, Theorem
+from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
 from understudy.players.data import SoftmaxResponse
 from understudy.players.query import NoisyVertex
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
 
-__all__ = ["FrankWolfe"]
-
-_ASSUMED_ROWS = 10_000
+__all__ = ["FrankWolfeMethod"]
 
 
 @dataclass(frozen=True, slots=True)
-class FrankWolfe(Method):
+class FrankWolfeMethod(Method):
     """`rounds = None` takes the public rule; `step` is c, in units of the theory's step."""
 
     rounds: int | None = None
@@ -51,34 +49,26 @@ class FrankWolfe(Method):
     name: str = "frankwolfe"
 
     population: ClassVar[bool] = True
-    """The certificate also speaks of the population that the rows were drawn from."""
 
     def check(self, design: Design) -> None:
         """The universe must be enumerable."""
-        universe = math.prod(design.shape)
-        if universe > self.limit:
+        if design.universe > self.limit:
             raise InputError(
-                f"method = frankwolfe keeps one number for each of the {universe:.3g} possible "
-                f"rows, above its limit of {self.limit:.3g}; use method = auto, or fewer columns "
-                f"or bins"
+                f"method = frankwolfe keeps one number for each of the {design.universe:.3g} "
+                f"possible rows, above its limit of {self.limit:.3g}; use method = auto, or "
+                f"fewer columns or bins"
             )
         if self.rounds is not None and self.rounds < 1:
-            raise InputError(
-                f"method = frankwolfe: rounds = {self.rounds} must be at least 1; leave it out for "
-                f"2·√(n·√(2ρ))"
-            )
-        for name, value in (("alpha", self.alpha), ("step", self.step)):
-            if not (value > 0 and math.isfinite(value)):
-                raise InputError(f"method = frankwolfe: {name} = {value} must be above 0")
+            self.refuse(f"rounds = {self.rounds} must be at least 1; leave it out for 2·√(n·√(2ρ))")
+        self.require_positive(alpha=self.alpha, step=self.step)
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
         if self.rounds is not None:
             return self.rounds
-        kappa = (design.rows or _ASSUMED_ROWS) * math.sqrt(2 * float(rho))
-        return max(1, round(2 * math.sqrt(kappa)))
+        return max(1, round(2 * math.sqrt(design.kappa(rho))))
 
     def _gamma(self, design: Design, rounds: int) -> float:
-        log_universe = math.log(max(math.prod(design.shape), 2))
+        log_universe = math.log(max(design.universe, 2))
         return min(1.0, self.step * self.alpha / 2 * math.sqrt(2 * log_universe / rounds))
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
@@ -96,7 +86,7 @@ class FrankWolfe(Method):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """One pass over the universe per round, and the marginals of the workload."""
-        universe, rounds = math.prod(design.shape), plan[NoisyVertex.SELECT].times
+        universe, rounds = design.universe, plan[NoisyVertex.SELECT].times
         return Forecast(
             {},
             f"nothing is measured: {rounds} private selections steer the model",
@@ -106,11 +96,9 @@ class FrankWolfe(Method):
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem:
         """The bound above, in numbers, and what it says of the population."""
-        charge = plan[NoisyVertex.SELECT]
-        event, rounds = charge.event, charge.times
-        assert isinstance(event, Selection)
-        cells = sum(math.prod(design.shape[i] for i in clique) for clique in design.cliques)
-        log_universe = math.log(max(math.prod(design.shape), 2))
+        rounds, event = plan[NoisyVertex.SELECT].times, planned(plan, NoisyVertex.SELECT, Selection)
+        cells = design.queries
+        log_universe = math.log(max(design.universe, 2))
         gamma, kept = self._gamma(design, rounds), rounds - rounds // 2
         scale, grid = event.scale / UNIT / rows, 3 / UNIT / rows
 

@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method
+from understudy.game.methods.base import Design, Forecast, Method, planned
 from understudy.models.residual import cell_variance
 from understudy.players.base import Clique
 from understudy.players.data import Reconstruction
 from understudy.players.query import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian, Plan
 
-__all__ = ["GaussianMarginals"]
+__all__ = ["GaussianMethod"]
 
 PURPOSE = "all marginals of the workload"
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianMarginals(Method):
+class GaussianMethod(Method):
     """`limit` cells of measured marginals; `points` to fit."""
 
     points: int = 200_000
@@ -36,9 +36,8 @@ class GaussianMarginals(Method):
 
     def check(self, design: Design) -> None:
         """Every marginal of the workload is measured whole, so all of them must fit."""
-        if self.points < 1:
-            raise InputError(f"method = gaussian: points = {self.points} must be at least 1")
-        cells = _cells(design)
+        self.require_least(1, points=self.points)
+        cells = design.cells(_measured(design))
         if cells > self.limit:
             raise InputError(
                 f"method = gaussian measures every cell of the workload, {cells:.3g} of them, above "
@@ -48,21 +47,20 @@ class GaussianMarginals(Method):
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """One Gaussian release."""
-        noise = Gaussian.of_tables(rho, design.relation, len(_measured(design)))
-        return (Charge(PURPOSE, noise),)
+        return (Charge(PURPOSE, design.gaussian(rho, len(_measured(design)))),)
 
     def players(self, design: Design, plan: Plan) -> tuple[FixedMarginals, Reconstruction]:
         """The whole workload against least squares."""
-        query = FixedMarginals(_measured(design), _sigma(plan), PURPOSE)
+        sigma = planned(plan, PURPOSE, Gaussian).sigma
+        query = FixedMarginals(_measured(design), sigma, PURPOSE)
         return query, Reconstruction(points=self.points)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """The expected error of the answers, exactly; counting and fitting take the time."""
-        measured, sigma = _measured(design), _sigma(plan)
+        measured, sigma = _measured(design), planned(plan, PURPOSE, Gaussian).sigma
         variances = dict.fromkeys(measured, sigma**2)
         spread = [math.sqrt(v) for v in cell_variance(design.shape, variances, design.cliques)]
-        cells = _cells(design)
-        points = min(math.prod(design.shape), self.points)
+        cells, points = design.cells(measured), min(design.universe, self.points)
         return Forecast(
             {PURPOSE: sigma},
             f"all {len(design.cliques)} marginals of the workload are measured; expected error of "
@@ -75,15 +73,5 @@ class GaussianMarginals(Method):
 def _measured(design: Design) -> tuple[Clique, ...]:
     """The workload's marginals, once each, and the columns that none of them holds."""
     seen = {i for clique in design.cliques for i in clique}
-    alone = ((i,) for i in range(len(design.shape)) if i not in seen)
+    alone = (column for column in design.columns if column[0] not in seen)
     return (*dict.fromkeys(design.cliques), *alone)
-
-
-def _cells(design: Design) -> int:
-    return sum(math.prod(design.shape[i] for i in clique) for clique in _measured(design))
-
-
-def _sigma(plan: Plan) -> float:
-    event = plan[PURPOSE].event
-    assert isinstance(event, Gaussian)
-    return event.sigma

@@ -30,7 +30,6 @@ class GraphMethod(Method):
     name: str = "graph"
 
     whole = True
-    """The model is the release: its records are the rows, not a sample of as many as were asked for."""
 
     def check(self, design: Design) -> None:
         """The columns are those of an edge."""
@@ -94,9 +93,12 @@ class GraphMethod(Method):
     @staticmethod
     def _noise(plan: Plan) -> dict[str, float]:
         known = (
-            DegreesAndBlocks.DEGREES, DegreesAndBlocks.NAMES, DegreesAndBlocks.PAIRS,
-            DegreesAndBlocks.CLASSES, DegreesAndBlocks.TRIANGLES,
-        )  # fmt: skip
+            DegreesAndBlocks.DEGREES,
+            DegreesAndBlocks.NAMES,
+            DegreesAndBlocks.PAIRS,
+            DegreesAndBlocks.CLASSES,
+            DegreesAndBlocks.TRIANGLES,
+        )
         return {
             charge.purpose: charge.event.sigma
             for charge in plan

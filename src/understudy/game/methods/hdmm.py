@@ -22,19 +22,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method
+from understudy.game.methods.base import Design, Forecast, Method, planned
 from understudy.models.residual import Strategy, cell_variance, optimise
 from understudy.players.base import Clique
 from understudy.players.data import Reconstruction
 from understudy.players.data.reconstruction import maximal
-from understudy.players.query import Level, MarginalLevels
+from understudy.players.query import FixedMarginals, Together
 from understudy.privacy.cost import Charge, Gaussian, Plan
 
-__all__ = ["HDMM"]
+__all__ = ["HDMMMethod"]
 
 
 @dataclass(frozen=True, slots=True)
-class HDMM(Method):
+class HDMMMethod(Method):
     """`levels` different noises at most; `limit` cells of measured marginals; `points` to fit."""
 
     levels: int = 6
@@ -44,11 +44,8 @@ class HDMM(Method):
 
     def check(self, design: Design) -> None:
         """Every marginal of the workload is measured whole, so all of them must fit."""
-        for name, value in (("levels", self.levels), ("points", self.points)):
-            if value < 1:
-                raise InputError(f"method = hdmm: {name} = {value} must be at least 1")
-        cliques = maximal(design.cliques, len(design.shape))
-        cells = sum(math.prod(design.shape[i] for i in clique) for clique in cliques)
+        self.require_least(1, levels=self.levels, points=self.points)
+        cells = design.cells(maximal(design.cliques, len(design.shape)))
         if cells > self.limit:
             raise InputError(
                 f"method = hdmm measures every cell of the workload, {cells:.3g} of them, above its "
@@ -69,36 +66,30 @@ class HDMM(Method):
         strategy = self._strategy(design)
         shares = [Fraction(share) for share in strategy.shares]
         return tuple(
-            Charge(
-                _purpose(at),
-                Gaussian.of_tables(rho * share / sum(shares), design.relation, len(cliques)),
-            )
+            Charge(_purpose(at), design.gaussian(rho * share / sum(shares), len(cliques)))
             for at, (cliques, share) in enumerate(zip(strategy.levels, shares, strict=True))
         )
 
-    def players(self, design: Design, plan: Plan) -> tuple[MarginalLevels, Reconstruction]:
+    def players(self, design: Design, plan: Plan) -> tuple[Together, Reconstruction]:
         """A fixed strategy against least squares."""
-        return MarginalLevels(self._planned(design, plan)), Reconstruction(points=self.points)
+        return Together(self._levels(design, plan)), Reconstruction(points=self.points)
 
-    def _planned(self, design: Design, plan: Plan) -> tuple[Level, ...]:
-        found: list[Level] = []
-        for at, cliques in enumerate(self._strategy(design).levels):
-            event = plan[_purpose(at)].event
-            assert isinstance(event, Gaussian)
-            found.append(Level(_purpose(at), cliques, event.sigma))
-        return tuple(found)
+    def _levels(self, design: Design, plan: Plan) -> tuple[FixedMarginals, ...]:
+        return tuple(
+            FixedMarginals(cliques, planned(plan, _purpose(at), Gaussian).sigma, _purpose(at))
+            for at, cliques in enumerate(self._strategy(design).levels)
+        )
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """The expected error of the answers, exactly; counting and fitting take the time."""
-        levels = self._planned(design, plan)
+        levels = self._levels(design, plan)
         variances = {clique: level.sigma**2 for level in levels for clique in level.cliques}
         spread = [math.sqrt(v) for v in cell_variance(design.shape, variances, design.cliques)]
-        sizes = [math.prod(design.shape[i] for i in clique) for clique in design.cliques]
+        sizes = [design.cells([clique]) for clique in design.cliques]
         mean = math.sqrt(
             sum(s * s * size for s, size in zip(spread, sizes, strict=True)) / sum(sizes)
         )
-        cells = sum(math.prod(design.shape[i] for i in clique) for clique in variances)
-        points = min(math.prod(design.shape), self.points)
+        cells, points = design.cells(variances), min(design.universe, self.points)
         return Forecast(
             {level.purpose: level.sigma for level in levels},
             f"all {len(design.cliques)} marginals of the workload are measured; expected error of "

@@ -16,21 +16,19 @@ rule takes 20 000 for it.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 
-from understudy.errors import InputError
 from understudy.game.forecast import Errors, Knowledge, expected, seen
 from understudy.game.methods.base import Design, Forecast, Method
 from understudy.players.base import Clique, Model
 from understudy.players.data import Particles
-from understudy.players.query import Slot, Survey, Tier
+from understudy.players.query import Opening, Slot, Survey, Tier
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Plan
+from understudy.queries import cells
 
-__all__ = ["MaxEnt"]
+__all__ = ["MaxEntMethod"]
 
 ONE_WAY = "one-way marginals"
 
@@ -49,7 +47,7 @@ _MOST_TABLE = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class MaxEnt(Method):
+class MaxEntMethod(Method):
     """Public settings of the default method."""
 
     records: int = 400_000
@@ -63,17 +61,14 @@ class MaxEnt(Method):
     def check(self, design: Design) -> None:
         """Refuse settings out of range, and workloads whose pairs do not fit in memory."""
         if not 1_000 <= self.records <= 10_000_000:
-            raise InputError(
-                f"method = maxent: records = {self.records} must be from 1,000 to 10,000,000"
-            )
+            self.refuse(f"records = {self.records} must be from 1,000 to 10,000,000")
         if not 1 <= self.quanta <= 1_000:
-            raise InputError(f"method = maxent: quanta = {self.quanta} must be from 1 to 1,000")
-        if self.pairs is not None and self.pairs < 1:
-            raise InputError(f"method = maxent: pairs = {self.pairs} must be at least 1")
+            self.refuse(f"quanta = {self.quanta} must be from 1 to 1,000")
+        self.require_least(1, pairs=self.pairs)
         closure = self._closure(design)
-        sizes = {pair: math.prod(design.shape[i] for i in pair) for pair in closure}
-        cells = sum(sizes.values())
-        if cells > _MOST_CELLS or max(sizes.values(), default=0) > _MOST_TABLE:
+        sizes = {pair: cells(design.shape, pair) for pair in closure}
+        total = sum(sizes.values())
+        if total > _MOST_CELLS or max(sizes.values(), default=0) > _MOST_TABLE:
             held = {i for pair in closure for i in pair}
             widest = sorted(held, key=lambda i: (-design.shape[i], i))[:3]
             columns = ", ".join(
@@ -85,8 +80,8 @@ class MaxEnt(Method):
             select = (
                 f", or keep only the pairs that matter most: --set pairs={fits}" if fits else ""
             )
-            raise InputError(
-                f"method = maxent: the {len(closure):,} pairs of the workload have {cells:,} cells, "
+            self.refuse(
+                f"the {len(closure):,} pairs of the workload have {total:,} cells, "
                 f"the largest {max(sizes.values()):,}, where {_MOST_CELLS:,} in all and "
                 f"{_MOST_TABLE:,} in one fit; give the columns with most values fewer bins or "
                 f"categories: {columns}, leave them out of the workload{select}"
@@ -94,54 +89,43 @@ class MaxEnt(Method):
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """All Gaussian, all fixed in advance."""
-        relation = design.relation
         closure = self._closure(design)
-        weights = _column_weights(design)
         if not closure:
-            return _one_way_charges(design, rho, weights)
+            return _one_way_charges(design, rho)
         part = self._split(design, rho, closure)
         rounds = self._rounds(design, closure, part["again"])
         again = part["again"] / rounds
         slots, higher = self._slots(design, closure, _sigma(again, self.quanta, design))
-        charges = [*_one_way_charges(design, part["one"], weights)]
-        charges.append(
-            Charge(
-                Survey.PAIRS,
-                Gaussian.of_tables(part["pairs"], relation, len(closure)),
-            )
-        )
-        step = relation.marginal_l1()
+        charges = [*_one_way_charges(design, part["one"])]
+        charges.append(Charge(Opening.PAIRS, design.gaussian(part["pairs"], len(closure))))
+        step = design.relation.marginal_l1()
         look = Gaussian.within(part["look"] / rounds, step=step, changes=len(slots))
         charges.append(Charge(Survey.LOOK, look, rounds))
         if higher:
             event = Gaussian.within(part["higher"], step=step, changes=len(higher))
             charges.append(Charge(Survey.HIGHER, event))
-        units = Gaussian.of_tables(again, relation, self.quanta)
-        charges.append(Charge(Survey.AGAIN, units, rounds))
+        charges.append(Charge(Survey.AGAIN, design.gaussian(again, self.quanta), rounds))
         return tuple(charges)
 
-    def players(self, design: Design, plan: Plan) -> tuple[Survey, Particles]:
-        """The survey against weighted records."""
-        closure, weights, sigma = self._closure(design), _column_weights(design), _sigmas(plan)
-        tiers = tuple(
-            Tier(purpose, sigma[purpose], columns)
-            for purpose, columns, _ in _tiers(weights, design.shape)
-        )
+    def players(self, design: Design, plan: Plan) -> tuple[Opening | Survey, Particles]:
+        """The survey against weighted records; columns alone where there are no pairs."""
+        closure, sigma = self._closure(design), _sigmas(plan)
         data = Particles(self.records)
+        tiers = tuple(
+            Tier(purpose, sigma[purpose], columns) for purpose, columns, _ in _tiers(design)
+        )
         if not closure:
-            return Survey(tiers, (), 1.0, (), 1.0, (), 1.0, 0, 1.0, weights), data
+            return Opening(tiers), data
         slots, higher = self._slots(design, closure, sigma[Survey.AGAIN])
         survey = Survey(
-            tiers,
-            closure,
-            sigma[Survey.PAIRS],
+            Opening(tiers, closure, sigma[Opening.PAIRS]),
             slots,
             sigma[Survey.LOOK],
             higher,
             sigma[Survey.HIGHER] if higher else 1.0,
             self.quanta,
             sigma[Survey.AGAIN],
-            weights,
+            _column_weights(design),
             plan[Survey.AGAIN].times,
         )
         return survey, data
@@ -149,21 +133,19 @@ class MaxEnt(Method):
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Counting pairs, drawing their noise and fitting the records."""
         closure = self._closure(design)
-        cells = sum(math.prod(design.shape[i] for i in pair) for pair in closure)
-        blocks = len(closure) + len(design.shape)
+        d, many = len(design.shape), design.cells(closure)
+        blocks = len(closure) + d
         records = Particles(self.records).size(rows, len(closure))
         merged, pairs = "", "1 pair" if len(closure) == 1 else f"{len(closure)} pairs"
         if closure:
             merged = f"; the worst {plan[Survey.AGAIN].times} × {self.quanta} tables again"
         return Forecast(
             _sigmas(plan),
-            f"all {len(design.shape)} columns and {pairs} are measured{merged}; "
-            f"other tables are model",
-            2.5e8 + 40.0 * rows * len(design.shape) + 2.0 * records * (blocks + 5 * len(design.shape))
-            + 60.0 * cells,
-            2.5 + 1e-8 * rows * blocks + 6e-8 * records * blocks + 1.5e-5 * min(cells, 2_000_000),
+            f"all {d} columns and {pairs} are measured{merged}; other tables are model",
+            2.5e8 + 40.0 * rows * d + 2.0 * records * (blocks + 5 * d) + 60.0 * many,
+            2.5 + 1e-8 * rows * blocks + 6e-8 * records * blocks + 1.5e-5 * min(many, 2_000_000),
             self.errors(design, plan, rows),
-        )  # fmt: skip
+        )
 
     def errors(self, design: Design, plan: Plan, rows: int, model: Model | None = None) -> Errors:
         """Expected errors from the plan's noise; with a released model, from what it shows as well."""
@@ -175,23 +157,19 @@ class MaxEnt(Method):
 
     def _closure(self, design: Design) -> tuple[Clique, ...]:
         """Pairs inside cliques of the workload, or the most wanted of them."""
-        wanted = _pair_weights(design)
-        pairs = sorted(wanted)
-        if self.pairs is not None and len(pairs) > self.pairs:
-            pairs = sorted(sorted(pairs, key=lambda p: (-wanted[p], p))[: self.pairs])
-        return tuple(pairs)
+        return tuple(sorted(_most_wanted(design.pair_weights)[: self.pairs]))
 
     def _knowledge(self, design: Design, plan: Plan) -> Knowledge:
         """Deviations of columns and pairs; units are thought of as spread over all pairs."""
         closure, sigma = self._closure(design), _sigmas(plan)
         columns = [math.inf] * len(design.shape)
-        for purpose, positions, _ in _tiers(_column_weights(design), design.shape):
+        for purpose, positions, _ in _tiers(design):
             for i in positions:
                 columns[i] = sigma[purpose]
         if not closure:
             return Knowledge(tuple(columns), {})
         again = self.quanta * plan[Survey.AGAIN].times / len(closure)
-        precision = sigma[Survey.PAIRS] ** -2 + again * sigma[Survey.AGAIN] ** -2
+        precision = sigma[Opening.PAIRS] ** -2 + again * sigma[Survey.AGAIN] ** -2
         for i, own in enumerate(columns):  # whole pairs tell of their columns as well
             others = sum(1 / design.shape[sum(p) - i] for p in closure if i in p)
             columns[i] = math.sqrt(1 / (own**-2 + precision * others))
@@ -199,11 +177,10 @@ class MaxEnt(Method):
 
     def _fitting(self, design: Design, sizes: dict[Clique, int]) -> int:
         """How many pairs fit, taken in the order in which they would be kept."""
-        wanted = _pair_weights(design)
-        cells = fits = 0
-        for pair in sorted(sizes, key=lambda p: (-wanted[p], p)):
-            cells += sizes[pair]
-            if cells > _MOST_CELLS or sizes[pair] > _MOST_TABLE:
+        total = fits = 0
+        for pair in _most_wanted({pair: design.pair_weights[pair] for pair in sizes}):
+            total += sizes[pair]
+            if total > _MOST_CELLS or sizes[pair] > _MOST_TABLE:
                 break
             fits += 1
         return fits
@@ -212,9 +189,9 @@ class MaxEnt(Method):
         self, design: Design, rho: Fraction, closure: tuple[Clique, ...]
     ) -> dict[str, Fraction]:
         rows = design.rows or _ROWS
-        cells = sum(math.prod(design.shape[i] for i in pair) for pair in closure) / len(closure)
+        mean = design.cells(closure) / len(closure)
         sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
-        pairs = round(_PAIRS * min(1.0, _LEARNABLE * rows / (cells * sigma)), 6)
+        pairs = round(_PAIRS * min(1.0, _LEARNABLE * rows / (mean * sigma)), 6)
         higher = _HIGHER if any(len(clique) > 2 for clique in design.cliques) else 0.0
         one = 1 - pairs - _LOOK - higher - _AGAIN
         shares = {"one": one, "pairs": max(pairs, 1e-6), "look": _LOOK, "again": _AGAIN}
@@ -230,28 +207,23 @@ class MaxEnt(Method):
         self, design: Design, closure: tuple[Clique, ...], sigma: float
     ) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
         per_cell = (design.rows or _ROWS) / sigma
-        wanted = _pair_weights(design)
+        wanted = design.pair_weights
         slots: list[Slot] = []
         for pair in closure:
-            big = math.prod(design.shape[i] for i in pair) > _BIG * per_cell
+            big = cells(design.shape, pair) > _BIG * per_cell
             slots.append(Slot(pair, None, wanted[pair], dense=not big))
             if big:
                 slots += [Slot(pair, share, wanted[pair]) for share in _MERGED]
-        weights: Counter[Clique] = Counter()
+        larger: dict[Clique, float] = {}
         for clique, weight in zip(design.cliques, design.weights, strict=True):
-            if len(clique) > 2:
-                weights[clique] += weight  # type: ignore[assignment]
-        fits = [c for c in weights if math.prod(design.shape[i] for i in c) <= _MOST_TABLE]
-        most = sorted(fits, key=lambda c: (-weights[c], c))[:_MOST_HIGHER]
-        return tuple(slots), tuple(Slot(c, 1.0, float(weights[c])) for c in sorted(most))
+            if len(clique) > 2 and cells(design.shape, clique) <= _MOST_TABLE:
+                larger[clique] = larger.get(clique, 0.0) + weight
+        most = _most_wanted(larger)[:_MOST_HIGHER]
+        return tuple(slots), tuple(Slot(clique, 1.0, larger[clique]) for clique in sorted(most))
 
 
-def _pair_weights(design: Design) -> dict[Clique, float]:
-    weights: dict[Clique, float] = {}
-    for clique, weight in zip(design.cliques, design.weights, strict=True):
-        for pair in combinations(clique, 2):
-            weights[pair] = weights.get(pair, 0.0) + weight
-    return weights
+def _most_wanted(weights: dict[Clique, float]) -> list[Clique]:
+    return sorted(weights, key=lambda clique: (-weights[clique], clique))
 
 
 def _column_weights(design: Design) -> tuple[float, ...]:
@@ -264,11 +236,10 @@ def _column_weights(design: Design) -> tuple[float, ...]:
     return tuple(max(w, least) for w in weights)
 
 
-def _tiers(
-    weights: tuple[float, ...], shape: tuple[int, ...]
-) -> list[tuple[str, tuple[int, ...], int]]:
+def _tiers(design: Design) -> list[tuple[str, tuple[int, ...], int]]:
     """Columns by precision, in steps of two: (purpose, columns, step)."""
-    steps = [round(math.log2(w * size) / 2) for w, size in zip(weights, shape, strict=True)]
+    pairs = zip(_column_weights(design), design.shape, strict=True)
+    steps = [round(math.log2(weight * size) / 2) for weight, size in pairs]
     most = max(steps)
     tiers: dict[int, list[int]] = {}
     for i, step in enumerate(steps):
@@ -282,17 +253,12 @@ def _tiers(
     ]
 
 
-def _one_way_charges(
-    design: Design, rho: Fraction, weights: tuple[float, ...]
-) -> tuple[Charge, ...]:
-    tiers = _tiers(weights, design.shape)
+def _one_way_charges(design: Design, rho: Fraction) -> tuple[Charge, ...]:
+    tiers = _tiers(design)
     shares = {purpose: Fraction(len(columns) * 2**step) for purpose, columns, step in tiers}
     part = split(rho, shares)
     return tuple(
-        Charge(
-            purpose,
-            Gaussian.of_tables(part[purpose], design.relation, len(columns)),
-        )
+        Charge(purpose, design.gaussian(part[purpose], len(columns)))
         for purpose, columns, _ in tiers
     )
 

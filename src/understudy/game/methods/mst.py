@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.errors import InputError, require_extra
-from understudy.game.methods.base import Design, Forecast, Method
+from understudy.errors import require_extra
+from understudy.game.methods.base import Design, Forecast, Method, planned
 from understudy.players.data import MaximumEntropy
 from understudy.players.query import SpanningTree
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.questions import WorstMarginals
 
-__all__ = ["MST"]
+__all__ = ["MSTMethod"]
 
 
 @dataclass(frozen=True, slots=True)
-class MST(Method):
+class MSTMethod(Method):
     """Shares of ρ: one-ways, selection, pairs."""
 
     one_ways: float = 0.3
@@ -32,62 +32,41 @@ class MST(Method):
 
     def check(self, design: Design) -> None:
         """Serves every table: a tree of pairs always fits. Shares must be above 0."""
-        for name, share in (
-            ("one_ways", self.one_ways),
-            ("selection", self.selection),
-            ("pairs", self.pairs),
-        ):
-            if not share > 0:
-                raise InputError(f"method = mst: {name} = {share} must be above 0")
-        if self.iterations < 1:
-            raise InputError(f"method = mst: iterations = {self.iterations} must be at least 1")
+        self.require_positive(one_ways=self.one_ways, selection=self.selection, pairs=self.pairs)
+        self.require_least(1, iterations=self.iterations)
         if len(design.shape) > 1:  # one column needs no fit
             require_extra(f"method = {self.name}", "reference")
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """Gaussian, d−1 selections, Gaussian."""
-        d, relation = len(design.shape), design.relation
+        d = len(design.shape)
         if d == 1:
-            one = Gaussian.of_tables(rho, relation, 1)
-            return (Charge(SpanningTree.ONE_WAY, one),)
+            return (Charge(SpanningTree.ONE_WAY, design.gaussian(rho)),)
         part = split(rho, {"one": self.one_ways, "select": self.selection, "pair": self.pairs})
-        sensitivity = WorstMarginals.sensitivity(relation)
+        sensitivity = WorstMarginals.sensitivity(design.relation)
+        selection = Selection.within(part["select"] / (d - 1), sensitivity=sensitivity)
         return (
-            Charge(
-                SpanningTree.ONE_WAY,
-                Gaussian.of_tables(part["one"], relation, d),
-            ),
-            Charge(
-                SpanningTree.SELECT,
-                Selection.within(part["select"] / (d - 1), sensitivity=sensitivity),
-                d - 1,
-            ),
-            Charge(
-                SpanningTree.PAIRS,
-                Gaussian.of_tables(part["pair"], relation, d - 1),
-            ),
+            Charge(SpanningTree.ONE_WAY, design.gaussian(part["one"], d)),
+            Charge(SpanningTree.SELECT, selection, d - 1),
+            Charge(SpanningTree.PAIRS, design.gaussian(part["pair"], d - 1)),
         )
 
     def players(self, design: Design, plan: Plan) -> tuple[SpanningTree, MaximumEntropy]:
         """The tree player against maximum entropy."""
-        one = plan[SpanningTree.ONE_WAY].event
-        assert isinstance(one, Gaussian)
+        one = planned(plan, SpanningTree.ONE_WAY, Gaussian)
         if SpanningTree.PAIRS not in plan:
             return SpanningTree(one.sigma, one.sigma, rounds=1), MaximumEntropy(self.iterations)
-        pair = plan[SpanningTree.PAIRS].event
-        assert isinstance(pair, Gaussian)
+        pair = planned(plan, SpanningTree.PAIRS, Gaussian)
         return SpanningTree(one.sigma, pair.sigma), MaximumEntropy(self.iterations)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Compilation of the fit and counting of all pairs dominate."""
         d = len(design.shape)
-        noise: dict[str, float] = {}
-        for charge in plan:
-            if isinstance(charge.event, Gaussian) and charge.purpose in (
-                SpanningTree.ONE_WAY,
-                SpanningTree.PAIRS,
-            ):
-                noise[charge.purpose] = charge.event.sigma
+        noise = {
+            purpose: planned(plan, purpose, Gaussian).sigma
+            for purpose in (SpanningTree.ONE_WAY, SpanningTree.PAIRS)
+            if purpose in plan
+        }
         pairs = d * (d - 1) / 2
         cells = sum(a * b for i, a in enumerate(design.shape) for b in design.shape[:i])
         return Forecast(

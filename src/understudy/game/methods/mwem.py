@@ -21,19 +21,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method, Theorem
+from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
 from understudy.players.data import MultiplicativeWeights
 from understudy.players.query import ExponentialMechanism
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.questions import GRID
 
-__all__ = ["MWEM"]
-
-_ASSUMED_ROWS = 10_000
+__all__ = ["MWEMMethod"]
 
 
 @dataclass(frozen=True, slots=True)
-class MWEM(Method):
+class MWEMMethod(Method):
     """`rounds = None` takes the public rule; `selection` is the share of ρ that selections get."""
 
     rounds: int | None = None
@@ -45,30 +43,26 @@ class MWEM(Method):
 
     def check(self, design: Design) -> None:
         """The universe must be enumerable."""
-        universe = math.prod(design.shape)
-        if universe > self.limit:
+        if design.universe > self.limit:
             raise InputError(
-                f"method = mwem keeps one weight for each of the {universe:.3g} possible rows, "
+                f"method = mwem keeps one weight for each of the {design.universe:.3g} possible rows, "
                 f"above its limit of {self.limit:.3g}; use method = auto, or fewer columns or bins"
             )
         if self.rounds is not None and self.rounds < 1:
-            raise InputError(
-                f"method = mwem: rounds = {self.rounds} must be at least 1; leave it out for "
-                f"0.9·√(n·√(2ρ))"
+            self.refuse(
+                f"rounds = {self.rounds} must be at least 1; leave it out for 0.9·√(n·√(2ρ))"
             )
-        if self.replays < 1:
-            raise InputError(f"method = mwem: replays = {self.replays} must be at least 1")
+        self.require_least(1, replays=self.replays)
         if not 0 < self.selection < 1:
-            raise InputError(
-                f"method = mwem: selection = {self.selection} must lie between 0 and 1; it is the "
+            self.refuse(
+                f"selection = {self.selection} must lie between 0 and 1; it is the "
                 f"share of the budget that selections get, 0.75 is usual"
             )
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
         if self.rounds is not None:
             return self.rounds
-        kappa = (design.rows or _ASSUMED_ROWS) * math.sqrt(2 * float(rho))
-        return max(1, round(0.9 * math.sqrt(kappa)))
+        return max(1, round(0.9 * math.sqrt(design.kappa(rho))))
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """T selections and, where measured, T Gaussian counts."""
@@ -85,27 +79,19 @@ class MWEM(Method):
         self, design: Design, plan: Plan
     ) -> tuple[ExponentialMechanism, MultiplicativeWeights]:
         """The exponential mechanism against multiplicative weights."""
-        T = plan[ExponentialMechanism.SELECT].times
-        sigma = None
-        if ExponentialMechanism.MEASURE in plan:
-            event = plan[ExponentialMechanism.MEASURE].event
-            assert isinstance(event, Gaussian)
-            sigma = event.sigma
+        T, sigma = plan[ExponentialMechanism.SELECT].times, None
+        if self.measure:
+            sigma = planned(plan, ExponentialMechanism.MEASURE, Gaussian).sigma
         return ExponentialMechanism(T, sigma), MultiplicativeWeights(T, self.replays)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """The marginals of the workload and the replays over the universe dominate."""
-        universe = math.prod(design.shape)
-        T = plan[ExponentialMechanism.SELECT].times
-        noise: dict[str, float] = {}
-        if ExponentialMechanism.MEASURE in plan:
-            event = plan[ExponentialMechanism.MEASURE].event
-            assert isinstance(event, Gaussian)
-            noise[ExponentialMechanism.MEASURE] = event.sigma
-        cells = min(math.prod(design.shape[i] for i in clique) for clique in design.cliques)
+        query, _ = self.players(design, plan)
+        T, universe = query.rounds, design.universe
+        cells = min(design.cells([clique]) for clique in design.cliques)
         work = T * universe * (10.0 + len(design.cliques) + self.replays * T / cells)
         return Forecast(
-            noise,
+            {} if query.sigma is None else {query.MEASURE: query.sigma},
             f"{T} cells of the workload are measured; the rest is model",
             2e8 + 64.0 * universe + 40.0 * rows * len(design.shape),
             1.0 + 3e-9 * work,
@@ -115,13 +101,10 @@ class MWEM(Method):
         """The signed variant's bound; with measurement and replays none has been proved."""
         if self.measure:
             return None
-        charge = plan[ExponentialMechanism.SELECT]
-        event = charge.event
-        assert isinstance(event, Selection)
-        queries = 2 * sum(math.prod(design.shape[i] for i in c) for c in design.cliques)
-        universe = math.prod(design.shape)
-        game = math.sqrt(math.log(max(universe, 2)) / (2 * charge.times))
-        picking = event.scale / GRID / rows * math.log(queries * charge.times / beta)
+        T = plan[ExponentialMechanism.SELECT].times
+        scale = planned(plan, ExponentialMechanism.SELECT, Selection).scale / GRID / rows
+        game = math.sqrt(math.log(max(design.universe, 2)) / (2 * T))
+        picking = scale * math.log(2 * design.queries * T / beta)
         return Theorem(
             min(1.0, game + picking),
             beta,

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-from understudy.errors import InputError, require_extra
-from understudy.game.methods.base import Design, Forecast, Method, Theorem
-from understudy.game.methods.dualquery import assumed, sizes
+from understudy.errors import require_extra
+from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
+from understudy.game.methods.dualquery import sizes
 from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
 from understudy.players.data import FTPLGenerator
 from understudy.players.data.ftpl_generator import Judged
@@ -39,7 +39,7 @@ from understudy.players.query import (
     RandomMoments,
     Together,
 )
-from understudy.players.query.logistic import grouped
+from understudy.players.query.querygan import grouped
 from understudy.privacy import accounting, planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.budget import split
@@ -48,12 +48,12 @@ from understudy.privacy.objective import MarginalFeatures, event_for
 from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures
 from understudy.privacy.questions.moments import event_for as noise_for
 
-__all__ = ["QueryGAN"]
+__all__ = ["QueryGANMethod"]
 
 COLUMNS = "one-way marginals"
 TABLES = "moments of the critics"
 FEATURES = ("cells", "subsets", *KINDS)
-ORACLES = ("moments", "exponential", "weights", "logistic")
+
 OBJECTIVES = ("tv", "mmd", "max", "wasserstein")
 PLAYS = ("last", "ftl", "ftpl", "sftpl")
 _LEARNABLE = 2.0
@@ -62,7 +62,30 @@ _HELD = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class QueryGAN(Method):
+class _Answered:
+    """How the critics of an oracle are answered, unless it is said otherwise."""
+
+    play: str
+    steps: int
+    rate: float
+    whole: bool
+    """Whether the oracle looks at the records of all rounds so far, not of the last one alone."""
+
+
+ORACLES = {
+    "moments": _Answered("last", 1, 1e-2, whole=False),
+    "exponential": _Answered("last", 2, 1e-3, whole=False),
+    "weights": _Answered("ftl", 5, 1e-3, whole=True),
+    "logistic": _Answered("ftl", 5, 1e-3, whole=True),
+}
+"""Critics of noisy means are exact and fresh every round: one small step against the last is gradient
+descent on a distance. A picked cell says nothing of its size: it moves the generator a little. Weights
+over queries and regressions against all records so far carry the history in themselves, and their
+mixture over rounds is what converges; an anchor keeps the generator from running off to one record."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGANMethod(Method):
     """`oracle`, `objective` and `play` choose the two players; the rest are public settings.
 
     `features` and `objective` are what the critics of "moments" look at and maximise; the other oracles
@@ -103,54 +126,37 @@ class QueryGAN(Method):
     def check(self, design: Design) -> None:
         """JAX must be there, choices must be known, and what critics look at must fit memory."""
         require_extra(f"method = {self.name}", "nets")
-        for option, value, known in (
-            ("oracle", self.oracle, ORACLES),
-            ("features", self.features, FEATURES),
-            ("objective", self._objective, OBJECTIVES),
-            ("play", self._play, PLAYS),
-        ):
-            if value not in known:
-                raise InputError(
-                    f"method = querygan: {option} = {value!r} is not one of {', '.join(known)}"
-                )
-        for option, least in (
-            ("degree", 1), ("batch", 1), ("history", 1), ("records", 1), ("width", 1), ("cells", 1),
-            ("units", 1), ("seed", 0), ("steps", 1), ("samples", 1),
-            ("rounds", 2 if self.oracle == "weights" else 1),
-        ):  # fmt: skip
-            value = getattr(self, option)
-            if value is not None and value < least:
-                raise InputError(f"method = querygan: {option} = {value} must be at least {least}")
-        for option in ("rate", "kernel"):
-            value = getattr(self, option)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise InputError(f"method = querygan: {option} = {value} must be above 0")
-        for option in ("anchor", "scale", "tilt"):
-            value = getattr(self, option)
-            if value is not None and not (value >= 0 and math.isfinite(value)):
-                raise InputError(f"method = querygan: {option} = {value} must be at least 0")
+        self.require_one_of(ORACLES, oracle=self.oracle)
+        self.require_one_of(FEATURES, features=self.features)
+        self.require_one_of(OBJECTIVES, objective=self._objective)
+        self.require_one_of(PLAYS, play=self._play)
+        self.require_least(1, degree=self.degree, batch=self.batch, history=self.history)
+        self.require_least(1, records=self.records, width=self.width, cells=self.cells)
+        self.require_least(1, units=self.units, steps=self.steps, samples=self.samples)
+        self.require_least(2 if self.oracle == "weights" else 1, rounds=self.rounds)
+        self.require_positive(rate=self.rate, kernel=self.kernel)
+        self.require_least(0, seed=self.seed, anchor=self.anchor, scale=self.scale, tilt=self.tilt)
         if not 0 < self.columns < 1:
-            raise InputError(
-                f"method = querygan: columns = {self.columns} must lie between 0 and 1; it is the "
+            self.refuse(
+                f"columns = {self.columns} must lie between 0 and 1; it is the "
                 f"share of the budget that columns get, 0.15 is usual"
             )
         if not 0 <= self.alpha < 1:
-            raise InputError(
-                f"method = querygan: alpha = {self.alpha} must be at least 0 and below 1; it is the "
+            self.refuse(
+                f"alpha = {self.alpha} must be at least 0 and below 1; it is the "
                 f"share of the budget that the payoff of the critics gets, 0 for none"
             )
         if self.features != "cells" and self.oracle != "moments":
-            raise InputError(
-                f"method = querygan: features = {self.features} are released by oracle = moments; "
+            self.refuse(
+                f"features = {self.features} are released by oracle = moments; "
                 f"oracle = {self.oracle} has critics of its own"
             )
         if self.features == "subsets" and not self._orders(design):
-            raise InputError(
-                f"method = querygan: features = subsets needs tables of two columns: degree = "
+            self.refuse(
+                f"features = subsets needs tables of two columns: degree = "
                 f"{self.degree} must be at least 2, and the workload must have marginals of two columns"
             )
-        if not 0 < self.keep <= 1:
-            raise InputError(f"method = querygan: keep = {self.keep} must be in (0, 1]")
+        self.require_share(keep=self.keep)
         if self.oracle in ("moments", "logistic"):
             self._check_features(design)
 
@@ -158,26 +164,26 @@ class QueryGAN(Method):
         if self.features in KINDS:
             held = self.units * len(design.cliques) * sum(design.shape)
             if held > _HELD:
-                raise InputError(
-                    f"method = querygan: {self.units} units on each of {len(design.cliques)} marginals "
+                self.refuse(
+                    f"{self.units} units on each of {len(design.cliques)} marginals "
                     f"over {sum(design.shape)} values have {held:.3g} weights, above the limit of "
                     f"{_HELD:.3g} that fits memory; use fewer units, fewer bins, or a workload of "
                     f"fewer marginals"
                 )
             return
-        features = sum(_size(clique, design.shape) for clique in self._tables(design))
+        features = design.cells(self._tables(design))
         if features > self.limit:
-            raise InputError(
-                f"method = querygan: critics of oracle = {self.oracle} would look at {features:.3g} "
+            self.refuse(
+                f"critics of oracle = {self.oracle} would look at {features:.3g} "
                 f"cells of tables, above the limit of {self.limit:.3g} that fits memory; use oracle = "
                 f"exponential, a smaller degree, fewer bins, or a workload of fewer marginals"
             )
         if self.oracle != "logistic":
             return
         for clique in self._tables(design):
-            if (cells := _size(clique, design.shape)) > 10 * self.cells:
-                raise InputError(
-                    f"method = querygan: oracle = logistic solves for one weight per cell, and the "
+            if (cells := design.cells([clique])) > 10 * self.cells:
+                self.refuse(
+                    f"oracle = logistic solves for one weight per cell, and the "
                     f"table of columns {', '.join(map(design.column, clique))} has {cells}, above "
                     f"{10 * self.cells}; use oracle = moments, degree = 1, or fewer bins"
                 )
@@ -187,8 +193,7 @@ class QueryGAN(Method):
         if self.features == "subsets":
             return self._kernel_charges(design, rho)
         share = self._columns_share(design, rho) * rho
-        noise = Gaussian.of_tables(share, design.relation, len(design.shape))
-        first = Charge(COLUMNS, noise)
+        first = Charge(COLUMNS, design.gaussian(share, len(design.shape)))
         return first, *self._looks(design, rho - share)
 
     def _columns_share(self, design: Design, rho: Fraction) -> Fraction:
@@ -201,9 +206,9 @@ class QueryGAN(Method):
         if self.oracle != "moments" or self.features != "cells":
             return least
         tables = self._tables(design)
-        cells = sum(_size(clique, design.shape) for clique in tables) / len(tables)
-        noise = Gaussian.of_tables((1 - least) * rho, design.relation, len(tables))
-        seen = min(1.0, _LEARNABLE * assumed(design) / (cells * noise.sigma))
+        cells = design.cells(tables) / len(tables)
+        noise = design.gaussian((1 - least) * rho, len(tables))
+        seen = min(1.0, _LEARNABLE * design.assumed_rows / (cells * noise.sigma))
         return 1 - (1 - least) * Fraction(max(1e-6, round(seen, 6)))
 
     def _kernel_charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
@@ -221,7 +226,7 @@ class QueryGAN(Method):
         return tuple(
             Charge(
                 COLUMNS if order == 1 else _order(order),
-                Gaussian.of_tables(shares[str(order)], design.relation, number),
+                design.gaussian(shares[str(order)], number),
             )
             for order, number in orders.items()
         )
@@ -232,8 +237,7 @@ class QueryGAN(Method):
                 noise = noise_for(self._maps(design), design.relation, rho)
                 return (Charge(RandomMoments.PURPOSE, noise),)
             case "moments":
-                tables = len(self._tables(design))
-                return (Charge(TABLES, Gaussian.of_tables(rho, design.relation, tables)),)
+                return (Charge(TABLES, design.gaussian(rho, len(self._tables(design)))),)
             case "exponential":
                 T = self._rounds(design, rho)
                 paid = Fraction(self.alpha) * rho if self._pays(design) else Fraction(0)
@@ -242,7 +246,7 @@ class QueryGAN(Method):
                 if not paid:
                     return (picks,)
                 l1 = UNIT * (T - math.floor(T * (1 - self.keep)))
-                sum_of = Laplace.within(planning.laplace_epsilon(paid), l1=l1)
+                sum_of = planning.laplace(paid, l1=l1)
                 return picks, Charge(Payoffs.PURPOSE, sum_of)
             case "weights":
                 return QueryWeights.charges(*sizes(design, rho, self.rounds, self.samples), rho)
@@ -252,11 +256,12 @@ class QueryGAN(Method):
                 looks = [MarginalFeatures(design.shape, group) for group in groups]
                 return tuple(
                     Charge(
-                        LogisticCritics.purpose(i), event_for(look, design.relation, each),
+                        LogisticCritics.purpose(i),
+                        event_for(look, design.relation, each),
                         len(range(i, T, len(groups))),
                     )
                     for i, look in enumerate(looks[:T])
-                )  # fmt: skip
+                )
 
     def _pays(self, design: Design) -> bool:
         """Whether the payoff is released: it is of use where n is public and all records are kept."""
@@ -267,94 +272,85 @@ class QueryGAN(Method):
             return self.rounds
         if self.oracle == "logistic":
             return len(self._groups(design))
-        return max(1, round(2 * math.sqrt(assumed(design) * math.sqrt(2 * float(rho)))))
+        return max(1, round(2 * math.sqrt(design.kappa(rho))))
 
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
         """The columns, then the oracle, against the generator."""
-        ones = tuple((i,) for i in range(len(design.shape)))
-        opening = FixedMarginals(ones, _sigma(plan, COLUMNS), COLUMNS)
-        features: tuple[Clique, ...] = ()
-        oracle: QueryPlayer
+        opening = FixedMarginals(design.columns, _sigma(plan, COLUMNS), COLUMNS)
+        own, oracle = ORACLES[self.oracle], self._oracle(design, plan)
+        rounds = self._free(design, plan) if self.oracle == "moments" else oracle.rounds
+        if Payoffs.PURPOSE in plan:
+            scale = planned(plan, Payoffs.PURPOSE, Laplace).scale / UNIT
+            oracle = InTurn(oracle, Payoffs(scale))
+        leader = FTPLGenerator(
+            rounds,
+            self._tables(design) if self.oracle == "logistic" else (),
+            objective=self._objective,
+            play=self._play,
+            batch=self.batch,
+            steps=self.steps or own.steps,
+            rate=self.rate or own.rate,
+            anchor=self.anchor if self.anchor is not None else 200.0 * (self._play != "last"),
+            scale=self.scale,
+            history=self.history,
+            kernel=self._weight(design) if self._objective == "mmd" else 1.0,
+            tilt=self.tilt,
+            keep=self.keep,
+            records=self.records,
+            whole=own.whole,
+            width=self.width,
+        )
+        return InTurn(opening, oracle), leader
+
+    def _oracle(self, design: Design, plan: Plan) -> QueryPlayer:
         match self.oracle:
             case "moments" if self.features in KINDS:
-                T = self._free(design, plan)
-                oracle = RandomMoments(self._maps(design), _sigma(plan, RandomMoments.PURPOSE))
+                return RandomMoments(self._maps(design), _sigma(plan, RandomMoments.PURPOSE))
             case "moments" if self.features == "subsets":
-                T = self._free(design, plan)
-                oracle = Together(
+                return Together(
                     tuple(
                         FixedMarginals(tables, _sigma(plan, _order(order)), _order(order))
                         for order, tables in self._orders(design).items()
                     )
                 )
             case "moments":
-                T = self._free(design, plan)
-                oracle = FixedMarginals(self._tables(design), _sigma(plan, TABLES), TABLES)
+                return FixedMarginals(self._tables(design), _sigma(plan, TABLES), TABLES)
             case "exponential":
-                T = plan[CellPicker.PICK].times
-                oracle = CellPicker(T)
-                if Payoffs.PURPOSE in plan:
-                    event = plan[Payoffs.PURPOSE].event
-                    assert isinstance(event, Laplace)
-                    oracle = InTurn(oracle, Payoffs(event.scale / UNIT))
+                return CellPicker(plan[CellPicker.PICK].times)
             case "weights":
-                T, _, _ = QueryWeights.read(plan)
-                oracle = QueryWeights(T)
+                return QueryWeights(QueryWeights.read(plan)[0])
             case _:
                 groups = self._groups(design)
-                T = sum(charge.times for charge in plan if charge.purpose in _purposes(groups))
-                features = tuple(clique for group in groups for clique in group)
-                oracle = LogisticCritics(T, groups)
-        leader = FTPLGenerator(
-            T, features, self._objective, self._play, self.batch, self._steps, self._rate,
-            self._anchor, self.scale, self.history, self._kernel(design), self.tilt, self.keep,
-            self.records, self.oracle in ("weights", "logistic"), width=self.width,
-        )  # fmt: skip
-        return InTurn(opening, oracle), leader
-
-    # What an oracle's critics need to be answered well. Critics of noisy means are exact and fresh
-    # every round, so one small step against the last is gradient descent on a distance. A picked cell
-    # says nothing of its size: it moves the generator a little. Weights over queries and regressions
-    # against all records so far carry the history in themselves, and their mixture over rounds is what
-    # converges; an anchor keeps the generator from running off to one record.
+                own = {LogisticCritics.purpose(i) for i in range(len(groups))}
+                times = sum(charge.times for charge in plan if charge.purpose in own)
+                return LogisticCritics(times, groups)
 
     @property
     def _play(self) -> str:
-        return self.play or ("ftl" if self.oracle in ("weights", "logistic") else "last")
+        return self.play or ORACLES[self.oracle].play
 
     def _free(self, design: Design, plan: Plan) -> int:
+        """Rounds of the critic that costs nothing: 1000·√(r/1.5), from 300 to 4000.
+
+        r = n/(Kσ), what the noisy tables show: rows per cell against the noise of a cell. The longer
+        the play, the closer the generator comes to the means; where they are mostly noise it need not.
+        """
         if self.rounds is not None:
             return self.rounds
-        tables = self._tables(design)
-        cells = sum(_size(clique, design.shape) for clique in tables) / len(tables)
-        own = [charge for charge in plan if charge.purpose in self._measured(design)]
-        return _free(design, accounting.total_rho(Plan(tuple(own))), cells, len(tables))
+        tables, purposes = self._tables(design), (*self._tabulated(design), RandomMoments.PURPOSE)
+        own = Plan(tuple(charge for charge in plan if charge.purpose in purposes))
+        changes = design.relation.marginal_l2_squared(len(tables))
+        sigma = math.sqrt(changes / (2 * float(accounting.total_rho(own))))
+        shown = design.assumed_rows / (design.cells(tables) / len(tables) * sigma)
+        return round(1000 * min(4.0, max(0.3, math.sqrt(shown / 1.5))))
 
-    def _measured(self, design: Design) -> frozenset[str]:
-        """The charges of "moments"."""
-        orders = (_order(order) for order in self._orders(design))
-        return frozenset((COLUMNS, TABLES, RandomMoments.PURPOSE, *orders))
+    def _tabulated(self, design: Design) -> tuple[str, ...]:
+        """The charges of "moments" for columns and tables."""
+        return (COLUMNS, TABLES, *(_order(order) for order in self._orders(design)))
 
     @property
     def _objective(self) -> str:
         return self.objective or ("tv" if self.features == "cells" else "mmd")
-
-    @property
-    def _rate(self) -> float:
-        return self.rate or (1e-2 if self.oracle == "moments" else 1e-3)
-
-    @property
-    def _steps(self) -> int:
-        return self.steps or {"moments": 1, "exponential": 2}.get(self.oracle, 5)
-
-    @property
-    def _anchor(self) -> float:
-        if self.anchor is not None:
-            return self.anchor
-        return 0.0 if self._play == "last" else 200.0
-
-    def _kernel(self, design: Design) -> float:
-        return self._weight(design) if self._objective == "mmd" else 1.0
 
     def _weight(self, design: Design) -> float:
         return self.kernel if self.kernel is not None else 1 / len(design.shape)
@@ -378,8 +374,7 @@ class QueryGAN(Method):
             for order in range(2, min(self.degree, len(clique)) + 1)
             for part in combinations(clique, order)
         }
-        ones = ((i,) for i in range(len(design.shape)))
-        return tuple(sorted(found, key=lambda clique: (len(clique), clique))) or tuple(ones)
+        return tuple(sorted(found, key=lambda clique: (len(clique), clique))) or design.columns
 
     def _groups(self, design: Design) -> tuple[tuple[Clique, ...], ...]:
         return grouped(self._tables(design), design.shape, self.cells)
@@ -387,10 +382,10 @@ class QueryGAN(Method):
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Gradient steps dominate; each touches every cell that critics look at, once a latent."""
         _, leader = self.players(design, plan)
-        noise = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
-        tables = (COLUMNS, TABLES, *(_order(order) for order in self._orders(design)))
-        noise = {purpose: s for purpose, s in noise.items() if purpose in tables}
-        features = sum(_size(clique, design.shape) for clique in self._tables(design))
+        noise = {
+            purpose: _sigma(plan, purpose) for purpose in self._tabulated(design) if purpose in plan
+        }
+        features = design.cells(self._tables(design))
         if self.features in KINDS:
             maps = self._maps(design)
             features = self.units * sum(design.shape)
@@ -400,9 +395,8 @@ class QueryGAN(Method):
                 f"all columns and {len(self._tables(design))} tables of up to {self.degree} columns"
             )
         elif self.oracle == "exponential":
-            event = plan[CellPicker.PICK].event
-            assert isinstance(event, Selection)
-            off = event.scale / UNIT * math.log(1e4) / rows
+            scale = planned(plan, CellPicker.PICK, Selection).scale / UNIT
+            off = scale * math.log(1e4) / rows
             words = (
                 f"all columns; {leader.rounds} queries are picked, within {off:.4f} of the worst"
             )
@@ -416,7 +410,9 @@ class QueryGAN(Method):
             noise,
             f"measured: {words}; the rest is model",
             1.2e9 + 40.0 * rows * len(design.shape) + 4.0 * features * history,
-            12.0 + 1.2e-10 * work * leader.rounds * self._steps + 2e-8 * rows * len(design.cliques),
+            12.0
+            + 1.2e-10 * work * leader.rounds * leader.steps
+            + 2e-8 * rows * len(design.cliques),
         )
 
     def judged(
@@ -444,13 +440,12 @@ class QueryGAN(Method):
             return self._alpha(design, plan, model.paid, beta, size)
         if not model.gaps:
             return None
-        ones = tuple((i,) for i in range(len(design.shape)))
-        tables = self._tables(design)
+        ones, tables = design.columns, self._tables(design)
         sigmas = [_sigma(plan, COLUMNS)] * len(ones)
         for clique in tables:
             orders = self.features == "subsets"
             sigmas.append(_sigma(plan, _order(len(clique)) if orders else TABLES))
-        cells = sum(_size(clique, design.shape) for clique in (*ones, *tables))
+        cells = design.cells((*ones, *tables))
         log = math.log(4 * cells / beta)
         noise = math.sqrt(2 * log) / max(rows, 1)
         worst = max(gap + s * noise for gap, s in zip(model.gaps, sigmas, strict=True))
@@ -464,11 +459,9 @@ class QueryGAN(Method):
         )
 
     def _alpha(self, design: Design, plan: Plan, paid: PaidOff, beta: float, size: int) -> Theorem:
-        n, T = design.rows, paid.rounds
-        pick = plan[CellPicker.PICK].event
+        n, T, pick = design.rows, paid.rounds, planned(plan, CellPicker.PICK, Selection)
         assert n is not None
-        assert isinstance(pick, Selection)
-        queries = 2 * sum(_size(clique, design.shape) for clique in design.cliques)
+        queries = 2 * design.queries
         # Rounding of scores and of expected counts to 1/65536 row, and of the noise to whole units.
         rounding = (SCORE_SENSITIVITY - UNIT + 1) / UNIT
         payoff = paid.value + paid.scale * math.log(3 / (2 * beta)) + T * rounding
@@ -483,34 +476,12 @@ class QueryGAN(Method):
         )
 
 
-def _free(design: Design, rho: Fraction, cells: float, tables: int) -> int:
-    """Rounds of the critic that costs nothing: 1000·√(r/1.5), from 300 to 4000.
-
-    r = n/(Kσ), what the noisy tables show: rows per cell against the noise of a cell. The longer the
-    play, the closer the generator comes to the means; where they are mostly noise it need not.
-    """
-    changes = design.relation.marginal_l2_squared(tables)
-    sigma = math.sqrt(changes / (2 * float(rho)))
-    shown = assumed(design) / (cells * sigma)
-    return round(1000 * min(4.0, max(0.3, math.sqrt(shown / 1.5))))
-
-
 def _order(order: int) -> str:
     return f"moments of order {order}"
 
 
-def _purposes(groups: tuple[tuple[Clique, ...], ...]) -> frozenset[str]:
-    return frozenset(LogisticCritics.purpose(i) for i in range(len(groups)))
-
-
-def _size(clique: Clique, shape: tuple[int, ...]) -> int:
-    return math.prod(shape[i] for i in clique)
-
-
 def _sigma(plan: Plan, purpose: str) -> float:
     """In rows."""
-    event = plan[purpose].event
-    if isinstance(event, SampledGaussian):
-        return event.sigma / GRID
-    assert isinstance(event, Gaussian)
-    return event.sigma
+    if purpose == RandomMoments.PURPOSE:
+        return planned(plan, purpose, SampledGaussian).sigma / GRID
+    return planned(plan, purpose, Gaussian).sigma

@@ -29,7 +29,15 @@ from numpy.typing import NDArray
 from understudy.errors import WorkError
 from understudy.models import Empirical
 from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, Proofs
-from understudy.players.base import Answer, DataPlayer, Kind, MeasuredCell, PickedQuery, Problem
+from understudy.players.base import (
+    Answer,
+    Answers,
+    DataPlayer,
+    Kind,
+    MeasuredCell,
+    PickedQuery,
+    Problem,
+)
 
 __all__ = ["PerturbedLeader"]
 
@@ -80,11 +88,7 @@ class PerturbedLeader(DataPlayer[Leader]):
         return Empirical.of(problem.shape, state.records)
 
     def respond(
-        self,
-        problem: Problem,
-        state: Leader,
-        answers: tuple[Answer, ...],
-        rng: np.random.Generator,
+        self, problem: Problem, state: Leader, answers: Answers, rng: np.random.Generator
     ) -> Leader:
         """Add the query and play against all of them, unless the game is over."""
         played = state.round + 1

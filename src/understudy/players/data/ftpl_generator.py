@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from understudy.errors import WorkError
 from understudy.models import Empirical, Measured
 from understudy.models.fitting import beliefs, independent
-from understudy.players.answers import kinds_of
 from understudy.players.base import (
     Answer,
+    Answers,
     Clique,
     DataPlayer,
     Kind,
@@ -37,6 +37,7 @@ from understudy.players.base import (
     MeasuredMoments,
     PaidOff,
     Problem,
+    kinds_of,
 )
 from understudy.progress import Progress
 
@@ -69,7 +70,6 @@ class Game:
     trained: Trained | None = None
     past: Past | None = None
     literals: tuple[tuple[int, ...], ...] = ()
-    cliques: tuple[Clique, ...] = ()
     tables: tuple[Measured, ...] = ()
     moments: MeasuredMoments | None = None
     picks: tuple[Pick, ...] = ()
@@ -147,7 +147,7 @@ class FTPLGenerator(DataPlayer[Game]):
         return Shown(model.shape, model.codes, state.picks)
 
     def respond(
-        self, problem: Problem, state: Game, answers: tuple[Answer, ...], rng: np.random.Generator
+        self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
     ) -> Game:
         """Answer to this round's critics."""
         if len(kinds_of(answers)) > 1:
@@ -226,8 +226,7 @@ class FTPLGenerator(DataPlayer[Game]):
             cells.flat(noise) / rows,
             cells.spread([self.kernel ** len(table.clique) for table in tables]),
         )
-        done = self._played(problem, state, truth, rng)
-        return replace(done, cliques=cells.cliques, tables=tables)
+        return replace(self._played(problem, state, truth, rng), tables=tables)
 
     def _waved(
         self, problem: Problem, state: Game, moments: MeasuredMoments, rng: np.random.Generator
@@ -259,19 +258,24 @@ class FTPLGenerator(DataPlayer[Game]):
         past = Past(Play(self.play), self.history)
         try:
             trained, past = duel(
-                player, state.trained, truth, Objective(self.objective), past, self.rounds,
-                self._rate, rng, after,
-            )  # fmt: skip
+                player,
+                state.trained,
+                truth,
+                Objective(self.objective),
+                past,
+                self.rounds,
+                self._rate,
+                rng,
+                after,
+            )
         except Diverged as error:
             last = replace(state, trained=good[0], kept=tuple(kept))
             return self._stopped(problem, last, error, rng)
-        return replace(
-            state, trained=trained, past=past, kept=tuple(kept), round=self.rounds,
-            records=kept[-1],
-        )  # fmt: skip
+        done = replace(state, trained=trained, past=past, kept=tuple(kept), records=kept[-1])
+        return replace(done, round=self.rounds)
 
     def _answered(
-        self, problem: Problem, state: Game, answers: tuple[Answer, ...], rng: np.random.Generator
+        self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
     ) -> Game:
         from understudy.nets.critics import Cells
         from understudy.nets.leader import Conjunctions, Diverged, Past, Play
@@ -285,7 +289,8 @@ class FTPLGenerator(DataPlayer[Game]):
             past = past.plus(np.clip(_joined(features, answers), -1, 1))
             critic: Any = past.leader(rng)
         else:
-            literals, theta = _picked(problem, answers, state.literals, self._capacity(answers))
+            capacity = self.rounds * max(1, len(answers))
+            literals, theta = _picked(problem, answers, state.literals, capacity)
             past = past.plus(theta)
             padded = _padded(problem, literals, theta.size)
             features = Conjunctions(theta.size, padded.shape[1])
@@ -304,12 +309,10 @@ class FTPLGenerator(DataPlayer[Game]):
             # Whoever picks one query a round is judged by the records that it was picked against.
             alone = not self.whole and len(answers) == 1
             kept = (*kept, state.records if alone else records)
-            picks = (*picks, self._pick(problem, state.records, answers[0])) if alone else ()
+            picks = (*picks, _pick(problem, state.records, answers[0])) if alone else ()
         self._say(problem, "playing", round, f"loss {loss:.4g}")
-        return replace(
-            state, trained=trained, past=past, literals=literals, round=round, records=records,
-            kept=kept, picks=picks, cliques=self.features,
-        )  # fmt: skip
+        done = replace(state, trained=trained, past=past, literals=literals, round=round)
+        return replace(done, records=records, kept=kept, picks=picks)
 
     def _stopped(
         self, problem: Problem, state: Game, error: Exception, rng: np.random.Generator
@@ -327,13 +330,6 @@ class FTPLGenerator(DataPlayer[Game]):
         return replace(state, kept=kept, records=kept[-1], picks=(), diverged=True)
 
     # -- what they share -------------------------------------------------------------------------
-
-    @staticmethod
-    def _pick(problem: Problem, records: Records, answer: Answer) -> Pick:
-        """A picked cell and the rows that the records, scaled to the table's number, have in it."""
-        assert isinstance(answer, MeasuredCell)
-        inside = (records[:, answer.clique] == answer.cell.index).all(axis=1).mean()
-        return answer, float(problem.rows * inside)
 
     def _say(self, problem: Problem, stage: str, round: int, note: str) -> None:
         if round % _OFTEN == 0 or round == self.rounds:
@@ -357,9 +353,6 @@ class FTPLGenerator(DataPlayer[Game]):
         scale = self.scale if Play(self.play).perturbed else 0.0
         return Player(generator, self.steps, self.batch, self.anchor, scale)
 
-    def _capacity(self, answers: tuple[Answer, ...]) -> int:
-        return self.rounds * max(1, len(answers))
-
     def _scores(self, problem: Problem, state: Game, pool: Records) -> NDArray[np.float64]:
         """D̄ of every record of the pool."""
         from understudy.nets.critics import Cells
@@ -376,13 +369,21 @@ class FTPLGenerator(DataPlayer[Game]):
         if state.literals:
             padded = _padded(problem, state.literals, len(state.literals))
             return hot[:, padded].all(axis=-1) @ mean[: len(padded)].astype(np.float64)
-        return Cells(problem.shape, state.cliques).scores(mean, pool)
+        cliques = tuple(table.clique for table in state.tables) or self.features
+        return Cells(problem.shape, cliques).scores(mean, pool)
 
 
 def _key(rng: np.random.Generator) -> Any:
     from understudy.nets.leader import key_of
 
     return key_of(rng)
+
+
+def _pick(problem: Problem, records: Records, answer: Answer) -> Pick:
+    """A picked cell and the rows that the records, scaled to the table's number, have in it."""
+    assert isinstance(answer, MeasuredCell)
+    inside = (records[:, answer.clique] == answer.cell.index).all(axis=1).mean()
+    return answer, float(problem.rows * inside)
 
 
 def _believed(
@@ -437,7 +438,7 @@ def _arranged(moments: MeasuredMoments) -> NDArray[np.float64]:
     return np.moveaxis(parts, 1, 0).reshape(-1)
 
 
-def _joined(features: Any, answers: tuple[Answer, ...]) -> NDArray[np.float64]:
+def _joined(features: Any, answers: Answers) -> NDArray[np.float64]:
     """One vector over all tables for the linear critics of a round."""
     tables = {clique: np.zeros(()) for clique in features.cliques}
     for answer in answers:
@@ -453,7 +454,7 @@ def _joined(features: Any, answers: tuple[Answer, ...]) -> NDArray[np.float64]:
 
 def _picked(
     problem: Problem,
-    answers: tuple[Answer, ...],
+    answers: Answers,
     before: tuple[tuple[int, ...], ...],
     capacity: int,
 ) -> tuple[tuple[tuple[int, ...], ...], NDArray[np.float64]]:

@@ -17,20 +17,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Table
+from understudy._types import Codes, Table
 from understudy.errors import WorkError
-from understudy.models import Measured, View, Weighted
+from understudy.models import Empirical, Measured, View, Weighted
 from understudy.models.fitting import independent
-from understudy.players.answers import Answer, Chosen, CriticGradient, kind_of
-from understudy.players.base import Clique, DataPlayer, Kind, Problem
+from understudy.players.base import (
+    Answers,
+    Chosen,
+    Clique,
+    CriticGradient,
+    DataPlayer,
+    Kind,
+    Problem,
+    kind_of,
+)
 from understudy.progress import Progress
+from understudy.queries import cells
 
 if TYPE_CHECKING:
     from understudy.nets.gan import Gan, Pace, Playing, Rows
 
-__all__ = ["GanPlayer", "Grouping", "Task", "least_squares"]
-
-Codes = NDArray[np.integer[Any]]
+__all__ = ["GanPlayer", "Grouping", "Task", "grouping_of", "least_squares"]
 
 _LEAST, _MOST, _PER_ROW = 20_000, 200_000, 4
 """Records of the final model: so many for a row, within bounds."""
@@ -72,16 +79,47 @@ class Grouping:
 
 
 @dataclass(frozen=True, eq=False)
+class Networks:
+    """Both networks, what they were started from, and how rows' gradients are clipped."""
+
+    gan: Gan
+    shares: tuple[Table, ...]
+    tables: tuple[Any, ...]
+    biases: Any
+    playing: Playing
+    grouping: Grouping | None = None
+
+    @classmethod
+    def begun(cls, gan: Gan, key: int, shares: Sequence[Table]) -> Networks:
+        """At the released shares of the columns."""
+        return cls(
+            gan,
+            tuple(shares),
+            tuple(gan.coding.tables(shares)),
+            gan.coding.start(shares),
+            gan.start(key, shares),
+        )
+
+    @property
+    def rows(self) -> Rows:
+        """The critic as rows meet it."""
+        from understudy.nets.gan import Rows
+
+        return Rows(self.gan, self.playing.critic, self.tables)
+
+    def records(self, params: Any, number: int, key: int = 0) -> tuple[NDArray[np.int64], ...]:
+        """Of a generator. A fixed key: which records stand for it is of no consequence."""
+        from understudy.nets.gan import records
+
+        return records(self.gan, params, number, key, self.shares)
+
+
+@dataclass(frozen=True, eq=False)
 class State:
-    """Both networks and what was released; `history` holds (step, loss of fakes, thresholds)."""
+    """What was released; `history` holds (step, loss of fakes, of the generator, thresholds)."""
 
     measured: tuple[Measured, ...] = ()
-    shares: tuple[Table, ...] = ()
-    gan: Gan | None = None
-    playing: Playing | None = None
-    tables: tuple[Any, ...] = ()
-    biases: Any = None
-    grouping: Grouping | None = None
+    networks: Networks | None = None
     step: int = 0
     history: tuple[tuple[int, float, float, tuple[float, ...]], ...] = ()
     checkpoints: tuple[Any, ...] = ()
@@ -113,21 +151,13 @@ class GanView(View):
 class GanPlayer(DataPlayer[State]):
     """Trains for `steps` critic steps, a generator step after every `critic_steps` of them.
 
-    `kinds` and `nullable` say how columns are encoded (`understudy.nets.coding`); the generator that is
-    kept is a running average. `public` rows, if any, are trained on first, without privacy.
+    The generator that is kept is a running average. `public` rows, if any, are trained on first,
+    without privacy.
     """
 
     steps: int
-    kinds: tuple[str, ...]
-    nullable: tuple[bool, ...]
+    gan: Gan
     pace: Pace
-    width: int = 128
-    blocks: int = 1
-    latent: int = 64
-    critic_width: int = 128
-    critic_layers: int = 2
-    loss: str = "non-saturating"
-    conditioned: bool = True
     critic_steps: int = 1
     grouping: Grouping | None = None
     groups: int = 1
@@ -137,7 +167,6 @@ class GanPlayer(DataPlayer[State]):
     task: Task | None = None
     public: tuple[Codes, ...] | None = field(default=None, repr=False)
     public_steps: int = 500
-    slots: int = 256
 
     accepts = frozenset({Kind.TABLE, Kind.GRADIENT, Kind.CHOICE})
     requires = frozenset({Kind.GRADIENT})
@@ -145,62 +174,63 @@ class GanPlayer(DataPlayer[State]):
 
     def start(self, problem: Problem) -> State:
         """Nothing measured and nothing trained; the critic's rows are known to stay apart."""
-        from understudy.nets.gan import Rows, require_apart
+        from understudy.nets.gan import require_apart
 
-        gan = self.architecture(problem.shape)
-        shares = [np.full(size, 1 / size) for size in problem.shape]
-        tables = tuple(gan.coding.tables(shares))
-        require_apart(Rows(gan, gan.start(0, shares).critic, tables, self.slots))
+        require_apart(Networks.begun(self.gan, 0, problem.uniform).rows)
         return State()
 
     def view(self, problem: Problem, state: State) -> GanView:
         """The critic as it stands; after the last step the checkpoints, for a choice."""
-        shares = state.shares or tuple(np.full(size, 1 / size) for size in problem.shape)
-        if state.gan is None or state.playing is None or state.grouping is None:
-            return GanView(None, (1.0,), None, shares)
-        grouping = state.grouping
-        shown = GanView(self._network(state), grouping.thresholds, grouping.members, shares)
+        networks = state.networks
+        grouping = networks.grouping if networks is not None else None
+        if networks is None or grouping is None:
+            return GanView(None, (1.0,), None, tuple(problem.uniform))
+        shown = GanView(networks.rows, grouping.thresholds, grouping.members, networks.shares)
         if state.step < self.steps or not state.checkpoints:
             return shown
-        made = [self._records(state, each, _JUDGED) for each in state.checkpoints]
+        made = [networks.records(each, _JUDGED) for each in state.checkpoints]
         if self.task is not None:
-            scorers = tuple(self._scorer(state, self.task, codes) for codes in made)
+            scorers = tuple(_scorer(networks.tables, self.task, codes) for codes in made)
             return replace(shown, scorers=scorers, sensitivity=self.task.sensitivity)
-        judged = tuple(c for c in problem.cliques if _cells(problem, c) <= _LARGEST)
-        judged = judged or tuple((i,) for i in range(len(problem.shape)))
-        tables = tuple(tuple(_table(problem, codes, c) for c in judged) for codes in made)
+        judged = tuple(c for c in problem.cliques if cells(problem.shape, c) <= _LARGEST)
+        judged = judged or problem.columns
+        records = [Empirical.of(problem.shape, np.stack(codes, axis=1)) for codes in made]
+        tables = tuple(tuple(model.marginals(judged)) for model in records)
         return replace(shown, cliques=judged, tables=tables)
 
     def respond(
-        self, problem: Problem, state: State, answers: tuple[Answer, ...], rng: np.random.Generator
+        self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
     ) -> State:
         """Columns start the networks; a gradient is a step of both; a choice is remembered."""
         key = int(rng.integers(2**31))
         for answer in answers:
             match answer:
-                case CriticGradient():
-                    state = self._step(state, answer, key)
+                case CriticGradient() if state.networks is not None:
+                    state = self._step(state, state.networks, answer, key)
                 case Chosen(checkpoints):
                     state = replace(state, chosen=checkpoints)
-                case Measured() if state.gan is None:
+                case Measured() if state.networks is None:
                     state = replace(state, measured=(*state.measured, answer))
                 case _:
                     raise WorkError(f"training has begun; it learns nothing from {kind_of(answer)}")
-        return state if state.gan is not None else self._begin(problem, state, key)
+        if state.networks is not None:
+            return state
+        return replace(state, networks=self._begin(problem, state.measured, key))
 
     def finish(self, problem: Problem, state: State) -> Weighted:
         """Records of the chosen generators in equal parts, weighted to the released columns."""
-        assert state.playing is not None
+        networks = state.networks
+        assert networks is not None
         wanted = min(_MOST, max(_LEAST, _PER_ROW * problem.rows))
-        chosen = [state.checkpoints[i] for i in state.chosen] or [state.playing.average]
+        chosen = [state.checkpoints[i] for i in state.chosen] or [networks.playing.average]
         each = max(1, wanted // len(chosen))
-        parts = [self._records(state, params, each, k) for k, params in enumerate(chosen)]
+        parts = [networks.records(params, each, k) for k, params in enumerate(chosen)]
         codes = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
         unsigned = tuple(
             column.astype(np.min_scalar_type(max(size - 1, 1)))
             for column, size in zip(codes, problem.shape, strict=True)
         )
-        return Weighted(problem.shape, unsigned, _raked(codes, state.shares), problem.cliques)
+        return Weighted(problem.shape, unsigned, _raked(codes, networks.shares), problem.cliques)
 
     def diagnostics(self, state: State) -> Mapping[str, Any]:
         """How training went, at up to 200 steps: losses and thresholds are released numbers."""
@@ -220,105 +250,61 @@ class GanPlayer(DataPlayer[State]):
 
     # -- how it is done --------------------------------------------------------------------------
 
-    def architecture(self, shape: tuple[int, ...]) -> Gan:
-        """Both networks, before anything is known of the rows."""
-        from understudy.nets.coding import Coding
-        from understudy.nets.gan import Gan, Loss
-
-        coding = Coding(shape, self.kinds, self.nullable)
-        return Gan(
-            coding, self.latent, self.width, self.blocks, self.critic_width, self.critic_layers,
-            Loss(self.loss), self.conditioned,
-        )  # fmt: skip
-
-    def grouping_of(self, shape: tuple[int, ...], public: Sequence[Codes]) -> Grouping:
-        """Groups as public rows show them at the start, before anything is released."""
-        from understudy.nets.gan import Rows
-
-        gan = self.architecture(shape)
-        pairs = zip(public, shape, strict=True)
-        shares = [np.bincount(c, minlength=size).astype(np.float64) + 1.0 for c, size in pairs]
-        playing = gan.start(0, [s / s.sum() for s in shares])
-        tables = tuple(gan.coding.tables(shares))
-        rows = Rows(gan, playing.critic, tables, self.slots)
-        return grouped(rows, [np.asarray(c)[:_LOOKED_AT] for c in public], self.groups)
-
-    def _begin(self, problem: Problem, state: State, key: int) -> State:
-        rows = max(problem.rows, 1)
-        known = independent(problem.shape, state.measured, rows).one_ways
+    def _begin(self, problem: Problem, measured: tuple[Measured, ...], key: int) -> Networks:
+        known = independent(problem.shape, measured, max(problem.rows, 1)).one_ways
         shares = tuple(np.maximum(t, 1e-9) / np.maximum(t, 1e-9).sum() for t in known)
-        gan = self.architecture(problem.shape)
-        playing = gan.start(key, shares)
+        begun = Networks.begun(self.gan, key, shares)
         if self.public is not None:
-            playing = self._warm(problem, gan, playing, shares, key)
-        begun = replace(
-            state,
-            shares=shares,
-            gan=gan,
-            playing=playing,
-            tables=tuple(gan.coding.tables(shares)),
-            biases=gan.coding.start(shares),
-        )
-        return replace(begun, grouping=self.grouping or self._group(begun))
+            begun = replace(begun, playing=self._warm(problem, begun, self.public, key))
+        if self.grouping is not None:
+            return replace(begun, grouping=self.grouping)
+        # From gradients of public rows, or of records that the generator makes up itself.
+        looked_at = self.public or begun.records(begun.playing.average, _LOOKED_AT)
+        return replace(begun, grouping=_grouped(begun.rows, looked_at, self.groups))
 
     def _warm(
-        self, problem: Problem, gan: Gan, playing: Playing, shares: tuple[Table, ...], key: int
+        self, problem: Problem, begun: Networks, public: tuple[Codes, ...], key: int
     ) -> Playing:
         from understudy.nets.gan import Playing, train_without_privacy
 
-        assert self.public is not None
         trained = train_without_privacy(
-            gan, self.pace, playing, self.public, shares,
-            steps=self.public_steps, key=key, critic_steps=self.critic_steps,
+            self.gan,
+            self.pace,
+            begun.playing,
+            public,
+            begun.shares,
+            steps=self.public_steps,
+            key=key,
+            critic_steps=self.critic_steps,
             report=lambda done, total: problem.watch(
                 Progress("training on public rows", done, total)
             ),
-        )  # fmt: skip
+        )
         return Playing.fresh(trained.generator, trained.critic)  # optimisers start anew
 
-    def _group(self, state: State) -> Grouping:
-        """Groups and thresholds from gradients of records that the generator makes up itself."""
-        assert state.playing is not None
-        made = self.public or self._records(state, state.playing.average, _LOOKED_AT)
-        return grouped(
-            self._network(state), [np.asarray(c)[:_LOOKED_AT] for c in made], self.groups
-        )
-
-    def _network(self, state: State) -> Rows:
-        from understudy.nets.gan import Rows
-
-        assert state.gan is not None
-        assert state.playing is not None
-        return Rows(state.gan, state.playing.critic, state.tables, self.slots)
-
-    def _step(self, state: State, answer: CriticGradient, key: int) -> State:
+    def _step(self, state: State, networks: Networks, answer: CriticGradient, key: int) -> State:
         from understudy.nets.clipping import adapted
         from understudy.nets.gan import critic_step, generator_step, temperature
 
-        gan, playing, grouping = state.gan, state.playing, state.grouping
-        assert gan is not None
-        assert playing is not None
+        gan, biases, grouping = networks.gan, networks.biases, networks.grouping
         assert grouping is not None
         heat, number = np.float32(temperature(state.step, self.steps)), np.uint32(key)
-        real = answer.gradient
-        playing, fake = critic_step(gan, self.pace, playing, real, number, state.biases, heat)
+        playing, fake = critic_step(
+            gan, self.pace, networks.playing, answer.gradient, number, biases, heat
+        )
         step, loss = state.step + 1, math.nan
         if step % self.critic_steps == 0:
-            playing, value = generator_step(
-                gan, self.pace, playing, number, state.biases, heat
-            )  # fmt: skip
+            playing, value = generator_step(gan, self.pace, playing, number, biases, heat)
             loss = float(value)
         limits = grouping.thresholds
         if self.adapt and answer.below:
             limits = adapted(limits, answer.below, self.quantile, self.adapt)
-        kept = state.checkpoints
-        if step in self._stops():
-            kept = (*kept, playing.average)
+        kept = (*state.checkpoints, playing.average) if step in self._stops() else state.checkpoints
+        grouping = replace(grouping, thresholds=limits)
         return replace(
             state,
-            playing=playing,
+            networks=replace(networks, playing=playing, grouping=grouping),
             step=step,
-            grouping=replace(grouping, thresholds=limits),
             history=(*state.history, (step, float(fake), loss, limits)),
             checkpoints=kept,
         )
@@ -328,35 +314,32 @@ class GanPlayer(DataPlayer[State]):
         points = np.linspace(self.steps // 2, self.steps, self.checkpoints + 1)[1:]
         return frozenset(round(float(p)) for p in points)
 
-    def _records(self, state: State, params: Any, count: int, key: int = 0) -> tuple[Codes, ...]:
-        from understudy.nets.gan import records
 
-        assert state.gan is not None
-        # A fixed key: which records stand for a generator is of no consequence, but repeatable.
-        return records(state.gan, params, count, key, state.shares)
+# -- judging checkpoints by a task ---------------------------------------------------------------
 
-    def _scorer(
-        self, state: State, task: Task, codes: tuple[Codes, ...]
-    ) -> Callable[[NDArray[Any]], float]:
-        """Fit on a checkpoint's records; what comes back is public and judges rows."""
 
-        def features(columns: Sequence[Codes]) -> Table:
-            parts = [state.tables[i][c] for i, c in enumerate(columns) if i != task.target]
-            return np.concatenate(parts, axis=1).astype(np.float64)
+def _scorer(
+    tables: Sequence[NDArray[Any]], task: Task, codes: Sequence[NDArray[Any]]
+) -> Callable[[NDArray[Any]], float]:
+    """Fit on a checkpoint's records; what comes back is public and judges rows."""
 
-        predictor = least_squares() if task.estimator is None else copy.deepcopy(task.estimator)
-        predictor.fit(features(codes), np.asarray(codes[task.target]))
+    def features(columns: Sequence[NDArray[Any]]) -> Table:
+        parts = [tables[i][c] for i, c in enumerate(columns) if i != task.target]
+        return np.concatenate(parts, axis=1).astype(np.float64)
 
-        def score(rows: NDArray[Any]) -> float:
-            if not len(rows):
-                return 0.0
-            truth = rows[:, task.target]
-            found = predictor.predict(features([rows[:, i] for i in range(rows.shape[1])]))
-            if task.metric is not None:
-                return float(task.metric(truth, found))
-            return float((np.asarray(found) == truth).sum())
+    predictor = least_squares() if task.estimator is None else copy.deepcopy(task.estimator)
+    predictor.fit(features(codes), np.asarray(codes[task.target]))
 
-        return score
+    def score(rows: NDArray[Any]) -> float:
+        if not len(rows):
+            return 0.0
+        truth = rows[:, task.target]
+        guessed = predictor.predict(features([rows[:, i] for i in range(rows.shape[1])]))
+        if task.metric is not None:
+            return float(task.metric(truth, guessed))
+        return float((np.asarray(guessed) == truth).sum())
+
+    return score
 
 
 class least_squares:  # noqa: N801 - an estimator, made by calling it
@@ -377,37 +360,48 @@ class least_squares:  # noqa: N801 - an estimator, made by calling it
         return self.classes[np.argmax(wide @ self.weights, axis=1)]
 
 
-def grouped(network: Rows, codes: Sequence[Codes], groups: int) -> Grouping:
+# -- groups of weights ---------------------------------------------------------------------------
+
+
+def grouping_of(gan: Gan, public: Sequence[Codes], groups: int) -> Grouping:
+    """Groups as public rows show them at the start, before anything is released."""
+    pairs = zip(public, gan.coding.shape, strict=True)
+    counts = [np.bincount(c, minlength=size).astype(np.float64) + 1.0 for c, size in pairs]
+    begun = Networks.begun(gan, 0, [table / table.sum() for table in counts])
+    return _grouped(begun.rows, public, groups)
+
+
+def _grouped(network: Rows, codes: Sequence[NDArray[Any]], groups: int) -> Grouping:
     """Groups by weight clustering on public rows, thresholds their median norms."""
     from understudy.nets.clipping import clusters, norms, thresholds
     from understudy.nets.gan import public_gradient
 
-    layers = network.layers
-    count = len(codes[0])
+    codes = [np.asarray(column)[:_LOOKED_AT] for column in codes]
+    sizes = [(inputs + 1) * outputs for inputs, outputs in network.layers]
     members = None
     if groups > 1:
-        flat = clusters(public_gradient(network, codes), groups)
-        members, at = [], 0
-        for inputs, outputs in layers:
-            size = (inputs + 1) * outputs
-            members.append(flat[at : at + size].reshape(inputs + 1, outputs))
-            at += size
-        members = tuple(members)
-    matrix = np.stack([np.asarray(c) for c in codes], axis=1)
-    rows = np.resize(matrix, (-(-count // network.slots) * network.slots, matrix.shape[1]))
+        flat = np.split(clusters(public_gradient(network, codes), groups), np.cumsum(sizes)[:-1])
+        members = tuple(
+            part.reshape(inputs + 1, outputs)
+            for part, (inputs, outputs) in zip(flat, network.layers, strict=True)
+        )
+    matrix = np.stack(codes, axis=1)
+    rows = np.resize(matrix, (-(-len(matrix) // network.slots) * network.slots, matrix.shape[1]))
     found = [
         norms(network.factors(rows[i : i + network.slots]), members, groups)
         for i in range(0, len(rows), network.slots)
     ]
-    sizes = (
-        (sum((i + 1) * o for i, o in layers),)
-        if members is None
-        else tuple(int(sum((m == j).sum() for m in members)) for j in range(groups))
-    )
-    return Grouping(members, thresholds(np.concatenate(found)[:count]), sizes)
+    limits = thresholds(np.concatenate(found)[: len(matrix)])
+    if members is None:
+        return Grouping(None, limits, (sum(sizes),))
+    own = tuple(int(sum((m == j).sum() for m in members)) for j in range(groups))
+    return Grouping(members, limits, own)
 
 
-def _raked(codes: Sequence[Codes], shares: Sequence[Table]) -> NDArray[np.float32]:
+# -- records -------------------------------------------------------------------------------------
+
+
+def _raked(codes: Sequence[NDArray[Any]], shares: Sequence[Table]) -> NDArray[np.float32]:
     """Weights under which every column has the released shares, by proportional fitting."""
     weights = np.full(codes[0].size, 1.0 / codes[0].size)
     for _ in range(_SWEEPS):
@@ -417,16 +411,6 @@ def _raked(codes: Sequence[Codes], shares: Sequence[Table]) -> NDArray[np.float3
             weights *= factors[column]
             weights /= weights.sum()
     return weights.astype(np.float32)
-
-
-def _cells(problem: Problem, clique: Clique) -> int:
-    return math.prod(problem.shape[i] for i in clique)
-
-
-def _table(problem: Problem, codes: Sequence[Codes], clique: Clique) -> Table:
-    shape = tuple(problem.shape[i] for i in clique)
-    packed = np.ravel_multi_index(tuple(codes[i] for i in clique), shape)
-    return np.bincount(packed, minlength=math.prod(shape)).reshape(shape) / codes[0].size
 
 
 def _plain(value: float) -> float | None:

@@ -18,7 +18,7 @@ import numpy as np
 from understudy._types import Codes, Table
 from understudy.models import Measured, View, Weighted
 from understudy.models.fitting import Belief, beliefs, independent
-from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
+from understudy.players.base import Answers, Clique, DataPlayer, Kind, Problem
 from understudy.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -114,11 +114,7 @@ class GeneratorPlayer(DataPlayer[State]):
         return ProductMixture(tuple(state.mixture.heads()))
 
     def respond(
-        self,
-        problem: Problem,
-        state: State,
-        answers: tuple[Answer, ...],
-        rng: np.random.Generator,
+        self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
     ) -> State:
         """Train on everything released so far, from where the last round ended."""
         fresh = tuple(answer for answer in answers if isinstance(answer, Measured))
@@ -164,19 +160,19 @@ class GeneratorPlayer(DataPlayer[State]):
         if mixture is None:
             net = Generator(problem.shape, self.latent, self.width, self.blocks)
             mixture = start(net, self.batch, key, shares)
-            if self.public is not None:
-                told = self._told(problem, found, shares)
-                effort = self._effort(fresh=True)
-                mixture = train(
-                    mixture, shares, told, effort, self._report(problem, "public rows")
-                ).mixture
+            if self.public is not None:  # their tables, as if they had been measured
+                told = [
+                    replace(b, values=b.expected, ratio=np.full(b.expected.size, 1.0 / rows))
+                    for b in found
+                ]
+                evidence = [_evidence(belief, rows) for belief in told]
+                report = self._report(problem, "public rows")
+                mixture = train(mixture, shares, evidence, self._effort(True), report).mixture
         if state.diverged:
             return replace(state, mixture=mixture)
         evidence = [_evidence(belief, rows) for belief in found]
-        effort = self._effort(fresh)
-        done = train(
-            mixture, shares, evidence, effort, self._report(problem, f"round {state.round}")
-        )
+        report = self._report(problem, f"round {state.round}")
+        done = train(mixture, shares, evidence, self._effort(fresh), report)
         if done.diverged:
             warnings.warn(
                 f"training diverged in round {state.round} after {done.steps} steps with rate = "
@@ -226,15 +222,6 @@ class GeneratorPlayer(DataPlayer[State]):
             return table
 
         return expected
-
-    def _told(self, problem: Problem, found: tuple[Belief, ...], shares: list[Table]) -> list[Any]:
-        """The public rows' tables where something will be measured, as if they had been."""
-        rows = float(max(problem.rows, 1))
-        scale = 1.0 / rows
-        return [
-            _evidence(replace(b, values=b.expected, ratio=np.full(b.expected.size, scale)), rows)
-            for b in found
-        ]
 
 
 def _evidence(belief: Belief, rows: float) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from understudy.models import Empirical
 from understudy.models.graphs import closed, counted, fitted, matched, rewired
 from understudy.players.base import (
-    Answer,
+    Answers,
     DataPlayer,
     Kind,
     Measured,
@@ -43,11 +43,7 @@ class Matching(DataPlayer[Empirical]):
         return state
 
     def respond(
-        self,
-        problem: Problem,
-        state: Empirical,
-        answers: tuple[Answer, ...],
-        rng: np.random.Generator,
+        self, problem: Problem, state: Empirical, answers: Answers, rng: np.random.Generator
     ) -> Empirical:
         """The graph that the measurements describe; a later one changes it by swaps."""
         pairs, pair_sigma = None, 0.0
@@ -61,9 +57,7 @@ class Matching(DataPlayer[Empirical]):
                 return self._swapped(problem, state, answer, answer.labels[0], answers, rng)
             elif isinstance(answer, Measured):
                 pairs, pair_sigma = answer.values, answer.sigma
-        edges = counted(
-            problem.rows, self.rows_sigma, degrees, degree_sigma, pairs, pair_sigma
-        )  # fmt: skip
+        edges = counted(problem.rows, self.rows_sigma, degrees, degree_sigma, pairs, pair_sigma)
         between = np.full((1, 1), float(edges)) if pairs is None else pairs
         numbers = fitted(degrees, degree_sigma, between, pair_sigma, self.sizes, edges, rng, named)
         return self._graph(problem, *matched(*numbers, self.sizes, rng))
@@ -74,7 +68,7 @@ class Matching(DataPlayer[Empirical]):
         state: Empirical,
         answer: Measured,
         labels: NDArray[np.int64],
-        answers: tuple[Answer, ...],
+        answers: Answers,
         rng: np.random.Generator,
     ) -> Empirical:
         # Which end of an edge is named first says nothing: the two halves of the table are added up.

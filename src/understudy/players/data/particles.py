@@ -8,7 +8,7 @@ import numpy as np
 
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
-from understudy.players.base import Answer, DataPlayer, Kind, Problem
+from understudy.players.base import Answers, DataPlayer, Kind, Problem
 
 __all__ = ["Particles"]
 
@@ -47,11 +47,7 @@ class Particles(DataPlayer[State]):
         return self._fit(problem, measured, key, records, self.sweeps // 2 + 1)
 
     def respond(
-        self,
-        problem: Problem,
-        state: State,
-        answers: tuple[Answer, ...],
-        rng: np.random.Generator,
+        self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
     ) -> State:
         """Add the answers."""
         fresh = tuple(answer for answer in answers if isinstance(answer, Measured))
@@ -77,5 +73,5 @@ class Particles(DataPlayer[State]):
         effort = Effort(records, self.tree_cells, sweeps=sweeps)
         rng = np.random.default_rng(key)
         return fit(
-            problem.shape, measured, problem.rows, effort, rng, problem.cliques, problem.mend
+            problem.shape, measured, problem.rows, effort, rng, problem.cliques, problem.project
         )

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from understudy._types import Table
 from understudy.models import Decomposable, Empirical, Measured, simplex
 from understudy.models.residual import cell_variance, closure, reconstruct
-from understudy.players.base import Answer, Clique, DataPlayer, Kind, Problem
+from understudy.players.base import Answers, Clique, DataPlayer, Kind, Problem
 
 __all__ = ["Reconstruction", "maximal"]
 
@@ -63,15 +63,14 @@ class Reconstruction(DataPlayer[State]):
 
     def start(self, problem: Problem) -> State:
         """Uniform."""
-        uniform = [np.full(size, 1.0 / size) for size in problem.shape]
-        return (), Decomposable.independent(uniform)
+        return (), Decomposable.independent(problem.uniform)
 
     def view(self, problem: Problem, state: State) -> Decomposable | Empirical:
         """The current model."""
         return state[1]
 
     def respond(
-        self, problem: Problem, state: State, answers: tuple[Answer, ...], rng: np.random.Generator
+        self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
     ) -> State:
         """Add the tables and fit again."""
         fresh = tuple(answer for answer in answers if isinstance(answer, Measured))
@@ -156,11 +155,8 @@ def _pooled(measured: Sequence[Measured]) -> dict[Clique, float]:
 
 
 def _packed(shape: tuple[int, ...], codes: Codes, clique: Clique) -> NDArray[np.int64]:
-    packed = np.zeros(codes[0].size, np.int64)
-    for column in clique:
-        packed *= shape[column]
-        packed += codes[column]
-    return packed
+    sizes = tuple(shape[i] for i in clique)
+    return np.ravel_multi_index(tuple(np.asarray(codes[i], np.int64) for i in clique), sizes)
 
 
 def _tree(shape: tuple[int, ...], tables: Mapping[Clique, Table]) -> Decomposable:

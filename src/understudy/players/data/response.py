@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from understudy.models import Decomposable, Empirical, View
 from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs
 from understudy.players.base import (
-    Answer,
+    Answers,
     Cell,
     Clique,
     DataPlayer,
@@ -102,11 +102,7 @@ class BestResponse(DataPlayer[Responses]):
         return state
 
     def respond(
-        self,
-        problem: Problem,
-        state: Responses,
-        answers: tuple[Answer, ...],
-        rng: np.random.Generator,
+        self, problem: Problem, state: Responses, answers: Answers, rng: np.random.Generator
     ) -> Responses:
         """A few records more."""
         queries = [a for a in answers if isinstance(a, MeasuredCell)]

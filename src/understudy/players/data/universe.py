@@ -1,4 +1,29 @@
-"""A distribution over a universe that is written out, row by possible row; what two players share."""
+"""Data players over a universe that is written out, row by possible row.
+
+*Multiplicative weights.* Measured answers (MWEM): the mass of the selected cell is moved to share m,
+p(x) ← p(x)·m/q(p) inside and p(x)·(1−m)/(1−q(p)) outside, the exact projection of which the update
+p(x)·exp(q(x)(m − q(p))/2) of Hardt, Ligett and McSherry is one small step, and all earlier answers
+are replayed the same way; a cell that was measured again counts with the mean of its values. The last
+distribution is the result.
+
+Answers without measurement (signed selection): p(x) ← p(x)·exp(η·s·q(x)), η = √(8 ln|X|/T), and the
+result is the average over rounds: max error ≤ √(ln|X|/(2T)) + (2/(n ε0)) ln(|Q|T/β) with probability
+1−β.
+
+*Softmax response* to a convex combination of queries: Frank-Wolfe on the entropic dual. The player
+minimises over distributions p the regularised payoff of a query q in conv(±Q),
+⟨q, p_D − p⟩ + α·H(p) with H(p) = Σ p ln p; the minimiser is
+
+    p = softmax(q/α),   and   ψ(q) = α·ln Σ_x exp(q(x)/α) − ⟨q, p_D⟩
+
+is the function that Frank-Wolfe minimises: ∇ψ(q) = p − p_D, and ψ is 1/α-smooth in L∞ because negative
+entropy is 1-strongly convex in L1 (Pinsker). With vertices s_t = ±q chosen by the query player,
+
+    q_0 = 0,   p_t = softmax(q_t/α),   q_{t+1} = (1 − γ)·q_t + γ·s_t,
+
+and the result is the average of the last p_t. For γ/α fixed and α → 0 this is multiplicative weights
+with step γ/α.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +34,16 @@ from typing import Any
 import numpy as np
 
 from understudy._types import Table
-from understudy.models import View
+from understudy.models import Decomposable, View
 from understudy.models.decomposable import project
-from understudy.players.base import Clique, MeasuredCell
+from understudy.players.base import Answers, Clique, DataPlayer, Kind, MeasuredCell, Problem
 
-__all__ = ["Universe", "inside", "log_softmax"]
+__all__ = ["MultiplicativeWeights", "SoftmaxResponse", "Universe", "inside", "log_softmax"]
+
+# A measured share is kept off 0 and 1, from where no later answer could move it.
+_FLOOR = 1e-9
+# Weights are normalised again before their sum leaves this range.
+_RANGE = 1e60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,3 +85,148 @@ def log_softmax(logits: Table) -> Table:
     """log of exp(logits)/Σ exp(logits), without overflow."""
     top = float(logits.max())
     return logits - (top + math.log(np.exp(logits - top).sum()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """The log-weights (normalised), the running sum of distributions and the answers so far."""
+
+    log_weights: Table
+    total: Table
+    plays: int
+    answers: tuple[MeasuredCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MultiplicativeWeights(DataPlayer[Weights]):
+    """`rounds` sets η for answers without measurement; `replays` passes over all measured ones."""
+
+    rounds: int
+    replays: int = 4
+
+    accepts = frozenset({Kind.CELL, Kind.PICKED_CELL})
+    shows = Universe
+
+    def start(self, problem: Problem) -> Weights:
+        """Uniform over the universe."""
+        return Weights(log_softmax(np.zeros(problem.shape)), np.zeros(problem.shape), 0, ())
+
+    def view(self, problem: Problem, state: Weights) -> Universe:
+        """The current distribution."""
+        return Universe(np.exp(state.log_weights))
+
+    def respond(
+        self, problem: Problem, state: Weights, answers: Answers, rng: np.random.Generator
+    ) -> Weights:
+        """One update per answer, and replays of the measured ones."""
+        cells = [answer for answer in answers if isinstance(answer, MeasuredCell)]
+        log_w = state.log_weights.copy()
+        for answer in cells:
+            if answer.value is None:
+                eta = math.sqrt(8 * math.log(max(log_w.size, 2)) / self.rounds)
+                log_w[inside(answer)] += eta * answer.cell.sign
+        fresh = tuple(answer for answer in cells if answer.value is not None)
+        known = state.answers + fresh
+        total = state.total
+        if fresh:
+            with np.errstate(divide="ignore"):
+                log_w = np.log(self._replay(problem, np.exp(log_softmax(log_w)), known))
+        elif not known:
+            total = total + np.exp(state.log_weights)
+        return Weights(log_softmax(log_w), total, state.plays + 1, known)
+
+    def _replay(self, problem: Problem, p: Table, known: tuple[MeasuredCell, ...]) -> Table:
+        """Project onto every measurement in turn, a few times over; changes `p` and returns it.
+
+        Only the weights inside the cell are touched: with w(x) unnormalised and W their sum, cell
+        mass m goes to share s by the factor s(1−m)/(m(1−s)) on them, and W follows.
+        """
+        targets = [
+            (p[inside(answer)], min(max(value / problem.rows, _FLOOR), 1 - _FLOOR))
+            for answer, value in _pooled(known)
+        ]
+        for _ in range(max(1, self.replays)):
+            p /= p.sum()
+            total = 1.0
+            for part, share in targets:
+                held = float(part.sum())
+                mass = min(max(held / total, _FLOOR), 1 - _FLOOR)
+                factor = share * (1 - mass) / (mass * (1 - share))
+                part *= factor
+                total += held * (factor - 1)
+                if not 1 / _RANGE < total < _RANGE:
+                    p /= p.sum()
+                    total = 1.0
+        return p
+
+    def finish(self, problem: Problem, state: Weights) -> Decomposable:
+        """The last distribution of a measured game, the average of an unmeasured one."""
+        if state.answers or state.plays == 0:
+            return Decomposable.joint(np.exp(state.log_weights))
+        return Decomposable.joint(state.total / state.plays)
+
+
+def _pooled(known: tuple[MeasuredCell, ...]) -> list[tuple[MeasuredCell, float]]:
+    """Every measured cell once, the last measured first, with the mean of its values by 1/σ²."""
+    sums: dict[tuple[object, ...], tuple[MeasuredCell, float, float]] = {}
+    for answer in reversed(known):
+        assert answer.value is not None
+        weight = 1.0 / (answer.sigma or 1.0) ** 2
+        key = (answer.clique, answer.cell.index)
+        first, value, total = sums.get(key, (answer, 0.0, 0.0))
+        sums[key] = (first, value + weight * answer.value, total + weight)
+    return [(first, value / total) for first, value, total in sums.values()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combination:
+    """q_t over the universe, how many answers it holds, and the sum of the kept p_t."""
+
+    query: Table
+    plays: int
+    total: Table
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxResponse(DataPlayer[Combination]):
+    """`alpha` weighs the entropy, `gamma` ≤ 1 is the step; rounds from `keep_from` on are averaged."""
+
+    alpha: float
+    gamma: float
+    keep_from: int = 0
+
+    accepts = frozenset({Kind.PICKED_CELL})
+    shows = Universe
+
+    def start(self, problem: Problem) -> Combination:
+        """q_0 = 0: uniform."""
+        return Combination(np.zeros(problem.shape), 0, np.zeros(problem.shape), 0)
+
+    def distribution(self, query: Table) -> Table:
+        """softmax(q/α), in the log domain."""
+        return np.exp(log_softmax(query / self.alpha))
+
+    def view(self, problem: Problem, state: Combination) -> Universe:
+        """p_t."""
+        return Universe(self.distribution(state.query))
+
+    def respond(
+        self, problem: Problem, state: Combination, answers: Answers, rng: np.random.Generator
+    ) -> Combination:
+        """Keep p_t for the average and move q_t towards the vertices."""
+        total, kept = state.total, state.kept
+        if state.plays >= self.keep_from:
+            total, kept = total + self.distribution(state.query), kept + 1
+        query = state.query
+        for answer in answers:
+            if isinstance(answer, MeasuredCell):
+                query = (1 - self.gamma) * query
+                query[inside(answer)] += self.gamma * answer.cell.sign
+        return Combination(query, state.plays + 1, total, kept)
+
+    def finish(self, problem: Problem, state: Combination) -> Decomposable:
+        """The average of the kept distributions; before any was kept, the current one."""
+        if state.kept == 0:
+            return Decomposable.joint(self.distribution(state.query))
+        return Decomposable.joint(state.total / state.kept)

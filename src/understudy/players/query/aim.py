@@ -27,8 +27,8 @@ from understudy.errors import InputError
 from understudy.models.decomposable import Table, project
 from understudy.models.junction import tree_cells, tree_cliques
 from understudy.models.residual import closure
-from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
-from understudy.players.data.adaptive import Adaptive, Move
+from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View
+from understudy.players.data.maxent import EntropyModel, Move
 from understudy.players.query.fixed import measure
 from understudy.privacy import accounting
 from understudy.privacy.cost import Event, Gaussian, Selection
@@ -81,14 +81,13 @@ class AdaptiveRounds:
     ADAPTIVE = "adaptive rounds"
 
     gives = frozenset({Kind.TABLE})
-    needs = (Adaptive,)
+    needs = (EntropyModel,)
 
-    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`. Nothing is asked, or charged, once the zCDP filter is used."""
         if round == 0:
-            columns = tuple((i,) for i in range(len(problem.shape)))
-            return measure(gate, self.ONE_WAY, columns, self.sigma_one)
-        if not isinstance(view, Adaptive):
+            return measure(gate, self.ONE_WAY, problem.columns, self.sigma_one)
+        if not isinstance(view, EntropyModel):
             raise InputError("aim plays against a data player that tells how far it moved")
         share, left = self.next_share(view.moves)
         if share == 0:
@@ -143,7 +142,7 @@ class AdaptiveRounds:
         return None
 
     def _round(
-        self, problem: Problem, gate: Gate, view: Adaptive, share: Fraction, limit: float
+        self, problem: Problem, gate: Gate, view: EntropyModel, share: Fraction, limit: float
     ) -> Measured:
         relation = gate.facts.relation
         gaussian = Gaussian.of_tables((1 - SELECTION) * share, relation)
@@ -160,7 +159,7 @@ class AdaptiveRounds:
         (table,) = gate.ask(self.ADAPTIVE, Marginals([open_to[pick]]), gaussian)
         return Measured(open_to[pick], table, gaussian.sigma)
 
-    def _within(self, shape: tuple[int, ...], view: Adaptive, limit: float) -> list[Clique]:
+    def _within(self, shape: tuple[int, ...], view: EntropyModel, limit: float) -> list[Clique]:
         """Candidates that the model holds already, or whose tree stays within `limit` megabytes."""
         known = [each.clique for each in view.measured]
         held = [set(clique) for clique in tree_cliques(shape, known)]
@@ -173,7 +172,7 @@ class AdaptiveRounds:
         ]
 
 
-def _marginals(view: Adaptive, cliques: Sequence[Clique], rows: int) -> list[Table]:
+def _marginals(view: EntropyModel, cliques: Sequence[Clique], rows: int) -> list[Table]:
     """n times the model's tables; those inside larger ones by adding up."""
     found: dict[Clique, Table] = {}
     holds: dict[Clique, Clique] = {}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.players.base import Chosen, CriticGradient, Kind, Problem
+from understudy.players.base import Answers, Chosen, CriticGradient, Kind, Problem
 from understudy.players.data.gan import GanView
 from understudy.players.query.fixed import measure
 from understudy.privacy.gate import Gate
@@ -48,11 +48,10 @@ class CriticSteps:
         """Columns, steps, and the choice."""
         return 1 + self.steps + self.choose
 
-    def play(self, problem: Problem, gate: Gate, view: Any, round: int) -> tuple[Any, ...]:
+    def play(self, problem: Problem, gate: Gate, view: Any, round: int) -> Answers:
         """See `QueryPlayer.play`."""
         if round == 0:
-            ones = tuple((i,) for i in range(len(problem.shape)))
-            return measure(gate, self.COLUMNS, ones, self.sigma)
+            return measure(gate, self.COLUMNS, problem.columns, self.sigma)
         if round <= self.steps:
             return (self._step(problem, gate, view),)
         models = Models(view.scorers, view.sensitivity, view.cliques, view.tables)

@@ -1,14 +1,15 @@
-"""A query player with a fixed strategy: measure these marginals, once."""
+"""Query players with a fixed strategy, and players one after the other or several in one round."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import UnionType
 
-from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
+from understudy.players.base import Answers, Clique, Kind, Measured, Problem, QueryPlayer, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals
 
-__all__ = ["FixedMarginals", "measure"]
+__all__ = ["FixedMarginals", "InTurn", "Together", "measure"]
 
 
 def measure(
@@ -31,6 +32,52 @@ class FixedMarginals:
     gives = frozenset({Kind.TABLE})
     needs = ()
 
-    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`."""
         return measure(gate, self.purpose, self.cliques, self.sigma)
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """Plays all rounds of `first`, then all of `then`, which counts its own from 0."""
+
+    first: QueryPlayer
+    then: QueryPlayer
+
+    @property
+    def rounds(self) -> int:
+        """Of both together."""
+        return self.first.rounds + self.then.rounds
+
+    @property
+    def gives(self) -> frozenset[Kind]:
+        """Of both."""
+        return self.first.gives | self.then.gives
+
+    @property
+    def needs(self) -> tuple[type | UnionType, ...]:
+        """Of both."""
+        return (*self.first.needs, *self.then.needs)
+
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
+        """See `QueryPlayer.play`."""
+        if round < self.first.rounds:
+            return self.first.play(problem, gate, view, round)
+        return self.then.play(problem, gate, view, round - self.first.rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Measures several sets of marginals in one round, each with its own charge and noise."""
+
+    players: tuple[FixedMarginals, ...]
+    rounds: int = 1
+
+    gives = FixedMarginals.gives
+    needs = ()
+
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
+        """See `QueryPlayer.play`."""
+        return tuple(
+            answer for player in self.players for answer in player.play(problem, gate, view, round)
+        )

@@ -8,7 +8,7 @@ import numpy as np
 
 from understudy.models.graphs import classes
 from understudy.players.base import (
-    Answer,
+    Answers,
     Kind,
     Measured,
     MeasuredDegrees,
@@ -50,7 +50,7 @@ class DegreesAndBlocks:
     gives = frozenset({Kind.TABLE, Kind.COARSENED, Kind.DEGREES, Kind.TRIANGLES})
     needs = ()
 
-    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """What is asked is public, or follows from what was released."""
         if round == 1:
             labels = classes(view.marginal((0,)) + view.marginal((1,)))
@@ -62,7 +62,7 @@ class DegreesAndBlocks:
             return mixture, MeasuredTriangles(closed, self.triangle_sigma)
         groups = np.repeat(np.arange(len(self.sizes)), self.sizes)
         nobody = np.arange(len(groups))  # groups of one: nothing is sorted
-        found: tuple[Answer, ...] = (
+        found: Answers = (
             MeasuredDegrees(gate.ask(self.DEGREES, Degrees((0, 1), groups)), self.degree_sigma),
             MeasuredDegrees(gate.ask(self.NAMES, Degrees((0, 1), nobody)), self.name_sigma, True),
         )

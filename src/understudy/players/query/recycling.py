@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
-from understudy.players.base import Answer, Kind, MeasuredCell, Problem, View
+from understudy.players.base import Answers, Kind, Problem, View
 from understudy.players.data.response import Responses
-from understudy.players.query.weights import QueryWeights, listed
+from understudy.players.query.weights import QueryWeights
 from understudy.privacy.accounting import total_rho
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
-from understudy.privacy.questions import BernoulliRejection, PickedCells, rejection_scale
+from understudy.privacy.questions import BernoulliRejection, rejection_scale
 
 __all__ = ["Recycling", "fresh", "gamma"]
 
@@ -42,12 +42,8 @@ def gamma(t: int) -> float:
     return 0.5 * t ** (-2 / 3)
 
 
-def fresh(t: int, samples: int, eta: float) -> int:
+def fresh(t: NDArray[np.int64], samples: int, eta: float) -> NDArray[np.int64]:
     """s~_t: how many queries are drawn anew after response t, where others are kept."""
-    return int(_fresh(np.array([t]), samples, eta)[0])
-
-
-def _fresh(t: NDArray[np.int64], samples: int, eta: float) -> NDArray[np.int64]:
     many = np.ceil((t ** (-2 / 3) + 4 * eta) * samples)
     return np.minimum(samples, many).astype(np.int64)
 
@@ -99,11 +95,11 @@ class Recycling:
         recycled = frozenset(t for t in range(2, rounds + 1) if cls.coins(t) in purposes)
         return cls(rounds, scale / UNIT, recycled)
 
-    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`: what the coins keep, and what is drawn anew."""
         if round == 0:
             return ()
-        kept: tuple[Answer, ...] = ()
+        kept: Answers = ()
         if round + 1 in self.recycled:
             if not isinstance(view, Responses):
                 raise InputError("recycling needs a data player that lists its queries")
@@ -114,9 +110,7 @@ class Recycling:
             )
             coins = gate.ask(self.coins(round + 1), rejection)
             kept = tuple(query for query, coin in zip(before, coins, strict=True) if coin)
-        picks = PickedCells(problem.cliques, listed(view), problem.rows)
-        cells = gate.ask(QueryWeights.purpose(round + 1), picks)
-        return (*kept, *(MeasuredCell(problem.cliques[cell.marginal], cell) for cell in cells))
+        return (*kept, *QueryWeights.draw(problem, gate, view, round + 1))
 
 
 def _draws(
@@ -124,7 +118,7 @@ def _draws(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """(new draws, whether the rest is recycled) after every response t = 1..T−1."""
     t = np.arange(1, rounds)
-    few = _fresh(t, samples, rows / scale)
+    few = fresh(t, samples, rows / scale)
     recycled = _coin(t) * samples + few * t**2 / 2 < samples * t**2 / 2
     return np.where(recycled, few, samples), recycled
 

@@ -2,17 +2,23 @@
 
 Round 0 measures all one-way tables, at noise levels fixed publicly. Round 1 measures all pairs of the
 workload's closure: whole where n/σ rows per cell leave something to see, with neighbouring values
-merged where they do not. Every further round *looks* (`ThresholdedErrors`: how many rows each table is
-off beyond what a measurement could mend) and then spends a fixed number of equal *units of precision*
-where they promise most: on pairs at several resolutions, on larger tables of the workload that pairs do
-not explain, or on columns. A table that is given k units is measured k times; so the adaptive choice
-is between draws of one fixed event, and the plan is accounted for exactly before anything is read.
+merged where they do not. What further rounds do is one of two:
+
+*Survey* (`maxent`). A round *looks* (`ThresholdedErrors`: how many rows each table is off beyond what a
+measurement could correct) and then spends a fixed number of equal *units of precision* where they
+promise most: on pairs at several resolutions, on larger tables of the workload that pairs do not
+explain, or on columns. A table that is given k units is measured k times; so the adaptive choice is
+between draws of one fixed event, and the plan is accounted for exactly before anything is read.
+
+*WorstAgain* (`gem`). A candidate's score is ‖c − n·p‖₁ − Σ_cells min(penalty·σ, n·p), p the data
+player's table: its error, less what noise would put in its place on cells that hold rows. The
+exponential mechanism (one-shot Gumbel) takes the best `picks` of a round, which are then measured whole
+with noise σ.
 """
 
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -23,19 +29,23 @@ from understudy._types import Table
 from understudy.models.fitting import Fitted
 from understudy.models.margins import deconvolve
 from understudy.models.measured import Labels, merge, pair_labels
-from understudy.players.base import Answer, Clique, Kind, Measured, Problem, View
+from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View
+from understudy.players.query.fixed import measure
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
-from understudy.privacy.questions import Marginals, ThresholdedErrors
+from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstMarginals
+from understudy.queries import cells
 
-__all__ = ["Slot", "Survey", "Tier"]
+__all__ = ["Opening", "Slot", "Survey", "Tier", "WorstAgain"]
 
+Merged = tuple[Labels, ...] | None
+"""Which values of each column are taken together; None for a whole table."""
 
 # Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
 _WHOLE = 12.0
 _COARSE = 0.2
 _SPARSE, _DENSE = 0.8, 0.3
-"""A measurement with noise σ mends what is beyond 0.8σ, the mean of |N(0, σ²)|, on a table of which
+"""A measurement with noise σ corrects what is beyond 0.8σ, the mean of |N(0, σ²)|, on a table of which
 little can be seen; beyond 0.3σ where the fit can pool many visible cells."""
 _AGAIN = 0.5
 """The k-th unit of precision on one table of several columns is worth 0.5/k^1.5 of the first."""
@@ -69,12 +79,86 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """See the module. Slots, levels and units are public and fixed by the plan."""
+class Opening:
+    """Every column, then every pair; whole, or with values merged as the noise demands."""
 
     tiers: tuple[Tier, ...]
-    pairs: tuple[Clique, ...]
-    sigma_pairs: float
+    pairs: tuple[Clique, ...] = ()
+    sigma_pairs: float = 1.0
+
+    PAIRS = "pairs"
+
+    gives = frozenset({Kind.TABLE, Kind.COARSENED})
+    needs = ()
+
+    @property
+    def rounds(self) -> int:
+        """One-ways, and pairs where there are any."""
+        return 2 if self.pairs else 1
+
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
+        """See `QueryPlayer.play`."""
+        if round == 0:
+            return tuple(
+                answer
+                for tier in self.tiers
+                for answer in measure(
+                    gate, tier.purpose, tuple((i,) for i in tier.columns), tier.sigma
+                )
+            )
+        per_cell = problem.rows / self.sigma_pairs
+        shares = view.marginals(problem.columns)
+        asked: list[tuple[Clique, Merged, int]] = []
+        for pair in self.pairs:
+            labels = None
+            if cells(problem.shape, pair) > _WHOLE * per_cell:
+                own = tuple(shares[i] for i in pair)
+                labels = pair_labels(own, max(4.0, _COARSE * per_cell))
+            asked.append((pair, labels, 1))
+        return _measured(gate, self.PAIRS, asked, self.sigma_pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class WorstAgain:
+    """`first` measures columns and pairs; then `again` rounds of `picks` candidates, at `sigma`."""
+
+    first: Opening
+    candidates: tuple[Clique, ...]
+    sigma: float
+    picks: int
+    again: int
+    penalty: float
+
+    SELECT = "select the worst"
+    AGAIN = "measure the worst"
+
+    gives = Opening.gives
+    needs = ()
+
+    @property
+    def rounds(self) -> int:
+        """Those of the opening, and one for every selection."""
+        return self.first.rounds + (self.again if self.candidates else 0)
+
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
+        """See `QueryPlayer.play`."""
+        if round < self.first.rounds:
+            return self.first.play(problem, gate, view, round)
+        references = [problem.rows * view.marginal(clique) for clique in self.candidates]
+        penalties = [float(np.minimum(self.penalty * self.sigma, r).sum()) for r in references]
+        numbers = gate.ask(self.SELECT, WorstMarginals(self.candidates, references, penalties))
+        chosen = tuple(self.candidates[number] for number in numbers)
+        return measure(gate, self.AGAIN, chosen, self.sigma)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """`first` measures columns and pairs; then `again` rounds look, and measure again.
+
+    Slots, levels and units are public and fixed by the plan.
+    """
+
+    first: Opening
     slots: tuple[Slot, ...]
     sigma_look: float
     higher: tuple[Slot, ...]
@@ -86,61 +170,27 @@ class Survey:
     again: int = 2
     """Rounds of looking and measuring again."""
 
-    PAIRS = "pairs"
     LOOK = "look for excess"
     HIGHER = "look for excess beyond pairs"
     AGAIN = "measure again"
 
-    gives = frozenset({Kind.TABLE, Kind.COARSENED})
+    gives = Opening.gives
     needs = ()
 
     @property
     def rounds(self) -> int:
-        """One-ways, pairs, and the rounds of looking; one-ways alone where there are no pairs."""
-        return 2 + self.again if self.pairs else 1
+        """Those of the opening, and one for every look."""
+        return self.first.rounds + self.again
 
-    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`."""
-        if round == 0:
-            return self._one_ways(gate)
-        shares = view.marginals([(i,) for i in range(len(problem.shape))])
-        if round == 1:
-            return self._pairs(problem, gate, shares)
-        return self._look(problem, gate, view, shares, last=round == self.rounds - 1)
+        if round < self.first.rounds:
+            return self.first.play(problem, gate, view, round)
+        return self._look(problem, gate, view, last=round == self.rounds - 1)
 
-    def _one_ways(self, gate: Gate) -> tuple[Answer, ...]:
-        answers: list[Answer] = []
-        for tier in self.tiers:
-            tables = gate.ask(tier.purpose, Marginals([(i,) for i in tier.columns]))
-            answers += [
-                Measured((i,), table, tier.sigma)
-                for i, table in zip(tier.columns, tables, strict=True)
-            ]
-        return tuple(answers)
-
-    def _pairs(self, problem: Problem, gate: Gate, shares: Sequence[Table]) -> tuple[Answer, ...]:
-        per_cell = problem.rows / self.sigma_pairs
-        labels: list[tuple[Labels, ...] | None] = []
-        for pair in self.pairs:
-            cells = math.prod(problem.shape[i] for i in pair)
-            coarse = max(4.0, _COARSE * per_cell)
-            own = tuple(shares[i] for i in pair)
-            labels.append(pair_labels(own, coarse) if cells > _WHOLE * per_cell else None)
-        asked = [(pair, label, 1) for pair, label in zip(self.pairs, labels, strict=True)]
-        return _measured(gate, self.PAIRS, asked, self.sigma_pairs)
-
-    def _look(
-        self,
-        problem: Problem,
-        gate: Gate,
-        view: View,
-        shares: Sequence[Table],
-        *,
-        last: bool,
-    ) -> tuple[Answer, ...]:
-        tables, values = self._thresholded_errors(
-            problem, gate, view, shares, self.LOOK, self.slots, self.sigma_look
-        )
+    def _look(self, problem: Problem, gate: Gate, view: View, *, last: bool) -> Answers:
+        shares = view.marginals(problem.columns)
+        tables, values = self._errors(problem, gate, view, shares, self.LOOK, self.slots)
         worth = deconvolve(values, self.sigma_look, positive=True)[0]
         chosen: dict[Clique, tuple[float, int]] = {}
         for number, (slot, _) in enumerate(tables):
@@ -151,21 +201,19 @@ class Survey:
             _Option(clique, tables[number][1], value) for clique, (value, number) in chosen.items()
         ]
         if last and self.higher:
-            found, seen = self._thresholded_errors(
-                problem, gate, view, shares, self.HIGHER, self.higher, self.sigma_higher
-            )
+            found, seen = self._errors(problem, gate, view, shares, self.HIGHER, self.higher)
             off: dict[Clique, float] = {}
             for number, (slot, _) in enumerate(tables):
                 off[slot.clique] = max(off.get(slot.clique, 0.0), float(worth[number]))
             for (slot, labels), value in zip(found, seen, strict=True):
-                # What its pairs are off by will be mended by measuring them.
+                # What its pairs are off by will be corrected by measuring them.
                 beyond = float(value) - sum(off.get(p, 0.0) for p in combinations(slot.clique, 2))
                 if beyond > max(_CLEAR * self.sigma_higher, _MATTERS * problem.rows):
                     options.append(_Option(slot.clique, labels, slot.weight * beyond))
         options += self._column_options(problem, view, shares)
         return self._spend(gate, options)
 
-    def _thresholded_errors(
+    def _errors(
         self,
         problem: Problem,
         gate: Gate,
@@ -173,10 +221,10 @@ class Survey:
         shares: Sequence[Table],
         purpose: str,
         slots: Sequence[Slot],
-        sigma: float,
-    ) -> tuple[list[tuple[Slot, tuple[Labels, ...] | None]], Table]:
+    ) -> tuple[list[tuple[Slot, Merged]], Table]:
+        """(slots that are asked for with their merged values, noisy thresholded errors)."""
         per_cell = problem.rows / self.sigma_again
-        tables: list[tuple[Slot, tuple[Labels, ...] | None]] = []
+        tables: list[tuple[Slot, Merged]] = []
         for slot in slots:
             labels = None
             if slot.cells is not None:
@@ -213,7 +261,7 @@ class Survey:
             options.append(_Option((i,), None, worth[0], tuple(worth[1:])))
         return options
 
-    def _spend(self, gate: Gate, options: Sequence[_Option]) -> tuple[Answer, ...]:
+    def _spend(self, gate: Gate, options: Sequence[_Option]) -> Answers:
         """All units of precision, each where it promises most after those before it."""
         queue = [(-option.worth(0), number, 0) for number, option in enumerate(options)]
         heapq.heapify(queue)
@@ -235,7 +283,7 @@ class _Option:
     """A table that units may be spent on: what the first promises and, where known, the others."""
 
     clique: Clique
-    labels: tuple[Labels, ...] | None
+    labels: Merged
     first: float
     others: tuple[float, ...] | None = None
 
@@ -251,15 +299,13 @@ class _Option:
 def _measured(
     gate: Gate,
     purpose: str,
-    asked: Sequence[tuple[Clique, tuple[Labels, ...] | None, int]],
+    asked: Sequence[tuple[Clique, Merged, int]],
     sigma: float,
 ) -> tuple[Measured, ...]:
     """Measure every table as often as asked, under one charge, and average its answers."""
     tables = [_table(clique, labels) for clique, labels, _ in asked]
-    named = [
-        table for table, (_, _, times) in zip(tables, asked, strict=True) for _ in range(times)
-    ]
-    noisy = iter(gate.ask(purpose, Marginals(named)))
+    repeated = [t for t, (_, _, times) in zip(tables, asked, strict=True) for _ in range(times)]
+    noisy = iter(gate.ask(purpose, Marginals(repeated)))
     return tuple(
         Measured(
             clique,
@@ -271,5 +317,5 @@ def _measured(
     )
 
 
-def _table(clique: Clique, labels: tuple[Labels, ...] | None) -> Clique | Coarsened:
+def _table(clique: Clique, labels: Merged) -> Clique | Coarsened:
     return clique if labels is None else Coarsened(clique, labels)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from understudy.players.base import Answer, Clique, Kind, Problem, View
+from understudy.players.base import Answers, Clique, Kind, Problem, View
 from understudy.players.query.fixed import measure
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import WorstMarginals
@@ -37,11 +37,10 @@ class SpanningTree:
     gives = frozenset({Kind.TABLE})
     needs = ()
 
-    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`."""
-        d = len(problem.shape)
         if round == 0:
-            return measure(gate, self.ONE_WAY, tuple((i,) for i in range(d)), self.sigma_one)
+            return measure(gate, self.ONE_WAY, problem.columns, self.sigma_one)
         edges = self._tree(problem, gate, view)
         return measure(gate, self.PAIRS, edges, self.sigma_pair) if edges else ()
 

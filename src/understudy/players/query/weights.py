@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.models import Empirical
-from understudy.players.base import Answer, Kind, MeasuredCell, Problem, View
+from understudy.players.base import Answers, Kind, MeasuredCell, Problem, View
 from understudy.players.data.response import Responses
 from understudy.privacy.buckets import SCORE_SENSITIVITY
 from understudy.privacy.cost import Charge, Plan, Selection
@@ -92,10 +92,15 @@ class QueryWeights:
             raise InputError("the plan has no queries to draw; it needs at least 2 rounds")
         return rounds, event.k, event.scale * (rounds - 1)
 
-    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> tuple[Answer, ...]:
+    def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`. Nothing is asked in the first round."""
         if round == 0:
             return ()
+        return self.draw(problem, gate, view, round + 1)
+
+    @classmethod
+    def draw(cls, problem: Problem, gate: Gate, view: View, t: int) -> Answers:
+        """The draws from Q^t, as many as its charge has."""
         picks = PickedCells(problem.cliques, listed(view), problem.rows)
-        cells = gate.ask(self.purpose(round + 1), picks)
+        cells = gate.ask(cls.purpose(t), picks)
         return tuple(MeasuredCell(problem.cliques[cell.marginal], cell) for cell in cells)

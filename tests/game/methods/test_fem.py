@@ -1,0 +1,138 @@
+"""`fem` and `sepfem`: exact privacy of the whole game, plans and theorems, and that they learn."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import understudy as us
+from tests.thorough import examples, slow
+from understudy.errors import InputError
+from understudy.game.methods import Design, FEMMethod, SepFEMMethod
+from understudy.players.base import Problem
+from understudy.players.data import PerturbedLeader
+from understudy.players.query import CellPicker
+from understudy.privacy import accounting
+from understudy.privacy.buckets import SCORE_SENSITIVITY
+from understudy.privacy.cost import Charge, Plan, Selection
+from understudy.privacy.relation import Relation
+from understudy.schema import Category, Integer, Schema
+from understudy.testing import GivenNoise, game_law
+from understudy.testing.exact import PrivacyViolation, check, neighbours
+
+SHAPE = (2, 2)
+UNIVERSE = list(product(range(2), range(2)))
+
+
+def small_game(scale_rows: float, rounds: int = 2, charged: int | None = None):
+    """Two rounds on four possible rows; the plan claims `charged` rounds."""
+    plan = Plan(
+        (Charge(CellPicker.PICK, Selection(scale_rows * 65536, SCORE_SENSITIVITY), rounds),)
+    )
+    claimed = plan if charged is None else Plan((Charge("x", plan.charges[0].event, charged),))
+    problem = Problem(SHAPE, ((0, 1),), (1.0,), 2)
+    query = CellPicker(rounds)
+    data = PerturbedLeader(rounds, samples=2)
+    return problem, query, data, plan, claimed
+
+
+class HalfNoise(GivenNoise):
+    """Selects with half the noise that was charged for."""
+
+    def top_k(self, scores, scale, k):
+        return super().top_k(scores, scale / 2, k)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_exact_privacy_of_two_rounds(relation):
+    problem, query, data, plan, claimed = small_game(1.0)
+    pairs = list(neighbours(UNIVERSE, 2, relation))[:: examples(15, 5)]
+
+    def law(rows, noise=GivenNoise):
+        return game_law(
+            query, data, problem, plan, rows, relation=relation, rows_public=2, noise=noise
+        )
+
+    pure = float(sum(accounting.pure(charge.event) * charge.times for charge in claimed))
+    check(law, pairs, pure=pure, rho=float(accounting.total_rho(claimed)))
+    with pytest.raises(PrivacyViolation):
+        check(lambda rows: law(rows, HalfNoise), pairs, pure=pure)
+
+
+def test_a_forgotten_round_is_caught():
+    problem, query, data, plan, claimed = small_game(1.0, charged=1)
+    pairs = list(neighbours(UNIVERSE, 2, Relation.REPLACE))[::5]
+    pure = float(sum(accounting.pure(charge.event) * charge.times for charge in claimed))
+    with pytest.raises(PrivacyViolation):
+        check(
+            lambda rows: game_law(
+                query, data, problem, plan, rows, relation=Relation.REPLACE, rows_public=2
+            ),
+            pairs,
+            pure=pure,
+        )
+
+
+def table(rows=4000):
+    rng = np.random.default_rng(1)
+    a = rng.choice(4, rows, p=[0.6, 0.2, 0.15, 0.05])
+    b = np.where(rng.random(rows) < 0.8, a % 3, rng.integers(0, 3, rows))
+    c = (a + b + (rng.random(rows) < 0.2)) % 5
+    return pa.table({"a": a, "b": b, "c": c})
+
+
+SCHEMA = Schema(
+    (Category("a", (0, 1, 2, 3), dtype="int64"), Integer("b", 0, 2), Integer("c", 0, 4))
+)
+
+
+@pytest.mark.parametrize("method", ["fem", slow("sepfem")])
+def test_error_falls_with_the_budget(method):
+    data = table()
+    codes = SCHEMA.encode(data)
+
+    def error(epsilon):
+        made = us.release(
+            data, SCHEMA, epsilon=epsilon, workload="marginals:2", method=method, rows_public=4000
+        )
+        drawn = SCHEMA.encode(made.rows)
+        worst = 0.0
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            size = SCHEMA.shape[i] * SCHEMA.shape[j]
+            real = np.bincount(codes[i].astype(int) * SCHEMA.shape[j] + codes[j], minlength=size)
+            fake = np.bincount(drawn[i].astype(int) * SCHEMA.shape[j] + drawn[j], minlength=size)
+            worst = max(worst, np.abs(real / 4000 - fake / len(drawn[0])).max())
+        return worst
+
+    poor, good = error("0.02"), error("100")
+    assert good < 0.04
+    assert poor > good
+
+
+def test_plans_theorems_and_bad_settings():
+    design = Design((4, 3), ((0, 1),), (1.0,), Relation.ADD_REMOVE, 1000)
+    charges = FEMMethod().charges(design, Fraction(1, 50))
+    assert accounting.total_rho(Plan(charges)) <= Fraction(1, 50)
+    assert charges[0].times == round(2 * np.sqrt(1000 * np.sqrt(0.04)))
+    wide = Design((400,) * 3, ((0, 1, 2),), (1.0,), Relation.ADD_REMOVE, 1000)
+    balanced = round(88 * 1000 * np.sqrt(0.04) / np.log(2 * 400**3) ** 2.5)
+    assert FEMMethod().charges(wide, Fraction(1, 50))[0].times == balanced
+    for method in (FEMMethod(), SepFEMMethod()):
+        theorem = method.theorem(design, Plan(charges), 1000, 0.05)
+        assert 0 < theorem.bound <= 1
+        assert "oracle" in theorem.statement
+    for bad in (
+        FEMMethod(rounds=0),
+        FEMMethod(samples=0),
+        FEMMethod(keep=0.0),
+        FEMMethod(step=0.0),
+        FEMMethod(decay=-1.0),
+        FEMMethod(law="cauchy"),
+        FEMMethod(samples=10**9),
+    ):
+        with pytest.raises(InputError, match="method = fem"):
+            bad.check(design)

@@ -1,0 +1,222 @@
+"""`maxent`: what it refuses, a parity that no pair shows, and the same rows from the same answers."""
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import understudy as us
+from tests.thorough import slow
+from understudy import demo
+from understudy.errors import InputError, PrivacyError
+from understudy.game import play
+from understudy.game.methods import Design, MaxEntMethod
+from understudy.players.data import Particles
+from understudy.players.query import Opening, Survey
+from understudy.privacy import planning
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Plan
+from understudy.privacy.gate import Gate
+from understudy.privacy.noise import SeededNoise
+from understudy.privacy.relation import Relation
+from understudy.privacy.sensitive import Sensitive
+from understudy.queries import counts
+from understudy.schema import Category, Schema
+from understudy.testing import (
+    RecordingNoise,
+    StrictCharges,
+    tiny_design,
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (MaxEntMethod(records=999), "records = 999"),
+        (MaxEntMethod(records=10**8), "records = 100000000"),
+        (MaxEntMethod(quanta=0), "quanta = 0"),
+        (MaxEntMethod(pairs=0), "pairs = 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(method, message):
+    with pytest.raises(InputError, match=message):
+        method.check(tiny_design((2, 3), rows=10))
+
+
+def test_pairs_that_do_not_fit_in_memory_are_refused_with_a_remedy():
+    design = tiny_design((10_000, 9_000, 2), rows=10)
+    with pytest.raises(InputError, match=r"3 pairs of the workload have 90,038,000 cells") as e:
+        MaxEntMethod().check(design)
+    assert "10,000 values" in str(e.value)
+
+
+def test_fewer_pairs_are_those_that_most_of_the_workload_holds():
+    cliques = ((0, 1, 2), (1, 2, 3), (2, 3))
+    design = Design((2,) * 4, cliques, (1.0, 2.0, 4.0), Relation.ADD_REMOVE, 100)
+    plan = Plan(MaxEntMethod(pairs=2).charges(design, Fraction(1)))
+    query, _ = MaxEntMethod(pairs=2).players(design, plan)
+    assert query.first.pairs == ((1, 2), (2, 3))  # weights 3 and 6
+    assert plan[Opening.PAIRS].event.changes == 2
+
+
+class Codes:
+    """Exact counts of encoded rows, sealed."""
+
+    unit = None
+
+    def __init__(self, codes, shape):
+        self._codes, self.shape = [np.asarray(c, np.uint16) for c in codes], tuple(shape)
+
+    def rows(self):
+        return Sensitive(self._codes[0].size)
+
+    def marginals(self, cliques):
+        return Sensitive(tuple(counts(self._codes, self.shape, cliques)))
+
+
+COLUMNS = ("sex", "age", "education", "employment")
+
+
+class Replay:
+    """Gives the numbers of another run, whatever is asked. NOT PRIVATE."""
+
+    private = False
+
+    def __init__(self, released):
+        self._left = list(released)
+
+    def _next(self, values, scale):
+        answer = np.asarray(self._left.pop(0))
+        if answer.shape != np.shape(values):
+            raise PrivacyError("another question was asked after the same released answers")
+        return answer
+
+    laplace = gaussian = _next
+
+    @property
+    def used_up(self):
+        return not self._left
+
+
+@pytest.mark.parametrize("rows_public", [slow(2_000), None], ids=["public n", "private n"])
+def test_the_same_released_numbers_give_the_same_rows_for_any_table(rows_public):
+    """The whole release, certificate and all; from noise on, no private row has a say."""
+    schema = Schema(tuple(c for c in demo.schema().columns if c.name in COLUMNS))
+    tables = [
+        demo.city_health_survey(2_000, key=key).select([c.name for c in schema.columns])
+        for key in (1, 2)
+    ]
+    tables.append(pa.concat_tables([tables[0].slice(7, 1)] * 2_000))
+    options = {"epsilon": 1, "workload": "marginals:3", "rows_public": rows_public, "key": 4}
+    noise = RecordingNoise(SeededNoise(5))
+    first = us.release(tables[0], schema, noise=noise, **options)
+    assert len(noise.released) >= 5
+    for table in tables[1:]:
+        replay = Replay(noise.released)
+        again = us.release(table, schema, noise=replay, **options)
+        assert replay.used_up
+        assert again.rows.equals(first.rows)
+        assert again.certificate == first.certificate
+        for one, other in zip(again.model.codes, first.model.codes, strict=True):
+            assert np.array_equal(one, other)
+        assert np.array_equal(again.model.weights, first.model.weights)
+    # A table that is not replayed gives other rows, so the comparison is not about nothing.
+    other = us.release(tables[1], schema, noise=SeededNoise(5), **options)
+    assert not other.rows.equals(first.rows)
+
+
+SHAPE = (2, 2, 2, 2, 3, 2, 3, 2)
+MANY = 20_000
+PARITY = (0, 2, 5)
+
+
+def parity(flipped=0.0, key=0):
+    """Column 5 is the exclusive or of columns 0 and 2, but for a share; the others are noise."""
+    rng = np.random.default_rng(key)
+    codes = [rng.integers(size, size=MANY) for size in SHAPE]
+    codes[5] = codes[0] ^ codes[2] ^ (rng.random(MANY) < flipped)
+    return codes
+
+
+def chain(key=0):
+    """Every column follows the one before: strong dependence that pairs explain."""
+    rng = np.random.default_rng(key)
+    codes = [rng.integers(2, size=MANY)]
+    for before, size in itertools.pairwise(SHAPE):
+        follows = codes[-1] * size // before
+        codes.append(np.where(rng.random(MANY) < 0.7, follows, rng.integers(size, size=MANY)))
+    return codes
+
+
+def played(codes, noise=1, change=lambda survey: survey, epsilon=1):
+    """(model, measured tables, purposes charged) on all triples."""
+    triples = tuple(itertools.combinations(range(len(SHAPE)), 3))
+    design = Design(SHAPE, triples, (1.0,) * len(triples), Relation.ADD_REMOVE, MANY)
+    rho = planning.rho_for(Budget.of(epsilon, Fraction(1, MANY**2)))
+    plan = Plan(MaxEntMethod().charges(design, rho))
+    query, _ = MaxEntMethod().players(design, plan)
+    account = StrictCharges(plan, design.relation)
+    gate = Gate(Codes(codes, SHAPE), account, design.relation, SeededNoise(noise), MANY)
+    rng = np.random.default_rng(0)
+    played = play(design.problem(MANY), change(query), Particles(50_000), gate, rng)
+    answers = [answer for answers in played.answers for answer in answers]
+    return played.model, answers, [purpose for purpose, _ in account.charged]
+
+
+def variation(model, codes, clique=PARITY):
+    (truth,) = counts([np.asarray(c, np.uint8) for c in codes], SHAPE, [clique])
+    return np.abs(model.marginal(clique) - truth / MANY).sum() / 2
+
+
+def larger(answers):
+    return [answer.clique for answer in answers if len(answer.clique) > 2]
+
+
+@pytest.mark.parametrize("flipped", [0.0, 0.15])
+def test_a_parity_is_noticed_measured_and_reproduced(flipped):
+    codes = parity(flipped)
+    model, answers, charged = played(codes)
+    assert charged.count(Survey.HIGHER) == 1
+    assert larger(answers) == [PARITY]
+    assert variation(model, codes) < 0.05
+    rows = [np.asarray(c, np.uint8) for c in model.sample(MANY, np.random.default_rng(1))]
+    (table,), (truth,) = (
+        counts([np.asarray(c, np.uint8) for c in each], SHAPE, [PARITY]) for each in (rows, codes)
+    )
+    assert np.abs(table - truth).sum() / 2 / MANY < 0.05
+
+
+def test_without_the_look_a_parity_stays_unseen():
+    codes = parity()
+    model, answers, charged = played(codes, change=lambda survey: replace(survey, higher=()))
+    assert Survey.HIGHER not in charged
+    assert larger(answers) == []
+    assert variation(model, codes) > 0.3
+
+
+@pytest.mark.parametrize("make", [lambda: parity(0.5), chain], ids=["noise", "chain"])
+def test_what_pairs_explain_is_not_measured_in_triples(make):
+    codes = make()
+    model, answers, charged = played(codes)
+    assert charged.count(Survey.HIGHER) == 1  # it looked, and paid for it
+    assert larger(answers) == []
+    assert variation(model, codes) < 0.05
+
+
+def test_a_release_says_in_its_ledger_that_it_looked():
+    schema = Schema(tuple(Category(f"c{i}", tuple("abc"[:size])) for i, size in enumerate(SHAPE)))
+    codes = parity()
+    table = pa.table({f"c{i}": np.array(list("abc"))[c] for i, c in enumerate(codes)})
+    release = us.release(
+        table, schema, epsilon=1, workload="marginals:3", rows_public=MANY, key=2,
+        noise=SeededNoise(3),
+    )  # fmt: skip
+    drawn = [e.body["purpose"] for e in release.entries if e.body and "purpose" in e.body]
+    assert drawn.count(Survey.HIGHER) == 1
+    assert Survey.AGAIN in drawn
+    assert Survey.HIGHER in release.plan
+    assert variation(release.model, codes) < 0.05
+    assert release.epsilon <= 1

@@ -1,0 +1,129 @@
+"""A generator that follows the leader of all critics."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import jax
+import numpy as np
+import pytest
+
+from understudy.errors import WorkError
+from understudy.game import play
+from understudy.game.methods import QueryGANMethod
+from understudy.game.methods.querygan import COLUMNS
+from understudy.nets.generator import one_hot
+from understudy.players.base import (
+    LinearCritic,
+    MeasuredCell,
+    MeasuredMoments,
+    Problem,
+)
+from understudy.players.data import FTPLGenerator
+from understudy.players.data.ftpl_generator import _arranged, _units
+from understudy.players.query import CellPicker
+from understudy.privacy.cost import Plan
+from understudy.privacy.gate import Gate
+from understudy.privacy.noise import SeededNoise
+from understudy.privacy.questions import Cell
+from understudy.privacy.questions.moments import RandomFeatures
+from understudy.testing import (
+    StrictCharges,
+    TinyCounts,
+    tiny_design,
+)
+
+TINY = QueryGANMethod(rounds=2, batch=8, width=4, records=60, steps=1)
+
+
+@pytest.mark.parametrize("kind", ["fourier", "relu", "softplus"])
+def test_units_of_the_generator_are_the_features_that_were_measured(kind):
+    shape = (2, 3, 2)
+    maps = RandomFeatures(shape, ((0, 1), (1, 2), (0, 1, 2)), kind, 5)
+    every = np.array(list(np.ndindex(shape)))
+    found = np.asarray(
+        _units(MeasuredMoments(maps, np.zeros(0), 1.0)).features(
+            one_hot(shape, jax.numpy.asarray(every))
+        )
+    )
+    parts = [maps.features(at, list(every[:, c].T)) for at, c in enumerate(maps.cliques)]
+    rows = np.concatenate(parts, axis=1)
+    expected = np.stack([_arranged(MeasuredMoments(maps, row, 1.0)) for row in rows])
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+PROBLEM = Problem((2, 3), ((0, 1),), (1.0,), 100)
+
+
+def leader(**settings):
+    given = {"rounds": 3, "batch": 32, "width": 8, "records": 90, "keep": 1.0, **settings}
+    return FTPLGenerator(**given)
+
+
+@pytest.mark.slow
+def test_picked_cells_pull_the_records_there():
+    player = leader(rounds=30, steps=5, rate=0.02, records=9_000, keep=0.1)
+    state, rng = player.start(PROBLEM), np.random.default_rng(0)
+    for _ in range(30):
+        answer = MeasuredCell((0, 1), Cell(0, (1, 2), 1))
+        state = player.respond(PROBLEM, state, (answer,), rng)
+    model = player.finish(PROBLEM, state)
+    assert model.size == 9_000
+    assert model.marginal((0, 1))[1, 2] > 0.7
+
+
+def test_linear_critics_are_added_up_by_table_and_clipped():
+    player = leader(features=((0,), (0, 1)), whole=True)
+    state, rng = player.start(PROBLEM), np.random.default_rng(0)
+    pair = np.zeros((2, 3))
+    pair[0, 1] = 25.0
+    state = player.respond(PROBLEM, state, (LinearCritic(((0, 1),), (pair,)),), rng)
+    assert state.past is not None
+    assert float(state.past.mean().sum()) == 1.0
+    state = player.respond(PROBLEM, state, (LinearCritic(((0,),), (np.array([0.5, -0.5]),)),), rng)
+    assert state.past.rounds == 2
+    assert player.view(PROBLEM, state).size == 60
+
+
+def test_no_answers_change_nothing_and_wrong_ones_are_said():
+    player = leader()
+    state, rng = player.start(PROBLEM), np.random.default_rng(0)
+    assert player.respond(PROBLEM, state, (), rng) is state
+    with pytest.raises(WorkError, match="picked cell and its side"):
+        player.respond(PROBLEM, state, (MeasuredCell((0, 1), Cell(0, (1, 2))),), rng)
+    with pytest.raises(WorkError, match="critic over tables"):
+        leader(features=((0, 1),)).respond(
+            PROBLEM, state, (MeasuredCell((0, 1), Cell(0, (1, 2), 1)),), rng
+        )
+
+
+def test_a_tilt_thins_out_what_critics_dislike():
+    rng = np.random.default_rng(0)
+    plain, tilted = leader(records=30_000), leader(records=30_000, tilt=4.0)
+    state = plain.start(PROBLEM)
+    answer = MeasuredCell((0, 1), Cell(0, (1, 2), 1))
+    state = plain.respond(PROBLEM, state, (answer,), rng)
+    before, after = (player.finish(PROBLEM, state) for player in (plain, tilted))
+    p = before.marginal((0, 1))[1, 2]
+    expected = p / (p + (1 - p) * math.exp(-4.0))
+    assert after.size < before.size
+    assert after.marginal((0, 1))[1, 2] == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.parametrize("oracle", ["exponential", pytest.param("moments", marks=pytest.mark.slow)])
+def test_divergence_keeps_the_last_good_round_and_asks_nothing_more(oracle):
+    made = replace(TINY, oracle=oracle, rounds=4, rate=1e38)
+    design = tiny_design((2, 3), rows=4)
+    plan = Plan(made.charges(design, Fraction(1)))
+    charges = StrictCharges(plan, design.relation)
+    rows = TinyCounts(design.shape, [(0, 1), (1, 2), (1, 1), (0, 0)])
+    gate = Gate(rows, charges, design.relation, SeededNoise(1), 4)
+    query, data = made.players(design, plan)
+    with pytest.warns(RuntimeWarning, match="diverged in round .* nothing more is asked"):
+        model = play(design.problem(4), query, data, gate, np.random.default_rng(0)).model
+    asked = [purpose for purpose, _ in charges.charged]
+    assert model.size >= 60
+    assert model.paid is None
+    if oracle == "exponential":
+        assert asked[:2] == [COLUMNS, CellPicker.PICK]
+        assert len(asked) < query.rounds

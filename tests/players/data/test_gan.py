@@ -1,0 +1,49 @@
+"""DP-GAN as data player."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from understudy.game.methods import DPGANMethod
+from understudy.players.base import CriticGradient
+from understudy.players.data.gan import least_squares
+from understudy.privacy.cost import Plan
+from understudy.privacy.gate import Gate
+from understudy.privacy.noise import SeededNoise
+from understudy.privacy.relation import Relation
+from understudy.testing import StrictCharges, TinyCounts, tiny_design
+
+TINY = {"steps": 6, "width": 4, "latent": 4, "critic_width": 4, "fakes": 8}
+
+
+def test_the_last_critic_gradient_alone_moves_the_networks():
+    """The same answers, whatever the rows: state is a function of them and of the key."""
+    design = tiny_design((3, 2), rows=30)
+    made = DPGANMethod(**TINY)
+    plan = Plan(made.charges(design, Fraction(1)))
+    query, data = made.players(design, plan)
+    problem = design.problem(30)
+    charges = StrictCharges(plan)
+    gate = Gate(TinyCounts((3, 2), [(0, 1)] * 30), charges, Relation.ADD_REMOVE,
+                      SeededNoise(0), 30)  # fmt: skip
+    rng = np.random.default_rng(0)
+    start = data.respond(problem, data.start(problem), query.play(problem, gate, None, 0), rng)
+    size = sum((inputs + 1) * outputs for inputs, outputs in data.gan.critic.layers)
+    answer = (CriticGradient(np.linspace(-1, 1, size).astype(np.float32)),)
+    one, other = (data.respond(problem, start, answer, np.random.default_rng(5)) for _ in range(2))
+    import jax
+
+    for a, b in zip(
+        jax.tree.leaves(one.networks.playing), jax.tree.leaves(other.networks.playing), strict=True
+    ):
+        assert (np.asarray(a) == np.asarray(b)).all()
+
+
+def test_the_built_in_estimator_learns():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(500, 4))
+    target = np.where(features[:, 0] + 0.1 * rng.normal(size=500) > 0, 3, 1)
+    found = least_squares().fit(features, target).predict(features)
+    assert (found == target).mean() > 0.95
