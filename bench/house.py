@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "understudy"
@@ -76,14 +78,14 @@ def trace() -> tuple[int, int]:
     passed: set[str] = set()
     crossings = 0
 
-    def watch(frame: object, event: str, argument: object) -> None:
+    def watch(frame: Any, event: str, argument: object) -> None:
         nonlocal crossings
         if event != "call":
             return
-        here, before = room(frame), room(frame.f_back)  # type: ignore[attr-defined]
+        here, before = room(frame), room(frame.f_back)
         if here is None:
             return
-        passed.add(frame.f_code.co_filename)  # type: ignore[attr-defined]
+        passed.add(frame.f_code.co_filename)
         crossings += before is not None and before != here
 
     with tempfile.TemporaryDirectory() as folder:
@@ -96,11 +98,14 @@ def trace() -> tuple[int, int]:
     return len(passed), crossings
 
 
-def room(frame: object) -> str | None:
+def room(frame: Any) -> str | None:
     """The room of a frame; None outside the package."""
-    if frame is None:
-        return None
-    path = Path(frame.f_code.co_filename)  # type: ignore[attr-defined]
+    return None if frame is None else _room(frame.f_code.co_filename)
+
+
+@cache
+def _room(file: str) -> str | None:
+    path = Path(file)
     if not path.is_relative_to(SRC):
         return None
     return path.relative_to(SRC).parts[0].removesuffix(".py")

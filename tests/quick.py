@@ -82,7 +82,7 @@ class Quick:
             return True
         if not collection_path.match("test_*.py"):
             return None
-        held = re.findall(r"^def (test_\w+)", collection_path.read_text("utf-8"), re.MULTILINE)
+        held = re.findall(r"^ *def (test_\w+)", collection_path.read_text("utf-8"), re.MULTILINE)
         return True if held and self.long.issuperset(held) else None
 
     @pytest.hookimpl(trylast=True)

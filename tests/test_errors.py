@@ -38,3 +38,15 @@ def test_a_page_at_most(length):
     assert len(cut(text)) <= 4_000
     assert readable(text) == cut(text)
     assert (cut(text) == text) is (length <= 4_000)
+
+
+@pytest.mark.parametrize(
+    ("extra", "missing", "named"),
+    [("learn", "sklearn", "scikit-learn, which is"), ("nets", "optax", "JAX and optax, which are")],
+)
+def test_a_missing_library_is_refused_with_its_extra(extra, missing, named, monkeypatch):
+    monkeypatch.setattr(errors, "find_spec", lambda name: None if name == missing else name)
+    expected = rf"^x needs {named} not installed: pip install 'understudy\[{extra}\]'$"
+    with pytest.raises(InputError, match=expected):
+        errors.require_extra("x", extra)
+    errors.require_extra("x", "reference")

@@ -84,33 +84,48 @@ _KERNELS: dict[str, dict[str, Callable[..., Any]]] = {}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as machine code, made for the types of a call; no Numba where it is kept."""
-    made: dict[Kinds, Callable[..., Any]] = {}
+    """The function as machine code, made for the types of a call; no Numba where it is kept.
+
+    It is called as Numba calls it, with the parts of an array one by one. Profiles and traces show
+    the call under the name and in the file of the kernel.
+    """
+    made: dict[Kinds, tuple[Any, Any]] = {}
     _KERNELS.setdefault(function.__module__, {})[function.__name__] = function
 
     @functools.wraps(function)
     def run(*arguments: Any) -> Any:
-        kinds = tuple(_kind(argument) for argument in arguments)
-        if kinds not in made:
-            made[kinds] = _native(function, kinds)
-        return made[kinds](arguments)
+        kinds: list[tuple[str, int, str]] = []
+        values: list[Any] = []
+        for value in arguments:
+            if isinstance(value, np.ndarray):
+                order = "C" if value.flags.c_contiguous else "A"
+                kinds.append((value.dtype.char, value.ndim, order))
+                where = value.__array_interface__["data"][0]
+                values += (None, None, value.size, value.itemsize, where)
+                values += (*value.shape, *value.strides)
+            else:
+                kinds.append(("d" if isinstance(value, float) else "q", 0, ""))
+                values.append(value)
+        key = tuple(kinds)
+        if key not in made:
+            made[key] = _native(function, key)
+        entry, result = made[key]
+        given, error = result(), ctypes.c_void_p()
+        if entry(ctypes.addressof(given), ctypes.addressof(error), *values):
+            raise RuntimeError(f"{function.__name__} failed")
+        return given.value
 
+    assert isinstance(run, FunctionType)
+    assert isinstance(function, FunctionType)
+    own = function.__code__
+    run.__code__ = run.__code__.replace(co_filename=own.co_filename, co_name=own.co_name)
     return run
 
 
-def _kind(argument: Any) -> tuple[str, int, str]:
-    if isinstance(argument, np.ndarray):
-        return argument.dtype.char, argument.ndim, "C" if argument.flags.c_contiguous else "A"
-    return "d" if isinstance(argument, float) else "q", 0, ""
-
-
-def _native(function: Callable[..., Any], kinds: Kinds) -> Callable[..., Any]:
-    """What calls the machine code: as Numba calls it, with the parts of an array one by one."""
-    made = _kept(function, kinds)
-    head, _, code = made.partition(b"\n")
+def _native(function: Callable[..., Any], kinds: Kinds) -> tuple[Any, Any]:
+    """The machine code as ctypes calls it, and the type of its result: a null pointer for None."""
+    head, _, code = _kept(function, kinds).partition(b"\n")
     about = json.loads(head)
-    address = _linked(code, about["symbol"])
-    result = _RESULTS.get(about["result"])
     parts: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
     for name, dimensions, _ in kinds:
         if dimensions:
@@ -118,24 +133,8 @@ def _native(function: Callable[..., Any], kinds: Kinds) -> Callable[..., Any]:
             parts += [ctypes.c_void_p] + [ctypes.c_ssize_t] * (2 * dimensions)
         else:
             parts.append(ctypes.c_double if name == "d" else ctypes.c_int64)
-    entry = ctypes.CFUNCTYPE(ctypes.c_int32, *parts)(address)
-
-    def call(arguments: tuple[Any, ...]) -> Any:
-        given = ctypes.c_int64() if result is None else result()
-        error = ctypes.c_void_p()
-        values: list[Any] = [ctypes.addressof(given), ctypes.addressof(error)]
-        for value in arguments:
-            if isinstance(value, np.ndarray):
-                where = value.__array_interface__["data"][0]
-                values += (None, None, value.size, value.itemsize, where)
-                values += (*value.shape, *value.strides)
-            else:
-                values.append(value)
-        if entry(*values):
-            raise RuntimeError(f"{function.__name__} failed")
-        return None if result is None else given.value
-
-    return call
+    entry = ctypes.CFUNCTYPE(ctypes.c_int32, *parts)(_linked(code, about["symbol"]))
+    return entry, _RESULTS.get(about["result"], ctypes.c_void_p)
 
 
 _ENGINES: list[Any] = []
@@ -202,10 +201,7 @@ def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
     import numba
     from numba import types
 
-    options: dict[str, Any] = {
-        "error_model": "numpy",
-        "_nrt": False,
-    }  # no exceptions, no counting of references
+    options = {"error_model": "numpy", "_nrt": False}  # no exceptions, no counting of references
 
     assert isinstance(function, FunctionType)
     called = set(function.__code__.co_names) & _KERNELS.get(function.__module__, {}).keys()
@@ -217,8 +213,8 @@ def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
         types.Array(number, dimensions, order, aligned=False) if dimensions else number
         for number, (_, dimensions, order) in zip(numbers, kinds, strict=True)
     )
-    alone: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
-    made: Any = numba.njit(**alone)(plain)
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    made: Any = numba.njit(**options)(plain)
     made.compile(signature)
     (result,) = made.overloads.values()
     about = {"symbol": result.fndesc.llvm_func_name, "result": str(result.signature.return_type)}

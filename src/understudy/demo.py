@@ -93,22 +93,20 @@ def city_health_survey(rows: int = 50_000, key: int = 0) -> "pa.Table":
     employment = _employment(rng, years, sex, education)
     income = _income(rng, years, wealth, sex, education, employment)
 
-    smoker = _chance(
-        rng, -0.2 - 0.55 * education + 0.35 * (sex == 1) - 0.035 * np.maximum(years - 55, 0)
-        + 0.7 * (employment == 2)
-    )  # fmt: skip
+    leaning = -0.2 - 0.55 * education + 0.35 * (sex == 1) - 0.035 * np.maximum(years - 55, 0)
+    smoker = _chance(rng, leaning + 0.7 * (employment == 2))
     alcohol = _alcohol(rng, years, sex, smoker, income)
-    bmi = (
+    usual = (
         23.0 + 0.09 * (years - 18) - 0.0011 * (years - 50) ** 2 - 0.55 * education - 1.1 * smoker
-        + 0.8 * (sex == 1) + rng.gamma(4.0, 1.35, rows) - 2.5
-    ).clip(15.5, 49.5).round(1)  # fmt: skip
+    )
+    bmi = usual + 0.8 * (sex == 1) + rng.gamma(4.0, 1.35, rows) - 2.5
+    bmi = bmi.clip(15.5, 49.5).round(1)
     chronic = rng.poisson(
         np.exp(-2.5 + 0.043 * (years - 18) + 0.055 * (bmi - 25) + 0.5 * smoker)
     ).clip(0, 8)
-    systolic = (
-        98 + 0.48 * (years - 18) + 1.25 * (bmi - 22) + 3.5 * (sex == 1) + 3.0 * smoker
-        + 1.2 * alcohol + rng.normal(0, 7.5, rows)
-    ).clip(80, 209).round().astype(np.int64)  # fmt: skip
+    usual = 98 + 0.48 * (years - 18) + 1.25 * (bmi - 22) + 3.5 * (sex == 1) + 3.0 * smoker
+    pressure = usual + 1.2 * alcohol + rng.normal(0, 7.5, rows)
+    systolic = pressure.clip(80, 209).round().astype(np.int64)
     insured = _chance(rng, -0.1 + 1.5 * np.log(income / 20_000) + 2.5 * (years >= 65))
     measured = _chance(rng, 0.4 + 0.5 * chronic + 1.6 * insured)
     gap = rng.exponential(np.exp(6.9 - 0.75 * insured - 0.013 * (years - 45) - 0.35 * chronic))

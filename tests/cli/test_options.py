@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import understudy as us
 from tests.cli.cli_cases import Case, run
-from understudy.cli import options
+from understudy.cli import options, shell
 from understudy.errors import InputError
 
 
@@ -25,7 +25,7 @@ def test_a_group_is_shown_and_read_option_by_option():
     seen, app = [], typer.Typer()
 
     @app.command()
-    @options.grouped
+    @shell.guarded
     def command(name: str, *, group: Group, last: bool = False) -> None:
         seen.append((name, group, last))
 

@@ -218,15 +218,14 @@ def instance(key, rows=300):
 
 def placed(columns, strides, offsets):
     """Where the cells are, as the loops take it, and room for the codes of a record."""
-    return columns.T.copy(), strides.T.copy(), offsets, np.empty(3, np.int64)
+    return columns.T.copy(), np.vstack([strides.T, offsets]), np.empty(3, np.int64)
 
 
 def swap(records, chosen, where, excess, scale, places, proposals):
     old, new = np.empty((2, 3), np.int64)
-    less, more = np.empty((2, excess.size))
-    return kernels.swap(
-        records, chosen, *where, old, new, excess, scale, less, more, places, proposals
-    )
+    change = np.stack([scale.astype(float)] * 3)
+    tries = np.stack([places, proposals])
+    return kernels.swap(records, chosen, *where, old, new, excess, change, tries)
 
 
 def excess_of(cell, chosen, target):

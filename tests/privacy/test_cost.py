@@ -134,3 +134,18 @@ def test_noise_on_tables_is_the_least_that_costs_at_most_rho(relation):
     assert (event.step, event.changes) == (1, relation.marginal_l2_squared(5))
     assert accounting.rho(event) <= rho
     assert accounting.rho(Gaussian(event.sigma * (1 - 1e-12), 1, event.changes)) > rho
+
+
+class Copied(int):
+    """A number whose copy is another kind of number."""
+
+    def __deepcopy__(self, memo):
+        return 1
+
+    __copy__ = __reduce__ = __deepcopy__
+
+
+@pytest.mark.parametrize("make", [lambda n: Gaussian(2.0, n), lambda n: Laplace(2.0, n)])
+def test_what_is_checked_is_what_is_kept_and_no_copy(make):
+    with pytest.raises(PrivacyError, match="whole number"):
+        make(Copied(1))

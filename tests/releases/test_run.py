@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -247,3 +249,13 @@ def test_mst_end_to_end(table, schema):
     visits = np.array(made.rows["visits"])
     assert np.corrcoef(age, visits)[0, 1] > 0.3
     assert made.certificate.bound < 0.1
+
+
+@pytest.mark.slow
+def test_a_release_and_its_save_cross_few_rooms():
+    """Whoever follows one release reads few files, and rooms hand over whole values."""
+    code = "from bench import house; print(*house.trace())"  # without the second verifier
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    files, crossings = map(int, done.stdout.split())
+    assert files <= 70
+    assert crossings <= 400

@@ -51,9 +51,7 @@ def some_codes(schema: Schema, rows: int, seed: int = 0) -> list[np.ndarray]:
 class TestTables:
     def test_decoding_keeps_types_nulls_and_order(self):
         table = EVERY.decode(some_codes(EVERY, 500), RNG(0))
-        assert table.schema.names == [
-            "person", "sex", "smoker", "age", "income", "lab", "visit", "seen", "city",
-        ]  # fmt: skip
+        assert " ".join(table.schema.names) == "person sex smoker age income lab visit seen city"
         assert [str(field.type) for field in table.schema] == [
             "string",
             "string",

@@ -48,11 +48,9 @@ SCHEMA = Schema(
 )
 
 
-TYPES = [
-    pa.decimal128(12, 2), pa.decimal128(12, 2), pa.float64(), pa.timestamp("us"),
-    pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.int64(), pa.string(), pa.float64(),
-    pa.string(),
-]  # fmt: skip
+MONEY, MOMENT = pa.decimal128(12, 2), pa.timestamp("us")
+TYPES = [MONEY, MONEY, pa.float64(), MOMENT, pa.timestamp("us", "UTC"), MOMENT]
+TYPES += [pa.int64(), pa.string(), pa.float64(), pa.string()]
 
 
 CLIQUES = [(0,), (1, 2), (3, 4), (5, 6), (7, 8, 9), ()]

@@ -20,13 +20,16 @@ from understudy.source import read
 from understudy.units import Unit
 
 VICTIM = "victim"
-PIECES = [
-    '"', "'", "`", '""', "``", ";", "--", "/*", "*/", "\\", "%", "%s", "%(x)s", "$1", ":x", "?", "{x}",
-    "[", "]", "(", ")", ",", ".", " ", "#", "\u2019", "\u02bc", "\uff07", "\u202e", "\u200b", "é",
-    "e\u0301", "名", "\U0001f600", "\xa0", "c0", "cell", "u", "n", "h", "place", "SELECT", "NULL",
-    f"; DROP TABLE {VICTIM}; --", f'" FROM x; DROP TABLE {VICTIM}; --', f"`; DROP TABLE {VICTIM}; --",
-    f"'); DELETE FROM {VICTIM}; --", "${x}", "current_user", "pg_sleep(9)",
-]  # fmt: skip
+SIGNS = r"""" ' ` "" `` ; -- /* */ \ % %s %(x)s $1 :x ? {x} [ ] ( ) , . # ${x}"""
+WORDS = "c0 cell u n h place SELECT NULL current_user pg_sleep(9)"
+ODD = ["\u2019", "\u02bc", "\uff07", "\u202e", "\u200b", "é", "e\u0301", "名", "\U0001f600", "\xa0"]
+COMMANDS = [
+    f"; DROP TABLE {VICTIM}; --",
+    f'" FROM x; DROP TABLE {VICTIM}; --',
+    f"`; DROP TABLE {VICTIM}; --",
+    f"'); DELETE FROM {VICTIM}; --",
+]
+PIECES = [*SIGNS.split(), " ", *WORDS.split(), *ODD, *COMMANDS]
 """What ends a name, begins a comment or a parameter, or is a name of ours in a query."""
 
 

@@ -74,10 +74,9 @@ def test_no_row_reaches_the_driver_in_a_whole_release(plans):
     )
     text = OPEN.replace("UNIT", 'unit = "who"\nmax_rows = 2')
     schema = Schema.loads(text + '[[column]]\nname = "a"\ntype = "integer"\nlower = 0\nupper = 4\n')
-    made = us.release(
-        read(servers.spark_frame(table)), schema, epsilon=6, delta="1e-6", key=1,
-        noise=SeededNoise(1),
-    )  # fmt: skip
+    budget = {"epsilon": 6, "delta": "1e-6"}
+    source = read(servers.spark_frame(table))
+    made = us.release(source, schema, **budget, key=1, noise=SeededNoise(1))
     assert set(made.schema.columns[1].values) <= {"town 0", "town 1", "town 2", "OTHER"}
     assert len(made.schema.columns[1].values) > 1
     assert len(plans) > 3

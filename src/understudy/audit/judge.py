@@ -81,6 +81,11 @@ class Claim:
         if not 0 < self.beta <= 0.5:
             raise InputError(f"beta = {self.beta} must be above 0 and at most 0.5; 0.05 is usual")
 
+    @property
+    def risk(self) -> dict[str, Any]:
+        """δ and β, as every bound takes them."""
+        return {"delta": self.delta, "beta": self.beta}
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -140,9 +145,7 @@ class Verdict:
         """Further readings of the same evidence, each under an assumption of its own."""
         if "hits" not in self.evidence:
             return {}
-        seen: dict[str, Any] = {
-            **self.evidence, "delta": self.claim.delta, "beta": self.claim.beta,
-        }  # fmt: skip
+        seen: dict[str, Any] = {**self.evidence, **self.claim.risk}
         found = {"credible": bounds.credible_lower_bound(**seen)}
         if self.claim.delta > 0:
             found["gaussian"] = bounds.gaussian_lower_bound(**seen)
@@ -175,14 +178,13 @@ def largest_bound(runs: int, canaries: int, claim: Claim) -> float:
     """The largest ε that an audit of this size can show."""
     judged = Parts.of(runs).judged()
     if canaries == 1:
+        with_ = max(1, judged // 2)
+        without = max(1, judged - judged // 2)
         return bounds.largest_many_runs_bound(
-            with_canary=max(1, judged // 2), without_canary=max(1, judged - judged // 2),
-            delta=claim.delta, beta=claim.beta,
-        )  # fmt: skip
+            with_canary=with_, without_canary=without, **claim.risk
+        )
     coins = judged * canaries
-    return bounds.largest_one_run_bound(
-        canaries=coins, guesses=coins, delta=claim.delta, beta=claim.beta
-    )
+    return bounds.largest_one_run_bound(canaries=coins, guesses=coins, **claim.risk)
 
 
 def require_power(runs: int, canaries: int, claim: Claim) -> None:
@@ -259,6 +261,7 @@ def _many_runs(scores: Mapping[str, Floats], inside: Bools, parts: Parts, claim:
     with_, without = int(judged.sum()), int((~judged).sum())
     if not with_ or not without:
         raise InputError("the coins put the canary into all judged runs or none; give more runs")
+    sizes = {"with_canary": with_, "without_canary": without}
     best: tuple[float, str, float] = (-1.0, "", math.inf)
     for name, found in scores.items():
         seen, bits = found[parts.choose], inside[parts.choose]
@@ -266,25 +269,19 @@ def _many_runs(scores: Mapping[str, Floats], inside: Bools, parts: Parts, claim:
             called = seen >= threshold
             hits = _expected(int((called & bits).sum()), int(bits.sum()), with_)
             alarms = _expected(int((called & ~bits).sum()), int((~bits).sum()), without)
-            value = bounds.many_runs_lower_bound(
-                hits=hits, with_canary=with_, alarms=alarms, without_canary=without,
-                delta=claim.delta, beta=claim.beta,
-            )  # fmt: skip
+            value = bounds.many_runs_lower_bound(hits=hits, alarms=alarms, **sizes, **claim.risk)
             best = max(best, (value, name, float(threshold)))
     _, name, threshold = best
     called = scores[name][parts.judge] >= threshold
-    evidence = {
-        "hits": int((called & judged).sum()), "with_canary": with_,
-        "alarms": int((called & ~judged).sum()), "without_canary": without,
-    }  # fmt: skip
-    risk: dict[str, Any] = {"delta": claim.delta, "beta": claim.beta}
+    hits, alarms = int((called & judged).sum()), int((called & ~judged).sum())
+    evidence = {"hits": hits, "alarms": alarms, **sizes}
     return Verdict(
         claim,
         "many runs, one canary",
         name,
         evidence,
-        bounds.many_runs_lower_bound(**evidence, **risk),
-        bounds.largest_many_runs_bound(with_canary=with_, without_canary=without, **risk),
+        bounds.many_runs_lower_bound(**evidence, **claim.risk),
+        bounds.largest_many_runs_bound(**sizes, **claim.risk),
     )
 
 
@@ -310,11 +307,10 @@ def _one_run(
                 ups, downs = round(up * coins), round(down * coins)
                 if not 0 < ups + downs <= coins:
                     continue
+                correct = _expected(right, ins + outs, ups + downs)
                 value = bounds.one_run_lower_bound(
-                    canaries=coins, guesses=ups + downs,
-                    correct=_expected(right, ins + outs, ups + downs),
-                    delta=claim.delta, beta=claim.beta,
-                )  # fmt: skip
+                    canaries=coins, guesses=ups + downs, correct=correct, **claim.risk
+                )
                 best = max(best, (value, name, ups, downs))
     _, name, ups, downs = best
     seen, bits = np.ravel(scores[name][parts.judge]), np.ravel(inside[parts.judge])
@@ -326,10 +322,8 @@ def _one_run(
         f"one run, {inside.shape[1]} canaries in each of {parts.judged()} runs",
         name,
         evidence,
-        bounds.one_run_lower_bound(**evidence, delta=claim.delta, beta=claim.beta),
-        bounds.largest_one_run_bound(
-            canaries=coins, guesses=ups + downs, delta=claim.delta, beta=claim.beta
-        ),
+        bounds.one_run_lower_bound(**evidence, **claim.risk),
+        bounds.largest_one_run_bound(canaries=coins, guesses=ups + downs, **claim.risk),
     )
 
 

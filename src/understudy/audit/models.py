@@ -201,9 +201,9 @@ class Logistic:
                 **{name: value for name, value in common.items() if name in accepted}
             )
         else:
-            model = learn.PrivateLogisticRegression(
-                self.epsilon, delta=self.delta, rows_public=self.rows_public, **common
-            )
+            common |= {"epsilon": self.epsilon, "delta": self.delta}
+            common["rows_public"] = self.rows_public
+            model = learn.PrivateLogisticRegression(**common)
         return model.fit(features, labels)
 
 

@@ -275,9 +275,7 @@ def outliers(
     return drawn[far[:count]]
 
 
-def plant(
-    pipeline: Releasing, background: Codes, *, canaries: int | Codes, key: int
-) -> Planted:  # fmt: skip
+def plant(pipeline: Releasing, background: Codes, *, canaries: int | Codes, key: int) -> Planted:
     """Canaries for a release pipeline: so many outliers, or these records."""
     chosen = prepare(pipeline.schema, **pipeline.choices)
     shape = chosen.design.shape
@@ -301,7 +299,7 @@ def plant(
             )
     return Planted(
         pipeline, shape, ordered, chosen.workload.cliques, background, canaries, instead, key
-    )  # fmt: skip
+    )
 
 
 def plant_like(made: Release, rows: Any, canaries: int | Any, key: int = 0) -> Planted:

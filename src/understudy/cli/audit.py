@@ -51,7 +51,6 @@ class Shadow:
 
 @app.command("release")
 @shell.guarded
-@options.grouped
 def release(
     folder: options.Folder,
     out: Out,
@@ -109,7 +108,6 @@ def release(
 
 @app.command("model")
 @shell.guarded
-@options.grouped
 def model(
     out: Out,
     rows: Annotated[

@@ -68,7 +68,6 @@ class Measured:
 
 @app.command()
 @shell.guarded
-@options.grouped
 def release(
     edges: Annotated[
         str,

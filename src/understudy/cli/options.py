@@ -1,22 +1,20 @@
 """Options that several commands share, how they are declared, and how they are read.
 
 A command declares an option as `Annotated[type, option("--name METAVAR", help, panel)]`. Options that
-belong together are the fields of a frozen dataclass; `grouped` shows Typer each of them.
+belong together are the fields of a frozen dataclass; `shell.guarded` shows Typer each of them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import inspect
 import json
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,7 +44,6 @@ __all__ = [
     "account",
     "argument",
     "existing_ledger",
-    "grouped",
     "ledger",
     "option",
     "require_file",
@@ -58,8 +55,6 @@ __all__ = [
 PRIVACY, OUTPUT, ACCOUNT = "Privacy", "Output", "Account"
 _METHOD, _CERTIFICATE = "Method", "Certificate"
 
-R = TypeVar("R")
-
 
 def option(declared: str, help: str, panel: str | None = None, **more: Any) -> Any:
     """An option, declared as `--name METAVAR`; without a metavar, Typer shows its type."""
@@ -70,34 +65,6 @@ def option(declared: str, help: str, panel: str | None = None, **more: Any) -> A
 def argument(metavar: str, help: str) -> Any:
     """An argument, under the name that the help shows."""
     return typer.Argument(metavar=metavar, help=help)
-
-
-def grouped(command: Callable[..., R]) -> Callable[..., R]:
-    """A command some of whose parameters are dataclasses; each of their fields is an option."""
-    own = inspect.signature(command, eval_str=True).parameters
-    groups: dict[str, Any] = {
-        name: parameter.annotation
-        for name, parameter in own.items()
-        if dataclasses.is_dataclass(parameter.annotation)
-    }
-    shown: list[inspect.Parameter] = []
-    for name, parameter in own.items():
-        if name in groups:
-            shown += inspect.signature(groups[name], eval_str=True).parameters.values()
-        else:
-            shown.append(parameter)
-
-    @functools.wraps(command)
-    def run(**given: Any) -> R:
-        for name, group in groups.items():
-            fields = [field.name for field in dataclasses.fields(group)]
-            given[name] = group(**{field: given.pop(field) for field in fields if field in given})
-        return command(**given)
-
-    shown = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in shown]
-    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    return run
 
 
 # What several commands take

@@ -27,7 +27,6 @@ _ENGINES = {
 
 
 @shell.guarded
-@options.grouped
 def plan(
     schema: options.SchemaFile,
     target: options.Target,

@@ -110,7 +110,6 @@ class Making:
 
 
 @shell.guarded
-@options.grouped
 def release(
     data: Annotated[
         str,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from understudy.cli import options, shell, words
+from understudy.cli import shell, words
 from understudy.cli.options import argument, option
 from understudy.errors import InputError
 
@@ -53,7 +53,6 @@ class Users:
 
 
 @shell.guarded
-@options.grouped
 def serve(
     folder: Annotated[
         Path,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import inspect
 import os
 import signal
 import sys
@@ -15,8 +16,10 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields as fields_of
+from dataclasses import is_dataclass
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -53,7 +56,6 @@ _BROKEN_PIPE = 141
 _PLAIN_WIDTH = 10_000
 """Pipes and files get whole lines."""
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -105,14 +107,27 @@ def _paragraph(text: Text, indent: int = 0) -> None:
         console.print(Text(" " * indent) + text, soft_wrap=True)
 
 
-def guarded(command: Callable[P, R]) -> Callable[P, R]:
-    """A command whose errors become a message and an exit code."""
+def guarded(command: Callable[..., R]) -> Callable[..., R]:
+    """A command whose errors become a message and an exit code, for calls by keyword.
+
+    A parameter that is a dataclass stands for its fields: each of them is an option.
+    """
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    groups: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
+    shown: list[inspect.Parameter] = []
+    for parameter in own:
+        group = groups.get(parameter.name)
+        fields = inspect.signature(group, eval_str=True).parameters.values() if group else ()
+        shown += fields or [parameter]
 
     @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+    def run(**given: Any) -> R:
         try:
+            for name, group in groups.items():
+                known = [field.name for field in fields_of(group) if field.name in given]
+                given[name] = group(**{field: given.pop(field) for field in known})
             with _calm():
-                return command(*args, **kwargs)
+                return command(**given)
         except (typer.Exit, typer.Abort):
             raise
         except BaseException as error:
@@ -120,6 +135,9 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
                 raise  # the parser's own way to leave
             raise typer.Exit(explain(error)) from None
 
+    shown = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in shown]
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return run
 
 

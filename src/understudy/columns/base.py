@@ -9,7 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NoReturn
+from math import inf
+from typing import Any, ClassVar, NoReturn, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,8 @@ __all__ = [
     "Domain",
     "Masks",
     "Modelled",
+    "are_texts",
+    "is_whole",
     "near",
     "require_known",
 ]
@@ -57,6 +60,16 @@ def require_known(found: Iterable[str], known: Iterable[str], where: str) -> Non
             if not hint or len(known) <= _FEW:
                 hint += f"; known are {', '.join(known)}"
             raise SchemaError(f"{where}: unknown key {key!r}{hint}")
+
+
+def is_whole(value: object, least: int, most: float = inf) -> TypeGuard[int]:
+    """Whether it is a whole number from `least` to `most`; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def are_texts(value: object) -> TypeGuard[Sequence[str]]:
+    """Whether it is a list of texts."""
+    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
 
 
 @dataclass(frozen=True)
@@ -113,7 +126,7 @@ class Column:
         return True
 
     def _texts(self, key: str, found: object) -> tuple[str, ...]:
-        if not isinstance(found, (list, tuple)) or not all(isinstance(i, str) for i in found):
+        if not are_texts(found):
             self._refuse(f'{key} = {found!r} must be a list of texts, such as {key} = ["?"]')
         return tuple(found)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.base import MOST_CELLS, Masks, Modelled
+from understudy.columns.base import MOST_CELLS, Masks, Modelled, is_whole
 
 __all__ = ["MOST_SINGLES", "Binned", "Cells", "decimals_from_units", "largest"]
 
@@ -174,7 +174,7 @@ class Binned(Modelled):
             return
         if self.edges is not None:
             self._refuse("bins and edges are both given; keep one of them")
-        if not isinstance(self.bins, int) or isinstance(self.bins, bool) or self.bins <= 0:
+        if not is_whole(self.bins, 1):
             self._refuse(
                 f"bins = {self.bins!r} must be a whole number above zero, such as bins = 32"
             )

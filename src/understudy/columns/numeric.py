@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns.arrow import array_of, converted, writes_text
+from understudy.columns.base import is_whole
 from understudy.columns.binned import Binned, Cells, decimals_from_units, largest
 from understudy.columns.reading import Read, floats, integers, round_to_integers
 
@@ -83,11 +84,8 @@ class Number(Binned):
     decimals: int | None = None
 
     def __post_init__(self) -> None:
-        decimals = self.decimals
-        if decimals is not None and (
-            not isinstance(decimals, int) or isinstance(decimals, bool) or not 0 <= decimals <= 15
-        ):
-            self._refuse(f"decimals = {decimals!r} must be a whole number from 0 to 15")
+        if self.decimals is not None and not is_whole(self.decimals, 0, 15):
+            self._refuse(f"decimals = {self.decimals!r} must be a whole number from 0 to 15")
         if self.bins is None and self.edges is None:
             self._refuse("bins is missing; cut a number into cells with bins = 32, or edges")
         super().__post_init__()

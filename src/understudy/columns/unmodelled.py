@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns.arrow import writes_text
-from understudy.columns.base import MOST_CELLS, Column, Modelled
+from understudy.columns.base import MOST_CELLS, Column, Modelled, is_whole
 from understudy.columns.binned import Binned
 from understudy.columns.category import Category
 from understudy.columns.reading import flat, is_text
@@ -160,8 +160,8 @@ class UndeclaredCategory(Undeclared):
     def __post_init__(self) -> None:
         if self.values != DISCOVER:
             self._refuse(f'values = {self.values!r} must be a list, or "{DISCOVER}"')
-        most = self.max_values
-        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most < MOST_CELLS:
+        if not is_whole(self.max_values, 1, MOST_CELLS - 1):
+            most = self.max_values
             self._refuse(f"max_values = {most!r} must be a whole number from 1 to {MOST_CELLS - 1}")
         if self.other is True:
             self._set("other", "OTHER")
@@ -205,11 +205,10 @@ class UndeclaredBins(Undeclared):
     quantiles: int = 0
 
     def __post_init__(self) -> None:
-        count = self.quantiles
-        if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= 256:
+        if not is_whole(self.quantiles, 2, 256):
             self._refuse(
-                f"bins = {{quantiles = {count!r}}} must be a whole number from 2 to 256, such as "
-                "bins = {quantiles = 16}"
+                f"bins = {{quantiles = {self.quantiles!r}}} must be a whole number from 2 to 256, "
+                "such as bins = {quantiles = 16}"
             )
         if self.facts.get("edges") is not None:
             self._refuse("bins and edges are both given; keep one of them")

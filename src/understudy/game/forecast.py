@@ -34,7 +34,7 @@ import numpy as np
 
 from understudy._types import Clique, Table
 from understudy.models import View
-from understudy.queries import cells
+from understudy.queries import sizes
 
 __all__ = ["Errors", "Expected", "Knowledge", "expected", "seen"]
 
@@ -158,7 +158,8 @@ class Seen:
 def seen(shape: Sequence[int], model: View, pairs: Sequence[Clique], rows: int) -> Seen:
     """Look at a released model. Post-processing."""
     laws = tuple(model.marginals([(i,) for i in range(len(shape))]))
-    some = [pair for pair in pairs if cells(shape, pair) <= 1_000_000]
+    small = zip(pairs, sizes(shape, pairs), strict=True)
+    some = [pair for pair, size in small if size <= 1_000_000]
     if len(some) > _LOOKED_AT:
         some = [some[round(k)] for k in np.linspace(0, len(some) - 1, _LOOKED_AT)]
     found: list[float] = []
@@ -260,7 +261,7 @@ class _Marginals:
             left = self._left(base, part, contingency, sigma)
             variance = variance + left * (share / base) ** 2
         if len(clique) > 2:
-            even = share / (1 + share * cells(self._shape, clique) / _LARGE)
+            even = share / (1 + share * self._cells(clique) / _LARGE)
             variance = variance + self._left(even, clique, _HIGHER, math.inf)
         deviation = np.sqrt(variance)
         off = np.minimum(_MEAN * deviation, _guess(n * share))
@@ -272,12 +273,15 @@ class _Marginals:
         every = float((flat[order] * np.sqrt(2 * np.log(2 * many * marginals))).max()) / n
         return min(variation, 1.0), min(cell, 1.0), min(every, 1.0)
 
+    def _cells(self, part: Clique) -> int:
+        return math.prod(self._shape[i] for i in part)
+
     def _left(self, share: Table, part: Clique, contingency: float, sigma: float) -> Table:
         """Π(1 − 1/K_i)·σ²τ²/(σ² + τ²) with τ² = (1 + n·φ²/K)·b.
 
         The factor: an interaction sums to zero along every axis.
         """
-        prior = (1 + self._rows * contingency / cells(self._shape, part)) * self._rows * share
+        prior = (1 + self._rows * contingency / self._cells(part)) * self._rows * share
         left = prior if math.isinf(sigma) else prior * (sigma**2 / (sigma**2 + prior))
         return math.prod(1 - 1 / self._shape[i] for i in part) * left
 

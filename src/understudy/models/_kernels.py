@@ -156,82 +156,89 @@ def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
 
 
 @kernel
-def locate(
-    records: Any, record: int, columns: Any, strides: Any, offsets: Any, codes: Any, cells: Any
-) -> None:
+def locate(records: Any, record: int, columns: Any, strides: Any, codes: Any, cells: Any) -> None:
     """The cell of a record in every marginal, all of them one after the other.
 
-    That in marginal c is offsets[c] + Σ_k x[columns[k, c]]·strides[k, c], x the codes of the record.
+    That in marginal c begins at strides[-1, c] and lies Σ_k x[columns[k, c]]·strides[k, c] behind it, x
+    the codes of the record.
     """
     for i in range(codes.size):
         codes[i] = records[record, i]
-    for c in range(offsets.size):
-        cells[c] = offsets[c]
-    for k in range(columns.shape[0]):
-        for c in range(offsets.size):
+    width = columns.shape[0]
+    for c in range(cells.size):
+        cells[c] = strides[width, c]
+    for k in range(width):
+        for c in range(cells.size):
             cells[c] += codes[columns[k, c]] * strides[k, c]
 
 
 @kernel
 def tabulate(
-    records: Any, weights: Any, columns: Any, strides: Any, offsets: Any, codes: Any, cells: Any,
-    table: Any,
-) -> None:  # fmt: skip
+    records: Any, weights: Any, columns: Any, strides: Any, codes: Any, cells: Any, table: Any
+) -> None:
     """table[c] += Σ weights of the records in cell c, of every marginal."""
     for r in range(weights.size):
-        locate(records, r, columns, strides, offsets, codes, cells)
+        locate(records, r, columns, strides, codes, cells)
         for c in range(cells.size):
             table[cells[c]] += weights[r]
 
 
 @kernel
 def count(
-    records: Any, chosen: Any, columns: Any, strides: Any, offsets: Any, codes: Any, cells: Any,
-    excess: Any,
-) -> None:  # fmt: skip
+    records: Any, chosen: Any, columns: Any, strides: Any, codes: Any, cells: Any, excess: Any
+) -> None:
     """excess[c] += the number of chosen records in cell c, one by one, of every marginal."""
     for t in range(chosen.size):
-        locate(records, chosen[t], columns, strides, offsets, codes, cells)
+        locate(records, chosen[t], columns, strides, codes, cells)
         for c in range(cells.size):
             excess[cells[c]] += np.float32(1.0)
 
 
 @kernel
 def swap(
-    records: Any, chosen: Any, columns: Any, strides: Any, offsets: Any, codes: Any, old: Any,
-    new: Any, excess: Any, scale: Any, less: Any, more: Any, places: Any, proposals: Any,
-) -> int:  # fmt: skip
-    """Replace row places[t] by record proposals[t] where that lowers Σ scale·excess²; how often.
+    records: Any,
+    chosen: Any,
+    columns: Any,
+    strides: Any,
+    codes: Any,
+    old: Any,
+    new: Any,
+    excess: Any,
+    change: Any,
+    tries: Any,
+) -> int:
+    """Replace row tries[0, t] by record tries[1, t] where that lowers Σ scale·excess²; how often.
 
-    `excess` holds counts minus targets of all cells of all marginals; `less` and `more` are what the
-    sum changes by when a cell has a row less or more, held here so that they are computed once.
+    `excess` holds counts minus targets of all cells of all marginals; `change` is, cell by cell, the
+    scale and what the sum changes by when the cell has a row less, and a row more, held here so that
+    they are computed once.
     """
     for u in range(excess.size):
-        less[u] = scale[u] * (1.0 - 2.0 * excess[u])
-        more[u] = scale[u] * (1.0 + 2.0 * excess[u])
+        change[1, u] = change[0, u] * (1.0 - 2.0 * excess[u])
+        change[2, u] = change[0, u] * (1.0 + 2.0 * excess[u])
     accepted = 0
-    for t in range(places.size):
-        row = places[t]
+    for t in range(tries.shape[1]):
+        row = tries[0, t]
         a = chosen[row]
-        b = proposals[t]
+        b = tries[1, t]
         if a == b:
             continue
-        locate(records, a, columns, strides, offsets, codes, old)
-        locate(records, b, columns, strides, offsets, codes, new)
-        change = 0.0
-        for c in range(offsets.size):
-            both = more[new[c]] + less[old[c]]
-            change += both if old[c] != new[c] else 0.0
-        if change < 0.0:
+        locate(records, a, columns, strides, codes, old)
+        locate(records, b, columns, strides, codes, new)
+        total = 0.0
+        for c in range(old.size):
+            both = change[2, new[c]] + change[1, old[c]]
+            total += both if old[c] != new[c] else 0.0
+        if total < 0.0:
             accepted += 1
             chosen[row] = b
-            for c in range(offsets.size):
+            for c in range(old.size):
                 u = old[c]
                 v = new[c]
                 excess[u] -= 1.0
                 excess[v] += 1.0
-                less[u] = scale[u] * (1.0 - 2.0 * excess[u])
-                more[u] = scale[u] * (1.0 + 2.0 * excess[u])
-                less[v] = scale[v] * (1.0 - 2.0 * excess[v])
-                more[v] = scale[v] * (1.0 + 2.0 * excess[v])
+                change[1, u] = change[0, u] * (1.0 - 2.0 * excess[u])
+                change[2, u] = change[0, u] * (1.0 + 2.0 * excess[u])
+                change[1, v] = change[0, v] * (1.0 - 2.0 * excess[v])
+                change[2, v] = change[0, v] * (1.0 + 2.0 * excess[v])
     return accepted

@@ -107,32 +107,31 @@ class Weighted(Records):
         records, sizes = self._compressed(cliques)
         width = max(len(clique) for clique in cliques)
         columns = np.zeros((width, len(cliques)), np.int64)
-        strides = np.zeros((width, len(cliques)), np.int32)
+        strides = np.zeros((width + 1, len(cliques)), np.int32)
         ends = np.cumsum([math.prod(sizes[i] for i in clique) for clique in cliques])
-        offsets = np.concatenate([[0], ends[:-1]]).astype(np.int32)
+        strides[-1, 1:] = ends[:-1]
         for c, clique in enumerate(cliques):
             stride = 1
             for k, i in reversed(list(enumerate(clique))):
                 columns[k, c], strides[k, c] = i, stride
                 stride *= sizes[i]
         codes, old, new = np.empty(len(sizes), np.int32), *np.empty((2, len(cliques)), np.int32)
-        where = columns, strides, offsets, codes
-        expected, less, more = np.zeros((3, int(ends[-1])))
-        kernels.tabulate(records, self.weights, *where, old, expected)
-        for start, end in zip(offsets, ends, strict=True):
+        where = records, chosen, columns, strides, codes, old
+        expected = np.zeros(int(ends[-1]))
+        kernels.tabulate(records, self.weights, columns, strides, codes, old, expected)
+        for start, end in zip(strides[-1], ends, strict=True):
             expected[start:end] *= rows / expected[start:end].sum()
-        scale = (1 / np.sqrt(1 + expected)).astype(
-            np.float32
-        )  # alike on every machine, unlike powers
+        change = np.empty((3, expected.size))
+        # Rounded alike on every machine, unlike powers.
+        change[0] = (1 / np.sqrt(1 + expected)).astype(np.float32)
         excess = (-expected).astype(np.float32)
-        kernels.count(records, chosen, *where, old, excess)
+        kernels.count(*where, excess)
         tries = int(min(_SWAPS_PER_ROW * rows, _SWAP_WORK / (len(cliques) * width)))
         for start in range(0, tries, _SWAPS_AT_ONCE):
             many = min(_SWAPS_AT_ONCE, tries - start)
             proposals = rng.permutation(self._systematic(many, rng))
             places = rng.integers(rows, size=many)
-            state = old, new, excess, scale, less, more
-            kernels.swap(records, chosen, *where, *state, places, proposals)
+            kernels.swap(*where, new, excess, change, np.stack([places, proposals]))
 
     def _compressed(
         self, cliques: list[Clique]

@@ -2,7 +2,7 @@
 
 The critic's loss has two parts. That of the made-up rows is computed here. That of the real ones comes
 in as a *vector*, Σ of gradients over a sample divided by its expected size: noisy where the rows are
-private (`understudy.privacy.questions.gradient`), exact where they are public. Everything here is
+private (the question `NetworkGradient`), exact where they are public. Everything here is
 therefore post-processing: `critic_step` sees a released vector, `generator_step` no rows at all.
 
 A generator's rows are one-hot in the forward pass and Gumbel-softmax in the backward one

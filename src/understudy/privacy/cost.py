@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from operator import attrgetter
 from statistics import NormalDist
 from typing import Any, ClassVar, get_args
 
@@ -87,12 +88,14 @@ class _Event:
             _CHECKS[name](type(self).__name__, name, value)
 
     def _fields(self) -> dict[str, Any]:
-        return asdict(self)  # type: ignore[call-overload]
+        """As they are: a copy might say another thing than what is kept."""
+        names = (each.name for each in fields(self))  # type: ignore[arg-type]
+        return {name: attrgetter(name)(self) for name in names}
 
     def to_json(self) -> dict[str, Any]:
         """Canonical form for the ledger."""
-        fields = self._fields().items()
-        return {"kind": self.kind} | {k: list(v) if type(v) is tuple else v for k, v in fields}
+        said = self._fields().items()
+        return {"kind": self.kind} | {k: list(v) if type(v) is tuple else v for k, v in said}
 
 
 def _least(scale: float, cost: Callable[[Fraction], Fraction], most: Fraction) -> float:
@@ -324,14 +327,14 @@ _KINDS: dict[str, type[Event]] = {each.kind: each for each in get_args(Event)}
 
 def event_from_json(body: Mapping[str, Any]) -> Event:
     """Read what `to_json` wrote."""
-    fields = dict(body)
-    kind = fields.pop("kind", None)
+    said = dict(body)
+    kind = said.pop("kind", None)
     if kind not in _KINDS:
         raise PrivacyError(f"unknown event kind {kind!r}; known: {', '.join(sorted(_KINDS))}")
     try:
-        return _KINDS[kind](**fields)
+        return _KINDS[kind](**said)
     except TypeError as error:
-        raise PrivacyError(f"event {kind!r} with fields {sorted(fields)}: {error}") from None
+        raise PrivacyError(f"event {kind!r} with fields {sorted(said)}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

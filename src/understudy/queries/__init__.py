@@ -10,6 +10,7 @@ from understudy.queries.evaluate import (
     cells,
     count,
     counts,
+    sizes,
 )
 from understudy.queries.workload import (
     Every,
@@ -46,4 +47,5 @@ __all__ = [
     "parse",
     "resolve",
     "separator",
+    "sizes",
 ]

@@ -27,6 +27,7 @@ __all__ = [
     "cells",
     "count",
     "counts",
+    "sizes",
 ]
 
 """A strictly increasing tuple of positions among the modelled columns."""
@@ -41,6 +42,11 @@ CHUNK_ROWS = 1 << 18
 def cells(shape: Sequence[int], clique: Clique) -> int:
     """The number of cells of the marginal of `clique`; 1 for the empty clique."""
     return math.prod(shape[i] for i in clique)
+
+
+def sizes(shape: Sequence[int], cliques: Iterable[Clique]) -> list[int]:
+    """`cells` of every clique."""
+    return [cells(shape, clique) for clique in cliques]
 
 
 def count(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.columns import MOST_CELLS, Boolean, Category, Column, Identifier, Incomplete, Text
+from understudy.columns.base import is_whole
 from understudy.errors import SchemaError
 from understudy.schema.schema import Schema
 
@@ -23,7 +24,7 @@ def import_mbi(source: str | os.PathLike[str]) -> Schema:
     where, document = _json(source)
     columns = []
     for name, size in document.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        if not is_whole(size, 1):
             raise SchemaError(
                 f"{where}: column {name!r} has the size {size!r}; "
                 "an mbi domain maps each column to a whole number above zero"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from understudy.columns import Category, Column, Identifier, Incomplete, Modelled, Text, Undeclared
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
-from understudy.columns.base import Domain, near
+from understudy.columns.base import Domain, are_texts, is_whole, near
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rules import Rule, Rules
@@ -57,13 +57,13 @@ class Schema(Domain):
         if name := _twice(column.name for column in self.columns):
             raise SchemaError(f"column {name!r} is declared more than once; keep one of them")
         rows = self.rows_public
-        if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
+        if rows is not None and not is_whole(rows, 1):
             raise SchemaError(
                 f"rows_public = {rows!r} must be a whole number above zero; "
                 "leave it out where the number of rows is not public"
             )
         tokens = self.null_values
-        if not isinstance(tokens, (list, tuple)) or not all(isinstance(t, str) for t in tokens):
+        if not are_texts(tokens):
             raise SchemaError(f'null_values = {tokens!r} must be a list of texts, such as ["?"]')
         object.__setattr__(self, "null_values", tuple(tokens))
         for column in self.columns:

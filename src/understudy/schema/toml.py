@@ -13,7 +13,7 @@ from datetime import date, datetime
 from typing import Any
 
 from understudy.columns import KINDS, Column, Incomplete, UndeclaredBins, UndeclaredCategory
-from understudy.columns.base import near, require_known
+from understudy.columns.base import are_texts, is_whole, near, require_known
 from understudy.columns.unmodelled import DISCOVER
 from understudy.errors import SchemaError
 
@@ -82,7 +82,7 @@ def parse(text: str) -> Document:
             f"the file does not say its version; start it with [understudy] and version = {VERSION}"
         )
     version = head["version"]
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+    if not is_whole(version, 1):
         raise SchemaError(f"[understudy] version = {version!r} must be {VERSION}")
     if version > VERSION:
         raise SchemaError(
@@ -123,7 +123,7 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     own = _keys(KINDS[kind]) if cls is UndeclaredBins else keys
     require_known(facts, [*_FIRST, *own, "missing"], where)
     missing = facts.pop("missing", [])
-    if not isinstance(missing, list) or not all(isinstance(key, str) for key in missing):
+    if not are_texts(missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
     require_known(missing, keys, f"{where}: missing")
     still = tuple(key for key in missing if key not in facts)

@@ -176,11 +176,17 @@ def _compares(value: Any) -> bool:
     return type(value).__eq__ is not object.__eq__
 
 
-def _require_clique(clique: Clique, shape: tuple[int, ...]) -> None:
+def _finite(values: Any) -> bool:
+    return bool(np.isfinite(values).all())
+
+
+def _require_clique(clique: Clique, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes of its columns."""
     require(
         list(clique) == sorted(set(clique)) and all(0 <= i < len(shape) for i in clique),
         f"answered for {clique}, which are not increasing positions below {len(shape)}",
     )
+    return tuple(shape[i] for i in clique)
 
 
 def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
@@ -190,80 +196,60 @@ def require_answer(answer: Answer, shape: tuple[int, ...]) -> None:
         f"answered with a {type(answer).__name__}; expected Measured, MeasuredCell, PickedQuery, "
         f"LinearCritic, MeasuredMoments or PaidOff",
     )
-    if isinstance(answer, PaidOff):
-        require(
-            math.isfinite(answer.value) and answer.scale > 0 and answer.rounds > 0,
-            f"answered with a payoff that is not a number with its noise: {answer}",
-        )
-        return
-    if isinstance(answer, MeasuredMoments):
-        for clique in answer.maps.cliques:
-            _require_clique(clique, shape)
-        require(
-            np.shape(answer.values) == (answer.maps.size,)
-            and bool(np.isfinite(answer.values).all())
-            and answer.sigma > 0,
-            f"answered with moments that are not {answer.maps.size} numbers with their noise",
-        )
-        return
-    if isinstance(answer, LinearCritic):
-        for clique, table in zip(answer.cliques, answer.tables, strict=True):
-            _require_clique(clique, shape)
-            sizes = tuple(shape[i] for i in clique)
+    match answer:
+        case PaidOff(value=value, scale=scale, rounds=rounds):
+            kept = math.isfinite(value) and scale > 0 and rounds > 0
+            require(kept, f"answered with a payoff that is not a number with its noise: {answer}")
+        case MeasuredMoments(maps=maps, values=values, sigma=sigma):
+            for clique in maps.cliques:
+                _require_clique(clique, shape)
             require(
-                np.shape(table) == sizes and bool(np.isfinite(table).all()),
-                f"answered with a critic of {clique} that is not a finite table of shape {sizes}",
+                np.shape(values) == (maps.size,) and _finite(values) and sigma > 0,
+                f"answered with moments that are not {maps.size} numbers with their noise",
             )
-        return
-    if isinstance(answer, MeasuredTriangles):
-        require(
-            math.isfinite(answer.sigma) and answer.sigma > 0,
-            "answered with triangles without their noise",
-        )
-        return
-    if isinstance(answer, MeasuredDegrees):
-        require(
-            np.ndim(answer.values) == 1 and math.isfinite(answer.sigma) and answer.sigma > 0,
-            "answered with degrees that are not a list of counts with their noise",
-        )
-        return
-    if isinstance(answer, CriticGradient):
-        finite = bool(np.isfinite(answer.gradient).all())
-        require(finite, "answered with a gradient that is not finite")
-        return
-    if isinstance(answer, Chosen):
-        require(bool(answer.checkpoints), "answered with a choice of nothing")
-        return
-    clique = answer.clique
-    _require_clique(clique, shape)
-    sizes = tuple(shape[i] for i in clique)
-    if isinstance(answer, Measured) and answer.labels is not None:
-        sizes = Coarsened(clique, answer.labels).shape
-    if isinstance(answer, Measured):
-        require(
-            np.shape(answer.values) == sizes,
-            f"answered for {clique} with a table of shape {np.shape(answer.values)}, not {sizes}",
-        )
-        require(
-            math.isfinite(answer.sigma) and answer.sigma > 0,
-            f"answered for {clique} with sigma = {answer.sigma}",
-        )
-    elif isinstance(answer, PickedQuery):
-        require(
-            all(
-                each.column in clique and 0 <= each.low <= each.high < shape[each.column]
-                for each in answer.query.conditions
-            ),
-            f"answered for a query on {clique} that leaves its columns or their values",
-        )
-        require(answer.sign in (-1, 1), f"answered for a query on {clique} without a side")
-    else:
-        index = answer.cell.index
-        inside = len(index) == len(sizes) and all(
-            0 <= i < n for i, n in zip(index, sizes, strict=False)
-        )
-        require(inside, f"answered for cell {index} of {clique}, which has shape {sizes}")
-        require(
-            answer.value is not None or answer.cell.sign in (-1, 1),
-            f"answered for cell {index} of {clique} with neither a value nor a side",
-        )
+        case LinearCritic(cliques=cliques, tables=tables):
+            for clique, table in zip(cliques, tables, strict=True):
+                sizes = _require_clique(clique, shape)
+                require(
+                    np.shape(table) == sizes and _finite(table),
+                    f"answered with a critic of {clique} that is not a finite table of shape {sizes}",
+                )
+        case MeasuredTriangles(sigma=sigma):
+            require(0 < sigma < math.inf, "answered with triangles without their noise")
+        case MeasuredDegrees(values=values, sigma=sigma):
+            require(
+                np.ndim(values) == 1 and 0 < sigma < math.inf,
+                "answered with degrees that are not a list of counts with their noise",
+            )
+        case CriticGradient(gradient=gradient):
+            require(_finite(gradient), "answered with a gradient that is not finite")
+        case Chosen(checkpoints=checkpoints):
+            require(bool(checkpoints), "answered with a choice of nothing")
+        case Measured(clique=clique, values=values, sigma=sigma, labels=labels):
+            sizes = _require_clique(clique, shape)
+            sizes = sizes if labels is None else Coarsened(clique, labels).shape
+            require(
+                np.shape(values) == sizes,
+                f"answered for {clique} with a table of shape {np.shape(values)}, not {sizes}",
+            )
+            require(0 < sigma < math.inf, f"answered for {clique} with sigma = {sigma}")
+        case PickedQuery(clique=clique, query=query, sign=sign):
+            _require_clique(clique, shape)
+            require(
+                all(
+                    each.column in clique and 0 <= each.low <= each.high < shape[each.column]
+                    for each in query.conditions
+                ),
+                f"answered for a query on {clique} that leaves its columns or their values",
+            )
+            require(sign in (-1, 1), f"answered for a query on {clique} without a side")
+        case MeasuredCell(clique=clique, cell=cell, value=value):
+            sizes = _require_clique(clique, shape)
+            inside = len(cell.index) == len(sizes) and all(
+                0 <= i < n for i, n in zip(cell.index, sizes, strict=False)
+            )
+            require(inside, f"answered for cell {cell.index} of {clique}, which has shape {sizes}")
+            require(
+                value is not None or cell.sign in (-1, 1),
+                f"answered for cell {cell.index} of {clique} with neither a value nor a side",
+            )

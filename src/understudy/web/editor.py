@@ -203,37 +203,33 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
         raise SchemaError(
             f"column {old.name!r}: type = {kind!r} is not known; choose one of the list"
         )
-    if isinstance(old, Undeclared) and kind == before.kind:  # what a release will find has no form
-        marks = tuple(mark for mark in old.read_from_rows if not confirm_all)
+    same = kind == before.kind
+    if isinstance(old, Undeclared) and same:  # what a release will find has no form
+        marks = () if confirm_all else old.read_from_rows
         return dataclasses.replace(old, read_from_rows=marks)
     facts: dict[str, Any] = {"name": old.name, "type": kind}
-    chosen = _FIELDS[kind] if kind == before.kind else ()
-    for key, _, widget, _ in (*chosen, *_COMMON):
-        if key == "dtype" and kind != before.kind:
+    fields = (*(_FIELDS[kind] if same else ()), *_COMMON)
+    for key, _, widget, _ in fields:
+        if key == "dtype" and not same:
             continue  # the usual one of the new type
         value = _parsed(old, key, kind, widget, form.get(f"fact-{key}", ""))
         if value is not None:
             facts[key] = value
-    if kind != before.kind:
+    if not same:
         needs = {"category": ["values"], "boolean": [], "identifier": [], "text": []}
         facts["missing"] = needs.get(kind, ["lower", "upper"])
         if kind in ("number", "datetime"):
             facts["bins"] = 32
     elif isinstance(old, Incomplete):
         facts["missing"] = [key for key in old.missing if key not in facts]
-    kept = (*_COMMON, *(_FIELDS[kind] if kind == before.kind else ()))
-    keys = {"type", *(key for key, *_ in kept)}
-    opened = facts.get("values") == DISCOVER
-    if opened:
-        facts = {key: value for key, value in facts.items() if key != "ordinal"}
+    marked = {key for key, *_ in fields} | ({"type"} if same else set())
+    if facts.get("values") == DISCOVER:
+        facts.pop("ordinal", None)
+        marked -= {"values", "type"}
     facts["read_from_rows"] = [
         mark
         for mark in old.read_from_rows
-        if mark in keys
-        and not (opened and mark in ("values", "type"))
-        and not confirm_all
-        and f"public-{mark}" not in form
-        and (mark != "type" or kind == before.kind)
+        if mark in marked and f"public-{mark}" not in form and not confirm_all
     ]
     return build_column(facts)
 

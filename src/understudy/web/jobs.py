@@ -141,17 +141,9 @@ class Jobs:
                 continue
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
-        body = {
-            **facts,
-            "kind": kind,
-            "name": name,
-            "created": now(),
-            "slots": self._slots,
-            "reservation": secrets.token_hex(
-                8
-            ),  # what the ledger will call it, if it gets that far
-        }
-        write_json(folder / "job.json", body)
+        reservation = secrets.token_hex(8)  # what the ledger will call it, if it gets that far
+        job = {"kind": kind, "name": name, "created": now(), "reservation": reservation}
+        write_json(folder / "job.json", {**facts, **job, "slots": self._slots})
         self._run(folder)
         return self.look(identity)
 

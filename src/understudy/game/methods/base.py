@@ -21,7 +21,7 @@ from understudy.game.play import require_pair
 from understudy.players.base import Clique, DataPlayer, Model, Problem, QueryPlayer
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.relation import Relation
-from understudy.queries import MAX_CELLS, Family, cells
+from understudy.queries import MAX_CELLS, Family, sizes
 
 __all__ = ["Design", "Forecast", "Method", "Theorem", "WarmMethod", "planned"]
 
@@ -77,7 +77,7 @@ class Design:
 
     def cells(self, cliques: Iterable[Clique]) -> int:
         """The cells of some marginals, all together."""
-        return sum(cells(self.shape, clique) for clique in cliques)
+        return sum(sizes(self.shape, cliques))
 
     @property
     def universe(self) -> int:

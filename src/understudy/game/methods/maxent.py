@@ -26,7 +26,7 @@ from understudy.players.data import Particles
 from understudy.players.query import Opening, Slot, Survey, Tier
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Plan
-from understudy.queries import cells
+from understudy.queries import sizes as sizes_of
 
 __all__ = ["MaxEntMethod"]
 
@@ -66,7 +66,7 @@ class MaxEntMethod(Method):
             self.refuse(f"quanta = {self.quanta} must be from 1 to 1,000")
         self.require_least(1, pairs=self.pairs)
         closure = self._closure(design)
-        sizes = {pair: cells(design.shape, pair) for pair in closure}
+        sizes = dict(zip(closure, sizes_of(design.shape, closure), strict=True))
         total = sum(sizes.values())
         if total > _MOST_CELLS or max(sizes.values(), default=0) > _MOST_TABLE:
             held = {i for pair in closure for i in pair}
@@ -209,14 +209,15 @@ class MaxEntMethod(Method):
         per_cell = (design.rows or _ROWS) / sigma
         wanted = design.pair_weights
         slots: list[Slot] = []
-        for pair in closure:
-            big = cells(design.shape, pair) > _BIG * per_cell
+        for pair, size in zip(closure, sizes_of(design.shape, closure), strict=True):
+            big = size > _BIG * per_cell
             slots.append(Slot(pair, None, wanted[pair], dense=not big))
             if big:
                 slots += [Slot(pair, share, wanted[pair]) for share in _MERGED]
         larger: dict[Clique, float] = {}
-        for clique, weight in zip(design.cliques, design.weights, strict=True):
-            if len(clique) > 2 and cells(design.shape, clique) <= _MOST_TABLE:
+        sizes = sizes_of(design.shape, design.cliques)
+        for clique, weight, size in zip(design.cliques, design.weights, sizes, strict=True):
+            if len(clique) > 2 and size <= _MOST_TABLE:
                 larger[clique] = larger.get(clique, 0.0) + weight
         most = _most_wanted(larger)[:_MOST_HIGHER]
         return tuple(slots), tuple(Slot(clique, 1.0, larger[clique]) for clique in sorted(most))

@@ -242,27 +242,25 @@ class FTPLGenerator(DataPlayer[Game]):
 
     def _played(self, problem: Problem, state: Game, truth: Any, rng: np.random.Generator) -> Game:
         from understudy.nets.critics import Objective
-        from understudy.nets.leader import Diverged, Past, Play, duel
+        from understudy.nets.leader import Diverged, duel
 
         assert state.trained is not None
         player, kept, good = self._player(problem), list(state.kept), [state.trained]
-        first = math.floor(self.rounds * (1 - self.keep))
 
         def after(round: int, trained: Trained, worst: float) -> None:
             good[0] = trained
-            if round > first:
+            if round > self._first:
                 kept.append(player.records(trained, self._each, _key(rng)))
             note = f"worst error about {worst:.4f} on what was measured"
             self._say(problem, "training", round, note)
 
-        past = Past(Play(self.play), self.history)
         try:
             trained, past = duel(
                 player,
                 state.trained,
                 truth,
                 Objective(self.objective),
-                past,
+                self._past,
                 self.rounds,
                 self._rate,
                 rng,
@@ -278,10 +276,10 @@ class FTPLGenerator(DataPlayer[Game]):
         self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
     ) -> Game:
         from understudy.nets.critics import Cells
-        from understudy.nets.leader import Conjunctions, Diverged, Past, Play
+        from understudy.nets.leader import Conjunctions, Diverged
 
         assert state.trained is not None
-        past = state.past or Past(Play(self.play), self.history)
+        past = state.past or self._past
         literals, round = state.literals, state.round + 1
         if self.features:
             features = Cells(problem.shape, self.features)
@@ -303,9 +301,8 @@ class FTPLGenerator(DataPlayer[Game]):
         except Diverged as error:
             return self._stopped(problem, state, error, rng)
         records = player.records(trained, self._each, _key(rng))
-        first = 0 if self.whole else math.floor(self.rounds * (1 - self.keep))
         kept, picks = state.kept, state.picks
-        if round > first:
+        if self.whole or round > self._first:
             # Whoever picks one query a round is judged by the records that it was picked against.
             alone = not self.whole and len(answers) == 1
             kept = (*kept, state.records if alone else records)
@@ -334,6 +331,18 @@ class FTPLGenerator(DataPlayer[Game]):
     def _say(self, problem: Problem, stage: str, round: int, note: str) -> None:
         if round % _OFTEN == 0 or round == self.rounds:
             problem.watch(Progress(stage, round - 1, self.rounds, note))
+
+    @property
+    def _first(self) -> int:
+        """The rounds after this one are kept."""
+        return math.floor(self.rounds * (1 - self.keep))
+
+    @property
+    def _past(self) -> Past:
+        """No critics yet."""
+        from understudy.nets.leader import Past, Play
+
+        return Past(Play(self.play), self.history)
 
     @property
     def _each(self) -> int:

@@ -79,9 +79,10 @@ class MaximumEntropy(DataPlayer[EntropyModel]):
             return state
         measured = _merged((*state.measured, *fresh))
         model, potentials = self._fit(problem, measured, state.potentials)
-        moves = tuple(_move(problem.rows, each, state.model, model) for each in fresh)
-        known = (*state.moves, *moves) if state.measured else ()
-        return EntropyModel(model, measured, known, potentials)
+        moves = state.moves
+        if state.measured:
+            moves += tuple(_move(problem.rows, each, state.model, model) for each in fresh)
+        return EntropyModel(model, measured, moves, potentials)
 
     def finish(self, problem: Problem, state: EntropyModel) -> Decomposable:
         """The current model."""

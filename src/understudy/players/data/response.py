@@ -17,7 +17,6 @@ randomness, no look at the data. Answers beyond `samples` are cut to a random su
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +35,7 @@ from understudy.players.base import (
     Model,
     Problem,
 )
+from understudy.queries import cells
 
 __all__ = ["ANNEALED", "BestResponse", "Responses", "uniform_queries"]
 
@@ -66,13 +66,14 @@ class Responses(View):
 
     def marginal(self, clique: Clique) -> NDArray[np.float64]:
         """Shares of the records; uniform before the first."""
-        return self.model(self.records).marginal(clique)
+        return self.model.marginal(clique)
 
-    def model(self, records: NDArray[np.int64]) -> Model:
-        """The uniform law over some records, or over everything if there are none."""
-        if not len(records):
+    @property
+    def model(self) -> Model:
+        """The uniform law over the records, or over everything if there are none."""
+        if not len(self.records):
             return Decomposable.independent([np.full(size, 1.0 / size) for size in self.shape])
-        return Empirical.of(self.shape, records)
+        return Empirical.of(self.shape, self.records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ class BestResponse(DataPlayer[Responses]):
 
     def finish(self, problem: Problem, state: Responses) -> Model:
         """The records of all rounds, equally weighted."""
-        return state.model(state.records)
+        return state.model
 
 
 def _sum(
@@ -147,10 +148,7 @@ def _sum(
 
 def uniform_queries(problem: Problem, number: int, rng: np.random.Generator) -> list[MeasuredCell]:
     """Independent draws from the uniform law over all cells and their complements."""
-    sizes = np.array(
-        [math.prod(problem.shape[i] for i in clique) for clique in problem.cliques],
-        dtype=np.float64,
-    )
+    sizes = np.array([cells(problem.shape, c) for c in problem.cliques], dtype=np.float64)
     queries: list[MeasuredCell] = []
     for marginal in rng.choice(len(problem.cliques), size=number, p=sizes / sizes.sum()):
         clique = problem.cliques[int(marginal)]

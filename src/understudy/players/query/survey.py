@@ -34,7 +34,7 @@ from understudy.players.query.fixed import measure
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstMarginals
-from understudy.queries import cells
+from understudy.queries import sizes
 
 __all__ = ["Opening", "Slot", "Survey", "Tier", "WorstAgain"]
 
@@ -109,9 +109,9 @@ class Opening:
         per_cell = problem.rows / self.sigma_pairs
         shares = view.marginals(problem.columns)
         asked: list[tuple[Clique, Merged, int]] = []
-        for pair in self.pairs:
+        for pair, size in zip(self.pairs, sizes(problem.shape, self.pairs), strict=True):
             labels = None
-            if cells(problem.shape, pair) > _WHOLE * per_cell:
+            if size > _WHOLE * per_cell:
                 own = tuple(shares[i] for i in pair)
                 labels = pair_labels(own, max(4.0, _COARSE * per_cell))
             asked.append((pair, labels, 1))
