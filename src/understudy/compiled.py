@@ -5,9 +5,10 @@ instead of compiling; then a folder of this user alone, under the system's tempo
 where there is none either, every process compiles for itself. The folder must be ours and closed to
 others, for what is read from it is run.
 
-A `kernel` is compiled by Numba too, but the machine code is kept in the same places by ourselves and
-loaded by llvmlite alone: to import Numba and to make it ready takes longer than many a command. Its
-arguments are arrays and numbers, and it neither allocates nor slices.
+A `kernel` is compiled by Numba too, but the machine code is kept in files of our own and loaded by
+llvmlite alone: to import Numba and to make it ready takes longer than many a command. Its arguments are
+arrays and numbers, and it does not allocate. Only a whole file that this user or root wrote is run; any
+other is compiled anew. Where Numba or llvmlite are not as this needs them, `compiled` takes its place.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,34 +33,25 @@ from understudy import files
 
 __all__ = ["compiled", "kernel"]
 
-_RESULTS = {"int64": ctypes.c_int64, "float64": ctypes.c_double}
+_RESULTS = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "none": ctypes.c_void_p}
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """The function as machine code, made at its first call and kept on disk if that can be."""
     import numba
-
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        return _elsewhere(function, options)
-
-
-def _elsewhere(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
-    import numba
     from numba.core import config as settings
 
-    folder = _temporary()
-    if folder is None:
-        return numba.njit(**options)(function)
-    config: Any = settings
-    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
-    try:
+    with suppress(RuntimeError):
         return numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        return numba.njit(**options)(function)
-    finally:
-        config.CACHE_DIR = before
+    folder, config = _temporary(), cast(Any, settings)
+    if folder is not None:
+        before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+        try:
+            with suppress(RuntimeError):
+                return numba.njit(cache=True, **options)(function)
+        finally:
+            config.CACHE_DIR = before
+    return numba.njit(**options)(function)
 
 
 def _temporary() -> Path | None:
@@ -77,7 +69,7 @@ def _temporary() -> Path | None:
 # --- kernels -------------------------------------------------------------------------------------
 
 Kinds = tuple[tuple[str, int, str], ...]
-"""Of every argument: NumPy's letter of its type, dimensions, 0 for a number, and order in memory."""
+"""Of every argument: NumPy's name of its type, dimensions, 0 for a number, and order in memory."""
 
 _KERNELS: dict[str, dict[str, Callable[..., Any]]] = {}
 """The functions behind the kernels of each module, which may call one another."""
@@ -89,7 +81,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     It is called as Numba calls it, with the parts of an array one by one. Profiles and traces show
     the call under the name and in the file of the kernel.
     """
-    made: dict[Kinds, tuple[Any, Any]] = {}
+    made: dict[Kinds, tuple[Any, Any] | None] = {}
     _KERNELS.setdefault(function.__module__, {})[function.__name__] = function
 
     @functools.wraps(function)
@@ -99,7 +91,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         for value in arguments:
             if isinstance(value, np.ndarray):
                 order = "C" if value.flags.c_contiguous else "A"
-                kinds.append((value.dtype.char, value.ndim, order))
+                kinds.append((value.dtype.str, value.ndim, order))
                 where = value.__array_interface__["data"][0]
                 values += (None, None, value.size, value.itemsize, where)
                 values += (*value.shape, *value.strides)
@@ -109,7 +101,10 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         key = tuple(kinds)
         if key not in made:
             made[key] = _native(function, key)
-        entry, result = made[key]
+        native = made[key]
+        if native is None:
+            return _ordinary(function)(*arguments)
+        entry, result = native
         given, error = result(), ctypes.c_void_p()
         if entry(ctypes.addressof(given), ctypes.addressof(error), *values):
             raise RuntimeError(f"{function.__name__} failed")
@@ -122,10 +117,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _native(function: Callable[..., Any], kinds: Kinds) -> tuple[Any, Any]:
-    """The machine code as ctypes calls it, and the type of its result: a null pointer for None."""
-    head, _, code = _kept(function, kinds).partition(b"\n")
-    about = json.loads(head)
+def _native(function: Callable[..., Any], kinds: Kinds) -> tuple[Any, Any] | None:
+    """The machine code as ctypes calls it and the type of its result; None where that cannot be."""
     parts: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
     for name, dimensions, _ in kinds:
         if dimensions:
@@ -133,12 +126,27 @@ def _native(function: Callable[..., Any], kinds: Kinds) -> tuple[Any, Any]:
             parts += [ctypes.c_void_p] + [ctypes.c_ssize_t] * (2 * dimensions)
         else:
             parts.append(ctypes.c_double if name == "d" else ctypes.c_int64)
-    entry = ctypes.CFUNCTYPE(ctypes.c_int32, *parts)(_linked(code, about["symbol"]))
-    return entry, _RESULTS.get(about["result"], ctypes.c_void_p)
+    try:
+        head, _, code = _kept(function, kinds).partition(b"\n")
+        symbol, result = json.loads(head)
+        entry = ctypes.CFUNCTYPE(ctypes.c_int32, *parts)(_linked(code, symbol))
+        return entry, _RESULTS[result]
+    except Exception:  # noqa: BLE001  (Numba has errors of its own; the ordinary way will tell)
+        return None
 
 
-_ENGINES: list[Any] = []
-"""What holds the machine code in memory."""
+@functools.cache
+def _ordinary(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel as Numba compiles and calls it."""
+    return compiled(_calling(function, _ordinary), error_model="numpy")
+
+
+def _calling(function: Callable[..., Any], make: Callable[..., Any]) -> FunctionType:
+    """The function, which calls what `make` makes of the kernels it names."""
+    assert isinstance(function, FunctionType)
+    kernels = _KERNELS.get(function.__module__, {})
+    names = {name: make(kernels[name]) for name in function.__code__.co_names if name in kernels}
+    return FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
 
 
 @functools.cache
@@ -150,36 +158,61 @@ def _machine() -> tuple[Any, str]:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()
-    return binding, f"{llvmlite.__version__} {binding.get_host_cpu_name()} {features}"
+    machine = f"{binding.get_default_triple()} {binding.get_host_cpu_name()} {features}"
+    return binding, f"{llvmlite.__version__} {machine}"
+
+
+_LIBRARIES: list[Any] = []
+"""What holds the machine code in memory."""
 
 
 def _linked(code: bytes, symbol: str) -> int:
-    """The address of the function in this machine code."""
+    """The address of the function in this machine code; RuntimeError where anything is missing."""
     binding: Any = _machine()[0]
-    target = binding.Target.from_default_triple().create_target_machine()
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target)
-    engine.add_object_file(binding.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    _ENGINES.append(engine)
-    return int(engine.get_function_address(symbol))
+    linker = binding.create_lljit_compiler(suppress_errors=True)
+    builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
+    library = builder.export_symbol(symbol).link(linker, "kernel")
+    _LIBRARIES.append((library, linker))
+    return int(library[symbol])
 
 
 def _kept(function: Callable[..., Any], kinds: Kinds) -> bytes:
     """A line of what is known of the code, and the code; compiled where it is not kept."""
-    source = Path(inspect.getfile(function))
-    facts = [function.__qualname__, kinds, _machine()[1], _text(source)]
-    digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-    name = f"{source.stem}.{function.__name__}-{digest[:32]}.o"
+    source, key = Path(inspect.getfile(function)), _key(function, kinds)
+    name = f"{source.stem}.{function.__name__}-{key[:32]}.o"
     for folder in _folders(source):
         with suppress(OSError):
-            return (folder / name).read_bytes()
+            seal, _, kept = _trusted(folder / name).partition(b" ")
+            if seal == _seal(key, kept):
+                return kept
     made = _compile(function, kinds)
     for folder in _folders(source):
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
-            files.write(folder / name, made)
+            (folder / name).unlink(missing_ok=True)  # its mode may be why it was not used
+            files.write(folder / name, _seal(key, made) + b" " + made, mode=0o644)
             break
     return made
+
+
+def _key(function: Callable[..., Any], kinds: Kinds) -> str:
+    """The digest of all that the machine code depends on."""
+    texts = [_text(Path(file)) for file in (inspect.getfile(function), __file__)]
+    facts = [function.__qualname__, kinds, _machine()[1], *texts]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _seal(key: str, content: bytes) -> bytes:
+    """The digest that a file begins with: it is whole, and of this kernel."""
+    return hashlib.sha256(key.encode() + content).hexdigest().encode()
+
+
+def _trusted(path: Path) -> bytes:
+    """The content of a file that nobody but this user and root can have written; else of none."""
+    with path.open("rb") as file:
+        about = os.fstat(file.fileno())
+        trusted = about.st_uid in (0, os.getuid()) and not about.st_mode & 0o022
+        return file.read() if trusted else b""
 
 
 @functools.cache
@@ -203,23 +236,20 @@ def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
 
     options = {"error_model": "numpy", "_nrt": False}  # no exceptions, no counting of references
 
-    assert isinstance(function, FunctionType)
-    called = set(function.__code__.co_names) & _KERNELS.get(function.__module__, {}).keys()
-    inner = {name: _KERNELS[function.__module__][name] for name in called}
-    names = {name: numba.njit(**options)(each) for name, each in inner.items()}
-    plain = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
+    def inner(each: Callable[..., Any]) -> Any:
+        return numba.njit(**options)(_calling(each, inner))
+
     numbers = [numba.from_dtype(np.dtype(name)) for name, _, _ in kinds]
     signature = tuple(
         types.Array(number, dimensions, order, aligned=False) if dimensions else number
         for number, (_, dimensions, order) in zip(numbers, kinds, strict=True)
     )
-    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made: Any = numba.njit(**options)(plain)
+    bare = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    made: Any = numba.njit(**bare)(_calling(function, inner))
     made.compile(signature)
     (result,) = made.overloads.values()
-    about = {"symbol": result.fndesc.llvm_func_name, "result": str(result.signature.return_type)}
+    about = [result.fndesc.llvm_func_name, str(result.signature.return_type)]
     code = result.library._get_compiled_object()
-    assert not any(name in code for name in (b"NRT_", b"numba_")), (
-        "a kernel may not need Numba to run"
-    )
+    if any(name in code for name in (b"NRT_", b"numba_", b"__svml")):
+        raise RuntimeError(f"{function.__name__} needs Numba to run")
     return json.dumps(about).encode() + b"\n" + code
