@@ -234,7 +234,9 @@ def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
     import numba
     from numba import types
 
-    options = {"error_model": "numpy", "_nrt": False}  # no exceptions, no counting of references
+    # No exceptions, no counting of references, nothing for Python to call.
+    options: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+    bare: dict[str, Any] = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
     def inner(each: Callable[..., Any]) -> Any:
         return numba.njit(**options)(_calling(each, inner))
@@ -244,7 +246,6 @@ def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
         types.Array(number, dimensions, order, aligned=False) if dimensions else number
         for number, (_, dimensions, order) in zip(numbers, kinds, strict=True)
     )
-    bare = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     made: Any = numba.njit(**bare)(_calling(function, inner))
     made.compile(signature)
     (result,) = made.overloads.values()
