@@ -239,6 +239,7 @@ LEAVES: dict[str, Callable[[Any], bool]] = {
     "count": _is_int(1, 2**53),
     "times": _is_int(1, 10**6),
     "natural": _is_int(0, 2**63 - 1),
+    "swaps": _is_int(0, 20),
     "above 0": _is_int(1, 2**63 - 1),
     "integer": _is_int(-(2**63), 2**63),
     "positive": _is_number(1e-60, 1e18),
@@ -2593,7 +2594,10 @@ def in_domain(value: Any, column: dict[str, Any], type_: pa.DataType) -> bool:
 def model_problems(b: Bundle) -> Iterator[str]:
     plain_file(b.folder / "model.json")
     model = parsed((b.folder / "model.json").read_bytes())
-    fits(model, ({**MODEL, "cliques": [["natural"]]}, MODEL), "model.json")
+    fits(model, ({**MODEL, "cliques": [["natural"]], "swaps?": "swaps"}, MODEL), "model.json")
+    if "swaps" in model and model["kind"] != "weighted":
+        yield "only weighted records are exchanged for others"
+        return
     if ("cliques" in model) != (model["kind"] != "empirical"):
         yield "the model lacks its marginals, or has some"
         return
@@ -2888,7 +2892,7 @@ def _by_weights(
             cliques = [cliques[i] for i in sorted(rng.permutation(len(cliques))[:512])]
         swaps = Swaps(model["shape"], codes, weights, cliques, chosen)
         width = max(map(len, cliques))
-        tries = int(min(20 * rows, 600_000_000 / (len(cliques) * width)))
+        tries = int(min(model.get("swaps", 20) * rows, 600_000_000 / (len(cliques) * width)))
         for start in range(0, tries, 2**20):
             many = min(2**20, tries - start)
             proposals = rng.permutation(systematic(many))

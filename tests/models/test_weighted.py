@@ -232,3 +232,25 @@ def test_an_array_that_is_not_there_is_an_error(missing):
     description, arrays = some(50).to_arrays()
     with pytest.raises((InputError, KeyError)):
         from_arrays(description, {k: v for k, v in arrays.items() if k != missing})
+
+
+def test_a_description_without_swaps_is_an_older_one_and_has_twenty_a_row():
+    description, arrays = some(400).to_arrays()
+    assert description.pop("swaps") == weighted.SWAPS
+    assert from_arrays(description, arrays).swaps == weighted.MOST_SWAPS == 20
+
+
+@pytest.mark.parametrize("swaps", [-1, 21])
+def test_swaps_out_of_range_are_refused(swaps):
+    description, arrays = some(50).to_arrays()
+    with pytest.raises(InputError, match="swaps"):
+        from_arrays({**description, "swaps": swaps}, arrays)
+
+
+def test_no_swaps_leave_the_systematic_draw():
+    description, arrays = some(400).to_arrays()
+    still, free = ({**description, "swaps": 0}, {**description, "cliques": []})
+    drawn = [
+        from_arrays(each, arrays).sample(90, np.random.default_rng(4)) for each in (still, free)
+    ]
+    assert all((a == b).all() for a, b in zip(*drawn, strict=True))

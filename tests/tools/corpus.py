@@ -438,6 +438,9 @@ def _model() -> Iterator[Bad]:
         "clique twice": lambda m: m["cliques"].append([0, 0]),
         "cliques of text": lambda m: m.update(cliques=["0"]),
         "true for 1": lambda m: m.update(cliques=[[0], [True], *m["cliques"][2:]]),
+        "swaps": lambda m: m.update(swaps=21),
+        "swaps negative": lambda m: m.update(swaps=-1),
+        "swaps of text": lambda m: m.update(swaps="6"),
     }.items():  # fmt: skip
         yield Bad(f"model.json: {name}", with_file("model.json", described(act)))
     for name, data in {

@@ -9,11 +9,11 @@ from understudy.errors import InputError
 from understudy.models.decomposable import Decomposable
 from understudy.models.empirical import Empirical
 from understudy.models.measured import Measured, View, simplex
-from understudy.models.weighted import Weighted
+from understudy.models.weighted import MOST_SWAPS, Weighted
 
 __all__ = ["Decomposable", "Empirical", "Measured", "View", "Weighted", "from_arrays", "simplex"]
 
-_KINDS = {"decomposable": Decomposable, "empirical": Empirical, "weighted": Weighted}
+_KINDS = ("decomposable", "empirical", "weighted")
 
 
 def from_arrays(
@@ -21,10 +21,17 @@ def from_arrays(
 ) -> Decomposable | Empirical | Weighted:
     """The model that a description and its arrays stand for."""
     kind = description.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
+    if kind not in _KINDS:
         raise InputError(f"model kind {kind!r} is not known here; known: {', '.join(_KINDS)}")
-    shape, cliques = description.get("shape"), description.get("cliques", [])
-    if not isinstance(shape, list) or not isinstance(cliques, list):
+    sizes, cliques = description.get("shape"), description.get("cliques", [])
+    swaps = description.get("swaps", MOST_SWAPS)  # what all had before they were written down
+    if not (isinstance(sizes, list) and isinstance(cliques, list) and isinstance(swaps, int)):
         raise InputError("model description lacks its shape or cliques")
+    shape = tuple(int(size) for size in sizes)
     parts = tuple(tuple(int(i) for i in clique) for clique in cliques)
-    return _KINDS[kind].from_arrays(tuple(int(size) for size in shape), parts, arrays)
+    if kind == "decomposable":
+        return Decomposable(shape, parts, tuple(arrays[f"table_{i}"] for i in range(len(parts))))
+    codes = tuple(arrays[f"column_{i}"] for i in range(len(shape)))
+    if kind == "empirical":
+        return Empirical(shape, codes)
+    return Weighted(shape, codes, arrays["weights"], parts, swaps)

@@ -10,7 +10,7 @@ whole universe is a single clique; a spanning tree has pairs. One class, one fil
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,16 +156,6 @@ class Decomposable(View):
             f"table_{i}": table for i, table in enumerate(self.tables)
         }
         return description, arrays
-
-    @classmethod
-    def from_arrays(
-        cls,
-        shape: tuple[int, ...],
-        cliques: tuple[Clique, ...],
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> Decomposable:
-        """Read what `to_arrays` wrote."""
-        return cls(shape, cliques, tuple(arrays[f"table_{i}"] for i in range(len(cliques))))
 
 
 def _separators(shape: tuple[int, ...], cliques: tuple[Clique, ...]) -> tuple[Clique, ...]:

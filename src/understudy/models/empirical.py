@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,13 +85,3 @@ class Empirical(Records):
         """(description, arrays)."""
         description: dict[str, object] = {"kind": "empirical", "shape": list(self.shape)}
         return description, {f"column_{i}": codes for i, codes in enumerate(self.codes)}
-
-    @classmethod
-    def from_arrays(
-        cls,
-        shape: tuple[int, ...],
-        cliques: tuple[Clique, ...],
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> Empirical:
-        """Read what `to_arrays` wrote."""
-        return cls(shape, tuple(arrays[f"column_{i}"] for i in range(len(shape))))

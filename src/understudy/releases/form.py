@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import BundleError
+from understudy.models.weighted import MOST_SWAPS
 
 __all__ = [
     "LARGEST",
@@ -474,7 +475,7 @@ def require_description(description: Any) -> None:
     kinds = {
         "decomposable": _object_of(fields),
         "empirical": listed,
-        "weighted": _object_of(fields),
+        "weighted": _object_of(fields, {"swaps": _whole(0, MOST_SWAPS)}),
     }
     _by_kind(kinds)(description, "model.json")
     columns = len(description["shape"])
