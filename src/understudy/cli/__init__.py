@@ -4,13 +4,11 @@ Exit codes: 0 fine, 1 the work failed, 2 wrong use or input, 130 stopped by Ctrl
 Results go to stdout; progress, notes and errors go to stderr.
 """
 
-import atexit
 import gc
 
 # Most objects of a short command are modules, which stay: looking through them again and again is a
-# sixth of the time that it takes to start, and at the end as much again.
+# sixth of the time that it takes to start.
 gc.set_threshold(200_000, 20, 100)
-atexit.register(gc.freeze)
 
 from understudy.cli.app import app, main  # noqa: E402
 
