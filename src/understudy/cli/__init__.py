@@ -8,7 +8,7 @@ import gc
 
 # Most objects of a short command are modules, which stay: looking through them again and again is a
 # sixth of the time that it takes to start.
-gc.set_threshold(100_000, 20, 100)
+gc.set_threshold(200_000, 20, 100)
 
 from understudy.cli.app import app, main  # noqa: E402
 

@@ -11,28 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from understudy.errors import VerificationError
-from understudy.game.methods import DPGANMethod, FEMMethod, FrankWolfeMethod, Method
+from understudy.players import query
 from understudy.players.base import Clique, QueryPlayer
-from understudy.players.query import (
-    AdaptiveRounds,
-    CellPicker,
-    ExponentialMechanism,
-    FixedMarginals,
-    InTurn,
-    NoisyVertex,
-    Opening,
-    QueryWeights,
-    Recycling,
-    SpanningTree,
-    Survey,
-    Together,
-    WorstAgain,
-)
-from understudy.players.query.critic import CriticSteps
-from understudy.players.query.graph import DegreesAndBlocks
 from understudy.privacy.cost import Gaussian, Selection
 from understudy.releases.bundle import Bundle
 from understudy.releases.release import MOST_COUNTS, Measurement
@@ -46,21 +28,12 @@ def require_paid(bundle: Bundle) -> str:
     if "measurements" not in bundle.manifest:
         raise VerificationError("it does not say what was measured")
     design, measured = design_again(bundle), bundle.release.measurements
-    player = _player(method_of(bundle.manifest["method"]), design, bundle)
+    player = method_of(bundle.manifest["method"]).query_player(design, bundle.plan)
     heard = _Heard(measured, design.shape, frozenset(design.cliques))
     _match(player, heard, bundle)
     heard.require_none_left()
     tables = sum(made.times for made in measured if made.kind == "table")
     return f"{tables} tables and {heard.asked} cells or queries, as they were paid for"
-
-
-def _player(method: Method, design: Any, bundle: Bundle) -> QueryPlayer:
-    if isinstance(method, DPGANMethod):  # whose other player needs a library to be made
-        return method.critic(bundle.plan)
-    if isinstance(method, FEMMethod | FrankWolfeMethod):  # whose own lists every query; as many
-        purpose = NoisyVertex.SELECT if isinstance(method, FrankWolfeMethod) else CellPicker.PICK
-        return CellPicker(bundle.plan[purpose].times)
-    return method.players(design, bundle.plan)[0]
 
 
 @dataclass(slots=True)
@@ -181,13 +154,10 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
     """Take what this player's draws gave."""
     everywhere = [(i,) for i in range(len(heard.shape))]
     match player:
-        case FixedMarginals():
+        case query.FixedMarginals():
             for clique in player.cliques:
                 heard.take(clique, player.sigma)
-        case CriticSteps():
-            for clique in everywhere:
-                heard.take(clique, player.sigma)
-        case SpanningTree():
+        case query.SpanningTree():
             for clique in everywhere:
                 heard.take(clique, player.sigma_one)
             if player.rounds > 1:
@@ -195,53 +165,58 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
                     len(everywhere) - 1, player.sigma_pair, lambda clique: len(clique) == 2
                 )
                 _require_tree(pairs)
-        case Opening():
+        case query.Opening():
             for tier in player.tiers:
                 for i in tier.columns:
                     heard.take((i,), tier.sigma)
             for pair in player.pairs:
                 heard.take(pair, player.sigma_pairs, merged=True)
-        case Survey():
+        case query.Survey():
             _match(player.first, heard, bundle)
             higher = {slot.clique for slot in player.higher}
             known = {*player.first.pairs, *higher, *everywhere}
             total = player.units * player.again
             heard.take_any(total, player.sigma_again, known.__contains__, split=True)
-        case WorstAgain():
+        case query.WorstAgain():
             _match(player.first, heard, bundle)
             pairs = set(player.first.pairs)
             number = player.picks * player.again if player.candidates else 0
             heard.take_any(
                 number, player.sigma, lambda clique: clique in pairs or clique in heard.workload
             )
-        case AdaptiveRounds():
+        case query.AdaptiveRounds():
             for clique in everywhere:
                 heard.take(clique, player.sigma_one)
             for drawn in bundle.drawn:
                 if drawn.purpose == player.ADAPTIVE and isinstance(drawn.event, Gaussian):
                     heard.take_any(1, drawn.event.sigma, lambda clique: clique in player.candidates)
-        case DegreesAndBlocks():
+        case query.CriticSteps():
+            for clique in everywhere:
+                heard.take(clique, player.sigma)
+        case query.DegreesAndBlocks():
             if player.pair_sigma is not None:
                 heard.take((2, 3), player.pair_sigma)
             heard.take((0, 1), player.class_sigma, merged=True)
-        case ExponentialMechanism():
+        case query.ExponentialMechanism():
             kind = "queries" if player.sigma is None else "cells"
             heard.ask(kind, player.rounds, player.rounds, player.sigma)
-        case CellPicker():
+        case query.CellPicker():
             heard.ask("queries", player.rounds, player.rounds)
-        case Recycling() | QueryWeights():
+        case query.Recycling() | query.QueryWeights():
             _match_weights(player, heard, bundle)
-        case InTurn():
+        case query.InTurn():
             _match(player.first, heard, bundle)
             _match(player.then, heard, bundle)
-        case Together():
+        case query.Together():
             for each in player.players:
                 _match(each, heard, bundle)
         case _:  # critics, moments and payoffs: no table comes of them
             pass
 
 
-def _match_weights(player: Recycling | QueryWeights, heard: _Heard, bundle: Bundle) -> None:
+def _match_weights(
+    player: query.Recycling | query.QueryWeights, heard: _Heard, bundle: Bundle
+) -> None:
     """Every draw is a query; a coin may have kept one more."""
     drawn = tossed = 0
     for charge in bundle.plan:

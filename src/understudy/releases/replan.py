@@ -21,8 +21,8 @@ from typing import Any
 
 from understudy._version import __version__
 from understudy.errors import VerificationError
-from understudy.game.methods import METHODS, AIMMethod, Design, DPGANMethod, Method
-from understudy.game.methods.graph import GraphMethod
+from understudy.game import methods
+from understudy.game.methods import METHODS, Design, Method
 from understudy.privacy import accounting
 from understudy.privacy.budget import exact_text
 from understudy.privacy.chain import canonical
@@ -91,7 +91,7 @@ def method_of(described: Mapping[str, Any]) -> Method:
     name = described["name"]
     if name == "graph":
         sizes = tuple(parameters.pop("sizes", ()))
-        made: Method = GraphMethod(sizes, **parameters)
+        made: Method = methods.GraphMethod(sizes, **parameters)
     elif name in METHODS:
         for option, value in parameters.items():
             if type(value) is int and abs(value) > _LARGEST_PARAMETER:
@@ -177,7 +177,7 @@ def _alike(one: Event, other: Event, method: Method | None) -> bool:
         return False
     if isinstance(one, SampledGroups) and isinstance(other, SampledGroups):
         # Groups that public rows were asked for have multipliers of their own.
-        assert isinstance(method, DPGANMethod)
+        assert isinstance(method, methods.DPGANMethod)
         if method.groups > 1:
             return _alike_jointly(one, other, method.groups)
     mine, yours = asdict(one), asdict(other)
@@ -203,7 +203,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _require_allowed(purpose: str, method: Method, design: Design, bundle: Bundle) -> None:
     """What was charged against a zCDP filter is what the method charges there."""
-    if not isinstance(method, AIMMethod):
+    if not isinstance(method, methods.AIMMethod):
         raise VerificationError(f"{purpose!r} is a zCDP filter, and {method.name} has none")
     events = [drawn.event for drawn in bundle.drawn if drawn.purpose == purpose]
     query, _ = method.players(design, bundle.plan)

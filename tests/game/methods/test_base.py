@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 from fractions import Fraction
 
 import pytest
@@ -46,6 +48,18 @@ def test_methods_by_name():
         assert described["name"] == name
         parameters = {k: v for k, v in json.loads(json.dumps(described)).items() if k != "name"}
         assert method(name, **parameters) == make()
+
+
+def test_a_method_is_loaded_when_it_is_asked_for():
+    code = (
+        "import sys\n"
+        "from understudy.game.methods import METHODS\n"
+        "assert 'mst' in METHODS and len(METHODS) == len(list(METHODS))\n"
+        "METHODS['mst']\n"
+        "print(*(name for name in METHODS if f'understudy.game.methods.{name}' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["mst"]
 
 
 @pytest.mark.parametrize(

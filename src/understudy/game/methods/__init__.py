@@ -1,26 +1,30 @@
-"""Named methods. Adding one is a file beside these and a line in `METHODS`."""
+"""Named methods, each loaded when it is asked for. Adding one is a file and a line in `METHODS`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
+from understudy._lazy import lazily
 from understudy.errors import InputError
-from understudy.game.methods.aim import AIMMethod
 from understudy.game.methods.base import Design, Forecast, Method, Theorem
-from understudy.game.methods.dpgan import DPGANMethod
-from understudy.game.methods.dqrs import DQRSMethod
-from understudy.game.methods.dualquery import DualQueryMethod
-from understudy.game.methods.fem import FEMMethod, SepFEMMethod
-from understudy.game.methods.frankwolfe import FrankWolfeMethod
-from understudy.game.methods.gaussian import GaussianMethod
-from understudy.game.methods.gem import GEMMethod
-from understudy.game.methods.hdmm import HDMMMethod
-from understudy.game.methods.independent import IndependentMethod
-from understudy.game.methods.maxent import MaxEntMethod
-from understudy.game.methods.mst import MSTMethod
-from understudy.game.methods.mwem import MWEMMethod
-from understudy.game.methods.querygan import QueryGANMethod
+
+if TYPE_CHECKING:
+    from understudy.game.methods.aim import AIMMethod
+    from understudy.game.methods.dpgan import DPGANMethod
+    from understudy.game.methods.dqrs import DQRSMethod
+    from understudy.game.methods.dualquery import DualQueryMethod
+    from understudy.game.methods.fem import FEMMethod, SepFEMMethod
+    from understudy.game.methods.frankwolfe import FrankWolfeMethod
+    from understudy.game.methods.gaussian import GaussianMethod
+    from understudy.game.methods.gem import GEMMethod
+    from understudy.game.methods.graph import GraphMethod
+    from understudy.game.methods.hdmm import HDMMMethod
+    from understudy.game.methods.independent import IndependentMethod
+    from understudy.game.methods.maxent import MaxEntMethod
+    from understudy.game.methods.mst import MSTMethod
+    from understudy.game.methods.mwem import MWEMMethod
+    from understudy.game.methods.querygan import QueryGANMethod
 
 __all__ = [
     "METHODS",
@@ -34,6 +38,7 @@ __all__ = [
     "FrankWolfeMethod",
     "GEMMethod",
     "GaussianMethod",
+    "GraphMethod",
     "HDMMMethod",
     "IndependentMethod",
     "MSTMethod",
@@ -46,23 +51,53 @@ __all__ = [
     "method",
 ]
 
-METHODS: dict[str, Callable[..., Method]] = {
-    "aim": AIMMethod,
-    "dpgan": DPGANMethod,
-    "dqrs": DQRSMethod,
-    "dualquery": DualQueryMethod,
-    "fem": FEMMethod,
-    "frankwolfe": FrankWolfeMethod,
-    "gaussian": GaussianMethod,
-    "gem": GEMMethod,
-    "hdmm": HDMMMethod,
-    "independent": IndependentMethod,
-    "maxent": MaxEntMethod,
-    "mst": MSTMethod,
-    "mwem": MWEMMethod,
-    "querygan": QueryGANMethod,
-    "sepfem": SepFEMMethod,
-}
+
+class _ByName(Mapping[str, Callable[..., Method]]):
+    """Methods by name; classes are kept by their names alone until one is asked for."""
+
+    def __init__(self, classes: Mapping[str, str]) -> None:
+        self.classes = classes
+
+    def __getitem__(self, name: str) -> Callable[..., Method]:
+        return __getattr__(self.classes[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.classes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.classes)
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+
+METHODS = _ByName(
+    {
+        "aim": "AIMMethod",
+        "dpgan": "DPGANMethod",
+        "dqrs": "DQRSMethod",
+        "dualquery": "DualQueryMethod",
+        "fem": "FEMMethod",
+        "frankwolfe": "FrankWolfeMethod",
+        "gaussian": "GaussianMethod",
+        "gem": "GEMMethod",
+        "hdmm": "HDMMMethod",
+        "independent": "IndependentMethod",
+        "maxent": "MaxEntMethod",
+        "mst": "MSTMethod",
+        "mwem": "MWEMMethod",
+        "querygan": "QueryGANMethod",
+        "sepfem": "SepFEMMethod",
+    }
+)
+__getattr__ = lazily(
+    __name__,
+    {
+        **{made: name for name, made in METHODS.classes.items()},
+        "GraphMethod": "graph",
+        "SepFEMMethod": "fem",
+    },
+)
 _AUTO = "maxent"
 
 

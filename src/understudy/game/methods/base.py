@@ -179,6 +179,10 @@ class Method(ABC):
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, DataPlayer[Any]]:
         """The pairing, with scales taken from the plan."""
 
+    def query_player(self, design: Design, plan: Plan) -> QueryPlayer:
+        """The one that draws, or one that draws as much: enough to see what the plan paid for."""
+        return self.players(design, plan)[0]
+
     @abstractmethod
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Noise, memory and time before anything is read."""

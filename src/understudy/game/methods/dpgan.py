@@ -207,6 +207,10 @@ class DPGANMethod(WarmMethod):
         query = self.critic(plan)
         return query, self._player(design, query.steps)
 
+    def query_player(self, design: Design, plan: Plan) -> CriticSteps:
+        """The critic's steps; the other player needs a library to be made."""
+        return self.critic(plan)
+
     def critic(self, plan: Plan) -> CriticSteps:
         """The query player that the plan is for."""
         event = planned(plan, CriticSteps.STEP, SampledGroups)

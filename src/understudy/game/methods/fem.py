@@ -96,6 +96,10 @@ class FEMMethod(Method):
             return QueryPicker.over(T, design.families, design.shape), leader
         return CellPicker(T), leader
 
+    def query_player(self, design: Design, plan: Plan) -> CellPicker:
+        """As many picks, without the list of every query."""
+        return CellPicker(plan[CellPicker.PICK].times)
+
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """The oracle dominates: T·s best responses to up to T queries."""
         T, event = plan[CellPicker.PICK].times, planned(plan, CellPicker.PICK, Selection)

@@ -31,7 +31,7 @@ from typing import ClassVar
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
 from understudy.players.data import SoftmaxResponse
-from understudy.players.query import NoisyVertex
+from understudy.players.query import CellPicker, NoisyVertex
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
 
@@ -83,6 +83,10 @@ class FrankWolfeMethod(Method):
         gamma = self._gamma(design, rounds)
         query = NoisyVertex.over(rounds, design.cliques, design.shape)
         return query, SoftmaxResponse(self.alpha, gamma, rounds // 2)
+
+    def query_player(self, design: Design, plan: Plan) -> CellPicker:
+        """As many picks, without the list of every query."""
+        return CellPicker(plan[NoisyVertex.SELECT].times)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """One pass over the universe per round, and the marginals of the workload."""
