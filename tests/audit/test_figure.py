@@ -1,5 +1,7 @@
 """The picture of an audit says what the audit says."""
 
+import pytest
+
 from tests.audit.learners import CLAIM, design
 from understudy.audit import judge
 from understudy.audit.figure import draw
@@ -12,6 +14,7 @@ def drawn(name, claim, folder):
     return (folder / "figure.svg").read_text()
 
 
+@pytest.mark.slow
 def test_a_refuted_claim_is_drawn_with_its_ceiling(tmp_path):
     text = drawn("ByHeart", CLAIM, tmp_path)
     assert "Refuted: ε = 1 was claimed" in text

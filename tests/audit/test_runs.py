@@ -29,6 +29,7 @@ def test_runs_are_kept_and_never_done_twice(tmp_path):
     assert again.to_json() == whole.to_json()
 
 
+@pytest.mark.slow
 def test_runs_in_other_processes_are_the_same(tmp_path):
     alone = audit_model(design("ByHeart"), CLAIM, runs=8, folder=tmp_path / "alone")
     two = audit_model(design("ByHeart"), CLAIM, runs=8, folder=tmp_path / "two", workers=2)

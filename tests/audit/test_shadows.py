@@ -51,6 +51,7 @@ def test_lira_refuses_what_has_no_two_sides():
         shadows.lira_online(np.zeros(3), np.zeros((3, 2)), np.ones((3, 2), dtype=bool))
 
 
+@pytest.mark.slow
 def test_the_network_learns_what_a_line_cannot():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(1200, 2))

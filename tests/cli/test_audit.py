@@ -69,6 +69,7 @@ def test_a_release_is_attacked_from_its_own_bundle(made: Path, tmp_path: Path):
     assert (tmp_path / "a" / "runs" / "00003.npz").stat().st_mtime_ns == done
 
 
+@pytest.mark.slow
 def test_records_that_the_custodian_names(made: Path, tmp_path: Path):
     named = tmp_path / "named.csv"
     csv.write_csv(pa.table({"a": [7, 8, 6, 8], "b": [8, 7, 8, 6], "c": [8, 8, 7, 5]}), named)
@@ -91,6 +92,7 @@ def test_a_model_that_claims_too_much_fails_the_build(rows: Path, tmp_path: Path
     assert json.loads((tmp_path / "audit.json").read_text())["refuted"] is True
 
 
+@pytest.mark.slow
 def test_our_own_learner_without_a_claim(rows: Path, tmp_path: Path):
     code, out, err = run(
         "audit", "model", "--rows", rows, "--label", "label", "--runs", 6, "--canaries", 10,
@@ -142,6 +144,7 @@ def test_ctrl_c_keeps_what_is_done(made: Path, tmp_path: Path):
     assert not list(kept.glob("*.part"))
 
 
+@pytest.mark.slow
 def test_bench_mia_draws_and_goes_on(tmp_path: Path):
     words = ("bench", "mia", "--out", tmp_path, "--panels", "lasso,multinomial apart")
     code, out, err = run(*words, "--trainings", 2, "--epsilons", "1")

@@ -154,6 +154,7 @@ def test_a_command_that_is_not_there_is_said(tmp_path):
     assert "nothing" in used["why"]
 
 
+@pytest.mark.slow
 def test_children_are_stopped_and_counted_with_their_parent(tmp_path):
     marker = tmp_path / "alive"
     child = f"import time, pathlib\ntime.sleep(3)\npathlib.Path({str(marker)!r}).touch()"

@@ -102,6 +102,7 @@ def game(rate, progress=None):
     return model, [purpose for purpose, _ in charges.charged]
 
 
+@pytest.mark.slow
 def test_divergence_keeps_the_last_good_state_and_asks_nothing_more():
     with pytest.warns(RuntimeWarning, match="training diverged in round 2 after 0 steps with rate"):
         model, charged = game(1e30)

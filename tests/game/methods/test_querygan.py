@@ -338,6 +338,7 @@ def test_other_classes_of_queries_are_refused(survey):
         us.prepare(survey[1], epsilon=1, method="querygan", workload=us.workload.prefixes(["age"]))
 
 
+@pytest.mark.slow
 def test_it_learns_and_says_what_was_proved(survey, tmp_path):
     table, schema = survey
     settings = {"rounds": 120, "batch": 128, "width": 32, "records": 20_000, "rate": 5e-3}

@@ -72,6 +72,7 @@ def test_picked_cells_pull_the_records_there():
     assert model.marginal((0, 1))[1, 2] > 0.7
 
 
+@pytest.mark.slow
 def test_linear_critics_are_added_up_by_table_and_clipped():
     player = leader(features=((0,), (0, 1)), whole=True)
     state, rng = player.start(PROBLEM), np.random.default_rng(0)

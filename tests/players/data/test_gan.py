@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from understudy.game.methods import DPGANMethod
 from understudy.players.base import CriticGradient
@@ -18,6 +19,7 @@ from understudy.testing import StrictCharges, TinyCounts, tiny_design
 TINY = {"steps": 6, "width": 4, "latent": 4, "critic_width": 4, "fakes": 8}
 
 
+@pytest.mark.slow
 def test_the_last_critic_gradient_alone_moves_the_networks():
     """The same answers, whatever the rows: state is a function of them and of the key."""
     design = tiny_design((3, 2), rows=30)
