@@ -236,7 +236,7 @@ def test_an_array_that_is_not_there_is_an_error(missing):
 
 def test_a_description_without_swaps_is_an_older_one_and_has_twenty_a_row():
     description, arrays = some(400).to_arrays()
-    assert description.pop("swaps") == weighted.SWAPS
+    del description["swaps"]
     assert from_arrays(description, arrays).swaps == weighted.MOST_SWAPS == 20
 
 
@@ -254,3 +254,8 @@ def test_no_swaps_leave_the_systematic_draw():
         from_arrays(each, arrays).sample(90, np.random.default_rng(4)) for each in (still, free)
     ]
     assert all((a == b).all() for a, b in zip(*drawn, strict=True))
+
+
+def test_few_rows_are_tried_harder_than_many():
+    tried = [weighted.swaps_for(rows) for rows in (0, 500, 10_000, 20_000, 50_000, 10**8)]
+    assert tried == [20, 20, 20, 10, 4, 4]

@@ -32,7 +32,7 @@ from understudy._types import Clique, Projection, Table
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import FREQUENT, one_ways, per_cell
 from understudy.models.measured import Labels, Measured, View, frequent, merge
-from understudy.models.weighted import Weighted
+from understudy.models.weighted import Weighted, swaps_for
 
 __all__ = ["Belief", "Effort", "Fitted", "beliefs", "fit", "independent"]
 
@@ -208,7 +208,8 @@ def fit(
     if project is not None:
         codes = project(codes)
     weights = _reweigh(blocks, ones, codes, shape, rows, effort.sweeps)
-    model = Weighted(shape, tuple(codes), weights.astype(np.float32), tuple(cliques))
+    records = weights.astype(np.float32)
+    model = Weighted(shape, tuple(codes), records, tuple(cliques), swaps_for(rows))
     return Fitted(model, estimates, deviations)
 
 

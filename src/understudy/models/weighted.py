@@ -14,18 +14,25 @@ from understudy.errors import InputError
 from understudy.models.empirical import Records
 from understudy.models.measured import commonest
 
-__all__ = ["Weighted"]
+__all__ = ["MOST_SWAPS", "Weighted", "swaps_for"]
 
 
 # Cells of all tables that rows are held against.
 _SWAP_CELLS = 24_000_000
-SWAPS, MOST_SWAPS = 6, 20
-"""Proposals a row. Between 6 and 20 the rows' mean distance from the model's tables falls by a tenth to
-a fifth, far below the noise of any release, and drawing takes twice as long."""
+MOST_SWAPS, _FEWEST_SWAPS, _SWAPS_IN_ALL = 20, 4, 200_000
 # Proposals that are held in memory.
 _SWAPS_AT_ONCE = 2**20
 # Table entries that swapping may look at; beyond it wide workloads would take minutes.
 _SWAP_WORK = 600_000_000
+
+
+def swaps_for(rows: float) -> int:
+    """Proposals a row, by how many rows are to be drawn: 20 up to 10,000 rows, 4 from 50,000 on.
+
+    From 4 to 20 the rows' distance from the model's tables falls by a fifth; that of large tables is far
+    below the noise of any release, and most of the time of drawing and verifying one went into it.
+    """
+    return max(_FEWEST_SWAPS, min(MOST_SWAPS, round(_SWAPS_IN_ALL / max(rows, 1))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +45,7 @@ class Weighted(Records):
 
     weights: NDArray[np.float32]
     cliques: tuple[Clique, ...] = ()
-    swaps: int = SWAPS
+    swaps: int = MOST_SWAPS
 
     def __post_init__(self) -> None:
         super().__post_init__()
