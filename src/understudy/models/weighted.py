@@ -29,8 +29,8 @@ _SWAP_WORK = 600_000_000
 def swaps_for(rows: float) -> int:
     """Proposals a row, by how many rows are to be drawn: 20 up to 10,000 rows, 4 from 50,000 on.
 
-    From 4 to 20 the rows' distance from the model's tables falls by a fifth; that of large tables is far
-    below the noise of any release, and most of the time of drawing and verifying one went into it.
+    From 4 to 20 the rows' distance from the model's tables falls by a fifth. For large tables it is far
+    below the noise of any release, and most of the time of verifying one went into it.
     """
     return max(_FEWEST_SWAPS, min(MOST_SWAPS, round(_SWAPS_IN_ALL / max(rows, 1))))
 
