@@ -316,12 +316,10 @@ def test_a_file_that_is_not_as_it_was_written_is_compiled_anew(folder, runs, dam
 
     run()
     (path,) = (folder / "__pycache__").glob("kernels.sixth-*.o")
-    size = path.stat().st_size
     damage(path)
     for _ in range(2):  # the second reads what the first wrote
         run()
         assert runs == (["third", "sixth", "sixth"], [])
-    assert path.stat().st_size == size
     assert path.stat().st_mode & 0o777 == 0o644
 
 
