@@ -49,6 +49,15 @@ def test_a_wished_error_gives_an_epsilon(custodian):
     assert f'value="{program["epsilon"]}"' in page
 
 
+def test_a_release_by_a_wished_error_spends_the_epsilon_of_its_plan(custodian):
+    put_table(custodian)
+    refused = custodian.post("/tables/people/releases", **{**FAST, "epsilon": "", "target": "5"})
+    assert refused.status_code == 422
+    done = custodian.post("/tables/people/releases", **FAST, target="5", name="wished")
+    assert str(done.url).endswith("/jobs/wished")
+    assert custodian.site.jobs.all()[0].facts["choices"]["epsilon"] == FAST["epsilon"]
+
+
 def test_a_form_that_is_sent_twice_starts_one_release(custodian):
     put_table(custodian)
     for _ in range(2):

@@ -201,7 +201,8 @@ async def start_release(
             raise InputError(
                 f"{table.name} has no budget yet; declare its total on the page of the table first"
             )
-        choices = form.choices(account)
+        # The ε that the plan found for an error stands in the form; it is what is spent.
+        choices = form.model_copy(update={"target": ""}).choices(account)
         _require_left(account, schema.unit, await site.workers.plan(text, choices, None), table)
         assumed, size = whole(form.rows, "number of rows"), whole(form.size, "synthetic rows")
     except UnderstudyError as error:
