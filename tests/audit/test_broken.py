@@ -5,7 +5,7 @@ import pytest
 
 from tests.audit.mechanisms import MECHANISMS, Draw
 from tests.audit.tables import SCHEMA, Histogram, Leaking, lonely, planted
-from tests.thorough import examples, slow
+from tests.thorough import examples, slow, some
 from understudy.audit import judge
 from understudy.audit.releases import Releasing, audit_release, judged
 
@@ -34,7 +34,7 @@ def test_broken_mechanisms_are_caught(name: str):
     assert 0.3 < right.bound <= mechanism.epsilon  # the attack is no straw man
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", some(MECHANISMS, 2))
 def test_right_mechanisms_never_are(name: str):
     mechanism, rng = MECHANISMS[name], np.random.default_rng(12)
     claim = judge.Claim(mechanism.epsilon, mechanism.delta, SURE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import understudy as us
+from tests.thorough import slow
 from understudy.errors import InputError
 from understudy.privacy import planning
 from understudy.privacy.budget import Budget
@@ -17,7 +18,7 @@ SCHEMA = Schema(tuple(Category(f"c{i}", tuple(range(s))) for i, s in enumerate((
 
 @pytest.mark.parametrize(
     ("of", "target"),
-    [("worst", 0.02), ("mean", 0.1), pytest.param("mean", 0.02, marks=pytest.mark.slow)],
+    [("worst", 0.02), slow(("mean", 0.1)), slow(("mean", 0.02))],
 )
 def test_the_least_epsilon_that_reaches_the_target(of, target):
     prepared = us.prepare(SCHEMA, target_error=target, target_of=of, rows=5000)

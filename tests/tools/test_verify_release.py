@@ -142,7 +142,7 @@ def varied(folders: dict[str, Path]) -> Path:
     return folders["mwem, public, variations"]
 
 
-@pytest.mark.parametrize("name", [slow(name) if "objective" in name else name for name in RELEASES])
+@pytest.mark.parametrize("name", [slow(name) if "querygan" in name else name for name in RELEASES])
 def test_the_stranger_accepts_what_was_released(folders: dict[str, Path], name: str):
     assert stranger.verify(folders[name]) == []
     assert understudy.verify(folders[name]).passed
@@ -297,6 +297,7 @@ def test_a_plan_with_less_noise_than_promised(plain: Path, tmp_path: Path):
     refused(rewrite(plain, tmp_path, louder, chain=True), 7)
 
 
+@pytest.mark.slow
 def test_one_side_of_a_replacement(folders: dict[str, Path], tmp_path: Path):
     def change(manifest: dict[str, Any]) -> None:
         for event in events(manifest, "sampled gaussian"):

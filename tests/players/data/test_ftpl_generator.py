@@ -98,6 +98,7 @@ def test_no_answers_change_nothing_and_wrong_ones_are_said():
         )
 
 
+@pytest.mark.slow
 def test_a_tilt_thins_out_what_critics_dislike():
     rng = np.random.default_rng(0)
     plain, tilted = leader(records=30_000), leader(records=30_000, tilt=4.0)
