@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile(
         "ours",
         deadline=None,
-        max_examples=thorough.examples(40, 100),
+        max_examples=thorough.examples(20, 100),
         derandomize=not config.getoption("--thorough"),
         suppress_health_check=[HealthCheck.too_slow],
     )
