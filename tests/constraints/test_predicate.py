@@ -124,7 +124,7 @@ def by_sql(connection, text, table):
 
 
 @given(text=predicates, table=tables)
-@settings(max_examples=examples(80, 250), deadline=None)
+@settings(max_examples=examples(40, 250), deadline=None)
 def test_agrees_with_sql_on_rows_and_brackets_it_on_cells(connection, text, table):
     predicate = Predicate.parse(text, SCHEMA)
     expected = by_sql(connection, text, table)
@@ -158,7 +158,7 @@ exact = st.recursive(
 
 
 @given(text=exact, table=tables)
-@settings(max_examples=examples(40, 100), deadline=None)
+@settings(max_examples=examples(20, 100), deadline=None)
 def test_cells_are_exact_where_no_bin_straddles(connection, text, table):
     predicate = Predicate.parse(text, SCHEMA)
     inner, outer = predicate.cells()
@@ -287,7 +287,7 @@ def test_empty_and_endless_predicates():
 
 
 @given(st.text(alphabet="kids agex'\"`()<>=!,.-1234567890notandirbw\n", max_size=40))
-@settings(max_examples=examples(60, 200), deadline=None)
+@settings(max_examples=examples(30, 200), deadline=None)
 def test_any_text_parses_or_is_refused(text):
     with contextlib.suppress(WorkloadError):  # and nothing else
         Predicate.parse(text, SCHEMA)

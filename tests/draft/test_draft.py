@@ -219,7 +219,7 @@ class TestDraft:
             infinite = pa.types.is_floating(array.type) or column.dtype.startswith("float")
             assert infinite or not sum(finding.count for finding in check(schema, table))
 
-    @settings(max_examples=examples(100, 300))
+    @settings(max_examples=examples(50, 300))
     @given(st.lists(st.floats() | st.integers(-100, 100).map(float), max_size=40))
     def test_drafted_bounds_enclose_the_values(self, cells):
         schema = draft(pa.table({"x": pa.array(cells, pa.float64(), from_pandas=True)}))

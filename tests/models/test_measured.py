@@ -143,7 +143,7 @@ tables = st.lists(st.integers(-1000, 1000), min_size=1, max_size=12).map(
 
 
 @given(tables, st.integers(1, 2000))
-@settings(max_examples=examples(100, 300), deadline=None)
+@settings(max_examples=examples(50, 300), deadline=None)
 def test_projection_meets_the_optimality_conditions(values, total):
     """min ‖x − v‖² over x ≥ 0, Σx = total: x = max(v − τ, 0) for one τ, and only then."""
     x = simplex(values, total) * total
@@ -156,7 +156,7 @@ def test_projection_meets_the_optimality_conditions(values, total):
 
 
 @given(tables, st.integers(1, 500), st.randoms(use_true_random=False))
-@settings(max_examples=examples(40, 100), deadline=None)
+@settings(max_examples=examples(20, 100), deadline=None)
 def test_no_other_point_of_the_simplex_is_nearer(values, total, random):
     best = ((simplex(values, total) * total - values) ** 2).sum()
     for _ in range(20):

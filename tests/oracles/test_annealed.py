@@ -18,7 +18,7 @@ def legal(records, shape):
 
 
 @given(st.booleans().flatmap(lambda general: histories(general=general)), st.integers(0, 2**32))
-@settings(max_examples=examples(50, 150), deadline=None)
+@settings(max_examples=examples(25, 150), deadline=None)
 def test_records_are_legal_never_above_brute_force_and_never_below_the_warm_start(history, seed):
     rng = np.random.default_rng(seed)
     rows = 4

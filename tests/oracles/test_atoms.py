@@ -9,7 +9,7 @@ from .instances import histories, universe
 
 
 @given(histories(general=True))
-@settings(max_examples=examples(40, 100), deadline=None)
+@settings(max_examples=examples(20, 100), deadline=None)
 def test_codes_of_one_atom_are_worth_the_same(history):
     atoms = Atoms.of_history(history)
     records = universe(history.shape)

@@ -271,7 +271,7 @@ def merged_data(draw):
     return shape, clique, labels, draw(st.lists(row, max_size=40))
 
 
-@settings(max_examples=examples(30, 60), deadline=None, derandomize=True)
+@settings(max_examples=examples(15, 60), deadline=None, derandomize=True)
 @given(merged_data())
 def test_a_merged_table_counts_the_merged_codes(case):
     shape, clique, labels, rows = case

@@ -284,7 +284,7 @@ KEYS = st.sampled_from(
 )
 
 
-@settings(max_examples=examples(120, 400))
+@settings(max_examples=examples(60, 400))
 @given(
     st.sampled_from(sorted(KINDS)), st.dictionaries(KEYS, ANYTHING, max_size=5), st.integers(2, 99)
 )
