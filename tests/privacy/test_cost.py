@@ -5,6 +5,7 @@ import json
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from understudy.privacy.cost import (
     Gaussian,
     Laplace,
     Plan,
+    SampledGroups,
     Selection,
     Zcdp,
     event_from_json,
@@ -149,3 +151,17 @@ class Copied(int):
 def test_what_is_checked_is_what_is_kept_and_no_copy(make):
     with pytest.raises(PrivacyError, match="whole number"):
         make(Copied(1))
+
+
+class Lying(float):
+    """0.01 to whoever compares, a million to whoever asks for a fraction."""
+
+    def as_integer_ratio(self):
+        return 10**6, 1
+
+
+def test_a_number_that_says_two_things_is_kept_as_the_plain_one():
+    event, groups = Gaussian(Lying(0.01)), SampledGroups((Lying(0.01),), 1, 0.5, 1)
+    assert type(event.sigma) is type(groups.multipliers[0]) is float
+    assert accounting.rho(event) == accounting.rho(Gaussian(0.01))
+    assert type(Gaussian(np.float64(2.5)).sigma) is float

@@ -213,3 +213,11 @@ def test_marginals_and_workloads_check_themselves():
     for wrong in (0, True, 1.5, "3"):
         with pytest.raises(WorkloadError, match="whole number"):
             Every(wrong)
+
+
+def test_more_cells_in_all_than_64_bits_can_number_are_refused():
+    schema = Schema(tuple(Integer(f"c{i}", 0, 999) for i in range(15)))
+    chosen = [marginals([f"c{i}" for i in range(k, k + 6)]) for k in range(10)]
+    with pytest.raises(WorkloadError, match=r"1\.0e\+19 cells in all.*coarser bins"):
+        resolve(sum(chosen[1:], chosen[0]), schema, max_cells=2**62)
+    resolve(sum(chosen[1:9], chosen[0]), schema, max_cells=2**62)

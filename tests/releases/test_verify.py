@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import itertools
 import json
 import random
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import understudy as us
@@ -16,6 +21,8 @@ from understudy.privacy.chain import Entry
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import OpenDPNoise
 from understudy.releases import bundle
+from understudy.releases.release import drawn_rows
+from understudy.schema import Category, Schema
 
 FILES = ["release.json", "synthetic.parquet", "model.json", "model.npz", "schema.toml"]
 
@@ -351,3 +358,40 @@ def test_entries_of_other_releases_are_withheld(tmp_path, table, schema):
         folder = made.save(tmp_path / str(number))
         assert us.verify(folder, ledger=path).passed
     assert inner[0].facts["reservation"] not in (tmp_path / "0" / "release.json").read_text()
+
+
+def test_a_footer_that_states_more_rows_than_its_columns_hold(tmp_path):
+    """The numbers of a file and of its row group are patched; the column chunks hold ten rows less."""
+    schema = Schema((Category("a", ("x", "y", "z")), Category("b", ("p", "q"))))
+    table = pa.table({"a": ["x", "y", "z"] * 20, "b": ["p", "q"] * 30})
+    made = us.release(table, schema, epsilon=2, method="independent", rows_public=60)
+    folder = made.save(tmp_path / "short.release")
+    stated = made.rows.num_rows
+    assert stated == 60
+    drawn = drawn_rows(made.schema, made.model, 50, int(made.facts["key"]))[1]
+    buffer = io.BytesIO()
+    pq.write_table(drawn, buffer, compression="none", write_statistics=False)
+    data = buffer.getvalue()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    places = [i for i in range(footer, len(data) - 8) if data[i] == 2 * 50]  # zigzag of 50
+
+    def lying(at):
+        changed = bytearray(data)
+        for i in at:
+            changed[i] = 2 * stated
+        try:
+            file = pq.ParquetFile(io.BytesIO(changed))
+            group = file.metadata.row_group(0)
+            tells = (file.metadata.num_rows, group.num_rows, file.read().num_rows)
+        except (OSError, pa.ArrowException):
+            return None
+        return bytes(changed) if tells == (stated, stated, 50) else None
+
+    forged = next(filter(None, map(lying, itertools.combinations(places, 2))))
+    (folder / "synthetic.parquet").write_bytes(forged)
+    manifest = json.loads((folder / "release.json").read_bytes())
+    digest = hashlib.sha256(forged).hexdigest()
+    manifest["files"]["synthetic.parquet"] = {"sha256": digest, "bytes": len(forged)}
+    manifest["digest"] = bundle.digest(manifest)
+    (folder / "release.json").write_bytes(bundle.manifest_bytes(manifest))
+    assert refused(folder)

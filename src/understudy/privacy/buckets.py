@@ -23,10 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.errors import PrivacyError
 from understudy.privacy.noise import Noise
 
 __all__ = [
     "MOST_NOISE",
+    "MOST_NUMBERS",
     "MOST_ROWS",
     "SCORE_SENSITIVITY",
     "UNIT",
@@ -43,6 +45,9 @@ UNIT = 1 << 16
 
 SCORE_SENSITIVITY = UNIT + 3
 """How far a neighbour moves the effective score of any cell or complement."""
+
+MOST_NUMBERS = 1 << 63
+"""Cells of all marginals together are below this, so that their numbers are 64-bit integers."""
 
 MOST_ROWS = 1 << 33
 """Scores speak of at most so many rows. They are then below 2^50 units, where float64 keeps public
@@ -154,6 +159,8 @@ class DataSupport:
         self.offsets = [0]
         for size in sizes:
             self.offsets.append(self.offsets[-1] + int(size))
+        if self.offsets[-1] >= MOST_NUMBERS:
+            raise PrivacyError("marginals have 2^63 cells or more in all")
         self._starts = np.array(self.offsets[:-1], dtype=np.int64)
         self.keys = np.concatenate(
             [keys + offset for (keys, _), offset in zip(tables, self.offsets, strict=False)]

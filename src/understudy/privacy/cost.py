@@ -37,8 +37,13 @@ __all__ = [
 ]
 
 
+def _plain(value: Any) -> Any:
+    """NumPy's floats as Python's: another kind might say one thing here and another elsewhere."""
+    return float.__float__(value) if isinstance(value, float) else value
+
+
 def _positive(event: str, name: str, value: Any) -> None:
-    if not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
+    if not (type(value) in (int, float) and math.isfinite(value) and value > 0):
         raise PrivacyError(f"{event}: {name} = {value!r} must be a finite number above 0")
 
 
@@ -85,7 +90,8 @@ class _Event:
 
     def __post_init__(self) -> None:
         for name, value in self._fields().items():
-            _CHECKS[name](type(self).__name__, name, value)
+            object.__setattr__(self, name, _plain(value))
+            _CHECKS[name](type(self).__name__, name, _plain(value))
 
     def _fields(self) -> dict[str, Any]:
         """As they are: a copy might say another thing than what is kept."""
@@ -234,7 +240,7 @@ class SampledGroups(_Event):
     sides: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "multipliers", tuple(self.multipliers))
+        object.__setattr__(self, "multipliers", tuple(map(_plain, self.multipliers)))
         _Event.__post_init__(self)
 
     @property

@@ -466,6 +466,12 @@ def _check(families: Sequence[Family], schema: Schema, max_cells: int) -> None:
                 f"categories ({schema.modelled[widest].name!r} alone has {schema.shape[widest]:,})"
             )
         family.check(schema)
+    total = sum(cells(schema.shape, family.clique) for family in families)
+    if total >= 2**63:
+        raise WorkloadError(
+            f"the workload has {total:.1e} cells in all, more than can be numbered with 64 bits: leave "
+            f"out some of its {len(families)} marginals, or give their columns coarser bins"
+        )
     if any(family.kind != MARGINALS for family in families):
         check_size(families, schema.shape, "the workload")
 

@@ -434,6 +434,11 @@ class Bundle:
         names = [column.name for column in schema.modelled]
         workload = Workload.from_json(manifest["workload"], schema, max_cells=2**62)
         form.require_rows(rows, manifest["rows"])
+        table = pq.ParquetFile(rows).read()
+        if table.num_rows != manifest["rows"]:  # a footer may lie about its column chunks
+            raise BundleError(
+                f"synthetic.parquet has {table.num_rows:,} rows, not {manifest['rows']:,}"
+            )
         # Bundles of older versions have neither forecast nor measurements.
         theorem, forecast = manifest["theorem"], manifest.get("forecast")
         measured = manifest.get("measurements", ())
@@ -441,7 +446,7 @@ class Bundle:
             schema=schema,
             workload=workload,
             model=load_model(self.folder),
-            rows=pq.ParquetFile(rows).read(),
+            rows=table,
             certificate=self.certificate,
             budget=self.budget,
             relation=self.relation,

@@ -16,6 +16,7 @@ from tests.privacy.neighbour_cases import (
     law,
 )
 from understudy.errors import PrivacyError
+from understudy.privacy.buckets import DataSupport
 from understudy.privacy.cost import (
     Gaussian,
     Laplace,
@@ -24,6 +25,7 @@ from understudy.privacy.cost import (
     Selection,
     Zcdp,
 )
+from understudy.privacy.gate import Facts
 from understudy.privacy.losses import Logistic
 from understudy.privacy.mechanisms import Grouped, noised
 from understudy.privacy.questions import (
@@ -354,3 +356,35 @@ def test_what_is_known_of_a_table_cannot_be_exchanged():
     gate, _ = gate_of(replace(TABLE, relation=Relation.REPLACE), Gaussian(1.0), CoinNoise(()))
     with pytest.raises(AttributeError):
         gate.facts = replace(gate.facts, relation=Relation.ADD_REMOVE)
+
+
+SIDE, WIDE = 1000, tuple(tuple(range(k, k + 6)) for k in range(10))
+"""Ten marginals of 10^18 cells each: 10^19 together, above 2^63."""
+
+
+def _wide(name):
+    records = [np.zeros(3, np.int64)] * 15
+    cell = Cell(0, (0,) * 6, 1)
+    return {
+        "picks": PickedCells(WIDE, records, 3),
+        "coins": BernoulliRejection(WIDE, [cell], records, 3, 50.0, 0.5),
+        "payoff": Payoff(WIDE, [cell], [1.0]),
+        "certificate": WorstErrorOfRows(WIDE, records),
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["picks", "coins", "payoff", "certificate"])
+def test_cells_that_64_bits_cannot_number_are_refused_before_any_charge(name):
+    """Numbers that wrap would let one row move the counts of other cells."""
+    facts = Facts((SIDE,) * 15, Relation.ADD_REMOVE, None, None, True)
+    with pytest.raises(PrivacyError, match=r"2\^63"):
+        _wide(name).need(facts)
+    nine = Facts((SIDE,) * 6 + (2,) * 9, Relation.ADD_REMOVE, None, None, True)
+    _wide(name).need(nine)
+
+
+def test_a_support_that_64_bits_cannot_number_is_refused():
+    tables = [(np.zeros(1, np.int64), np.ones(1, np.int64))] * 3
+    with pytest.raises(PrivacyError, match=r"2\^63"):
+        DataSupport([2**62, 2**61, 2**61], tables)
+    DataSupport([2**62, 2**61, 2**61 - 1], tables)

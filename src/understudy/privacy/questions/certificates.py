@@ -34,6 +34,7 @@ from understudy.privacy.questions.requests import (
     gaussian,
     require_classes,
     require_cliques,
+    require_numbered,
     require_records,
     require_synthetic,
 )
@@ -134,7 +135,7 @@ class WorstErrorOfRows(NoisedOne):
 
     def need(self, facts: Facts) -> Need:
         """Any `Laplace`: its l1 is the lattice."""
-        require_cliques(self.cliques, facts)
+        require_numbered(self.cliques, facts)
         require_records(self.records, facts)
         return _WORST
 

@@ -40,6 +40,7 @@ from understudy.privacy.questions.requests import (
     Codes,
     Counts,
     require_cells,
+    require_numbered,
     require_records,
     require_rows,
     require_sides,
@@ -94,6 +95,7 @@ class BernoulliRejection:
 
     def need(self, facts: Facts) -> Need:
         """A selection between two candidates for each coin."""
+        require_numbered(self.cliques, facts)
         require_cells(self.cliques, self.cells, facts)
         require_sides(self.cells)
         require_records(self.records, facts)
@@ -146,6 +148,7 @@ class Payoff:
 
     def need(self, facts: Facts) -> Need:
         """T rows."""
+        require_numbered(self.cliques, facts)
         require_cells(self.cliques, self.cells, facts)
         require_sides(self.cells)
         count, references = len(self.cells), np.asarray(self.expected, np.float64)

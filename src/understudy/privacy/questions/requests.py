@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
 from understudy.errors import PrivacyError
-from understudy.privacy.buckets import MOST_ROWS
+from understudy.privacy.buckets import MOST_NUMBERS, MOST_ROWS
 from understudy.privacy.coarsened import Coarsened, clique_of
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.gate import Facts, Need
@@ -122,6 +122,17 @@ def require_cliques(cliques: Sequence[Clique], facts: Facts) -> None:
         columns = type(clique) is tuple and all(type(i) is int for i in clique)
         if not columns or list(clique) != sorted({*clique} & {*range(width)}):
             raise PrivacyError(f"clique {clique} must be increasing positions below {width}")
+
+
+def require_numbered(cliques: Sequence[Clique], facts: Facts) -> None:
+    """As `require_cliques`, for cells of all marginals in one numbering of 64 bits.
+
+    A number that wrapped would make counts of other cells depend on a row: no sensitivity holds then.
+    """
+    require_cliques(cliques, facts)
+    cells = sum(math.prod(facts.shape[i] for i in clique) for clique in cliques)
+    if cells >= MOST_NUMBERS:
+        raise PrivacyError(f"{len(cliques)} marginals have {cells:.1e} cells, 2^63 or more in all")
 
 
 def require_tables(tables: Sequence[Clique | Coarsened], facts: Facts) -> None:

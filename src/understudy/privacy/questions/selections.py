@@ -40,6 +40,7 @@ from understudy.privacy.questions.requests import (
     on_grid,
     require_classes,
     require_cliques,
+    require_numbered,
     require_plain,
     require_records,
     require_references,
@@ -183,7 +184,7 @@ class PickedCells:
 
     def need(self, facts: Facts) -> Need:
         """One row, and what rounding adds."""
-        require_cliques(self.cliques, facts)
+        require_numbered(self.cliques, facts)
         require_records(self.records, facts)
         require_rows(self.rows)
         return _picks("cell", None)
