@@ -51,6 +51,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_release_is_attacked_from_its_own_bundle(made: Path, tmp_path: Path):
     words = ("audit", "release", made, "--out", tmp_path / "a", "--runs", 9, "--canaries", 8)
     code, out, err = run(*words, "--workers", 1, "--beta", 0.001)

@@ -8,6 +8,7 @@ import sys
 import mpmath as mp
 import pytest
 
+from tests.thorough import slow
 from understudy.privacy import accounting, pairs, profile
 from understudy.privacy.cost import (
     Charge,
@@ -183,7 +184,7 @@ def test_one_sample_against_its_closed_form(seed):
 
 
 @pytest.mark.parametrize("sides", [1, 2])
-@pytest.mark.parametrize(("rate", "multiplier", "times"), [(0.25, 1.0, 2), (0.02, 0.8, 2)])
+@pytest.mark.parametrize(("rate", "multiplier", "times"), [(0.25, 1.0, 2), slow((0.02, 0.8, 2))])
 def test_two_samples_against_an_integral(rate, multiplier, times, sides):
     """δ of two steps is the mean of δ(ε − L) of one over the loss L of the other."""
     rate, shift, delta = round(rate * 2**32) / 2**32, 1 / mp.mpf(multiplier), 1e-6

@@ -23,6 +23,7 @@ def test_refusals_are_free(schema, tmp_path):
         assert [e.kind for e in ledger.entries("t")] == ["open"]
 
 
+@pytest.mark.slow
 def test_a_release_loads_and_samples_and_is_certified(schema, tmp_path):
     made = us.GEM(epsilon=2, workload="marginals:2", **SMALL).fit(people(400), schema, key=1)
     assert made.release.certificate.bound > 0

@@ -323,6 +323,7 @@ def test_a_server_that_is_lost_in_the_middle_of_a_pass(
     us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()
 
 
+@pytest.mark.slow
 def test_a_server_that_comes_back_in_the_middle_of_a_pass(
     slow_people, schema, tmp_path, ledger, monkeypatch
 ):

@@ -35,7 +35,7 @@ def test_everything_that_was_asked_for_is_inside_the_epsilon(made):
 
 @pytest.mark.parametrize(
     ("method", "neighbours"),
-    some(product(["independent", "mwem"], ["add-remove", "replace"]), 3),
+    some(product(["independent", "mwem"], ["add-remove", "replace"]), 4),
 )
 def test_error_falls_with_epsilon(method, neighbours, table, schema):
     """A release that is all noise at ε = 0.01 and close at ε = 100."""

@@ -12,6 +12,7 @@ import pytest
 
 import understudy.source
 from tests.source.test_files import SCHEMA, write
+from tests.thorough import slow
 from understudy.privacy.sensitive import reveal
 from understudy.schema import Boolean, Identifier, Integer, Schema
 from understudy.source import read
@@ -21,7 +22,7 @@ from understudy.source.files import FileSource, find
 from understudy.units import Unit
 
 
-@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", slow("t.csv.gz")])
 @pytest.mark.parametrize("unit", [None, Unit("id", 3)])
 def test_scans_say_how_far_they_are(tmp_path, monkeypatch, name, unit):
     monkeypatch.setattr("understudy.source.duckdb.BATCH_ROWS", 2048)

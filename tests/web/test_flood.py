@@ -206,6 +206,7 @@ async def stopped(server, imports, number):
         return running, healthy, [answer.status_code for answer in answers], ended
 
 
+@pytest.mark.slow
 def test_a_flooded_page_is_healthy_and_stops_when_told(tmp_path, bundle):
     """Each import would hold its process for minutes; the server ends them and goes."""
     server = served(tmp_path, bundle, BURNING.format(seconds=300)).start()

@@ -137,6 +137,7 @@ def old_tables(path):
     return before
 
 
+@pytest.mark.slow
 def test_no_flipped_byte_of_an_older_ledger_frees_budget(path):
     """Of an index through which spending was read, one flipped byte in 150 did."""
     assert {"whole", "InputError"} <= flips(path, 200, 2, old_tables)
