@@ -449,7 +449,8 @@ def test_two_processes_may_write_the_same_file_at_once(folder, runs):
     for each in both:
         each.stdin.write("go on\n")
         each.stdin.flush()
-    assert [each.communicate()[0] for each in both] == ["0.5 True\n"] * 2
+    # One may look while the other puts its file in place, and compile once more.
+    assert [each.communicate()[0].splitlines()[-1] for each in both] == ["0.5 True"] * 2
     (path,) = folder.rglob("*.o")
     assert not [each for each in path.parent.iterdir() if each.name.startswith(".")]
     assert loaded(folder).sixth(3.0) == 0.5
