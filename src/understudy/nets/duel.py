@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, Self
 
@@ -61,19 +61,12 @@ class Best:
     """The best critic of an objective, every round anew."""
 
     objective: Objective
-    weights: Array
-    before: Array
-
-    @classmethod
-    def of(cls, objective: Objective, truth: Truth) -> Best:
-        """Nothing has been played."""
-        weights = jnp.asarray(truth.weights, jnp.float32)
-        return cls(objective, weights, jnp.zeros_like(weights))
+    truth: Truth
 
     def play(self, difference: Array, noise: Array) -> tuple[Array, Best]:
         """See `Critics.play`."""
-        critic = _best(self.objective, difference, noise, self.weights, self.before)
-        return critic, replace(self, before=critic)
+        weights = jnp.asarray(self.truth.weights, jnp.float32)
+        return _best(self.objective, self.truth.features, difference, noise, weights), self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,4 +218,4 @@ def _seen(
     return means - seen, jnp.sqrt(noise**2 + spread)
 
 
-_best = jax.jit(best_response, static_argnums=0)
+_best = jax.jit(best_response, static_argnums=(0, 1))

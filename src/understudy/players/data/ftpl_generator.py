@@ -113,12 +113,14 @@ class FTPLGenerator(DataPlayer[Game]):
     `understudy.nets.leader`, or "matching". `eta` is η for critics of range 1. `history` is the size
     of a sample of past critics, None for one coin each. `regularised` is η of critics that follow the
     regularised leader, None for best responses. `kernel` is w of the weighted all-subsets kernel.
+    `questions` are what critics ask of each column where the objective is not about cells.
     `tilt` is λ of rejection sampling, 0 for none.
     """
 
     rounds: int
     features: tuple[Clique, ...] = ()
     objective: str = "max"
+    questions: tuple[str, ...] = ()
     play: str = "ftl"
     batch: int = 512
     steps: int = 10
@@ -238,10 +240,11 @@ class FTPLGenerator(DataPlayer[Game]):
         tables: tuple[Measured, ...],
         rng: np.random.Generator,
     ) -> Game:
-        from understudy.nets.critics import Cells
+        from understudy.nets.critics import Cells, Question
         from understudy.nets.duel import Truth
 
-        cells = Cells(problem.shape, tuple(table.clique for table in tables))
+        questions = tuple(Question(each) for each in self.questions)
+        cells = Cells(problem.shape, tuple(table.clique for table in tables), questions)
         rows = max(problem.rows, 1)
         means, noise = _believed(problem, tables)
         truth = Truth(
@@ -273,7 +276,7 @@ class FTPLGenerator(DataPlayer[Game]):
 
         assert state.trained is not None
         objective, rounds = Objective(self.objective), range(1, self.rounds + 1)
-        critics: Critics = Best.of(objective, truth)
+        critics: Critics = Best(objective, truth)
         if self.regularised is not None:
             critics = Regularised(self.rounds, self.regularised)
         player = self._player(problem, reach(objective, truth.features, truth.weights))
