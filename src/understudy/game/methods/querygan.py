@@ -47,6 +47,7 @@ from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaus
 from understudy.privacy.objective import MarginalFeatures, event_for
 from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures
 from understudy.privacy.questions.moments import event_for as noise_for
+from understudy.wording import nothing
 
 __all__ = ["QueryGANMethod"]
 
@@ -432,7 +433,8 @@ class QueryGANMethod(Method):
             scale = planned(plan, CellPicker.PICK, Selection).scale / UNIT
             off = scale * math.log(1e4) / rows
             words = (
-                f"all columns; {leader.rounds} queries are picked, within {off:.4f} of the worst"
+                f"all columns; {leader.rounds} queries are picked, within about {off:.4f} of the "
+                f"worst{nothing(off)}"
             )
         else:
             words = f"all columns; {leader.rounds} rounds of critics steer the rest"
