@@ -3136,7 +3136,8 @@ def main(folders: list[str]) -> int:
                 f"  (ε, δ) = ({bundle.promise['epsilon']}, {bundle.promise['delta']}) promised, "
                 f"the plan costs ε = {found:.6g}"
             )
-            print(f"  {bundle.certificate['words']}")
+            vacuous = ": says nothing here" if bundle.certificate["bound"] >= 1 else ""
+            print(f"  {bundle.certificate['words']}{vacuous}")
             print(f"  digest {bundle.manifest['digest']}")
     return code
 
