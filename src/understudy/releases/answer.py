@@ -114,7 +114,7 @@ def _pieces(family: Family, shape: tuple[int, ...], mask: NDArray[np.bool_]) -> 
     if inside in (0, mask.size):
         return 0
     found = math.inf
-    if family.kind in ("marginals", "conjunctions", "disjunctions"):
+    if family.kind in ("marginals", "conjunctions", "disjunctions", "halfspaces"):
         found = min(inside, mask.size - inside)
     elif family.kind == "prefixes":
         steps = mask.astype(np.int64)
