@@ -80,24 +80,18 @@ class Cells:
 
     def flat(self, tables: Sequence[NDArray[Any]]) -> Reals:
         """Tables, in the order of `cliques`, as one vector."""
-        matrices = self.layout.arrange([np.asarray(table, np.float64) for table in tables])
-        return np.concatenate([matrix.reshape(-1) for matrix in matrices]).astype(np.float64)
+        return self.layout.arrange(tables).astype(np.float64)
 
     def tables(self, flat: NDArray[Any]) -> list[Reals]:
         """The reverse of `flat`."""
-        like = self.layout.arrange(self._zeros)
-        parts = np.split(np.asarray(flat), np.cumsum([m.size for m in like])[:-1])
-        pairs = zip(parts, like, strict=True)
-        return self.layout.restore([jnp.asarray(p.reshape(m.shape)) for p, m in pairs])
+        return self.layout.restore(flat)
 
     def moments(self, heads: Array) -> Array:
         """ψ̄ (K,) of a mixture of products: `heads` (B, S) has a distribution per row and column.
 
         Exact, also for one-hot rows: a cell is a product of coordinates of different columns.
         """
-        ends = np.cumsum(self.shape)[:-1].tolist()
-        matrices = self.layout.marginals(jnp.split(heads, ends, axis=1))
-        return jnp.concatenate([matrix.reshape(-1) for matrix in matrices])
+        return self.layout.marginals(heads)
 
     def scores(self, theta: NDArray[Any], codes: NDArray[np.integer[Any]]) -> Reals:
         """D(x) = ⟨θ, ψ(x)⟩ of hard records (N, d)."""
