@@ -70,6 +70,7 @@ def design_of(
         tuple(column.name for column in modelled),
         tuple(column.kind for column in modelled),
         tuple(column.nullable for column in modelled),
+        tuple(column.ordered for column in modelled),
         schema.project if schema.rules or schema.geography else None,
     )
 

@@ -50,6 +50,8 @@ class Design:
     """Types of the columns as the schema has them ("category", "integer", …); may be left out."""
     nullable: tuple[bool, ...] = ()
     """Whether a column's last code is null; may be left out."""
+    ordered: tuple[bool, ...] = ()
+    """Whether neighbouring codes of a column are neighbouring values; may be left out."""
     project: Projection | None = field(default=None, compare=False, repr=False)
     """Moves records that public rules forbid to the nearest that they allow; None without rules."""
 
