@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
 
 from understudy.errors import InputError
 from understudy.learn.plans import Facts, Rule, descent_plan, on_words, picks_plan, rule_for
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.losses import Logistic
 from understudy.privacy.relation import Relation
@@ -33,6 +34,7 @@ def test_rules_are_functions_of_public_facts():
     assert rule_for(few, "sgd") == rule_for(many, "sgd") == Rule(400, on_words(0.1), 2.0)
     assert rule_for(few, "frank-wolfe").steps < rule_for(many, "frank-wolfe").steps
     assert rule_for(few, "sgd", 7, 0.5, 1.5) == Rule(7, 0.5, 1.5)
+    assert rule_for(few, "frank-wolfe").delay == 18  # the first step is 2/20 of the radius, 1
     with pytest.raises(InputError, match="setting of sgd"):
         rule_for(few, "frank-wolfe", clip=1.0)
 
@@ -40,3 +42,18 @@ def test_rules_are_functions_of_public_facts():
 def test_rates_can_be_drawn_exactly():
     assert [on_words(rate) for rate in (0.0, 0.5, 1.0)] == [2.0**-32, 0.5, 1.0]
     assert on_words(0.1) * 2**32 % 1 == 0
+
+
+def test_the_number_of_picks_follows_rows_budget_and_vertices():
+    """0.6·n·√(8ρ)/(c·L0·ln²K) from 5 to 1000, whatever the radius."""
+
+    def picks(n=10_000, width=11, epsilon=1, relation=Relation.ADD_REMOVE, radius=80.0):
+        facts = Facts(n, width, Logistic(), radius, relation, Budget.of(epsilon, "1e-8"))
+        return rule_for(facts, "frank-wolfe").steps
+
+    rho = float(planning.rho_for(Budget.of(1, "1e-8")))
+    assert picks() == round(0.6 * 10_000 * (8 * rho) ** 0.5 / math.log(22) ** 2)
+    assert picks(n=200) == picks(n=1_000, width=100_000) == picks(epsilon=0.01) == 5
+    assert picks(n=1_000_000) == 1_000
+    assert abs(picks(relation=Relation.REPLACE) - picks() / 2) <= 1
+    assert picks(radius=1e9) == picks()

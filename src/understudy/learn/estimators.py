@@ -132,7 +132,10 @@ class _Private(LinearModel):
 
     def _learn(self, gate: Gate, facts: Facts, rule: Rule) -> NDArray[np.float64]:
         if self.solver == "frank-wolfe":
-            return frank_wolfe(gate, facts.loss, facts.radius, rule.steps, average=rule.rate < 1)
+            kept = range(rule.steps // 2, rule.steps)
+            return frank_wolfe(
+                gate, facts.loss, facts.radius, rule.steps, delay=rule.delay, kept=kept
+            )
         return stochastic_descent(gate, facts.loss, facts.rows, facts.radius, rule.steps)
 
     def _noise(self) -> Noise:

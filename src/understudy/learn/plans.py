@@ -4,12 +4,14 @@ Facts are n, the width of the box, the loss, the radius, the relation and the bu
 from generated tables (dense, sparse and indicator features; `bench learn` shows what they do on a real
 one), never from the rows of a fit:
 
-* `frank-wolfe` picks T vertices: the bound (2Δ/ε0)·ln K + 2·L1·diam²/(T+2) with ε0 = √(8ρ/T) is least
-  at T = (8·r·L1·n·√(8ρ)/(c·L0·ln K))^{2/3}. Its curvature is that of the worst rows, far above what
-  rows show: a tenth of those steps is taken. All rows at every step.
+* `frank-wolfe` picks T = 0.6·n·√(8ρ)/(c·L0·ln²K) of K vertices, 5 to 1000, all rows at every pick. One
+  pick then has noise of c·L0·√(T/2ρ): the more picks, the less each is worth, and where few rows or
+  many features leave little to be seen, few picks see more of it.
+* The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, not by the whole radius: steps
+  are 2/(t + 2 + k) with k = 2r/(first step) − 2. A step of the radius, as in the textbook, overshoots
+  so far that picks may undo each other to the end.
 * `sgd` draws 400 noisy gradients on a tenth of the rows each, norm 2.
-* radius of the L1 ball: it bounds the bias of Frank-Wolfe's steps, which shorter ones keep small, and
-  hardly binds the noisy gradients.
+* radius of the L1 ball: so wide that it hardly binds.
 
 Both take the least noise whose whole plan stays within (ε, δ).
 """
@@ -27,7 +29,7 @@ from understudy.errors import InputError
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Plan, SampledGaussian, SampledSelection, Selection
-from understudy.privacy.losses import Loss
+from understudy.privacy.losses import Loss, Squared
 from understudy.privacy.questions.descent import UNIT, l2_units
 from understudy.privacy.relation import Relation
 
@@ -49,11 +51,13 @@ GRADIENT = "noisy gradient"
 
 _SOLVERS = ("frank-wolfe", "sgd")
 _MOST_STEPS = 100_000
-_FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 10, 2_000, 0.1
+_FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 5, 1_000, 0.6
 _STEPS, _RATE, _CLIP = 400, 0.1, 2.0
+_LONGEST_DELAY = 1e6  # far from where whole numbers of weights would not fit
+_FIRST_STEP = {"classes": 1.0, "numbers": 0.125}
 _RADIUS = {
-    ("frank-wolfe", "classes"): 30.0,
-    ("frank-wolfe", "numbers"): 2.0,
+    ("frank-wolfe", "classes"): 80.0,
+    ("frank-wolfe", "numbers"): 8.0,
     ("sgd", "classes"): 200.0,
     ("sgd", "numbers"): 10.0,
 }
@@ -83,11 +87,12 @@ def on_words(rate: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a solver does."""
+    """What a solver does; `clip` is of sgd, `delay` (the k of its steps) of frank-wolfe."""
 
     steps: int
     rate: float
     clip: float
+    delay: int = 0
 
 
 def radius_for(solver: str, given: Any, *, classes: bool) -> float:
@@ -127,14 +132,19 @@ def rule_for(
             f"by more than the loss allows"
         )
     norm = _CLIP if clip is None else _above_zero("clip", clip)
-    return Rule(int(steps), on_words(share), norm)
+    delay = _delay(facts) if solver == "frank-wolfe" else 0
+    return Rule(int(steps), on_words(share), norm, delay)
 
 
 def _picks(facts: Facts) -> int:
-    spread = facts.relation.marginal_l1() * facts.loss.bound * math.log(2 * facts.coordinates)
+    spread = facts.relation.marginal_l1() * facts.loss.bound * math.log(2 * facts.coordinates) ** 2
     signal = facts.rows * math.sqrt(8 * float(planning.rho_for(facts.budget)))
-    best = (8 * facts.radius * facts.loss.smooth * signal / spread) ** (2 / 3)
-    return min(max(round(_SHARE_OF_PICKS * best), _FEWEST_PICKS), _MOST_PICKS)
+    return min(max(round(_SHARE_OF_PICKS * signal / spread), _FEWEST_PICKS), _MOST_PICKS)
+
+
+def _delay(facts: Facts) -> int:
+    first = _FIRST_STEP["numbers" if isinstance(facts.loss, Squared) else "classes"]
+    return max(0, round(min(2 * facts.radius / first, _LONGEST_DELAY)) - 2)
 
 
 def _above_zero(name: str, value: Any) -> float:
