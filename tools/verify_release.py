@@ -1879,7 +1879,8 @@ def _critic_steps(d: Design, p: dict[str, Any], rho: float) -> tuple[dict[str, A
     """The event and how often. A step at rate q and joint multiplier m is worth, by the central limit,
     min(s²/(2m²), q²·(e^(s²/m²) − 1)/2), s the sides: so plans are laid out, and counted exactly later.
     """
-    held = round(p["holdout"] * 2**32) / 2**32 if p["pick"] and p["task"] is not None else 0.0
+    judged = p["pick"] and (p["task"] is not None or p["selection"] == "clustering")
+    held = round(p["holdout"] * 2**32) / 2**32 if judged else 0.0
     rows, groups, sides = d.assumed(20_000) * (1 - held), p["groups"], d.sides
     rate = p["rate"]
     if rate is None:
@@ -1894,15 +1895,12 @@ def _critic_steps(d: Design, p: dict[str, Any], rho: float) -> tuple[dict[str, A
         times = p["steps"]
         inverse = math.log1p(2 * rho / times / rate**2) / sides**2
         joint = min(1 / math.sqrt(inverse), sides / math.sqrt(2 * rho / times))
-    bits, left = [], joint
-    if p["adapt"]:  # one bit for each group, whether the norm is below its threshold
-        each = max(rate * rows / 10, joint * math.sqrt(groups / 0.05))
-        bits, left = [each] * groups, (joint**-2 - groups * each**-2) ** -0.5
-    multipliers: list[float] | None = [left * math.sqrt(groups)] * groups + bits
-    if groups > 1 and "public" in p:
-        multipliers = None  # those of groups follow public rows; the total cost is checked
+    multipliers, bits = [joint], 0
+    if p["adapt"]:  # a bit for each group, whether the norm is below its threshold
+        watch = max(rate * rows / 10 / math.sqrt(groups), joint / math.sqrt(0.05))
+        multipliers, bits = [(joint**-2 - watch**-2) ** -0.5, watch], groups
     event = {"kind": "sampled groups", "multipliers": multipliers, "rate": rate, "sides": sides}
-    return {**event, "coordinates": _critic_weights(d, p) + len(bits)}, times
+    return {**event, "coordinates": _critic_weights(d, p) + bits}, times
 
 
 def _critic_weights(d: Design, p: dict[str, Any]) -> int:
@@ -3138,7 +3136,8 @@ def main(folders: list[str]) -> int:
                 f"  (ε, δ) = ({bundle.promise['epsilon']}, {bundle.promise['delta']}) promised, "
                 f"the plan costs ε = {found:.6g}"
             )
-            print(f"  {bundle.certificate['words']}")
+            vacuous = ": says nothing here" if bundle.certificate["bound"] >= 1 else ""
+            print(f"  {bundle.certificate['words']}{vacuous}")
             print(f"  digest {bundle.manifest['digest']}")
     return code
 

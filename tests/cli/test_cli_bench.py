@@ -2,12 +2,14 @@
 
 import json
 import sys
+from importlib import import_module
 from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from bench.__main__ import BENCHMARKS, WITH_FILES
 from bench.published import Bench, LeftOut, Results, generated, load
 from bench.published.game import sizes
 
@@ -269,3 +271,8 @@ def test_labels_of_an_axis_do_not_run_into_each_other(ticks, kept):
     from bench.published.figure import _apart
 
     assert _apart(ticks) == kept
+
+
+def test_every_benchmark_can_be_imported():
+    for name in (*BENCHMARKS, *WITH_FILES, "dpgan", "learn", "gpu"):
+        assert callable(import_module(f"bench.{name}").main), name

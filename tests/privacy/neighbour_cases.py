@@ -649,9 +649,11 @@ def network_gradient(groups: int, watch: bool, held_out: float) -> Any:
                 for shape in shapes
             )
         thresholds = tuple(rng.choice((0.01, 1.0, 30.0)) for _ in range(groups))
-        question = NetworkGradient(Net(weights, odd), Groups(thresholds, members), watch, held_out)
-        wanted = groups * (1 + watch)
-        multipliers = tuple(rng.choice((0.5, 1.0, 4.0)) for _ in range(wanted))
+        drawn = [rng.uniform(0.05, 1.0) for _ in range(groups)]
+        shares = tuple(each / math.hypot(*drawn) for each in drawn)
+        parts = Groups(thresholds, members, shares)
+        question = NetworkGradient(Net(weights, odd), parts, watch, held_out)
+        multipliers = tuple(rng.choice((0.5, 1.0, 4.0)) for _ in range(1 + watch))
         numbers = 8 + 3 + groups * watch
         rate = rng.choice((1.0, 0.5))
         return question, SampledGroups(multipliers, numbers, rate, table.sides)
@@ -692,6 +694,21 @@ def best_by_divergence(rng: Random, table: World) -> Any:
     models = Models(None, 1.0, cliques, tuple(tables))
     rows = rng.choice((1, 2, len(table.rows), 40))
     return BestModels(models, rows), Selection(900.0, 257, rng.randint(1, len(tables)))
+
+
+def best_by_costs(rng: Random, table: World) -> Any:
+    # What a row costs at the nearest of some centres, cut off: also where it would cost more.
+    choices = rng.randint(1, 3)
+    costs = tuple(
+        tuple(
+            np.array([[rng.choice((0.0, rng.random(), 9.0))] * choices for _ in range(size)])
+            for size in table.shape
+        )
+        for _ in range(rng.randint(1, 3))
+    )
+    models = Models(sensitivity=rng.choice((0.5, 3.0)), costs=costs)
+    question = BestModels(models, len(table.rows), rng.choice((0.0, 0.5)))
+    return question, Selection(900.0, 257, rng.randint(1, len(costs)))
 
 
 def descent(rng: Random) -> tuple[Any, Weights]:
@@ -808,17 +825,19 @@ CASES = {
         network_gradient(3, True, 0.0),
         ("coordinates", "sides", "multipliers"),
         measure=contributed,
+        reach=0.9999,
     ),
     "network gradient, held out": Case(
         NetworkGradient,
         network_gradient(2, False, 0.25),
-        ("coordinates", "sides", "multipliers"),
+        ("coordinates", "sides"),
         measure=contributed,
         reach=0.9999,
     ),
     # 1 of 257 units is for rounding.
     "best models, task": Case(BestModels, best_by_task, ("sensitivity",), reach=256 / 257),
     "best models, divergence": Case(BestModels, best_by_divergence, ("sensitivity",), reach=0.9),
+    "best models, costs": Case(BestModels, best_by_costs, ("sensitivity",), reach=256 / 257),
     "steepest vertex": Case(SteepestVertex, steepest(None), ("sensitivity",), learning),
     "steepest vertex, sampled": Case(SteepestVertex, steepest(0.5), ("sensitivity",), learning),
     # The norm is the event's own; rows are clipped a millionth inside it.

@@ -47,6 +47,7 @@ from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaus
 from understudy.privacy.objective import MarginalFeatures, event_for
 from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures
 from understudy.privacy.questions.moments import event_for as noise_for
+from understudy.wording import nothing
 
 __all__ = ["QueryGANMethod"]
 
@@ -54,7 +55,7 @@ COLUMNS = "one-way marginals"
 TABLES = "moments of the critics"
 FEATURES = ("cells", "subsets", *KINDS)
 
-OBJECTIVES = ("tv", "mmd", "max", "wasserstein")
+OBJECTIVES = ("tv", "mmd", "max", "wasserstein", "parity")
 PLAYS = ("last", "ftl", "ftpl", "sftpl")
 _LEARNABLE = 2.0
 _HELD = 50_000_000
@@ -157,8 +158,26 @@ class QueryGANMethod(Method):
                 f"{self.degree} must be at least 2, and the workload must have marginals of two columns"
             )
         self.require_share(keep=self.keep)
+        self._check_objective(design)
         if self.oracle in ("moments", "logistic"):
             self._check_features(design)
+
+    def _check_objective(self, design: Design) -> None:
+        if self.objective is not None and self.oracle != "moments":
+            self.refuse(
+                f"objective = {self.objective} is what critics of oracle = moments maximise; "
+                f"oracle = {self.oracle} has critics of its own"
+            )
+        if self._objective in ("wasserstein", "parity") and self.features in KINDS:
+            self.refuse(
+                f"objective = {self._objective} asks about cells of tables; features = "
+                f"{self.features} have none: use features = cells"
+            )
+        if self._objective == "wasserstein" and not any(design.ordered):
+            self.refuse(
+                "objective = wasserstein needs a column with an order, and the schema has none: "
+                "declare numbers or dates as such, a category as ordinal, or use objective = tv"
+            )
 
     def _check_features(self, design: Design) -> None:
         if self.features in KINDS:
@@ -286,6 +305,7 @@ class QueryGANMethod(Method):
             rounds,
             self._tables(design) if self.oracle == "logistic" else (),
             objective=self._objective,
+            questions=self._questions(design),
             play=self._play,
             batch=self.batch,
             steps=self.steps or own.steps,
@@ -352,6 +372,19 @@ class QueryGANMethod(Method):
     def _objective(self) -> str:
         return self.objective or ("tv" if self.features == "cells" else "mmd")
 
+    def _questions(self, design: Design) -> tuple[str, ...]:
+        """What critics ask of each column: cells, points of its distribution function, or signs."""
+        if self._objective == "parity":
+            return ("sign",) * len(design.shape)
+        if self._objective != "wasserstein":
+            return ()
+        nullable = design.nullable or (False,) * len(design.shape)
+        cuts = ("cut or null" if null else "cut" for null in nullable)
+        return tuple(
+            cut if order and size > 2 else "cell"
+            for cut, order, size in zip(cuts, design.ordered, design.shape, strict=True)
+        )
+
     def _weight(self, design: Design) -> float:
         return self.kernel if self.kernel is not None else 1 / len(design.shape)
 
@@ -398,7 +431,8 @@ class QueryGANMethod(Method):
             scale = planned(plan, CellPicker.PICK, Selection).scale / UNIT
             off = scale * math.log(1e4) / rows
             words = (
-                f"all columns; {leader.rounds} queries are picked, within {off:.4f} of the worst"
+                f"all columns; {leader.rounds} queries are picked, within about {off:.4f} of the "
+                f"worst{nothing(off)}"
             )
         else:
             words = f"all columns; {leader.rounds} rounds of critics steer the rest"
