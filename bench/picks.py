@@ -82,8 +82,7 @@ def way_for(
     rule = rule_for(facts, "frank-wolfe", steps)
     event = picks_plan(facts, rule.steps).charges[0].event
     assert isinstance(event, Selection)
-    kept = range(rule.steps // 2, rule.steps)
-    return Way(radius, rule.steps, rule.delay, kept, event.scale / UNIT)
+    return Way(radius, rule.steps, rule.delay, rule.kept, event.scale / UNIT)
 
 
 def with_constant(features: Reals) -> Reals:
