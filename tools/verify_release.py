@@ -284,7 +284,7 @@ PLAN = [
     )
 ]
 UNIT = {"column": "name", "max_rows": "times", "salt": "salt"}
-KINDS = ("=marginals", "=conjunctions", "=disjunctions", "=parities", "=prefixes")
+KINDS = ("=marginals", "=conjunctions", "=disjunctions", "=parities", "=prefixes", "=halfspaces")
 WORKLOAD = [{"columns": ["name"], "weight": "positive", "kind?": KINDS}]
 METHOD = {"name": "name", "*": "anything"}
 LINK = {"seq": "natural", "digest": "hash", "prev": "hash", "hash": "hash"}
@@ -1287,10 +1287,7 @@ def design_of(b: Bundle) -> Design:
     asked = b.manifest["workload"]
     if sum(len(m["columns"]) ** 2 for m in asked) > 2_000_000:
         raise ValueError("the workload has too many pairs of columns for a plan")
-    queries = sum(
-        math.prod(literals(m.get("kind", "marginals"), shape[at[name]]) for name in m["columns"])
-        for m in asked
-    )
+    queries = sum(queries_of(m, {name: shape[at[name]] for name in m["columns"]}) for m in asked)
     return Design(
         columns,
         shape,
@@ -2178,10 +2175,7 @@ def check_certificate(b: Bundle) -> Iterator[str]:
     if stated["rows_public"] != public or (stated["rows_measured"] is None) != (public is not None):
         yield "does not agree with the promise on the number of rows"
     sizes = {column["name"]: cells(column) for column in modelled(b)}
-    count = sum(
-        math.prod(literals(m.get("kind", "marginals"), sizes[name]) for name in m["columns"])
-        for m in b.manifest["workload"]
-    )
+    count = sum(queries_of(m, sizes) for m in b.manifest["workload"])
     other = any(m.get("kind", "marginals") != "marginals" for m in b.manifest["workload"])
     noun = "queries" if other else "cells"
     if stated["cells"] != count or stated.get("of", "cells") != noun:
@@ -2255,13 +2249,20 @@ RESOLUTIONS = {
 }
 
 
+def queries_of(entry: dict[str, Any], sizes: dict[str, int]) -> int:
+    """The number of queries of an entry of the workload."""
+    kind, columns = entry.get("kind", "marginals"), entry["columns"]
+    thresholds = len(columns) if kind == "halfspaces" else 1
+    return thresholds * math.prod(literals(kind, sizes[name]) for name in columns)
+
+
 def literals(kind: str, size: int) -> int:
     match kind:
-        case "conjunctions" | "disjunctions" if size > 2:
+        case "conjunctions" | "disjunctions" | "halfspaces" if size > 2:
             return 2 * size
         case "parities" if size == 2:
             return 1
-        case "marginals" | "conjunctions" | "disjunctions" | "parities" | "prefixes":
+        case _ if f"={kind}" in KINDS:
             return size
     raise ValueError(f"a workload of {kind!r}")
 

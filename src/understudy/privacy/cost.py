@@ -141,7 +141,8 @@ class Gaussian(_Event):
 class Laplace(_Event):
     """Discrete Laplace noise, P(z) ∝ exp(−|z|/scale), on an integer vector with L1 sensitivity l1.
 
-    Pure ε = l1/scale.
+    Pure ε = l1/scale. So is one pick of the largest of scores that move by at most l1/2 each, after
+    noise on each (`mechanisms.top`); therefore nothing but this ε may be used of it in accounting.
     """
 
     kind = "laplace"

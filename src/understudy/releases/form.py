@@ -22,6 +22,7 @@ import numpy as np
 
 from understudy.errors import BundleError
 from understudy.models.weighted import MOST_SWAPS
+from understudy.queries.classes import KINDS
 
 __all__ = [
     "LARGEST",
@@ -303,7 +304,7 @@ def _workload(value: Any, where: str) -> None:
     _list(
         _object_of(
             {"columns": _list(_NAME, 1, MOST_COLUMNS), "weight": _POSITIVE},
-            {"kind": _one_of("conjunctions", "disjunctions", "marginals", "parities", "prefixes")},
+            {"kind": _one_of(*sorted(KINDS))},
         ),
         1,
         MOST_MARGINALS,
