@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from understudy.draft.tables import open_table
 
 import understudy as us
 from understudy import figures
 from understudy.schema.nodes import Nodes
+from understudy.source import read, read_table
 
 EPSILONS = ("1", "4")
 DELTA = "1e-6"
@@ -82,7 +82,7 @@ def main(options: list[str] | None = None) -> None:
     )
     for at, (path, declared) in enumerate(zip(asked.edges, asked.nodes, strict=True)):
         name, nodes = (*asked.name[at : at + 1], path.stem)[0], Nodes.of(declared)
-        table = open_table(path)[0]
+        table = read_table(read(path))
         real = adjacency(*(table.column(i).to_pylist() for i in (0, 1)), nodes)
         degrees, edges = real.sum(axis=0), int(real.sum()) // 2
         print(

@@ -20,7 +20,6 @@ import understudy as us
 from bench.published.tables import Bench
 from bench.published.wide import wide
 from understudy.models import Weighted
-from understudy.models.weighted import _SWAPS_PER_ROW
 from understudy.players.data import Particles
 
 ROWS, COLUMNS, WORKLOAD = 48_842, 14, "marginals:3:64@0"
@@ -90,7 +89,7 @@ def sampling(model: Weighted, rng: np.random.Generator) -> None:
     cumulative = np.cumsum(model.weights, dtype=np.float64)
     points = (np.arange(ROWS) + 0.5) * (cumulative[-1] / ROWS)
     chosen = np.searchsorted(cumulative, points)
-    proposals = rng.integers(model.size, size=_SWAPS_PER_ROW * ROWS)
+    proposals = rng.integers(model.size, size=model.swaps * ROWS)
     places = chosen[rng.integers(ROWS, size=proposals.size)]
     for clique in model.cliques:
         packed = np.zeros(model.size, np.int64)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from understudy.schema import Boolean, Category, Date, Identifier, Incomplete, Integer, Number, Text
-from understudy.wording import byte_size, domain, duration, number, percent
+from understudy.wording import bound, byte_size, domain, duration, nothing, number, percent
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,22 @@ def test_numbers_have_three_digits_that_mean_something(value, shown):
 )
 def test_shares_have_two(share, shown):
     assert percent(share) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (0.0123, "≤ 0.0123"),
+        (0.9999, "≤ 0.9999"),
+        (0.99996, "≤ 1.0000, which says nothing here"),
+        (1, "≤ 1.0000, which says nothing here"),
+        (17.5, "≤ 1.0000, which says nothing here"),
+    ],
+)
+def test_a_bound_of_one_says_nothing(share, shown):
+    assert bound(share) == shown
+    assert bound(share, "at most") == shown.replace("≤", "at most")
+    assert shown.endswith(nothing(share))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from understudy.schema import Column
 
-__all__ = ["byte_size", "domain", "duration", "number", "percent"]
+__all__ = ["bound", "byte_size", "domain", "duration", "nothing", "number", "percent"]
 
+_VACUOUS = 0.99995
+"""What four digits show as 1."""
 _SHOWN = 6
 _WIDEST = 24
 
@@ -28,6 +30,16 @@ def percent(share: float) -> str:
     if share < 0.0001:
         return f"{100 * share:.1g} %" if share else "0 %"
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
+
+
+def bound(share: float, sign: str = "≤") -> str:
+    """An upper bound on an error of shares: a theorem's, a certificate's, a regret's."""
+    return f"{sign} {min(share, 1.0):.4f}{nothing(share)}"
+
+
+def nothing(share: float) -> str:
+    """What follows a bound on an error of shares: no share is off by more than 1, so 1 is no bound."""
+    return ", which says nothing here" if share >= _VACUOUS else ""
 
 
 def byte_size(size: float) -> str:

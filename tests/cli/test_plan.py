@@ -106,3 +106,33 @@ def test_a_plan_says_what_engines_do(case):
     engines = {each["engine"]: each for each in machine["engines"]}
     assert engines["sql"]["passes"] == engines["spark"]["passes"] == 1
     assert engines["memory"]["bytes_back"] == 0
+
+
+def test_a_theorem_that_says_nothing_is_said_to(case):
+    choices = ("--schema", case.schema, "--epsilon", 1, "--method", "fem", "--rows", 5000)
+    shown = run("plan", *choices)
+    assert shown.code == 0, shown.err
+    said = " ".join(shown.out.split())
+    assert (
+        "theorem worst error ≤ 1.0000, which says nothing here (95 % confidence): 5·d^(3/2)/√T"
+        in said
+    )
+    told = json.loads(run("plan", *choices, "--json").out)["forecast"]["theorem"]
+    assert told["bound"] == 1
+    assert "says nothing here" in told["words"]
+
+
+def test_a_theorem_that_says_something_is_shown(case):
+    choices = ("--epsilon", 10, "--rows-public", 10**8)
+    signed = ("--method", "mwem", "--set", "measure=false", "--set", "rounds=2000")
+    shown = run("plan", "--schema", case.schema, *choices, *signed)
+    assert shown.code == 0, shown.err
+    (line,) = (line for line in shown.out.splitlines() if line.strip().startswith("theorem"))
+    assert 0 < float(line.split("≤")[1].split()[0]) < 0.2
+    assert "says nothing" not in shown.out
+
+
+def test_a_margin_of_the_whole_table_says_nothing(case):
+    shown = run("plan", "--schema", case.schema, "--epsilon", "0.001", "--rows", 100)
+    (line,) = (line for line in shown.out.splitlines() if "true worst error +" in line)
+    assert line.endswith("95 % confidence, which says nothing here")

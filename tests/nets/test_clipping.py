@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.thorough import examples
 
-from understudy.nets.clipping import adapted, bit_share, clusters, least_noise, norms, thresholds
+from understudy.nets.clipping import adapted, clusters, norms, shares, thresholds
 
 
 @given(
@@ -85,9 +85,11 @@ def test_thresholds_are_medians_of_rows_not_of_their_mean():
     assert thresholds(rows) == (2.0, 4.0)
 
 
-def joint(multipliers):
-    """m of all groups together: (Σ 1/m_j²)^−½."""
-    return 1 / math.sqrt(sum(1 / m**2 for m in multipliers))
+def test_rows_that_leave_a_group_alone_do_not_close_it():
+    """Three rows in four have no value of the group: the median over all rows would be 0."""
+    rows = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [5.0, 1.0]])
+    assert thresholds(rows) == (5.0, 1.0)
+    assert thresholds(np.zeros((3, 1))) == (1e-8,)
 
 
 @given(
@@ -95,19 +97,18 @@ def joint(multipliers):
     st.floats(0.3, 10),
 )
 @settings(max_examples=examples(20, 50), deadline=None)
-def test_least_noise_costs_the_same_and_adds_less(pairs, multiplier):
+def test_shares_cost_the_same_and_add_the_least_noise(pairs, multiplier):
     limits, sizes = zip(*pairs, strict=True)
-    found = least_noise(multiplier, limits, sizes)
-    assert joint(found) == pytest.approx(multiplier, rel=1e-9)
+    found = shares(limits, sizes)
+    assert sum(s**2 for s in found) == pytest.approx(1, rel=1e-9)
 
-    def total(multipliers):
-        triples = zip(multipliers, limits, sizes, strict=True)
-        return sum(d * (m * c) ** 2 for m, c, d in triples)
+    def total(parts):
+        triples = zip(parts, limits, sizes, strict=True)
+        return sum(d * (multiplier * c / s) ** 2 for s, c, d in triples)
 
     expected = multiplier**2 * sum(c * math.sqrt(d) for c, d in pairs) ** 2
     assert total(found) == pytest.approx(expected, rel=1e-9)
-    even = [multiplier * math.sqrt(len(pairs))] * len(pairs)
-    assert total(found) <= total(even) * (1 + 1e-9)
+    assert total(found) <= total([1 / math.sqrt(len(pairs))] * len(pairs)) * (1 + 1e-9)
 
 
 def test_thresholds_follow_the_quantile():
@@ -119,11 +120,3 @@ def test_thresholds_follow_the_quantile():
     for _ in range(200):
         limit = adapted(limit, (float((sizes <= limit[0]).mean()),), 0.5, 0.2)
     assert limit[0] == pytest.approx(np.median(sizes), rel=0.05)
-
-
-def test_bits_and_gradients_share_one_multiplier():
-    """z_grad = (z^−2 − l·(2σ_b)^−2)^−½."""
-    left = bit_share(2.0, 3, 10.0)
-    assert joint((left, 10.0, 10.0, 10.0)) == pytest.approx(2.0)
-    with pytest.raises(ValueError, match="more than"):
-        bit_share(2.0, 3, 2.0)

@@ -12,6 +12,7 @@ from scipy import stats
 from understudy.nets.critics import (
     Cells,
     Objective,
+    Question,
     Units,
     best_response,
     reject,
@@ -93,12 +94,12 @@ def test_waves_have_norm_one_and_the_gaussian_kernel():
 
 # JAX may not start while tests are collected: some of them fork.
 DIFFERENCE = np.array([0.3, -0.5, 0.01, 0.0], np.float32)
-ZEROS, ONES = np.zeros(4, np.float32), np.ones(4, np.float32)
+ONES = np.ones(4, np.float32)
 
 
-def answer(objective, before=ZEROS, noise=0.02 * ONES, weights=ONES):
-    given = (jnp.asarray(each) for each in (DIFFERENCE, noise, weights, before))
-    return np.asarray(best_response(objective, *given))
+def answer(objective, noise=0.02 * ONES, weights=ONES):
+    given = (jnp.asarray(each) for each in (DIFFERENCE, noise, weights))
+    return np.asarray(best_response(objective, Cells((4,), ((0,),)), *given))
 
 
 def test_the_worst_cell_is_a_signed_unit_vector():
@@ -125,9 +126,93 @@ def test_the_kernel_ball_gives_the_kernel_distance():
     assert (theta**2 / weights).sum() == pytest.approx(1.0, rel=1e-5)
 
 
-def test_clipped_weights_climb_and_stay_in_the_box():
-    first = answer(Objective.WASSERSTEIN, before=np.array([0.0, 0.9, -0.2, 0.4]))
-    np.testing.assert_allclose(first, [1, -1, 0.3, 0.4], rtol=1e-5)
+# --- distribution functions and parities --------------------------------------------------------
+
+
+def played(objective, cells, real, fake):
+    """(θ, its payoff) of the critic between two tables of records, without noise."""
+    hot = [one_hot(cells.shape, jnp.asarray(each)) for each in (real, fake)]
+    apart = cells.moments(hot[0]) - cells.moments(hot[1])
+    ones = jnp.ones(cells.size)
+    theta = best_response(objective, cells, apart, 1e-9 * ones, ones)
+    return theta, float(theta @ apart)
+
+
+def test_the_payoff_grows_with_the_distance():
+    ordered = Cells((10,), ((0,),), (Question.CUT,))
+    here = np.zeros((5, 1), int)
+    for cells_away in range(1, 10):
+        _, payoff = played(Objective.WASSERSTEIN, ordered, here, here + cells_away)
+        assert payoff == pytest.approx(cells_away / 9, rel=1e-5)
+        assert played(Objective.TV, ordered, here, here + cells_away)[1] == pytest.approx(2)
+
+
+def test_on_one_column_it_is_the_wasserstein_distance():
+    rng = np.random.default_rng(0)
+    real, fake = rng.integers(0, 7, (2, 40, 1))
+    _, payoff = played(Objective.WASSERSTEIN, Cells((7,), ((0,),), (Question.CUT,)), real, fake)
+    expected = stats.wasserstein_distance(real[:, 0], fake[:, 0]) / 6
+    assert payoff == pytest.approx(expected, rel=1e-4)
+
+
+def test_critics_of_tables_are_lipschitz_and_a_column_without_order_has_its_cells():
+    shape, cliques = (4, 3, 5), ((0,), (0, 1), (2, 0), (1,))
+    cells = Cells(shape, cliques, (Question.CUT, Question.CELL, Question.CUT_OR_NULL))
+    rng = np.random.default_rng(1)
+    real, fake = (np.stack([rng.integers(0, s, 30) for s in shape], axis=1) for _ in range(2))
+    theta, payoff = played(Objective.WASSERSTEIN, cells, real, fake)
+    tables = dict(zip(cliques, cells.tables(theta), strict=True))
+    joint = tables[2, 0]  # four values and null, against four
+    assert (np.abs(np.diff(joint, axis=1)) <= 1 / 3 + 1e-6).all()
+    assert (np.abs(np.diff(joint[:4], axis=0)) <= 1 / 3 + 1e-6).all()
+    mixed = tables[0, 1]
+    assert (np.abs(np.diff(mixed, axis=0)) <= 1 / 3 + 1e-6).all()
+    assert np.abs(mixed[:, :1] - mixed).max() <= 2 + 1e-6
+    # Mean |F − G| over cuts, by hand; over cells where there is no order.
+    expected = 0.0
+    for clique in cliques:
+        p, q = (np.zeros([shape[i] for i in clique]) for _ in range(2))
+        for table, rows in ((p, real), (q, fake)):
+            np.add.at(table, tuple(rows[:, i] for i in clique), 1 / 30)
+        d = p - q
+        if clique == (0,):
+            d = np.cumsum(d)[:-1] / 3
+        elif clique == (0, 1):
+            d = np.cumsum(d, axis=0)[:-1] / 3
+        elif clique == (2, 0):
+            d = np.cumsum(d, axis=1)[:, :-1] / 3
+            d = np.concatenate([np.cumsum(d[:4], axis=0)[:-1] / 3, d[4:]])
+        expected += np.abs(d).sum()
+    assert payoff == pytest.approx(expected, rel=1e-4)
+
+
+def test_steps_within_the_noise_are_softened():
+    cells = Cells((3,), ((0,),), (Question.CUT,))
+    d, sigma = jnp.asarray([0.01, 0.02, -0.03]), 0.02
+    theta = best_response(Objective.WASSERSTEIN, cells, d, jnp.full(3, sigma), jnp.ones(3))
+    steps = np.array([0.01 / sigma, 0.03 / (sigma * math.sqrt(2))]) / 2
+    np.testing.assert_allclose(theta, [steps.sum() / 2, steps[1] / 2, 0], rtol=1e-4)
+
+
+def test_the_worst_parity_is_found_with_its_sign():
+    shape, cliques = (2, 3, 2), ((0, 1), (0, 2), (0, 1, 2))
+    cells = Cells(shape, cliques, (Question.SIGN,) * 3)
+    rng = np.random.default_rng(2)
+    real, fake = (np.stack([rng.integers(0, s, 25) for s in shape], axis=1) for _ in range(2))
+    values = [range(s)[1 if s == 2 else 0 :] for s in shape]
+    found = {}
+    for clique in cliques:
+        for at in itertools.product(*(values[i] for i in clique)):
+            odd = [np.prod(1 - 2 * (rows[:, clique] == at), axis=1) for rows in (real, fake)]
+            found[clique, at] = odd[0].mean() - odd[1].mean()
+    clique, at = max(found, key=lambda each: abs(found[each]))
+    theta, payoff = played(Objective.PARITY, cells, real, fake)
+    assert payoff == pytest.approx(abs(found[clique, at]), rel=1e-4)
+    tables = cells.tables(theta)
+    every = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), axis=-1).reshape(-1, 3)
+    total = sum(t[tuple(every[:, i] for i in c)] for c, t in zip(cliques, tables, strict=True))
+    sign = np.sign(found[clique, at])
+    np.testing.assert_allclose(total, sign * np.prod(1 - 2 * (every[:, clique] == at), axis=1))
 
 
 # --- one layer of units -------------------------------------------------------------------------

@@ -191,6 +191,13 @@ def test_the_population_adds_what_sampling_does():
     assert certified(True, 1).population == 1.0
 
 
+def test_a_bound_of_one_says_nothing_and_is_stated_as_a_number():
+    empty = c.Certificate(1.0, 0.05, 40, 50, 64, None, 1, (0.2, 1.0), (1, 2), 1.0)
+    assert str(empty).count("≤ 1.0000, which says nothing here") == 3
+    assert empty.statement == str(empty).replace(", which says nothing here", "")
+    assert str(certified(False)) == certified(False).statement
+
+
 def test_only_methods_that_ask_speak_of_the_population():
     plain, asked = certified(False), certified(True)
     assert "population" not in str(plain)

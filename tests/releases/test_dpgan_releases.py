@@ -47,12 +47,12 @@ def table():
 
 
 def test_everything_is_on_the_ledger_and_both_verifiers_agree(table, tmp_path):
-    """The choice among checkpoints by a task, thresholds watched, two groups: all in one plan."""
+    """The choice among checkpoints by clusters, thresholds watched, groups found anew: one plan."""
     made = us.release(
         table, SCHEMA, **CHOICES,
         parameters={
-            **SMALL, "groups": 2, "adapt": 0.2, "pick": 1, "checkpoints": 2, "task": "ill",
-            "holdout": 0.5, "choice": 0.4, "numbers": "real",
+            **SMALL, "groups": 2, "regroup": 2, "adapt": 0.2, "pick": 1, "checkpoints": 2,
+            "selection": "clustering", "centres": 2, "holdout": 0.5, "choice": 0.4, "numbers": "real",
         },
     )  # fmt: skip
     drawn = [e.body["purpose"] for e in made.entries if e.kind == "charge" and e.body]
@@ -68,7 +68,7 @@ def test_everything_is_on_the_ledger_and_both_verifiers_agree(table, tmp_path):
     (plan,) = [e["body"]["plan"] for e in manifest["ledger"]["entries"] if e["kind"] == "reserve"]
     (slot,) = [slot for slot in plan if slot["purpose"] == CriticSteps.STEP]
     assert slot["event"]["kind"] == "sampled groups"
-    assert len(slot["event"]["multipliers"]) == 4
+    assert len(slot["event"]["multipliers"]) == 2
     assert us.verify(saved).digest == manifest["digest"]
 
 

@@ -115,6 +115,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("gem", {"rounds": 3, "picks": 1000}),
     ("dpgan", {"sigma": 2.0}),
     ("dpgan", {"pick": 2, "task": "sex", "holdout": 0.3, "adapt": 0.1, "groups": 3}),
+    ("dpgan", {"pick": 1, "selection": "clustering", "holdout": 0.3}),
     ("mst", {"one_ways": 1, "selection": 1, "pairs": 2}),
 ]
 

@@ -244,3 +244,13 @@ def test_an_audit_that_is_none_is_refused(tmp_path):
     (tmp_path / "audit.json").write_text('{"what": "something else"}')
     with pytest.raises(InputError, match="was not written by"):
         read_audit(tmp_path)
+
+
+def test_a_bound_that_says_nothing_is_said_to(table, schema):
+    made = seeded(table, schema, epsilon=0.0001, method="fem", workload="marginals:1")
+    assert made.certificate.bound == made.theorem.bound == 1
+    page = " ".join(Page(report.render(made)).text.split())
+    assert "95 % confidence, which says nothing here." in page
+    assert "of all rows of the truth, which says nothing here." in page
+    assert "at most 1.0000, which says nothing here (share of the rows)" in page
+    assert f"by theorem{made.theorem}" in page.replace("by theorem ", "by theorem")

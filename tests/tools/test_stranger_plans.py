@@ -33,7 +33,12 @@ RELATIONS: dict[str, dict[str, Any]] = {
     "replace": {"rows_public": 2000, "delta": "1e-6", "neighbours": "replace"},
 }
 METHOD_SETTINGS: dict[str, list[dict[str, Any]]] = {
-    "dpgan": [{"groups": 3}, {"adapt": 0.2, "numbers": "real"}, {"sigma": 1.5}],
+    "dpgan": [
+        {"groups": 3, "adapt": 0.2},
+        {"pick": 1, "selection": "clustering", "holdout": 0.3},
+        {"adapt": 0.2, "numbers": "real"},
+        {"sigma": 1.5},
+    ],
     "dqrs": [{"samples": 200, "rounds": 30}],
     "fem": [{"rounds": 7}],
     "gem": [{"rounds": 2, "picks": 3}],

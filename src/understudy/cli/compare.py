@@ -108,7 +108,10 @@ def _show(comparison: Comparison, folder: Path) -> None:
     words.facts(
         [
             ("rows", f"{comparison.rows_real:,} real, {comparison.rows_synthetic:,} in {folder}"),
-            ("worst error", f"{comparison.worst:.4f}, certified ≤ {comparison.bound:.4f}, {holds}"),
+            (
+                "worst error",
+                f"{comparison.worst:.4f}, certified {words.bound(comparison.bound)}, {holds}",
+            ),
             ("mean total variation", f"{words.percent(comparison.mean)} over the workload"),
             ("k-marginal score", ", ".join(scores) + " of 1000"),
             ("propensity", told_apart),

@@ -11,11 +11,12 @@ from understudy.cli.options import ACCOUNT, option
 
 if TYPE_CHECKING:
     from understudy.game.forecast import Errors
+    from understudy.game.methods import Theorem
     from understudy.queries import Workload
     from understudy.releases import Options, Prepared
     from understudy.schema import Schema
 
-__all__ = ["errors_in_words", "needed_epsilon", "plan"]
+__all__ = ["errors_in_words", "needed_epsilon", "plan", "theorem_in_words"]
 
 _WORST_MARGINALS = 3
 _ENGINES = {
@@ -164,9 +165,10 @@ def _show_forecast(prepared: Prepared, rows: int | None) -> None:
         (
             "certificate",
             f"true worst error + {words.percent(margin)} ({words.number(margin * size)} rows), "
-            f"{100 * (1 - prepared.beta):g} % confidence",
+            f"{100 * (1 - prepared.beta):g} % confidence{words.nothing(margin)}",
         ),
         *errors_in_words(forecast.errors, prepared.schema),
+        *theorem_in_words(prepared.theorem(size)),
         ("what is measured", forecast.measured),
         ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
         ("time", f"about {words.duration(forecast.seconds)}"),
@@ -191,6 +193,11 @@ def _show_engines(prepared: Prepared, rows: int) -> None:
             back = f"nothing: codes are kept, {words.byte_size(cost.held)}"
         table.add_row(_ENGINES[cost.engine], f"{cost.passes:,}", f"{cost.rows:,}", back)
     shell.out().print(table)
+
+
+def theorem_in_words(theorem: Theorem | None) -> list[tuple[str, str | Text]]:
+    """What is proved of a method, where anything is."""
+    return [] if theorem is None else [("theorem", str(theorem))]
 
 
 def errors_in_words(errors: Errors | None, schema: Schema) -> list[tuple[str, str | Text]]:

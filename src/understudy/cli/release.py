@@ -13,7 +13,7 @@ import typer
 
 from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
-from understudy.cli.plan import errors_in_words, needed_epsilon
+from understudy.cli.plan import errors_in_words, needed_epsilon, theorem_in_words
 from understudy.cli.progress import Stages
 from understudy.errors import InputError, UnderstudyError, WorkError
 from understudy.progress import Progress
@@ -301,6 +301,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("promise", release.promise),
             ("certificate", str(release.certificate)),
             *errors_in_words(release.forecast, release.schema)[:1],
+            *theorem_in_words(release.theorem),
             *([] if release.proofs is None else [("oracle", release.proofs)]),
             *_account(release, wanted),
             about_report(out),

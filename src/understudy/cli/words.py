@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from understudy.cli import shell
-from understudy.wording import byte_size, domain, duration, number, percent
+from understudy.wording import bound, byte_size, domain, duration, nothing, number, percent
 
 if TYPE_CHECKING:
     from understudy.schema import Column
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "as_json",
     "bar",
+    "bound",
     "bullets",
     "byte_size",
     "columns_table",
@@ -26,6 +27,7 @@ __all__ = [
     "duration",
     "facts",
     "next_commands",
+    "nothing",
     "number",
     "percent",
     "table",

@@ -35,6 +35,7 @@ import numpy as np
 from understudy._types import Clique, Table
 from understudy.models import View
 from understudy.queries import sizes
+from understudy.wording import nothing
 
 __all__ = ["Errors", "Expected", "Knowledge", "expected", "seen"]
 
@@ -93,7 +94,7 @@ class Errors:
         text = (
             f"total variation about {_share(self.mean)} on average, "
             f"{_share(max((e.total_variation for e in self.marginals), default=0.0))} at most; "
-            f"worst cell about {_share(self.worst)}"
+            f"worst cell about {_share(self.worst)}{nothing(self.worst)}"
         )
         if self.noise:
             text += (

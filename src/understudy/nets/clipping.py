@@ -1,4 +1,4 @@
-"""Smart clipping: groups of weights, their thresholds, and noise as little as the joint cost allows.
+"""The arithmetic of smart clipping: groups of weights, their thresholds, and how they share noise.
 
 Everything here is a function of public gradients: of public rows, or of records that a generator made
 up. With thresholds c_j and d_j weights in group j, noise of deviation τ_j on every weight of group j
@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 __all__ = [
     "adapted",
-    "bit_share",
     "clusters",
-    "least_noise",
     "norms",
+    "shares",
     "thresholds",
 ]
 
@@ -89,20 +88,22 @@ def clusters(gradient: NDArray[Any], groups: int, floor: float | None = None) ->
 
 
 def thresholds(found: Float, floor: float = 1e-8) -> tuple[float, ...]:
-    """The median over public rows of every group's norm: of rows, not of their mean."""
-    return tuple(float(max(np.median(found[:, j]), floor)) for j in range(found.shape[1]))
+    """The median over public rows of every group's norm: of rows, not of their mean.
+
+    Of the rows that touch the group: one that more than half of them leave alone is not nothing.
+    """
+    touching = (found[found[:, j] > 0, j] for j in range(found.shape[1]))
+    return tuple(max(float(np.median(part)), floor) if part.size else floor for part in touching)
 
 
-def least_noise(
-    multiplier: float, limits: Sequence[float], sizes: Sequence[int]
-) -> tuple[float, ...]:
-    """Multipliers m_j = τ_j/c_j with the least total noise Σ d_j·τ_j² at a joint multiplier m.
+def shares(limits: Sequence[float], sizes: Sequence[int]) -> tuple[float, ...]:
+    """s_j, Σ s_j² = 1, with the least total noise Σ d_j·τ_j², τ_j = m·c_j/s_j, at a joint m.
 
-    τ_j² = m²·(c_j/√d_j)·Σ_i c_i·√d_i; the total is m²·(Σ_i c_i·√d_i)².
+    s_j² is in proportion to c_j·√d_j, so that τ_j² = m²·(c_j/√d_j)·Σ_i c_i·√d_i; the total is
+    m²·(Σ_i c_i·√d_i)².
     """
     weights = [c * math.sqrt(max(1, d)) for c, d in zip(limits, sizes, strict=True)]
-    total = sum(weights)
-    return tuple(multiplier * math.sqrt(total / w) for w in weights)
+    return tuple(math.sqrt(w / sum(weights)) for w in weights)
 
 
 def adapted(
@@ -111,11 +112,3 @@ def adapted(
     """C ← C·exp(−η(b̃ − target)), b̃ the noisy share of rows below (Andrew et al. 2021)."""
     pairs = zip(limits, shares, strict=True)
     return tuple(c * math.exp(-rate * (min(max(b, 0.0), 1.0) - target)) for c, b in pairs)
-
-
-def bit_share(multiplier: float, groups: int, bits: float) -> float:
-    """What is left of a joint multiplier z for gradients: (z^−2 − l·(2σ_b)^−2)^−½, bits = 2σ_b."""
-    left = multiplier**-2 - groups * bits**-2
-    if left <= 0:
-        raise ValueError(f"{groups} watched thresholds at {bits} take more than {multiplier}")
-    return left**-0.5

@@ -8,16 +8,26 @@ A critic is D(x) = ⟨θ, ψ(x)⟩ with a public feature map ψ. Two maps:
              kernel, Rahimi and Recht 2007), ReLU, or softplus
 
 All that a critic needs to know of the table is the mean m of ψ over its rows, or a noisy m̃ of it. The
-objective is the set Θ that critics come from, and max over Θ of ⟨θ, m̃ − ψ̄⟩ is a distance
-(`Objective`); `best_response` is its maximiser, exact. The weighted all-subsets kernel
+objective is the set Θ that critics come from, and max over Θ of ⟨θ, m̃ − ψ̄⟩ is an integral probability
+metric (`Objective`); `best_response` is its maximiser, exact. The weighted all-subsets kernel
 k_w(x, z) = Π_i (1 + w·x_i·z_i) has the monomials scaled by w^{|A|/2} as its features, so its MMD is a
 weighted sum of squares over cells of all orders and needs no kernel matrix of private rows.
+
+*Questions.* Distribution functions and parities are linear in the cells of a table: a public matrix for
+each column (`Question`), applied to every axis, turns a table of cells into the answers. Their noisy
+answers are those of the noisy cells, which were released already, so a Lipschitz critic and a parity
+cost nothing of their own. *Sensitivity*: a row lies in one cell of each of J tables, so one row more
+moves their counts by √J in L2 and a row replaced by √(2J), whatever is asked of them later. Releasing
+the g − 1 points of a distribution function themselves would need more noise: a row of the first value
+is counted by all of them, so they move by √(g − 1) under either relation. The sum of k cells has √k
+times the noise of one, and k ≤ g/2 is enough where the total is known.
 
 Everything here is a function of public and of released numbers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,6 +46,7 @@ from understudy.nets.tables import Layout, Table
 __all__ = [
     "Cells",
     "Objective",
+    "Question",
     "Units",
     "best_response",
     "reject",
@@ -54,15 +65,54 @@ class Objective(StrEnum):
     MAX = "max"
     """‖θ‖₁ ≤ 1: the worst cell."""
     WASSERSTEIN = "wasserstein"
-    """Clipped weights |θ| ≤ 1, found by gradient ascent: Lipschitz critics on ordered columns."""
+    """Lipschitz critics of ordered columns: mean |F − G| over the cuts of every table (`Question.CUT`).
+
+    For one column that is W1 over its range: ∫|F − G| is the supremum over all Lipschitz functions. In
+    a table of several columns D(x) = Σ s_{k,l}·1[x_i ≤ k, x_j ≤ l]/((g_i − 1)(g_j − 1)), |s| ≤ 1, moves
+    by at most 1/(g_i − 1) where x_i moves by one cell: it is 1-Lipschitz in the distance
+    Σ_i |x_i − x'_i|/(g_i − 1), so its payoff is at most W1 of the table. A column without an order is
+    taken cell by cell: two of its values are 2 apart, and tables of such columns alone have 2·TV."""
+    PARITY = "parity"
+    """The worst parity E Π_{i∈A} (−1)^{1[x_i = v_i]} of the columns A of every table."""
+
+
+class Question(StrEnum):
+    """What a critic asks of a column: the rows of a public matrix over its g values."""
+
+    CELL = "cell"
+    """x = v, for every v."""
+    CUT = "cut"
+    """x ≤ v for all v but the last, each divided by their number g − 1."""
+    CUT_OR_NULL = "cut or null"
+    """The same over all values but the last, which is null and a cell of its own."""
+    SIGN = "sign"
+    """−1 where x = v, otherwise 1, for every v; where g = 2 only for the second."""
+
+    def matrix(self, size: int) -> Reals:
+        """(questions, g)."""
+        match self:
+            case Question.CELL:
+                return np.eye(size)
+            case Question.CUT:
+                return np.tri(max(1, size - 1), size) / max(1, size - 1)
+            case Question.CUT_OR_NULL:
+                values = Question.CUT.matrix(size - 1)
+                last = np.eye(size)[-1:]
+                return np.concatenate([np.pad(values, ((0, 0), (0, 1))), last])
+            case Question.SIGN:
+                return (1 - 2 * np.eye(size))[1 if size == 2 else 0 :]
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of the tables of `cliques`, side by side; hashable, for jitted functions."""
+    """Cells of the tables of `cliques`, side by side; hashable, for jitted functions.
+
+    `questions`, one for each column, is what objectives ask that are not about cells.
+    """
 
     shape: tuple[int, ...]
     cliques: tuple[Clique, ...]
+    questions: tuple[Question, ...] = ()
 
     @cached_property
     def layout(self) -> Layout:
@@ -80,24 +130,40 @@ class Cells:
 
     def flat(self, tables: Sequence[NDArray[Any]]) -> Reals:
         """Tables, in the order of `cliques`, as one vector."""
-        matrices = self.layout.arrange([np.asarray(table, np.float64) for table in tables])
-        return np.concatenate([matrix.reshape(-1) for matrix in matrices]).astype(np.float64)
+        return self.layout.arrange(tables).astype(np.float64)
 
     def tables(self, flat: NDArray[Any]) -> list[Reals]:
         """The reverse of `flat`."""
-        like = self.layout.arrange(self._zeros)
-        parts = np.split(np.asarray(flat), np.cumsum([m.size for m in like])[:-1])
-        pairs = zip(parts, like, strict=True)
-        return self.layout.restore([jnp.asarray(p.reshape(m.shape)) for p, m in pairs])
+        return self.layout.restore(flat)
+
+    def asked(self, flat: Array, *, squared: bool = False) -> list[Array]:
+        """The answers of every table, from values of its cells: each axis times its column's matrix.
+
+        `squared` squares the matrices: from variances of independent cells to those of answers.
+        """
+        natural = jnp.take(flat, self._order)
+        answers: list[Array] = []
+        for clique, at in zip(self.cliques, self._starts, strict=False):
+            sizes = tuple(self.shape[i] for i in clique)
+            table = natural[at : at + math.prod(sizes)].reshape(sizes)
+            matrices = [m**2 if squared else m for m in map(self._matrix, clique)]
+            answers.append(_along(table, matrices))
+        return answers
+
+    def critic(self, steps: Sequence[Array]) -> Array:
+        """θ (K,) of D = ⟨steps, answers⟩: the transpose of `asked`."""
+        tables = [
+            _along(each, [self._matrix(i).T for i in clique]).reshape(-1)
+            for clique, each in zip(self.cliques, steps, strict=True)
+        ]
+        return jnp.zeros(self.size).at[self._order].set(jnp.concatenate(tables))
 
     def moments(self, heads: Array) -> Array:
         """ψ̄ (K,) of a mixture of products: `heads` (B, S) has a distribution per row and column.
 
         Exact, also for one-hot rows: a cell is a product of coordinates of different columns.
         """
-        ends = np.cumsum(self.shape)[:-1].tolist()
-        matrices = self.layout.marginals(jnp.split(heads, ends, axis=1))
-        return jnp.concatenate([matrix.reshape(-1) for matrix in matrices])
+        return self.layout.marginals(heads)
 
     def scores(self, theta: NDArray[Any], codes: NDArray[np.integer[Any]]) -> Reals:
         """D(x) = ⟨θ, ψ(x)⟩ of hard records (N, d)."""
@@ -105,6 +171,20 @@ class Cells:
         for clique, table in zip(self.cliques, self.tables(theta), strict=True):
             total += table[tuple(codes[:, i] for i in clique)]
         return total
+
+    def _matrix(self, column: int) -> Reals:
+        return self.questions[column].matrix(self.shape[column])
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each table begins once tables lie one after the other, in C order."""
+        return np.cumsum([0, *(table.size for table in self._zeros)]).tolist()
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        """Where each of those cells is among the features."""
+        numbers = np.split(np.arange(self.size), self._starts[1:-1])
+        return np.argsort(self.flat(numbers))
 
     @property
     def _zeros(self) -> list[Reals]:
@@ -152,23 +232,19 @@ class Units:
 
 
 def best_response(
-    objective: Objective,
-    difference: Array,
-    noise: Array,
-    weights: Array,
-    before: Array,
+    objective: Objective, features: Cells | Units, difference: Array, noise: Array, weights: Array
 ) -> Array:
-    """The critic that tells m̃ from ψ̄ best, for difference = m̃ − ψ̄.
+    """The critic that tells m̃ from ψ̄ best, for difference d = m̃ − ψ̄.
 
     `noise` is the standard deviation of m̃ per feature, `weights` scale features (w^{|A|} for the
-    all-subsets kernel, times the workload's), `before` is the critic of the round before, which only
-    gradient ascent starts from.
+    all-subsets kernel).
 
-    TV       θ = clip(d/2σ, ±1): sign(d), softened where the difference is within the noise, which is
-             the maximiser of ⟨θ, d⟩ − σ‖θ‖² over the ball
-    MMD      θ = W d/‖W^{1/2} d‖
-    MAX      θ = ±e_j at the largest |d_j|
-    WASSERSTEIN  θ = clip(θ_before + d/σ, ±1)
+    TV           θ = clip(d/2σ, ±1): sign(d), softened where the difference is within the noise, which
+                 is the maximiser of ⟨θ, d⟩ − σ‖θ‖² over the ball
+    MMD          θ = W d/‖W^{1/2} d‖
+    MAX          θ = ±e_j at the largest |d_j|
+    WASSERSTEIN  the critic of steps clip(d/2σ, ±1), d and σ those of the answers
+    PARITY       the critic of the answer with the largest |d|, with its sign
     """
     match objective:
         case Objective.TV:
@@ -177,10 +253,33 @@ def best_response(
             scaled = weights * difference
             return scaled / jnp.maximum(jnp.sqrt((scaled * difference).sum()), 1e-12)
         case Objective.MAX:
-            at = jnp.argmax(jnp.abs(difference))
-            return jnp.zeros_like(difference).at[at].set(jnp.sign(difference[at]))
-        case _:
-            return jnp.clip(before + difference / noise, -1, 1)
+            return _worst(difference)
+        case Objective.WASSERSTEIN:
+            assert isinstance(features, Cells)
+            variances = features.asked(noise**2, squared=True)
+            pairs = zip(features.asked(difference), variances, strict=True)
+            return features.critic([jnp.clip(d / (2 * jnp.sqrt(v)), -1, 1) for d, v in pairs])
+        case Objective.PARITY:
+            assert isinstance(features, Cells)
+            answers = features.asked(difference)
+            chosen = _worst(jnp.concatenate([each.reshape(-1) for each in answers]))
+            ends = np.cumsum([each.size for each in answers])[:-1].tolist()
+            parts = zip(jnp.split(chosen, ends), answers, strict=True)
+            return features.critic([part.reshape(each.shape) for part, each in parts])
+
+
+def _worst(difference: Array) -> Array:
+    """The signed unit vector at the largest |d|."""
+    at = jnp.argmax(jnp.abs(difference))
+    return jnp.zeros_like(difference).at[at].set(jnp.sign(difference[at]))
+
+
+def _along(table: Array, matrices: Sequence[Reals]) -> Array:
+    """Each axis of a table times a matrix (new, old)."""
+    for axis, matrix in enumerate(matrices):
+        moved = jnp.tensordot(jnp.asarray(matrix, table.dtype), table, axes=(1, axis))
+        table = jnp.moveaxis(moved, 0, axis)
+    return table
 
 
 def reject(scores: Reals, tilt: float, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -221,12 +221,11 @@ def duel(
     means, noise, weights = (
         jnp.asarray(each, jnp.float32) for each in (truth.means, truth.noise, truth.weights)
     )
-    critic = jnp.zeros_like(means)
     key = key_of(rng)
     for t in range(1, rounds + 1):
         key, seen, moved = jax.random.split(key, 3)
         critic, worst = _answer(
-            player, truth.features, objective, trained.params, means, noise, weights, critic, seen
+            player, truth.features, objective, trained.params, means, noise, weights, seen
         )
         past = past.plus(np.asarray(critic))
         trained, _ = player.improve(trained, truth.features, past.leader(rng), rate(t), t, moved)
@@ -318,7 +317,6 @@ def _answer(
     means: Array,
     noise: Array,
     weights: Array,
-    before: Array,
     key: Array,
 ) -> tuple[Array, Array]:
     seen = moments_of(player, features, params, key)
@@ -326,7 +324,8 @@ def _answer(
     spread = size * jnp.maximum(1 - size, 0) / player.batch
     within = jnp.sqrt(noise**2 + spread)
     difference = means - seen
-    return best_response(objective, difference, within, weights, before), jnp.abs(difference).max()
+    critic = best_response(objective, features, difference, within, weights)
+    return critic, jnp.abs(difference).max()
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -253,7 +253,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         "rows": release.rows.num_rows,
         "rows_estimate": release.rows_estimate,
         "key": release.facts["key"],
-        "certificate": {**release.certificate.to_json(), "words": str(release.certificate)},
+        "certificate": {**release.certificate.to_json(), "words": release.certificate.statement},
         "theorem": None if release.theorem is None else asdict(release.theorem),
         "remarks": dict(release.diagnostics),
         "forecast": None if release.forecast is None else release.forecast.to_json(),

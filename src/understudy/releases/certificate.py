@@ -29,7 +29,7 @@ algorithm and no further charge is needed for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy import wording
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.gate import Gate
@@ -114,16 +115,24 @@ class Certificate:
     of: str = "cells"
 
     def __str__(self) -> str:
+        return self._said(wording.bound)
+
+    @property
+    def statement(self) -> str:
+        """The same as the bundle states it, in which a bound of 1 is a number like any other."""
+        return self._said(lambda bound: f"≤ {bound:.4f}")
+
+    def _said(self, at_most: Callable[[float], str]) -> str:
         text = (
-            f"worst error over {self.cells:,} {self.of} of the workload ≤ {self.bound:.4f} "
+            f"worst error over {self.cells:,} {self.of} of the workload {at_most(self.bound)} "
             f"({100 * (1 - self.beta):g} % confidence)"
         )
         if self.variations is not None:
-            text += f"; total variation of every marginal ≤ {max(self.variations):.4f}"
+            text += f"; total variation of every marginal {at_most(max(self.variations))}"
         if self.population is not None:
             text += (
                 f"; against a population that the rows were drawn from independently "
-                f"≤ {self.population:.4f} ({100 * (1 - 2 * self.beta):g} % confidence)"
+                f"{at_most(self.population)} ({100 * (1 - 2 * self.beta):g} % confidence)"
             )
         return text
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from understudy.markup import Html, notebook, progress_bars
 from understudy.progress import COUNTING, Progress, Watch, silent
-from understudy.wording import duration, number, percent
+from understudy.wording import bound, duration, nothing, number, percent
 
 if TYPE_CHECKING:
     from understudy.releases.certificate import Certificate
@@ -28,14 +28,14 @@ _SOON = 0.25
 def certificate_card(certificate: Certificate) -> str:
     """The bound, what it speaks of and how sure it is."""
     facts: list[tuple[str, str]] = [
-        ("worst error", f"≤ {certificate.bound:.4f} of the rows"),
+        ("worst error", f"{bound(certificate.bound)} (share of the rows)"),
         ("over", f"{certificate.cells:,} {certificate.of} of the workload"),
         ("confidence", f"{100 * (1 - certificate.beta):g} %"),
     ]
     if certificate.variations is not None:
-        facts.append(("total variation of every marginal", f"≤ {max(certificate.variations):.4f}"))
+        facts.append(("total variation of every marginal", bound(max(certificate.variations))))
     if certificate.population is not None:
-        facts.append(("against the population", f"≤ {certificate.population:.4f}"))
+        facts.append(("against the population", bound(certificate.population)))
     return notebook("Certificate", facts)
 
 
@@ -52,6 +52,8 @@ def release_card(release: Release) -> str:
     ]
     if release.forecast is not None:
         facts.append(("expected", str(release.forecast)))
+    if release.theorem is not None:
+        facts.append(("theorem", str(release.theorem)))
     if release.proofs is not None:
         facts.append(("oracle", release.proofs))
     head = rows.slice(0, _PREVIEW).to_pydict()
@@ -83,9 +85,11 @@ def plan_card(prepared: Prepared) -> str:
         (
             "certificate",
             f"true worst error + {percent(forecast['certificate_margin'])} of "
-            f"{forecast['rows']:,} rows{' (assumed)' if forecast['rows_assumed'] else ''}",
+            f"{forecast['rows']:,} rows{' (assumed)' if forecast['rows_assumed'] else ''}"
+            f"{nothing(forecast['certificate_margin'])}",
         ),
         *([] if expected is None else [("expected error", str(expected))]),
+        *([] if forecast["theorem"] is None else [("theorem", forecast["theorem"]["words"])]),
         ("time", f"about {duration(forecast['seconds'])}"),
     ]
     charges = [

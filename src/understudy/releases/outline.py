@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from understudy.game.forecast import Errors
@@ -95,7 +96,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
     """The plan and what to expect of it for about `rows` rows, in JSON."""
     design, cost = prepared.design, prepared.cost()
     size = assumed_rows(prepared, rows)
-    forecast = prepared.forecast(size)
+    forecast, theorem = prepared.forecast(size), prepared.theorem(size)
     total = float(accounting.total_rho(prepared.plan))
     return {
         "budget": prepared.budget.to_json(),
@@ -127,6 +128,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "memory_bytes": forecast.memory_bytes,
             "seconds": forecast.seconds,
             "errors": _errors_json(forecast.errors, prepared.schema),
+            "theorem": None if theorem is None else {**asdict(theorem), "words": str(theorem)},
         },
         "engines": [
             each.to_json() for each in engine_costs(design.shape, prepared.workload.cliques, size)

@@ -25,7 +25,7 @@ from typing import Any
 
 from understudy._version import __version__
 from understudy.errors import InputError
-from understudy.game.methods import Design, Forecast, Method
+from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget, Exact, decimal, exact, split
@@ -70,6 +70,7 @@ def design_of(
         tuple(column.name for column in modelled),
         tuple(column.kind for column in modelled),
         tuple(column.nullable for column in modelled),
+        tuple(column.ordered for column in modelled),
         schema.project if schema.rules or schema.geography else None,
     )
 
@@ -193,6 +194,10 @@ class Prepared(Draft):
         """What the certificate will add to the true worst error."""
         private = self.design.rows is None
         return certificates.forecast_margin(self.game_plan, self.beta, rows, private)
+
+    def theorem(self, rows: int) -> Theorem | None:
+        """What is proved of the method for a table of about `rows` rows; most say nothing."""
+        return self.method.theorem(self.design, self.game_plan, rows, self.beta)
 
     def _repr_html_(self) -> str:
         return plan_card(self)

@@ -26,7 +26,7 @@ from understudy.game.methods import METHODS, Design, Method
 from understudy.privacy import accounting
 from understudy.privacy.budget import exact_text
 from understudy.privacy.chain import canonical
-from understudy.privacy.cost import Charge, Event, Plan, SampledGroups, Zcdp
+from understudy.privacy.cost import Charge, Event, Plan, Zcdp
 from understudy.releases import facts as private_facts
 from understudy.releases.bundle import Bundle
 from understudy.releases.certificate import VARIATION
@@ -37,11 +37,9 @@ __all__ = ["CLOSE", "method_of", "require_plan"]
 
 CLOSE = 1e-9
 """How far ρ and scales may be apart, relatively."""
-_JOINT_CLOSE = 1e-6
 
 # What a stranger may ask planning to do, beyond what the format itself limits.
 _LARGEST_PARAMETER = 10**9
-_MOST_GROUPS = 10_000
 _MOST_PAIRS, _MOST_PARTS = 2**22, 2**20
 
 
@@ -65,11 +63,11 @@ def require_plan(bundle: Bundle) -> str:
         rho = Fraction(facts["rho"])
         if "declared" in facts:
             rho = _require_found(bundle, schema, rho)
-            _require_same(own.plan(rho), Plan.from_json(_filled(bundle)["plan"]), method)
+            _require_same(own.plan(rho), Plan.from_json(_filled(bundle)["plan"]))
         else:
             if bundle.refinement is not None:
                 raise VerificationError("a zCDP filter was filled where no column was open")
-            _require_same(own.plan(rho), bundle.reserved, method)
+            _require_same(own.plan(rho), bundle.reserved)
         for charge in bundle.plan:
             if isinstance(charge.event, Zcdp):
                 _require_allowed(charge.purpose, method, design, bundle)
@@ -110,8 +108,6 @@ def method_of(described: Mapping[str, Any]) -> Method:
 def _require_bearable(method: Method, design: Design, bundle: Bundle) -> None:
     """Refuse parameters with which planning would take long or much memory, before it does."""
     asked = bundle.manifest["method"]
-    if asked.get("groups", 1) > _MOST_GROUPS:
-        raise VerificationError(f"method = {method.name}: groups = {asked['groups']} are too many")
     by_round = method.name in ("dualquery", "dqrs") or asked.get("oracle") == "weights"
     if by_round and (asked["rounds"] or 0) > len(bundle.plan.charges) + 1:
         raise VerificationError(
@@ -150,11 +146,11 @@ def _require_found(bundle: Bundle, schema: Schema, rho: Fraction) -> Fraction:
     if not declared.undeclared or declared.resolved(found).digest() != schema.digest():
         raise VerificationError("schema.toml does not follow from the declared schema")
     outer = private_facts.outer_plan(declared, rho, bundle.budget.delta, bundle.relation)
-    _require_same(outer, bundle.reserved, None)
+    _require_same(outer, bundle.reserved)
     return accounting.rho(bundle.reserved[private_facts.REST].event)
 
 
-def _require_same(made: Plan, stated: Plan, method: Method | None) -> None:
+def _require_same(made: Plan, stated: Plan) -> None:
     ours = [charge.purpose for charge in made]
     theirs = [charge.purpose for charge in stated]
     if ours != theirs:
@@ -162,7 +158,7 @@ def _require_same(made: Plan, stated: Plan, method: Method | None) -> None:
         words = f": {', '.join(missing[:3])}" if missing else ", in another order"
         raise VerificationError(f"the plan has other purposes than the method plans{words}")
     for mine, yours in zip(made, stated, strict=True):
-        if mine.times != yours.times or not _alike(mine.event, yours.event, method):
+        if mine.times != yours.times or not _alike(mine.event, yours.event):
             raise VerificationError(
                 f"{mine.purpose!r} is stated as {_words(yours)}; the method plans {_words(mine)}"
             )
@@ -172,25 +168,11 @@ def _words(charge: Charge) -> str:
     return f"{charge.times} × {str(charge.event)[:300]}"
 
 
-def _alike(one: Event, other: Event, method: Method | None) -> bool:
+def _alike(one: Event, other: Event) -> bool:
     if type(one) is not type(other):
         return False
-    if isinstance(one, SampledGroups) and isinstance(other, SampledGroups):
-        # Groups that public rows were asked for have multipliers of their own.
-        assert isinstance(method, methods.DPGANMethod)
-        if method.groups > 1:
-            return _alike_jointly(one, other, method.groups)
     mine, yours = asdict(one), asdict(other)
     return all(_equal(value, yours[name]) for name, value in mine.items())
-
-
-def _alike_jointly(one: SampledGroups, other: SampledGroups, groups: int) -> bool:
-    """The same, up to how groups share one joint multiplier."""
-    parts, stated = one.multipliers, other.multipliers
-    if len(parts) != len(stated) or not _equal(parts[groups:], stated[groups:]):
-        return False
-    same = (one.coordinates, one.rate, one.sides) == (other.coordinates, other.rate, other.sides)
-    return same and math.isclose(one.multiplier, other.multiplier, rel_tol=_JOINT_CLOSE)
 
 
 def _equal(one: Any, other: Any) -> bool:

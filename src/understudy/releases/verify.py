@@ -317,7 +317,7 @@ def _certificate(bundle: Bundle) -> str:
     if manifest["rows_estimate"] != max(1, known or 0):
         raise _Refused(f"rows_estimate = {manifest['rows_estimate']} is not the number of rows")
     again = stated.bounded(plan, population=stated.population is not None)
-    if not _close(again, stated) or manifest["certificate"]["words"] != str(stated):
+    if not _close(again, stated) or manifest["certificate"]["words"] != stated.statement:
         raise _Refused(f"recomputed from its measurement, the bound is {again.bound}")
     _require_possible(plan, stated)
     return str(stated)

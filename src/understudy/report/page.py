@@ -35,7 +35,7 @@ from understudy.report import charts, words
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
 from understudy.report.training import Panel, panels
 from understudy.units import group
-from understudy.wording import number, percent
+from understudy.wording import bound, nothing, number, percent
 
 __all__ = ["NAME", "fill", "read_audit", "render", "save", "write"]
 
@@ -376,8 +376,10 @@ def _real(value: float) -> str:
 
 _TEMPLATES = environment("understudy.report")
 _TEMPLATES.filters |= {
+    "bound": bound,
     "count": "{:,}".format,
     "decimal": decimal,
+    "nothing": nothing,
     "number": number,
     "numbers": _numbers,
     "pair_row": _pair_row,

@@ -61,8 +61,17 @@ def panels(release: Release) -> tuple[Panel, ...]:
         known = [(s, float(v)) for s, v in zip(steps, values, strict=True) if v is not None]
         return Curve(name, tuple(s for s, _ in known), tuple(v for _, v in known))
 
-    groups = list(zip(*told["thresholds"], strict=True))
-    names = [f"group {j + 1}" if len(groups) > 1 else "all weights" for j in range(len(groups))]
+    def by_group(values: Any, unit: float) -> tuple[Curve, ...]:
+        """One curve a group; weights are grouped anew now and then, into more or fewer groups."""
+        most = max(map(len, values))
+        return tuple(
+            curve(
+                f"group {j + 1}" if most > 1 else "all weights",
+                [unit * each[j] if j < len(each) else None for each in values],
+            )
+            for j in range(most)
+        )
+
     costs = spent(release)
     return (
         Panel(
@@ -72,17 +81,8 @@ def panels(release: Release) -> tuple[Panel, ...]:
                 curve("generator", told["generator_loss"]),
             ),
         ),
-        Panel(
-            "Threshold of a row's gradient",
-            tuple(curve(name, values) for name, values in zip(names, groups, strict=True)),
-        ),
-        Panel(
-            "Noise on a weight, its deviation",
-            tuple(
-                curve(name, [event.multipliers[j] * c for c in values])
-                for j, (name, values) in enumerate(zip(names, groups, strict=True))
-            ),
-        ),
+        Panel("Threshold of a row's gradient", by_group(told["thresholds"], 1.0)),
+        Panel("Noise on a weight, its deviation", by_group(told["scales"], event.multipliers[0])),
         Panel(
             "ε spent",
             (Curve("spent", tuple(s for s, _ in costs), tuple(e for _, e in costs)),),

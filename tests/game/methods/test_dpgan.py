@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from itertools import combinations
 
@@ -13,7 +12,7 @@ import understudy as us
 from understudy.errors import InputError
 from understudy.game.methods import Design, DPGANMethod
 from understudy.game.methods import method as named_method
-from understudy.players.data.gan import Task, least_squares
+from understudy.players.data.checkpoints import Clusters, Task, least_squares
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
 from understudy.privacy.cost import Plan, SampledGroups, Selection
@@ -114,35 +113,26 @@ def test_for_a_given_sigma_as_many_steps_as_the_budget_allows():
     assert query.steps == slot.times
 
 
-def test_groups_cost_what_they_cost_together():
-    """Five groups at one multiplier, planned: each has √5 of it, and the joint one is the same."""
+def test_groups_cost_nothing_and_bits_of_all_share_one_multiplier():
+    """What a step costs does not depend on groups, which are found anew as training goes on."""
     one, five = (step_of(planned(groups=n)[2]) for n in (1, 5))
-    assert five.multipliers == pytest.approx([five.multiplier * math.sqrt(5)] * 5)
-    assert five.multiplier == pytest.approx(one.multiplier, rel=0.01)
+    assert one == five
+    assert len(one.multipliers) == 1
+    one, four = (step_of(planned(groups=n, adapt=0.2)[2]) for n in (1, 4))
+    assert four.coordinates == one.coordinates + 3
+    for event in (one, four):
+        _, bits = event.multipliers
+        assert 0 < (event.multiplier / bits) ** 2 <= 0.0501  # a twentieth at most
 
 
-def test_public_rows_place_the_noise_where_it_hurts_least():
+def test_public_rows_play_no_part_in_the_plan():
     rng = np.random.default_rng(0)
     public = tuple(rng.integers(s, size=50).astype(np.uint8) for s in SCHEMA.shape)
-    method, design, plan = planned(method=DPGANMethod(**TINY, groups=3).warm(public))
-    event = step_of(plan)
-    assert len(event.multipliers) == 3
-    assert max(event.multipliers) > min(event.multipliers) * 1.05
-    _, data = method.players(design, plan)
-    assert data.grouping is not None
-    assert sum(data.grouping.sizes) == event.coordinates
+    method, _, plan = planned(method=DPGANMethod(**TINY, groups=3).warm(public))
+    assert step_of(plan) == step_of(planned(groups=3)[2])
     described = method.describe()["public"]
     assert described["rows"] == 50
     assert len(described["digest"]) == 64
-
-
-def test_watched_thresholds_take_a_twentieth_at_most():
-    event = step_of(planned(adapt=0.2, groups=2)[2])
-    gradients, bits = event.multipliers[:2], event.multipliers[2:]
-    assert len(bits) == 2
-    taken = sum(1 / b**2 for b in bits) * event.multiplier**2
-    assert 0 < taken <= 0.0501
-    assert sum(1 / m**2 for m in gradients) * event.multiplier**2 == pytest.approx(1 - taken)
 
 
 def test_coordinates_are_those_of_the_critic():
@@ -178,6 +168,15 @@ def test_kinds_of_columns():
         ({"pick": 1, "checkpoints": 5}, "need at least twice as many steps"),
         ({"task": "ill"}, "task needs pick"),
         ({"task": "sick", "pick": 1, "checkpoints": 2}, "task = 'sick' is not a modelled column"),
+        ({"regroup": 0}, "regroup = 0 must be a whole number"),
+        ({"selection": "luck", "pick": 1, "checkpoints": 2}, "selection = 'luck' is not one of"),
+        ({"selection": "clustering"}, "selection needs pick"),
+        ({"selection": "task", "pick": 1, "checkpoints": 2}, "selection = task needs task"),
+        (
+            {"selection": "clustering", "task": "ill", "pick": 1, "checkpoints": 2},
+            "selection = clustering uses no task",
+        ),
+        ({"centres": 0}, "centres = 0 must be a whole number"),
         ({"public": "x"}, "public is no setting"),
         ({"round": 3}, "round"),
     ],
@@ -195,12 +194,25 @@ def test_a_batch_of_a_private_number_of_rows_is_refused():
 def test_a_holdout_too_small_to_mean_anything_is_refused():
     with pytest.raises(InputError, match="keeps about 10 rows"):
         planned(task="ill", pick=1, checkpoints=2, holdout=0.01)
+    with pytest.raises(InputError, match="rows' largest costs"):
+        planned(selection="clustering", pick=1, checkpoints=2, holdout=0.01)
     with pytest.raises(InputError, match="Jensen-Shannon"):
         planned(rows=40, pick=1, checkpoints=2, choice=1e-4)
     _, _, plan = planned(rows=20_000, task="ill", pick=1, checkpoints=2, holdout=0.3)
     event = plan[CriticSteps.CHOICE].event
     assert isinstance(event, Selection)
     assert event.sensitivity == Models.SENSITIVITY
+
+
+def test_clusters_know_which_columns_have_an_order_and_hold_rows_out():
+    made, design, plan = planned(
+        rows=20_000, selection="clustering", pick=1, checkpoints=2, holdout=0.25, centres=3
+    )
+    query, data = made.players(design, plan)
+    assert query.held_out == 0.25
+    assert data.judge == Clusters(
+        SCHEMA.shape, (True,) * 4 + (False,) * 2, (False, False, True, False, False, False), 3
+    )
 
 
 def test_a_declared_sensitivity_that_cannot_be_is_refused():

@@ -9,7 +9,6 @@ import pytest
 
 from understudy.game.methods import DPGANMethod
 from understudy.players.base import CriticGradient
-from understudy.players.data.gan import least_squares
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
@@ -41,11 +40,3 @@ def test_the_last_critic_gradient_alone_moves_the_networks():
         jax.tree.leaves(one.networks.playing), jax.tree.leaves(other.networks.playing), strict=True
     ):
         assert (np.asarray(a) == np.asarray(b)).all()
-
-
-def test_the_built_in_estimator_learns():
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(500, 4))
-    target = np.where(features[:, 0] + 0.1 * rng.normal(size=500) > 0, 3, 1)
-    found = least_squares().fit(features, target).predict(features)
-    assert (found == target).mean() > 0.95

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from understudy.privacy.cost import Charge, Plan, SampledGroups, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import BestModels, NetworkGradient
-from understudy.privacy.questions.best_models import Models, jensen_shannon_step
+from understudy.privacy.questions.best_models import Models, cost_scores, jensen_shannon_step
 from understudy.privacy.questions.gradient import Groups
 from understudy.privacy.relation import Relation
 from understudy.testing import StillNoise, StrictCharges, TinyCounts
@@ -115,6 +115,53 @@ def test_scores_of_divergence_move_by_no_more_than_is_charged(relation):
     assert 100 < worst <= Models.SENSITIVITY
 
 
+def some_costs(rng, shape, choices=2):
+    return tuple(rng.uniform(0, 3, (n, choices)) * rng.integers(2, size=(n, 1)) for n in shape)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("bound", [0.5, 2.0, 6.0])
+def test_costs_move_by_no_more_than_is_charged(relation, bound):
+    """All tables of three rows of two columns, all neighbours: also where costs pass the bound."""
+    rng = np.random.default_rng(0)
+    shape = (3, 2)
+    models = Models(sensitivity=bound, costs=tuple(some_costs(rng, shape) for _ in range(5)))
+    values = list(product(*map(range, shape)))
+    worst = 0
+    for rows in combinations_with_replacement(values, 3):
+        before = cost_scores(models, np.array(rows))
+        for value in values:
+            other = (*rows[1:], value) if relation is Relation.REPLACE else rows[1:]
+            worst = max(worst, int(np.abs(before - cost_scores(models, np.array(other))).max()))
+    assert 100 < worst <= 256 < Models.SENSITIVITY
+
+
+def test_costs_are_those_of_the_nearest_choice_and_the_cheapest_model_is_found():
+    rows = [(i % 4, i % 3) for i in range(8)] * 50
+    near = tuple(np.where(np.arange(n)[:, None] == [0, 1], 0.0, 0.5) for n in (4, 3))
+    far = tuple(np.full((n, 2), 1.0) for n in (4, 3))
+    models = Models(sensitivity=2.0, costs=(far, near))
+    one = np.array([[0, 0], [0, 1], [3, 2]])
+    assert cost_scores(models, one).tolist() == [-3 * 256, -(0 + 64 + 128)]
+    event = Selection.within(8, sensitivity=Models.SENSITIVITY, k=1)
+    asked = gate_of(rows, choosing(event), SeededNoise(0), shape=(4, 3))
+    assert asked.ask("choice", BestModels(models, len(rows))) == (1,)
+
+
+def test_costs_that_do_not_fit_are_refused():
+    event = Selection(1.0, Models.SENSITIVITY)
+    right = tuple(np.ones((n, 2)) for n in (9, 3))
+    for wrong in (right[:1], (right[0], np.ones((4, 2))), (right[0], np.ones((3, 1))),
+                  (np.ones((9, 0)), np.ones((3, 0))), (right[0], np.ones(3))):  # fmt: skip
+        with pytest.raises(PrivacyError, match="costs have"):
+            gate_of(ROWS, choosing(event)).ask("choice", BestModels(Models(costs=(wrong,)), 8))
+    for value in (-1.0, math.nan, math.inf):
+        with pytest.raises(PrivacyError, match="costs from 0"):
+            Models(costs=((np.full((9, 2), value), right[1]),))
+    with pytest.raises(PrivacyError, match="one kind of score"):
+        Models((len,), costs=(right,))
+
+
 @pytest.mark.parametrize("share", [1e6, -0.1, math.nan, math.inf])
 def test_tables_that_are_no_shares_are_refused(share):
     """Against them a row would move the divergence by more: for 1e6 by 974 units; 257 are paid."""
@@ -138,5 +185,5 @@ def test_a_choice_that_is_not_covered_is_refused():
         assert charges.charged == []
     with pytest.raises(PrivacyError, match="sensitivity"):
         Models((len,), sensitivity=0.0)
-    with pytest.raises(PrivacyError, match="table"):
+    with pytest.raises(PrivacyError, match="one kind of score"):
         Models()

@@ -75,7 +75,13 @@ def naive(net, numbers, groups):
 
 def in_units(sums, groups, layers):
     """Sums as real numbers."""
-    return sums * np.array(groups.thresholds)[groups.flat(layers)] / UNIT
+    return sums * np.array(groups.scales)[groups.flat(layers)] / UNIT
+
+
+def some_shares(rng, groups):
+    """Shares whose squares add up to 1."""
+    drawn = rng.uniform(0.05, 1.0, groups)
+    return tuple(drawn / np.linalg.norm(drawn))
 
 
 shapes = st.lists(st.integers(1, 7), min_size=2, max_size=4)
@@ -94,7 +100,9 @@ def test_sums_are_those_of_a_loop_over_rows(sizes, rows, groups, scale, key):
     layers = list(pairwise(sizes))
     net = network(rng, rows, layers, scale)
     limits = tuple(rng.uniform(0.1, 3.0, groups))
-    clip = Groups(limits, members(rng, layers, groups) if groups > 1 else None)
+    clip = Groups(
+        limits, members(rng, layers, groups) if groups > 1 else None, some_shares(rng, groups)
+    )
     matrix = np.arange(rows)[:, None]
     sums, below = clipped_sums(net, matrix, clip)
     wanted = naive(net, range(rows), clip)
@@ -122,12 +130,14 @@ def test_one_huge_row_contributes_its_threshold_and_no_more(groups):
     layers = [(6, 5), (5, 2)]
     net = network(rng, 1, layers, scale=1e9)
     limits = (0.5, 2.0, 7.0)[:groups]
-    clip = Groups(limits, members(rng, layers, groups) if groups > 1 else None)
+    shares = some_shares(rng, groups)
+    clip = Groups(limits, members(rng, layers, groups) if groups > 1 else None, shares)
     sums, below = clipped_sums(net, np.zeros((1, 1), int), clip)
     flat = clip.flat(layers)
     for j in range(groups):
         norm = math.sqrt(sum(int(v) ** 2 for v in sums[flat == j]))
-        assert UNIT * (1 - 1e-5) < norm <= UNIT
+        assert shares[j] * UNIT * (1 - 1e-5) < norm <= shares[j] * UNIT
+    assert sum(int(v) ** 2 for v in sums) <= UNIT**2
     assert (below == -1).all()
 
 
@@ -146,7 +156,8 @@ def test_whatever_a_network_returns_a_row_stays_within_its_norm(nonsense, groups
             both, _ = clipped_sums(net, np.array([[0], [1]]), clip)
             one, _ = clipped_sums(net, np.array([[1]]), clip)
         for j in range(groups):
-            assert math.sqrt(sum(int(v) ** 2 for v in (both - one)[flat == j])) <= UNIT
+            norm = math.sqrt(sum(int(v) ** 2 for v in (both - one)[flat == j]))
+            assert norm <= UNIT * clip.shares[j]
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -161,14 +172,14 @@ def test_a_row_that_is_no_number_changes_no_other_row(groups):
     both, _ = clipped_sums(net, np.arange(5)[:, None], clip)
     moved, flat = both - without, clip.flat(layers)
     for j in range(groups):
-        assert math.sqrt(sum(int(v) ** 2 for v in moved[flat == j])) <= UNIT
+        assert math.sqrt(sum(int(v) ** 2 for v in moved[flat == j])) <= UNIT * clip.shares[j]
 
 
 def on_the_edge(rng, width):
     """Whole numbers whose squares sum to what float64 cannot tell from a row's largest norm."""
     values = rng.normal(size=width)
     values[-6:] = 0
-    wanted = UNIT * (1 - 1e-6)
+    wanted = UNIT * math.sqrt(0.5) * (1 - 1e-6)
     found = [int(v) for v in np.rint(values * (1 - 1e-7) * wanted / np.linalg.norm(values))]
     rest = int(wanted**2) - sum(v * v for v in found)
     for k in range(width - 6, width):
@@ -192,14 +203,16 @@ def test_the_norm_of_a_row_does_not_depend_on_its_company(width):
 
 @given(key=st.integers(0, 2**20), groups=st.integers(1, 3))
 @settings(max_examples=40, deadline=None)
-def test_a_row_moves_every_group_by_one_unit_at_most_in_any_company(key, groups):
+def test_a_row_moves_all_groups_together_by_one_unit_at_most_in_any_company(key, groups):
     """Sums are whole numbers and do not depend on order or on chunks: the sensitivity is exact."""
     rng = np.random.default_rng(key)
     layers = [(4, 3), (3, 2)]
     rows = int(rng.integers(2, 12))
     net = network(rng, rows, layers, scale=float(rng.choice([0.1, 1.0, 50.0])))
     clip = Groups(
-        tuple(rng.uniform(0.2, 2.0, groups)), members(rng, layers, groups) if groups > 1 else None
+        tuple(rng.uniform(0.2, 2.0, groups)),
+        members(rng, layers, groups) if groups > 1 else None,
+        some_shares(rng, groups),
     )
     order = rng.permutation(rows)[:, None]
     whole, _ = clipped_sums(net, order, clip)
@@ -210,7 +223,8 @@ def test_a_row_moves_every_group_by_one_unit_at_most_in_any_company(key, groups)
     assert (whole - without == alone).all()
     flat = clip.flat(layers)
     for j in range(groups):
-        assert sum(int(v) ** 2 for v in alone[flat == j]) <= UNIT**2
+        assert sum(int(v) ** 2 for v in alone[flat == j]) <= (clip.shares[j] * UNIT) ** 2
+    assert sum(int(v) ** 2 for v in alone) <= UNIT**2
 
 
 def test_groups_are_checked():
@@ -219,6 +233,13 @@ def test_groups_are_checked():
             Groups((threshold,))
     with pytest.raises(PrivacyError, match="as many groups"):
         Groups((1.0, 2.0))
+    two = (np.array([[0], [1], [1]]),)
+    for shares in ((0.8, 0.8), (1.0,), (0.5, 0.0), (0.5, -0.5), (math.nan, 0.5), (1.0, 1e-4)):
+        with pytest.raises(PrivacyError, match="shares"):
+            Groups((1.0, 2.0), two, shares)
+    with pytest.raises(PrivacyError, match="too small"):
+        Groups((1.0, 2.0), two, (0.5, 1e-200))
+    assert Groups((1.0, 2.0), two, (0.6, 0.8)).scales == pytest.approx((1 / 0.6, 2.5))
     with pytest.raises(PrivacyError, match="below 2"):
         Groups((1.0, 2.0), (np.full((3, 1), 2),)).flat([(2, 1)])
     with pytest.raises(PrivacyError, match="shapes"):
@@ -384,6 +405,37 @@ def test_thresholds_are_watched_in_the_same_draw():
     _, within = gate_of(ROWS, charges).ask("step", NetworkGradient(net, Groups((1.5,)), watch=True))
     assert within.tolist() == [round(float(below[0]) * GRAIN / 3.0)]
     assert len(charges.charged) == 1
+
+
+def test_groups_share_one_multiplier_and_so_do_their_bits():
+    """Noise on a weight is m·c_j/s_j; of two watched groups a row moves √2 counts in all."""
+    net = tiny()
+    rng = np.random.default_rng(1)
+    clip = Groups((1.5, 0.4), members(rng, net.layers, 2), (0.6, 0.8))
+    question = NetworkGradient(net, clip, watch=True)
+    charges = planned(SampledGroups((2.0, 3.0), 13))
+    values, within = gate_of(ROWS, charges).ask("step", question)
+    exact, below = clipped_sums(net, np.array(ROWS), clip)
+    assert (values == np.rint(exact / (2.0 * UNIT / GRAIN))).all()
+    assert within == pytest.approx(below * GRAIN / (3.0 * math.sqrt(2)), abs=0.5)
+    for alone in (np.array([row]) for row in ROWS):
+        counts = question.exact(Looked(alone), SampledGroups((2.0, 3.0), 13)).sums[-2:]
+        assert sum(int(c) ** 2 for c in counts) <= UNIT**2
+    with pytest.raises(PrivacyError, match="does not cover"):
+        gate_of(ROWS, planned(SampledGroups((2.0, 2.0, 3.0, 3.0), 13))).ask("step", question)
+
+
+class Looked:
+    """Opened rows, all of which are in every sample."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def records(self, held_out, inside):
+        return self.rows
+
+    def sample(self, rows, rate):
+        return np.arange(rows)
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def test_groups_that_name_others_are_refused():
     table = World(((0, 0, 0),), ((0, 0),), Relation.ADD_REMOVE, None, (2, 3, 2))
     members = tuple(np.zeros(shape, np.int64) for shape in ((4, 2), (3, 1)))
     groups = OtherGroups((1.0, 1.0), members)
-    refused(network(groups), SampledGroups((1.0, 1.0), 11), table)
+    refused(network(groups), SampledGroups((1.0,), 11), table)
     none = Grouped(np.zeros(2, np.int64), np.array([0, 5]), 1)
     for event in (SampledGroups((1.0, 1.0), 2), SampledGroups((1.0,), 2)):
         with pytest.raises(PrivacyError, match="nothing was drawn"):

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 import numpy as np
 
+from understudy import wording
 from understudy._types import Codes, Projection
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
@@ -49,6 +50,8 @@ class Design:
     """Types of the columns as the schema has them ("category", "integer", …); may be left out."""
     nullable: tuple[bool, ...] = ()
     """Whether a column's last code is null; may be left out."""
+    ordered: tuple[bool, ...] = ()
+    """Whether neighbouring codes of a column are neighbouring values; may be left out."""
     project: Projection | None = field(default=None, compare=False, repr=False)
     """Moves records that public rules forbid to the nearest that they allow; None without rules."""
 
@@ -135,6 +138,10 @@ class Theorem:
     beta: float
     statement: str
     """The formula and what it takes for granted."""
+
+    def __str__(self) -> str:
+        sure = f"{100 * (1 - self.beta):g} % confidence"
+        return f"worst error {wording.bound(self.bound)} ({sure}): {self.statement}"
 
 
 def planned(plan: Plan, purpose: str, kind: type[E]) -> E:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,11 +24,13 @@ from understudy.privacy.questions.best_models import Models, jensen_shannon_step
 
 if TYPE_CHECKING:
     from understudy.nets.gan import Gan
-    from understudy.players.data.gan import GanPlayer, Grouping, Task
+    from understudy.players.data.checkpoints import Clusters, Task
+    from understudy.players.data.gan import GanPlayer
 
 __all__ = ["DPGANMethod"]
 
 
+_SELECTIONS = ("divergence", "clustering", "task")
 _LOSSES = ("non-saturating", "wasserstein")
 _NUMBERS = ("bins", "real")
 _MOST_BITS = 15
@@ -50,17 +51,19 @@ class DPGANMethod(WarmMethod):
                    default 1024 rows, of an assumed 20 000 where their number is private
     loss           "non-saturating", or "wasserstein" with weights clipped to ±`box`
     critic_steps   critic steps for every step of the generator; each meets `fakes` made-up rows
-    groups         groups of weights that are clipped by themselves, found by clustering of gradients
-                   on public rows, or of the generator's own; `adapt` > 0 moves thresholds towards the
-                   `quantile` of row norms, privately
+    groups         groups of weights that are clipped by themselves, at most: found by clustering of
+                   gradients on public rows, or on the generator's own, and again every `regroup` steps
+    adapt          above 0 it moves thresholds towards the `quantile` of row norms, privately
     numbers        "real": numbers and dates are a tanh, small integers bits; "bins": one choice of
                    the schema's cells
     conditional    the generator is asked for values as often as their released shares
     columns        the share of the budget that goes to columns
-    pick           that many of `checkpoints` are chosen privately, with a share `choice` of the budget:
-                   by `task`, the name of a column to be predicted (or a `Task`, in Python), on a
-                   `holdout` share of rows, otherwise by Jensen-Shannon divergence; 0 takes the
-                   running average at the end
+    pick           that many of `checkpoints` are chosen privately, with a share `choice` of the budget;
+                   0 takes the running average at the end
+    selection      by what: "divergence" (Jensen-Shannon, of the workload's marginals); "clustering",
+                   the cost on a `holdout` share of rows of as many `centres` by k-means; or "task", if
+                   there is a `task`: the name of a column to be predicted (or a `Task`, in Python), on
+                   held-out rows as well
     """
 
     steps: int = 1000
@@ -72,6 +75,7 @@ class DPGANMethod(WarmMethod):
     fakes: int = 512
     box: float = 0.05
     groups: int = 1
+    regroup: int = 100
     adapt: float = 0.0
     quantile: float = 0.5
     numbers: str = "bins"
@@ -88,6 +92,8 @@ class DPGANMethod(WarmMethod):
     checkpoints: int = 8
     choice: float = 0.05
     holdout: float = 0.1
+    selection: str | None = None
+    centres: int = 8
     task: Any = None
     public_steps: int = 500
     name: str = "dpgan"
@@ -97,6 +103,7 @@ class DPGANMethod(WarmMethod):
     def check(self, design: Design) -> None:
         """Settings in range, the libraries there, a batch that the rows can fill."""
         self.require_whole(1, 10**6, steps=self.steps, public_steps=self.public_steps)
+        self.require_whole(1, 10**6, regroup=self.regroup)
         self.require_whole(1, 1000, critic_steps=self.critic_steps, checkpoints=self.checkpoints)
         self.require_whole(0, 1000, pick=self.pick)
         self.require_whole(1, 65_536, fakes=self.fakes)
@@ -122,12 +129,25 @@ class DPGANMethod(WarmMethod):
                 f"checkpoints = {self.checkpoints} need at least twice as many steps as "
                 f"steps = {self.steps}; keep fewer"
             )
-        if self.task is not None and not self.pick:
-            self.refuse("task needs pick: how many checkpoints are chosen by it, for instance 1")
+        self._check_selection()
         self._check_sampling(design)
         self._task(design)
         self.require_public(design.shape)
         require_extra(f"method = {self.name}", "nets")
+
+    def _check_selection(self) -> None:
+        self.require_whole(1, 1000, centres=self.centres)
+        if self.selection is not None:
+            self.require_one_of(_SELECTIONS, selection=self.selection)
+        for name, value in (("task", self.task), ("selection", self.selection)):
+            if value is not None and not self.pick:
+                self.refuse(
+                    f"{name} needs pick: how many checkpoints are chosen by it, for instance 1"
+                )
+        if (self.selection or "task") != "task" and self.task is not None:
+            self.refuse(f"selection = {self.selection} uses no task; give one of them")
+        if self.selection == "task" and self.task is None:
+            self.refuse("selection = task needs task, the name of the column to be predicted")
 
     def _check_sampling(self, design: Design) -> None:
         if self.sigma is not None and not (
@@ -163,7 +183,7 @@ class DPGANMethod(WarmMethod):
         rows = design.rows or _ROWS
         # The best is passed over by no more than this, but for one time in twenty.
         off = event.scale / Models.SENSITIVITY * math.log(20 * self.checkpoints)
-        if self.task is None:
+        if not self._held_out:
             off *= jensen_shannon_step(rows, design.relation)
             if off > 0.5:
                 self.refuse(
@@ -171,16 +191,20 @@ class DPGANMethod(WarmMethod):
                     f"Jensen-Shannon divergence, which is at most 0.69; set pick = 0, or raise choice"
                 )
             return
-        task = self._task(design)
-        assert task is not None
-        held = rows * self.holdout
-        if task.metric is None and off > held / 4:
+        task, held = self._task(design), rows * self.holdout
+        if (task is None or task.metric is None) and off > held / 4:
+            unit = "right answers" if task else "rows' largest costs"
             self.refuse(
                 f"holdout = {self.holdout:g} keeps about {held:,.0f} rows, and the choice among "
-                f"{self.checkpoints} checkpoints would be off by {off:,.0f} right answers: that means "
-                f"nothing. Raise holdout or choice, or set task = none and pick = 0"
+                f"{self.checkpoints} checkpoints would be off by {off:,.0f} {unit}: that means "
+                f"nothing. Raise holdout or choice, or set pick = 0 (and no task)"
             )
-        if task.metric is not None and task.sensitivity * held < 1 - 1e-9 and design.rows:
+        if (
+            task is not None
+            and task.metric is not None
+            and task.sensitivity * held < 1 - 1e-9
+            and design.rows
+        ):
             self.refuse(
                 f"task: sensitivity = {task.sensitivity:g} is below 1/h for the about {held:,.0f} rows "
                 f"held out; no metric of rows moves by less. Declare at least {1 / held:.3g}"
@@ -251,7 +275,7 @@ class DPGANMethod(WarmMethod):
     @property
     def _held_out(self) -> float:
         """The share of rows that is held out, on the grid that coins can be tossed at."""
-        if not self.pick or self.task is None:
+        if not self.pick or (self.task is None and self.selection != "clustering"):
             return 0.0
         return round(self.holdout * _WORDS) / _WORDS
 
@@ -276,23 +300,18 @@ class DPGANMethod(WarmMethod):
         return event, self.steps
 
     def _event(self, design: Design, joint: float) -> SampledGroups:
-        """One step at a joint multiplier: gradients in groups and, watched, a bit for each."""
-        from understudy.nets.clipping import bit_share, least_noise
+        """One step at a joint multiplier: one for all weights and, watched, one for the groups' bits.
 
-        groups, rate, sides = self.groups, self._rate(design), design.relation.marginal_l1()
+        Which groups there are plays no part: see `privacy.questions.gradient`.
+        """
+        rate, sides = self._rate(design), design.relation.marginal_l1()
         numbers = self._parameters(design)
-        bits: tuple[float, ...] = ()
-        left = joint
-        if self.adapt:
-            rows = (design.rows or _ROWS) * (1 - self._held_out)
-            each = max(rate * rows / 10, joint * math.sqrt(groups / _WATCH))
-            bits, left = (each,) * groups, bit_share(joint, groups, each)
-        if groups > 1 and self.public is not None:
-            known = self._public_groups(design)
-            parts = least_noise(left, known.thresholds, known.sizes)
-        else:
-            parts = (left * math.sqrt(groups),) * groups
-        return SampledGroups((*parts, *bits), numbers + len(bits), rate, sides)
+        if not self.adapt:
+            return SampledGroups((joint,), numbers, rate, sides)
+        rows = (design.rows or _ROWS) * (1 - self._held_out)
+        bits = max(rate * rows / 10 / math.sqrt(self.groups), joint / math.sqrt(_WATCH))
+        left = (joint**-2 - bits**-2) ** -0.5
+        return SampledGroups((left, bits), numbers + self.groups, rate, sides)
 
     def _parameters(self, design: Design) -> int:
         kinds, nullable = self._kinds(design)
@@ -321,7 +340,7 @@ class DPGANMethod(WarmMethod):
         return tuple(kinds), nullable
 
     def _task(self, design: Design) -> Task | None:
-        from understudy.players.data.gan import Task
+        from understudy.players.data.checkpoints import Task
 
         if self.task is None:
             return None
@@ -347,6 +366,17 @@ class DPGANMethod(WarmMethod):
             self.refuse("task: right answers are counted, one row moves one; give no sensitivity")
         return replace(task, target=target)
 
+    def _judge(self, design: Design) -> Task | Clusters | None:
+        """What checkpoints are judged by; None for their marginals."""
+        from understudy.players.data.checkpoints import Clusters
+
+        if self.selection != "clustering":
+            return self._task(design)
+        types = design.kinds or ("category",) * len(design.shape)
+        ordered = tuple(kind not in ("category", "boolean") for kind in types)
+        nullable = design.nullable or (False,) * len(design.shape)
+        return Clusters(design.shape, ordered, nullable, self.centres)
+
     def _player(self, design: Design, steps: int) -> GanPlayer:
         from understudy.nets.gan import Pace
         from understudy.players.data.gan import GanPlayer
@@ -356,12 +386,12 @@ class DPGANMethod(WarmMethod):
             self._gan(design),
             Pace(self.fakes, float(self.learning), float(self.critic_learning), float(self.box)),
             self.critic_steps,
-            self._public_groups(design) if self.groups > 1 and self.public else None,
             self.groups,
+            self.regroup,
             float(self.adapt),
             float(self.quantile),
             self.checkpoints if self.pick else 0,
-            self._task(design),
+            self._judge(design),
             self.public,
             self.public_steps,
         )
@@ -381,17 +411,3 @@ class DPGANMethod(WarmMethod):
             Loss(self.loss),
             self.conditional,
         )
-
-    def _public_groups(self, design: Design) -> Grouping:
-        """Groups, thresholds and sizes from public rows at the start: found once, all public."""
-        from understudy.players.data.gan import grouping_of
-
-        key = (design.shape, design.kinds, design.nullable)
-        if key not in self._known:
-            assert self.public is not None
-            self._known[key] = grouping_of(self._gan(design), self.public, self.groups)
-        return self._known[key]
-
-    @cached_property
-    def _known(self) -> dict[Any, Grouping]:
-        return {}

@@ -22,6 +22,7 @@ from understudy.players.query import CellPicker, QueryPicker
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.queries import separator
+from understudy.wording import nothing
 
 __all__ = ["FEMMethod", "SepFEMMethod"]
 
@@ -105,12 +106,13 @@ class FEMMethod(Method):
         T, event = plan[CellPicker.PICK].times, planned(plan, CellPicker.PICK, Selection)
         order = max(len(clique) for clique in design.cliques)
         listed = design.queries if design.families else 0
-        if any(family.kind == "parities" for family in design.families):
-            order *= 2**order - 1  # so many conjunctions are one parity
+        if any(family.kind in ("parities", "halfspaces") for family in design.families):
+            order *= 2**order - 1  # so many conjunctions are one of them
+        off = event.scale / UNIT * math.log(1e4) / rows
         return Forecast(
             {},
-            f"nothing is measured; {T} queries are picked, each within "
-            f"{event.scale / UNIT * math.log(1e4) / rows:.4f} of the worst",
+            f"nothing is measured; {T} queries are picked, each within about {off:.4f} of the worst"
+            f"{nothing(off)}",
             3e8
             + 40.0 * rows * len(design.shape)
             + 16.0 * rows * len(design.cliques)

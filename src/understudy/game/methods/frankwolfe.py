@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from understudy import wording
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
 from understudy.players.data import SoftmaxResponse
@@ -118,7 +119,7 @@ class FrankWolfeMethod(Method):
             beta,
             "α·ln|X|/(mγ) + (T/m)·(2γ/α + (2/(n·ε0))·ln(2|Q|T/β)) + α·ln|X|: the gap of Frank-Wolfe "
             "on the entropic dual, the error of T private selections and the entropy; in "
-            f"expectation at most {bound(math.log(2 * cells)):.3g}. For the population that the n "
+            f"expectation {wording.bound(bound(math.log(2 * cells)))}. For the population that the n "
             f"rows were drawn from independently it adds √(ln(2|Q|/β')/(2n)) = {sampling:.3g} at "
-            f"β' = {beta:g}: at most {min(1.0, proved + sampling):.3g} with probability 1 − β − β'",
+            f"β' = {beta:g}: {wording.bound(proved + sampling)}, with probability 1 − β − β'",
         )

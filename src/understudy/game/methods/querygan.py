@@ -9,7 +9,7 @@ all critics so far. Only the oracle is charged:
                  features of the all-subsets kernel, or public random units of one layer
     exponential  one pick a round over all cells of the workload and complements, ρ/T each
     weights      draws from multiplicative weights over them, as `dualquery`
-    logistic     a regression of rows against records by objective perturbation, pure ε0 a round
+    logistic     a regression of rows against records by objective perturbation, ρ/T a round
 
 The columns are measured first, with a share of ρ, and are where the generator starts. What the
 generator does is post-processing. No regret bound holds for a network, so nothing is promised before
@@ -47,6 +47,7 @@ from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaus
 from understudy.privacy.objective import MarginalFeatures, event_for
 from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures
 from understudy.privacy.questions.moments import event_for as noise_for
+from understudy.wording import nothing
 
 __all__ = ["QueryGANMethod"]
 
@@ -54,9 +55,11 @@ COLUMNS = "one-way marginals"
 TABLES = "moments of the critics"
 FEATURES = ("cells", "subsets", *KINDS)
 
-OBJECTIVES = ("tv", "mmd", "max", "wasserstein")
+OBJECTIVES = ("tv", "mmd", "max", "wasserstein", "parity")
 PLAYS = ("last", "ftl", "ftpl", "sftpl")
 _LEARNABLE = 2.0
+_PASSES, _MOST_CRITICS = 10, 100
+"""Regressions of every group of tables, as long as there are not too many of them altogether."""
 _HELD = 50_000_000
 """Weights of a layer of random units."""
 
@@ -119,7 +122,7 @@ class QueryGANMethod(Method):
     keep: float = 0.25
     records: int = 100_000
     width: int = 128
-    cells: int = 300
+    cells: int = 1500
     limit: int = 4_000_000
     name: str = "querygan"
 
@@ -157,8 +160,26 @@ class QueryGANMethod(Method):
                 f"{self.degree} must be at least 2, and the workload must have marginals of two columns"
             )
         self.require_share(keep=self.keep)
+        self._check_objective(design)
         if self.oracle in ("moments", "logistic"):
             self._check_features(design)
+
+    def _check_objective(self, design: Design) -> None:
+        if self.objective is not None and self.oracle != "moments":
+            self.refuse(
+                f"objective = {self.objective} is what critics of oracle = moments maximise; "
+                f"oracle = {self.oracle} has critics of its own"
+            )
+        if self._objective in ("wasserstein", "parity") and self.features in KINDS:
+            self.refuse(
+                f"objective = {self._objective} asks about cells of tables; features = "
+                f"{self.features} have none: use features = cells"
+            )
+        if self._objective == "wasserstein" and not any(design.ordered):
+            self.refuse(
+                "objective = wasserstein needs a column with an order, and the schema has none: "
+                "declare numbers or dates as such, a category as ordinal, or use objective = tv"
+            )
 
     def _check_features(self, design: Design) -> None:
         if self.features in KINDS:
@@ -181,11 +202,11 @@ class QueryGANMethod(Method):
         if self.oracle != "logistic":
             return
         for clique in self._tables(design):
-            if (cells := design.cells([clique])) > 10 * self.cells:
+            if (cells := design.cells([clique])) > 2 * self.cells:
                 self.refuse(
                     f"oracle = logistic solves for one weight per cell, and the "
                     f"table of columns {', '.join(map(design.column, clique))} has {cells}, above "
-                    f"{10 * self.cells}; use oracle = moments, degree = 1, or fewer bins"
+                    f"{2 * self.cells}; use oracle = moments, degree = 1, or fewer bins"
                 )
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
@@ -252,12 +273,11 @@ class QueryGANMethod(Method):
                 return QueryWeights.charges(*sizes(design, rho, self.rounds, self.samples), rho)
             case _:
                 groups, T = self._groups(design), self._rounds(design, rho)
-                each = planning.laplace_epsilon(rho / T)
                 looks = [MarginalFeatures(design.shape, group) for group in groups]
                 return tuple(
                     Charge(
                         LogisticCritics.purpose(i),
-                        event_for(look, design.relation, each),
+                        event_for(look, design.relation, rho / T),
                         len(range(i, T, len(groups))),
                     )
                     for i, look in enumerate(looks[:T])
@@ -271,7 +291,8 @@ class QueryGANMethod(Method):
         if self.rounds is not None:
             return self.rounds
         if self.oracle == "logistic":
-            return len(self._groups(design))
+            groups = len(self._groups(design))
+            return groups * max(1, min(_PASSES, _MOST_CRITICS // groups))
         return max(1, round(2 * math.sqrt(design.kappa(rho))))
 
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
@@ -286,6 +307,7 @@ class QueryGANMethod(Method):
             rounds,
             self._tables(design) if self.oracle == "logistic" else (),
             objective=self._objective,
+            questions=self._questions(design),
             play=self._play,
             batch=self.batch,
             steps=self.steps or own.steps,
@@ -352,6 +374,19 @@ class QueryGANMethod(Method):
     def _objective(self) -> str:
         return self.objective or ("tv" if self.features == "cells" else "mmd")
 
+    def _questions(self, design: Design) -> tuple[str, ...]:
+        """What critics ask of each column: cells, points of its distribution function, or signs."""
+        if self._objective == "parity":
+            return ("sign",) * len(design.shape)
+        if self._objective != "wasserstein":
+            return ()
+        nullable = design.nullable or (False,) * len(design.shape)
+        cuts = ("cut or null" if null else "cut" for null in nullable)
+        return tuple(
+            cut if order and size > 2 else "cell"
+            for cut, order, size in zip(cuts, design.ordered, design.shape, strict=True)
+        )
+
     def _weight(self, design: Design) -> float:
         return self.kernel if self.kernel is not None else 1 / len(design.shape)
 
@@ -398,7 +433,8 @@ class QueryGANMethod(Method):
             scale = planned(plan, CellPicker.PICK, Selection).scale / UNIT
             off = scale * math.log(1e4) / rows
             words = (
-                f"all columns; {leader.rounds} queries are picked, within {off:.4f} of the worst"
+                f"all columns; {leader.rounds} queries are picked, within about {off:.4f} of the "
+                f"worst{nothing(off)}"
             )
         else:
             words = f"all columns; {leader.rounds} rounds of critics steer the rest"

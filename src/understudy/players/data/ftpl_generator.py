@@ -102,12 +102,14 @@ class FTPLGenerator(DataPlayer[Game]):
 
     `features` are the tables that critics look at, empty where they are picked queries. `whole` shows
     the query player all records so far, otherwise those of the round. `kernel` is w of the weighted
-    all-subsets kernel. `tilt` is λ of rejection sampling, 0 for none.
+    all-subsets kernel. `questions` are what critics ask of each column where the objective is not about
+    cells. `tilt` is λ of rejection sampling, 0 for none.
     """
 
     rounds: int
     features: tuple[Clique, ...] = ()
     objective: str = "tv"
+    questions: tuple[str, ...] = ()
     play: str = "last"
     batch: int = 512
     steps: int = 1
@@ -214,10 +216,11 @@ class FTPLGenerator(DataPlayer[Game]):
         tables: tuple[Measured, ...],
         rng: np.random.Generator,
     ) -> Game:
-        from understudy.nets.critics import Cells
+        from understudy.nets.critics import Cells, Question
         from understudy.nets.leader import Truth
 
-        cells = Cells(problem.shape, tuple(table.clique for table in tables))
+        questions = tuple(Question(each) for each in self.questions)
+        cells = Cells(problem.shape, tuple(table.clique for table in tables), questions)
         rows = max(problem.rows, 1)
         means, noise = _believed(problem, tables)
         truth = Truth(

@@ -8,9 +8,8 @@ chosen generators are listed and weighted so that their columns are the released
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Codes, Table
 from understudy.errors import WorkError
-from understudy.models import Empirical, Measured, View, Weighted
+from understudy.models import Measured, View, Weighted
 from understudy.models.fitting import independent
 from understudy.players.base import (
     Answers,
@@ -31,51 +30,28 @@ from understudy.players.base import (
     Problem,
     kind_of,
 )
+from understudy.players.data.checkpoints import (
+    Candidates,
+    Clusters,
+    Task,
+    by_clusters,
+    by_marginals,
+    by_task,
+)
+from understudy.players.data.grouping import LOOKED_AT, Grouping, grouped, regrouped
 from understudy.progress import Progress
-from understudy.queries import cells
 
 if TYPE_CHECKING:
     from understudy.nets.gan import Gan, Pace, Playing, Rows
 
-__all__ = ["GanPlayer", "Grouping", "Task", "grouping_of", "least_squares"]
+__all__ = ["GanPlayer", "GanView"]
 
 _LEAST, _MOST, _PER_ROW = 20_000, 200_000, 4
 """Records of the final model: so many for a row, within bounds."""
 _SWEEPS = 10
 _JUDGED = 10_000
 """Records of a checkpoint that is judged."""
-_LARGEST = 20_000
-"""Cells of a marginal by which checkpoints are judged."""
-_LOOKED_AT = 512
-"""Public rows, or made-up ones, whose gradients tell groups and thresholds."""
-_RIDGE = 1.0
 _POINTS = 200
-
-
-@dataclass(frozen=True)
-class Task:
-    """What synthetic rows are for: predict `target` from the other columns.
-
-    `estimator` has scikit-learn's fit(X, y) and predict(X); it is copied for every checkpoint, fitted
-    on synthetic rows and judged on held-out private ones. `metric(y_true, y_predicted)` is better the
-    higher it is, and `sensitivity` is how far one row moves it: declared, because nothing can check it.
-    Without a metric right predictions are counted, of which one row moves one. X holds the features of
-    the other columns as the critic sees them, y the codes of the target.
-    """
-
-    target: int
-    estimator: Any = None
-    metric: Callable[[Any, Any], float] | None = None
-    sensitivity: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Grouping:
-    """Groups of weights from public gradients: who belongs where, thresholds, sizes."""
-
-    members: tuple[NDArray[np.int32], ...] | None
-    thresholds: tuple[float, ...]
-    sizes: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +92,12 @@ class Networks:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What was released; `history` holds (step, loss of fakes, of the generator, thresholds)."""
+    """What was released; `history` holds (step, loss of fakes, of the generator, groups)."""
 
     measured: tuple[Measured, ...] = ()
     networks: Networks | None = None
     step: int = 0
-    history: tuple[tuple[int, float, float, tuple[float, ...]], ...] = ()
+    history: tuple[tuple[int, float, float, Grouping], ...] = ()
     checkpoints: tuple[Any, ...] = ()
     chosen: tuple[int, ...] = ()
 
@@ -131,19 +107,15 @@ class GanView(View):
     """What the query player is shown: the critic, the groups, and at the end the candidates."""
 
     network: Rows | None
-    thresholds: tuple[float, ...]
-    members: tuple[NDArray[np.int32], ...] | None
-    shares: tuple[Table, ...]
-    scorers: tuple[Callable[[NDArray[Any]], float], ...] | None = None
-    sensitivity: float = 1.0
-    cliques: tuple[Clique, ...] = ()
-    tables: tuple[tuple[Table, ...], ...] = ()
+    grouping: Grouping | None
+    columns: tuple[Table, ...]
+    candidates: Candidates | None = None
 
     def marginal(self, clique: Clique) -> Table:
         """Independent columns: training is judged by the critic, not by tables."""
         table = np.ones(())
         for i in clique:
-            table = np.multiply.outer(table, self.shares[i])
+            table = np.multiply.outer(table, self.columns[i])
         return table
 
 
@@ -152,19 +124,19 @@ class GanPlayer(DataPlayer[State]):
     """Trains for `steps` critic steps, a generator step after every `critic_steps` of them.
 
     The generator that is kept is a running average. `public` rows, if any, are trained on first,
-    without privacy.
+    without privacy. Weights are clipped in `groups`, found after that and again every `regroup` steps.
     """
 
     steps: int
     gan: Gan
     pace: Pace
     critic_steps: int = 1
-    grouping: Grouping | None = None
     groups: int = 1
+    regroup: int = 100
     adapt: float = 0.0
     quantile: float = 0.5
     checkpoints: int = 0
-    task: Task | None = None
+    judge: Task | Clusters | None = None
     public: tuple[Codes, ...] | None = field(default=None, repr=False)
     public_steps: int = 500
 
@@ -182,21 +154,20 @@ class GanPlayer(DataPlayer[State]):
     def view(self, problem: Problem, state: State) -> GanView:
         """The critic as it stands; after the last step the checkpoints, for a choice."""
         networks = state.networks
-        grouping = networks.grouping if networks is not None else None
-        if networks is None or grouping is None:
-            return GanView(None, (1.0,), None, tuple(problem.uniform))
-        shown = GanView(networks.rows, grouping.thresholds, grouping.members, networks.shares)
+        if networks is None:
+            return GanView(None, None, tuple(problem.uniform))
+        shown = GanView(networks.rows, networks.grouping, networks.shares)
         if state.step < self.steps or not state.checkpoints:
             return shown
         made = [networks.records(each, _JUDGED) for each in state.checkpoints]
-        if self.task is not None:
-            scorers = tuple(_scorer(networks.tables, self.task, codes) for codes in made)
-            return replace(shown, scorers=scorers, sensitivity=self.task.sensitivity)
-        judged = tuple(c for c in problem.cliques if cells(problem.shape, c) <= _LARGEST)
-        judged = judged or problem.columns
-        records = [Empirical.of(problem.shape, np.stack(codes, axis=1)) for codes in made]
-        tables = tuple(tuple(model.marginals(judged)) for model in records)
-        return replace(shown, cliques=judged, tables=tables)
+        match self.judge:
+            case Task():
+                candidates = by_task(self.judge, networks.tables, made)
+            case Clusters():
+                candidates = by_clusters(self.judge, made)
+            case None:
+                candidates = by_marginals(problem, made)
+        return replace(shown, candidates=candidates)
 
     def respond(
         self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
@@ -243,7 +214,8 @@ class GanPlayer(DataPlayer[State]):
                 "step": [point[0] for point in kept],
                 "critic_loss_on_made_up_rows": [_plain(point[1]) for point in kept],
                 "generator_loss": [_plain(point[2]) for point in kept],
-                "thresholds": [[_plain(c) for c in point[3]] for point in kept],
+                "thresholds": [[_plain(c) for c in point[3].thresholds] for point in kept],
+                "scales": [[_plain(c) for c in point[3].scales] for point in kept],
             },
             **({"chosen_checkpoints": list(state.chosen)} if state.chosen else {}),
         }
@@ -256,11 +228,15 @@ class GanPlayer(DataPlayer[State]):
         begun = Networks.begun(self.gan, key, shares)
         if self.public is not None:
             begun = replace(begun, playing=self._warm(problem, begun, self.public, key))
-        if self.grouping is not None:
-            return replace(begun, grouping=self.grouping)
-        # From gradients of public rows, or of records that the generator makes up itself.
-        looked_at = self.public or begun.records(begun.playing.average, _LOOKED_AT)
-        return replace(begun, grouping=_grouped(begun.rows, looked_at, self.groups))
+        return replace(begun, grouping=grouped(*self._looked_at(begun, key), self.groups))
+
+    def _looked_at(self, networks: Networks, key: int) -> tuple[Rows, tuple[NDArray[Any], ...]]:
+        """A batch of public rows, or of records that the generator makes up itself."""
+        if self.public is None:
+            made = networks.records(networks.playing.generator, LOOKED_AT, key)
+            return replace(networks.rows, made_up=True), made
+        drawn = np.random.default_rng(key).integers(len(self.public[0]), size=LOOKED_AT)
+        return networks.rows, tuple(column[drawn] for column in self.public)
 
     def _warm(
         self, problem: Problem, begun: Networks, public: tuple[Codes, ...], key: int
@@ -296,16 +272,19 @@ class GanPlayer(DataPlayer[State]):
         if step % self.critic_steps == 0:
             playing, value = generator_step(gan, self.pace, playing, number, biases, heat)
             loss = float(value)
-        limits = grouping.thresholds
         if self.adapt and answer.below:
-            limits = adapted(limits, answer.below, self.quantile, self.adapt)
+            limits = adapted(grouping.thresholds, answer.below, self.quantile, self.adapt)
+            grouping = replace(grouping, thresholds=limits)
+        history = (*state.history, (step, float(fake), loss, grouping))
+        moved = replace(networks, playing=playing)
+        if self.groups > 1 and step % self.regroup == 0 and step < self.steps:
+            grouping = regrouped(grouping, *self._looked_at(moved, key), self.groups)
         kept = (*state.checkpoints, playing.average) if step in self._stops() else state.checkpoints
-        grouping = replace(grouping, thresholds=limits)
         return replace(
             state,
-            networks=replace(networks, playing=playing, grouping=grouping),
+            networks=replace(moved, grouping=grouping),
             step=step,
-            history=(*state.history, (step, float(fake), loss, limits)),
+            history=history,
             checkpoints=kept,
         )
 
@@ -313,89 +292,6 @@ class GanPlayer(DataPlayer[State]):
         """The steps whose generators are kept: evenly over the second half."""
         points = np.linspace(self.steps // 2, self.steps, self.checkpoints + 1)[1:]
         return frozenset(round(float(p)) for p in points)
-
-
-# -- judging checkpoints by a task ---------------------------------------------------------------
-
-
-def _scorer(
-    tables: Sequence[NDArray[Any]], task: Task, codes: Sequence[NDArray[Any]]
-) -> Callable[[NDArray[Any]], float]:
-    """Fit on a checkpoint's records; what comes back is public and judges rows."""
-
-    def features(columns: Sequence[NDArray[Any]]) -> Table:
-        parts = [tables[i][c] for i, c in enumerate(columns) if i != task.target]
-        return np.concatenate(parts, axis=1).astype(np.float64)
-
-    predictor = least_squares() if task.estimator is None else copy.deepcopy(task.estimator)
-    predictor.fit(features(codes), np.asarray(codes[task.target]))
-
-    def score(rows: NDArray[Any]) -> float:
-        if not len(rows):
-            return 0.0
-        truth = rows[:, task.target]
-        guessed = predictor.predict(features([rows[:, i] for i in range(rows.shape[1])]))
-        if task.metric is not None:
-            return float(task.metric(truth, guessed))
-        return float((np.asarray(guessed) == truth).sum())
-
-    return score
-
-
-class least_squares:  # noqa: N801 - an estimator, made by calling it
-    """Ridge regression on indicators of the classes: quick, and the same every time."""
-
-    def fit(self, features: Table, target: NDArray[Any]) -> Any:
-        """One linear function per class."""
-        self.classes = np.unique(target)
-        wide = np.concatenate([features, np.ones((len(features), 1))], axis=1)
-        hot = (np.asarray(target)[:, None] == self.classes).astype(np.float64)
-        gram = wide.T @ wide + _RIDGE * np.eye(wide.shape[1])
-        self.weights = np.linalg.solve(gram, wide.T @ hot)
-        return self
-
-    def predict(self, features: Table) -> NDArray[Any]:
-        """The class with the largest function."""
-        wide = np.concatenate([features, np.ones((len(features), 1))], axis=1)
-        return self.classes[np.argmax(wide @ self.weights, axis=1)]
-
-
-# -- groups of weights ---------------------------------------------------------------------------
-
-
-def grouping_of(gan: Gan, public: Sequence[Codes], groups: int) -> Grouping:
-    """Groups as public rows show them at the start, before anything is released."""
-    pairs = zip(public, gan.coding.shape, strict=True)
-    counts = [np.bincount(c, minlength=size).astype(np.float64) + 1.0 for c, size in pairs]
-    begun = Networks.begun(gan, 0, [table / table.sum() for table in counts])
-    return _grouped(begun.rows, public, groups)
-
-
-def _grouped(network: Rows, codes: Sequence[NDArray[Any]], groups: int) -> Grouping:
-    """Groups by weight clustering on public rows, thresholds their median norms."""
-    from understudy.nets.clipping import clusters, norms, thresholds
-    from understudy.nets.gan import public_gradient
-
-    codes = [np.asarray(column)[:_LOOKED_AT] for column in codes]
-    sizes = [(inputs + 1) * outputs for inputs, outputs in network.layers]
-    members = None
-    if groups > 1:
-        flat = np.split(clusters(public_gradient(network, codes), groups), np.cumsum(sizes)[:-1])
-        members = tuple(
-            part.reshape(inputs + 1, outputs)
-            for part, (inputs, outputs) in zip(flat, network.layers, strict=True)
-        )
-    matrix = np.stack(codes, axis=1)
-    rows = np.resize(matrix, (-(-len(matrix) // network.slots) * network.slots, matrix.shape[1]))
-    found = [
-        norms(network.factors(rows[i : i + network.slots]), members, groups)
-        for i in range(0, len(rows), network.slots)
-    ]
-    limits = thresholds(np.concatenate(found)[: len(matrix)])
-    if members is None:
-        return Grouping(None, limits, (sum(sizes),))
-    own = tuple(int(sum((m == j).sum() for m in members)) for j in range(groups))
-    return Grouping(members, limits, own)
 
 
 # -- records -------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ the plan has, so that training cannot pass it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,20 +55,20 @@ class CriticSteps:
             return measure(gate, self.COLUMNS, problem.columns, self.sigma)
         if round <= self.steps:
             return (self._step(problem, gate, view),)
-        models = Models(view.scorers, view.sensitivity, view.cliques, view.tables)
+        shown = view.candidates
+        models = Models(shown.scorers, shown.sensitivity, shown.cliques, shown.tables, shown.costs)
         found = gate.ask(self.CHOICE, BestModels(models, problem.rows, self.held_out))
         return (Chosen(tuple(found)),)
 
     def _step(self, problem: Problem, gate: Gate, view: Any) -> CriticGradient:
-        groups = Groups(view.thresholds, view.members)
+        shown = view.grouping
+        groups = Groups(shown.thresholds, shown.members, shown.shares)
         question = NetworkGradient(view.network, groups, self.watch, self.held_out)
         values, within = gate.ask(self.STEP, question)
-        size = len(groups.thresholds)
         # The public number of rows a step is about; where a sample is empty it is the same.
         expected = self.rate * (1 - self.held_out) * max(1, problem.rows)
-        pairs = zip(self.multipliers[:size], groups.thresholds, strict=True)
-        scales = np.array([m * c / GRAIN / expected for m, c in pairs], np.float32)
+        grain = self.multipliers[0] / GRAIN / expected
+        scales = np.array([grain * unit for unit in groups.scales], np.float32)
         gradient = values.astype(np.float32) * scales[groups.flat(view.network.layers)]
-        half = np.array([m / (2 * GRAIN) / expected for m in self.multipliers[size:]])
-        below = tuple(float(b) for b in 0.5 + within * half)
-        return CriticGradient(gradient, below)
+        half = math.sqrt(within.size) * self.multipliers[-1] / (2 * GRAIN) / expected
+        return CriticGradient(gradient, tuple(float(b) for b in 0.5 + within * half))

@@ -1,8 +1,9 @@
 """Sums of clipped gradients of a network over private rows: exact, on integers, never row by row.
 
 Σ over a Poisson sample, clipped row by row and group by group, with Gaussian noise on every weight; an
-empty sample is noise alone, and charged. Planned as `SampledGroups` with one multiplier per group and,
-with `watch`, one more per group for whether rows were below its threshold (Andrew et al. 2021).
+empty sample is noise alone, and charged. Planned as `SampledGroups` with one multiplier m for all
+weights and, with `watch`, a second for whether rows were below the groups' thresholds (Andrew et al.
+2021).
 
 A dense layer's gradient for one row is an outer product a ⊗ δ of what goes into the layer (with a 1 for
 the bias) and what comes back to it. So the norm of a row's gradient is known from the two factors
@@ -16,13 +17,19 @@ ever held.
 **What is trusted.** The network is handed in and is public: `factors` maps rows to their factors, *each
 row by itself*. Nothing else about it matters here. Whatever it returns, even nonsense, factors are put
 on a grid (a on 2^−12, δ on 2^−24 of the threshold), shortened towards zero until the row's part of each
-group has L2 norm at most `UNIT` = 2^36 (a larger input meets a δ of 0), and added up in float64, where
-products and sums below 2^53 of whole numbers are exact in every order. A row's norm, too, is found from
-that row alone or by exact sums: the rounding of a matrix product would depend on the company. A row so
-moves the sum of a group by at most `UNIT` (2·`UNIT` where it is replaced), with nothing set aside for
-rounding.
+group has L2 norm at most s_j·`UNIT`, `UNIT` = 2^36 (a larger input meets a δ of 0), and added up in
+float64, where products and sums below 2^53 of whole numbers are exact in every order. A row's norm,
+too, is found from that row alone or by exact sums: the rounding of a matrix product would depend on the
+company.
 
-Groups are sets of weights with a threshold c_j of their own: one unit of a group is c_j/`UNIT`.
+**Groups** are sets of weights with a threshold c_j and a share s_j of their own, Σ_j s_j² ≤ 1. A row's
+gradient in group j is clipped to c_j and divided by c_j/s_j, so that over *all* weights it has norm at
+most √(Σ s_j²) ≤ 1, in units of `UNIT`: a row moves the whole vector by at most `UNIT` (2·`UNIT` where
+it is replaced), with nothing set aside for rounding. Noise of m on every coordinate is then one
+Gaussian mechanism of multiplier m, whatever the groups, thresholds and shares; on a weight of group j
+it is τ_j = m·c_j/s_j, and 1/m² ≥ Σ_j c_j²/τ_j². All three may therefore change from step to step as
+functions of what was released, and the cost of a step does not. Of l watched groups a row moves every
+±1 count by 1, √l in all: counts are multiplied by ⌊`UNIT`/√l⌋.
 """
 
 from __future__ import annotations
@@ -54,8 +61,9 @@ _WITHIN = -(2.0**60), 2.0**60
 _SQUARES = 2**52
 # Thresholds within these bounds: no square that matters underflows.
 _THRESHOLDS = 2.0**-100, 2.0**100
-# Room for float64 in the norms.
+# Room for float64 in the norms, and in shares whose squares should add up to 1.
 _INSIDE = 1 - 1e-6
+_ROUNDING = 1e-9
 # Sums of so many rows stay below 2^53.
 _MOST_SLOTS = 2**16
 # Rows that are added up at once: few enough to stay in a processor's cache.
@@ -85,14 +93,15 @@ class Network(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which group every weight belongs to, and the groups' thresholds; public.
+    """Which group every weight belongs to, and the groups' thresholds and shares; public.
 
     `members` holds one array (inputs + 1, outputs) of group numbers per layer, the bias last; None puts
-    all weights into one group.
+    all weights into one group. `shares` are the s_j, Σ s_j² ≤ 1; left out, they are 1/√l each.
     """
 
     thresholds: tuple[float, ...]
     members: tuple[NDArray[np.integer[Any]], ...] | None = None
+    shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         low, high = _THRESHOLDS
@@ -100,6 +109,20 @@ class Groups:
             raise PrivacyError(f"thresholds {self.thresholds} must be above 0 and finite")
         if self.members is None and len(self.thresholds) != 1:
             raise PrivacyError(f"{len(self.thresholds)} thresholds need as many groups")
+        if not self.shares:
+            even = 1 / math.sqrt(len(self.thresholds))
+            object.__setattr__(self, "shares", (even,) * len(self.thresholds))
+        if len(self.shares) != len(self.thresholds) or not all(s > 0 for s in self.shares):
+            raise PrivacyError(f"shares {self.shares} must be above 0, one for each group")
+        if not math.fsum(s * s for s in self.shares) <= 1 + _ROUNDING:
+            raise PrivacyError(f"the squares of shares {self.shares} must add up to 1 at most")
+        if not all(c <= high for c in self.scales):
+            raise PrivacyError(f"shares {self.shares} are too small for {self.thresholds}")
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """c_j/s_j: what one unit of every group is."""
+        return tuple(c / s for c, s in zip(self.thresholds, self.shares, strict=True))
 
     def flat(self, layers: Sequence[tuple[int, int]]) -> NDArray[np.integer[Any]]:
         """The group of every coordinate, layer after layer."""
@@ -176,14 +199,14 @@ def _add(
         squares = _squares(inputs, deltas)
     below = np.empty(len(groups.thresholds), np.int64)
     last = len(below) - 1
-    for j, threshold in enumerate(groups.thresholds):
+    for j, (scale, share) in enumerate(zip(groups.scales, groups.shares, strict=True)):
         masks = None
         if groups.members is not None:
             masks = [(np.asarray(m) == j).astype(np.float64) for m in groups.members]
             squares = _squares(inputs, deltas, masks)
-        norms = np.sqrt(squares) * (_DELTAS / threshold)
-        below[j] = 2 * int((norms <= UNIT).sum()) - count
-        shrink = np.minimum(1.0, UNIT * _INSIDE / norms) * (_DELTAS / threshold)
+        norms = np.sqrt(squares) * (_DELTAS / scale)
+        below[j] = 2 * int((norms <= share * UNIT).sum()) - count
+        shrink = np.minimum(1.0, share * UNIT * _INSIDE / norms) * (_DELTAS / scale)
         for layer, (a, d) in enumerate(zip(inputs, deltas, strict=True)):
             short = d if j == last else room.short[layer][:count]
             product = room.products[layer]
@@ -224,44 +247,43 @@ class NetworkGradient:
 
     mechanism = staticmethod(noised)
 
-    @property
-    def _wanted(self) -> int:
-        return len(self.groups.thresholds) * (1 + self.watch)
-
     def need(self, facts: Facts) -> Need:
-        """One multiplier per group, and as many again to watch."""
+        """One multiplier for all weights, and one to watch."""
         require_rows_at_hand(facts)
         if type(self.groups) is not Groups:  # a subclass might name other groups than it clips
             raise PrivacyError(f"groups must come as Groups, got {type(self.groups).__name__}")
-        size = len(self.groups.thresholds)
-        numbers = self.groups.flat(self.network.layers).size + self._wanted - size
+        wanted = 1 + self.watch
+        numbers = self.groups.flat(self.network.layers).size + self._watched
         sides = facts.relation.marginal_l1()
         return Need(
             (SampledGroups,),
             lambda e: (
-                len(e.multipliers) == self._wanted and e.coordinates >= numbers and e.sides >= sides
+                len(e.multipliers) == wanted and e.coordinates >= numbers and e.sides >= sides
             ),
-            f"a gradient of {numbers} coordinates in {self._wanted} groups under {facts.relation}",
+            f"a gradient of {numbers} coordinates in {wanted} groups under {facts.relation}",
             None,
         )
 
+    @property
+    def _watched(self) -> int:
+        return len(self.groups.thresholds) if self.watch else 0
+
     def exact(self, rows: Tables, event: SampledGroups) -> Grouped:
-        """Sums of a fresh sample, and the group of every coordinate."""
+        """Sums of a fresh sample, and the multiplier of every coordinate."""
         records = rows.records(self.held_out, inside=False)
         sample = rows.sample(len(records), event.rate)
         sums, below = clipped_sums(self.network, records[sample], self.groups)
-        group, size = self.groups.flat(self.network.layers), len(below)
+        kind = np.repeat([0, 1], [sums.size, self._watched])
         if self.watch:
-            sums = np.concatenate([sums, UNIT * below])
-            group = np.concatenate([group, size + np.arange(size)])
-        return Grouped(sums, group, UNIT)
+            sums = np.concatenate([sums, math.floor(UNIT / math.sqrt(below.size)) * below])
+        return Grouped(sums, kind, UNIT)
 
     def decode(self, drawn: Counts, facts: Facts) -> tuple[Steps, Steps]:
         """One number per weight, layer after layer and a layer's biases last, in multiples of
-        σ_j/`GRAIN`, σ_j = m_j·c_j; and for every group that is watched the rows below its threshold
-        less half of all, in multiples of m/(2·`GRAIN`).
+        m·c_j/s_j/`GRAIN`; and for every group that is watched the rows below its threshold less half
+        of all, in multiples of √l·m/(2·`GRAIN`), m the second multiplier.
         """
         limits = np.iinfo(np.int32)
         steps = np.clip(drawn, limits.min, limits.max).astype(np.int32)
-        ends = steps.size - (self._wanted - len(self.groups.thresholds))
+        ends = steps.size - self._watched
         return steps[:ends], steps[ends:]
