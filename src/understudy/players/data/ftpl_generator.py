@@ -277,9 +277,10 @@ class FTPLGenerator(DataPlayer[Game]):
         assert state.trained is not None
         objective, rounds = Objective(self.objective), range(1, self.rounds + 1)
         critics: Critics = Best(objective, truth)
+        most = reach(objective, truth.features, truth.weights)
         if self.regularised is not None:
-            critics = Regularised(self.rounds, self.regularised)
-        player = self._player(problem, reach(objective, truth.features, truth.weights))
+            critics, most = Regularised(self.rounds, self.regularised), 1.0
+        player = self._player(problem, most)
         kept, good, past = list(state.kept), [state.trained], [self._past]
 
         def answer(trained: Trained, critic: Any, round: int, key: Any) -> Trained:
