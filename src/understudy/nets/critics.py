@@ -130,15 +130,11 @@ class Cells:
 
     def flat(self, tables: Sequence[NDArray[Any]]) -> Reals:
         """Tables, in the order of `cliques`, as one vector."""
-        matrices = self.layout.arrange([np.asarray(table, np.float64) for table in tables])
-        return np.concatenate([matrix.reshape(-1) for matrix in matrices]).astype(np.float64)
+        return self.layout.arrange(tables).astype(np.float64)
 
     def tables(self, flat: NDArray[Any]) -> list[Reals]:
         """The reverse of `flat`."""
-        like = self.layout.arrange(self._zeros)
-        parts = np.split(np.asarray(flat), np.cumsum([m.size for m in like])[:-1])
-        pairs = zip(parts, like, strict=True)
-        return self.layout.restore([jnp.asarray(p.reshape(m.shape)) for p, m in pairs])
+        return self.layout.restore(flat)
 
     def asked(self, flat: Array, *, squared: bool = False) -> list[Array]:
         """The answers of every table, from values of its cells: each axis times its column's matrix.
@@ -167,9 +163,7 @@ class Cells:
 
         Exact, also for one-hot rows: a cell is a product of coordinates of different columns.
         """
-        ends = np.cumsum(self.shape)[:-1].tolist()
-        matrices = self.layout.marginals(jnp.split(heads, ends, axis=1))
-        return jnp.concatenate([matrix.reshape(-1) for matrix in matrices])
+        return self.layout.marginals(heads)
 
     def scores(self, theta: NDArray[Any], codes: NDArray[np.integer[Any]]) -> Reals:
         """D(x) = ⟨θ, ψ(x)⟩ of hard records (N, d)."""

@@ -9,7 +9,7 @@ all critics so far. Only the oracle is charged:
                  features of the all-subsets kernel, or public random units of one layer
     exponential  one pick a round over all cells of the workload and complements, ρ/T each
     weights      draws from multiplicative weights over them, as `dualquery`
-    logistic     a regression of rows against records by objective perturbation, pure ε0 a round
+    logistic     a regression of rows against records by objective perturbation, ρ/T a round
 
 The columns are measured first, with a share of ρ, and are where the generator starts. What the
 generator does is post-processing. No regret bound holds for a network, so nothing is promised before
@@ -58,6 +58,8 @@ FEATURES = ("cells", "subsets", *KINDS)
 OBJECTIVES = ("tv", "mmd", "max", "wasserstein", "parity")
 PLAYS = ("last", "ftl", "ftpl", "sftpl")
 _LEARNABLE = 2.0
+_PASSES, _MOST_CRITICS = 10, 100
+"""Regressions of every group of tables, as long as there are not too many of them altogether."""
 _HELD = 50_000_000
 """Weights of a layer of random units."""
 
@@ -120,7 +122,7 @@ class QueryGANMethod(Method):
     keep: float = 0.25
     records: int = 100_000
     width: int = 128
-    cells: int = 300
+    cells: int = 1500
     limit: int = 4_000_000
     name: str = "querygan"
 
@@ -173,10 +175,11 @@ class QueryGANMethod(Method):
                 f"objective = {self._objective} asks about cells of tables; features = "
                 f"{self.features} have none: use features = cells"
             )
-        if self._objective == "wasserstein" and not any(design.ordered):
+        if self._objective == "wasserstein" and set(self._questions(design)) == {"cell"}:
             self.refuse(
-                "objective = wasserstein needs a column with an order, and the schema has none: "
-                "declare numbers or dates as such, a category as ordinal, or use objective = tv"
+                "objective = wasserstein needs a column with an order and three values or more, and "
+                "the schema has none: declare numbers or dates as such, a category as ordinal, or use "
+                "objective = tv"
             )
 
     def _check_features(self, design: Design) -> None:
@@ -200,11 +203,11 @@ class QueryGANMethod(Method):
         if self.oracle != "logistic":
             return
         for clique in self._tables(design):
-            if (cells := design.cells([clique])) > 10 * self.cells:
+            if (cells := design.cells([clique])) > 2 * self.cells:
                 self.refuse(
                     f"oracle = logistic solves for one weight per cell, and the "
                     f"table of columns {', '.join(map(design.column, clique))} has {cells}, above "
-                    f"{10 * self.cells}; use oracle = moments, degree = 1, or fewer bins"
+                    f"{2 * self.cells}; use oracle = moments, degree = 1, or fewer bins"
                 )
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
@@ -271,12 +274,11 @@ class QueryGANMethod(Method):
                 return QueryWeights.charges(*sizes(design, rho, self.rounds, self.samples), rho)
             case _:
                 groups, T = self._groups(design), self._rounds(design, rho)
-                each = planning.laplace_epsilon(rho / T)
                 looks = [MarginalFeatures(design.shape, group) for group in groups]
                 return tuple(
                     Charge(
                         LogisticCritics.purpose(i),
-                        event_for(look, design.relation, each),
+                        event_for(look, design.relation, rho / T),
                         len(range(i, T, len(groups))),
                     )
                     for i, look in enumerate(looks[:T])
@@ -290,7 +292,8 @@ class QueryGANMethod(Method):
         if self.rounds is not None:
             return self.rounds
         if self.oracle == "logistic":
-            return len(self._groups(design))
+            groups = len(self._groups(design))
+            return groups * max(1, min(_PASSES, _MOST_CRITICS // groups))
         return max(1, round(2 * math.sqrt(design.kappa(rho))))
 
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
@@ -378,12 +381,10 @@ class QueryGANMethod(Method):
             return ("sign",) * len(design.shape)
         if self._objective != "wasserstein":
             return ()
-        nullable = design.nullable or (False,) * len(design.shape)
-        cuts = ("cut or null" if null else "cut" for null in nullable)
-        return tuple(
-            cut if order and size > 2 else "cell"
-            for cut, order, size in zip(cuts, design.ordered, design.shape, strict=True)
-        )
+        none = (False,) * len(design.shape)
+        facts = zip(design.shape, design.ordered or none, design.nullable or none, strict=True)
+        cuts = {False: "cut", True: "cut or null"}
+        return tuple(cuts[null] if order and size > 2 else "cell" for size, order, null in facts)
 
     def _weight(self, design: Design) -> float:
         return self.kernel if self.kernel is not None else 1 / len(design.shape)

@@ -228,15 +228,15 @@ class GanPlayer(DataPlayer[State]):
         begun = Networks.begun(self.gan, key, shares)
         if self.public is not None:
             begun = replace(begun, playing=self._warm(problem, begun, self.public, key))
-        grouping = grouped(begun.rows, self._looked_at(begun, key), self.groups)
-        return replace(begun, grouping=grouping)
+        return replace(begun, grouping=grouped(*self._looked_at(begun, key), self.groups))
 
-    def _looked_at(self, networks: Networks, key: int) -> tuple[NDArray[Any], ...]:
+    def _looked_at(self, networks: Networks, key: int) -> tuple[Rows, tuple[NDArray[Any], ...]]:
         """A batch of public rows, or of records that the generator makes up itself."""
         if self.public is None:
-            return networks.records(networks.playing.generator, LOOKED_AT, key)
+            made = networks.records(networks.playing.generator, LOOKED_AT, key)
+            return replace(networks.rows, made_up=True), made
         drawn = np.random.default_rng(key).integers(len(self.public[0]), size=LOOKED_AT)
-        return tuple(column[drawn] for column in self.public)
+        return networks.rows, tuple(column[drawn] for column in self.public)
 
     def _warm(
         self, problem: Problem, begun: Networks, public: tuple[Codes, ...], key: int
@@ -278,8 +278,7 @@ class GanPlayer(DataPlayer[State]):
         history = (*state.history, (step, float(fake), loss, grouping))
         moved = replace(networks, playing=playing)
         if self.groups > 1 and step % self.regroup == 0 and step < self.steps:
-            codes = self._looked_at(moved, key)
-            grouping = regrouped(grouping, moved.rows, codes, self.groups)
+            grouping = regrouped(grouping, *self._looked_at(moved, key), self.groups)
         kept = (*state.checkpoints, playing.average) if step in self._stops() else state.checkpoints
         return replace(
             state,
