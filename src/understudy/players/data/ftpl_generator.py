@@ -56,8 +56,6 @@ Pick = tuple[MeasuredCell, float]
 _LAST_RATE = 0.01
 _NONE = 1e-6
 """Counts below this are none."""
-_JUDGED = 10_000
-"""Records that are judged at once."""
 _OFTEN = 10
 """Rounds between two words on how training goes."""
 _MOST = 5_000
@@ -411,19 +409,15 @@ class FTPLGenerator(DataPlayer[Game]):
 
     def _scores(self, problem: Problem, state: Game, pool: Records) -> NDArray[np.float64]:
         """D̄ of every record of the pool."""
-        import jax.numpy as jnp
-
         from understudy.nets.critics import Conjunctions
-        from understudy.nets.generator import one_hot
+        from understudy.nets.leader import scores
 
         assert state.past is not None
         assert state.features is not None
-        mean: Any = jnp.asarray(state.past.mean())
+        mean: Any = state.past.mean()
         if isinstance(state.features, Conjunctions):
             mean = (_padded(problem, state.literals, mean.size), mean)
-        parts = np.array_split(pool, -(-len(pool) // _JUDGED))
-        hot = (one_hot(problem.shape, jnp.asarray(part, jnp.int32)) for part in parts)
-        return np.concatenate([state.features.scores(mean, rows) for rows in hot])
+        return scores(state.features, mean, problem.shape, pool)
 
 
 def _key(rng: np.random.Generator) -> Any:
