@@ -51,6 +51,8 @@ _LEAST, _MOST, _PER_ROW = 20_000, 200_000, 4
 _SWEEPS = 10
 _JUDGED = 10_000
 """Records of a checkpoint that is judged."""
+_KEPT = 4
+"""Of so many public rows one is kept from the warm start."""
 _POINTS = 200
 
 
@@ -227,16 +229,17 @@ class GanPlayer(DataPlayer[State]):
         shares = tuple(np.maximum(t, 1e-9) / np.maximum(t, 1e-9).sum() for t in known)
         begun = Networks.begun(self.gan, key, shares)
         if self.public is not None:
-            begun = replace(begun, playing=self._warm(problem, begun, self.public, key))
+            _, trained = _parted(self.public)
+            begun = replace(begun, playing=self._warm(problem, begun, trained, key))
         return replace(begun, grouping=grouped(*self._looked_at(begun, key), self.groups))
 
     def _looked_at(self, networks: Networks, key: int) -> tuple[Rows, tuple[NDArray[Any], ...]]:
-        """A batch of public rows, or of records that the generator makes up itself."""
+        """A batch of public rows that the critic was not warmed with, or of the generator's own."""
         if self.public is None:
-            made = networks.records(networks.playing.generator, LOOKED_AT, key)
-            return replace(networks.rows, made_up=True), made
-        drawn = np.random.default_rng(key).integers(len(self.public[0]), size=LOOKED_AT)
-        return networks.rows, tuple(column[drawn] for column in self.public)
+            return networks.rows, networks.records(networks.playing.generator, LOOKED_AT, key)
+        kept, _ = _parted(self.public)
+        drawn = np.random.default_rng(key).integers(len(kept[0]), size=LOOKED_AT)
+        return networks.rows, tuple(column[drawn] for column in kept)
 
     def _warm(
         self, problem: Problem, begun: Networks, public: tuple[Codes, ...], key: int
@@ -292,6 +295,18 @@ class GanPlayer(DataPlayer[State]):
         """The steps whose generators are kept: evenly over the second half."""
         points = np.linspace(self.steps // 2, self.steps, self.checkpoints + 1)[1:]
         return frozenset(round(float(p)) for p in points)
+
+
+def _parted(public: tuple[Codes, ...]) -> tuple[tuple[Codes, ...], tuple[Codes, ...]]:
+    """Public rows for groups and thresholds, a quarter, and for the warm start.
+
+    A critic knows the rows that it was warmed with: their gradients are small, and tell little of those
+    of other rows. A single row is both.
+    """
+    order = np.random.default_rng(0).permutation(len(public[0]))
+    cut = -(-len(order) // _KEPT)
+    kept, rest = order[:cut], order[cut:] if len(order) > 1 else order
+    return tuple(column[kept] for column in public), tuple(column[rest] for column in public)
 
 
 # -- records -------------------------------------------------------------------------------------

@@ -34,15 +34,11 @@ _DEAD = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Who belongs where, thresholds c_j, and shares s_j of the joint multiplier, Σ s_j² = 1.
-
-    `found` are the thresholds as public rows had them; adaptive clipping has moved the others since.
-    """
+    """Who belongs where, thresholds c_j, and shares s_j of the joint multiplier, Σ s_j² = 1."""
 
     members: tuple[NDArray[np.int32], ...] | None
     thresholds: tuple[float, ...]
     shares: tuple[float, ...]
-    found: tuple[float, ...]
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -75,23 +71,19 @@ def grouped(network: Rows, codes: Sequence[NDArray[Any]], groups: int) -> Groupi
     members, limits = names[members], thresholds(alive)
     sizes = np.bincount(members, minlength=len(limits)).tolist()
     kept = _by_layer(members, network.layers) if len(limits) > 1 else None
-    return Grouping(kept, limits, shares(limits, sizes), limits)
+    return Grouping(kept, limits, shares(limits, sizes))
 
 
 def regrouped(
     before: Grouping, network: Rows, codes: Sequence[NDArray[Any]], groups: int
 ) -> Grouping:
-    """Groups as the critic has them now; what adaptive clipping has learned of thresholds stays.
+    """Groups as the critic has them now: who belongs where, and how thresholds compare.
 
-    The factors by which it moved them go over from group to group, in order of size, or their
-    geometric mean does where groups have become more or fewer.
+    How large they are together, √Σ c_j², stays as it was: that is for adaptive clipping to change.
     """
     made = grouped(network, codes, groups)
-    moved = [c / f for c, f in zip(before.thresholds, before.found, strict=True)]
-    if len(moved) != len(made.found):
-        moved = [math.exp(sum(map(math.log, moved)) / len(moved))] * len(made.found)
-    pairs = zip(made.found, moved, strict=True)
-    return replace(made, thresholds=tuple(c * factor for c, factor in pairs))
+    factor = math.hypot(*before.thresholds) / math.hypot(*made.thresholds)
+    return replace(made, thresholds=tuple(factor * c for c in made.thresholds))
 
 
 def _by_layer(
