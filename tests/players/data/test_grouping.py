@@ -11,7 +11,7 @@ import pytest
 from understudy.nets.coding import Coding
 from understudy.nets.gan import Gan
 from understudy.players.data.gan import Networks
-from understudy.players.data.grouping import grouped, regrouped
+from understudy.players.data.grouping import grouped, parted, regrouped
 
 GAN = Gan(
     Coding((6, 4, 3), ("choice",) * 3, (False,) * 3),
@@ -64,3 +64,13 @@ def test_groups_follow_the_critic_and_thresholds_stay_as_large_together():
     assert math.hypot(*after.thresholds) == pytest.approx(2 * math.hypot(*before.thresholds))
     ratios = [a / b for a, b in zip(after.thresholds, fresh.thresholds, strict=True)]
     assert ratios == pytest.approx([ratios[0]] * len(ratios))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 40])
+def test_rows_that_tell_thresholds_do_not_warm_the_critic(count):
+    kept, rest = parted((np.arange(count), np.arange(count) * 2))
+    assert len(kept[0]) == -(-count // 4)
+    assert len(rest[0]) > 0
+    assert (kept[1] == 2 * kept[0]).all()
+    if count > 1:
+        assert sorted([*kept[0], *rest[0]]) == list(range(count))

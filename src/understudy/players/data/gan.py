@@ -38,7 +38,7 @@ from understudy.players.data.checkpoints import (
     by_marginals,
     by_task,
 )
-from understudy.players.data.grouping import LOOKED_AT, Grouping, grouped, regrouped
+from understudy.players.data.grouping import LOOKED_AT, Grouping, grouped, parted, regrouped
 from understudy.progress import Progress
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ _LEAST, _MOST, _PER_ROW = 20_000, 200_000, 4
 _SWEEPS = 10
 _JUDGED = 10_000
 """Records of a checkpoint that is judged."""
-_KEPT = 4
-"""Of so many public rows one is kept from the warm start."""
 _POINTS = 200
 
 
@@ -229,17 +227,19 @@ class GanPlayer(DataPlayer[State]):
         shares = tuple(np.maximum(t, 1e-9) / np.maximum(t, 1e-9).sum() for t in known)
         begun = Networks.begun(self.gan, key, shares)
         if self.public is not None:
-            _, trained = _parted(self.public)
+            _, trained = parted(self.public)
             begun = replace(begun, playing=self._warm(problem, begun, trained, key))
-        return replace(begun, grouping=grouped(*self._looked_at(begun, key), self.groups))
+        return replace(
+            begun, grouping=grouped(begun.rows, self._looked_at(begun, key), self.groups)
+        )
 
-    def _looked_at(self, networks: Networks, key: int) -> tuple[Rows, tuple[NDArray[Any], ...]]:
+    def _looked_at(self, networks: Networks, key: int) -> tuple[NDArray[Any], ...]:
         """A batch of public rows that the critic was not warmed with, or of the generator's own."""
         if self.public is None:
-            return networks.rows, networks.records(networks.playing.generator, LOOKED_AT, key)
-        kept, _ = _parted(self.public)
+            return networks.records(networks.playing.generator, LOOKED_AT, key)
+        kept, _ = parted(self.public)
         drawn = np.random.default_rng(key).integers(len(kept[0]), size=LOOKED_AT)
-        return networks.rows, tuple(column[drawn] for column in kept)
+        return tuple(column[drawn] for column in kept)
 
     def _warm(
         self, problem: Problem, begun: Networks, public: tuple[Codes, ...], key: int
@@ -281,7 +281,8 @@ class GanPlayer(DataPlayer[State]):
         history = (*state.history, (step, float(fake), loss, grouping))
         moved = replace(networks, playing=playing)
         if self.groups > 1 and step % self.regroup == 0 and step < self.steps:
-            grouping = regrouped(grouping, *self._looked_at(moved, key), self.groups)
+            codes = self._looked_at(moved, key)
+            grouping = regrouped(grouping, moved.rows, codes, self.groups)
         kept = (*state.checkpoints, playing.average) if step in self._stops() else state.checkpoints
         return replace(
             state,
@@ -295,18 +296,6 @@ class GanPlayer(DataPlayer[State]):
         """The steps whose generators are kept: evenly over the second half."""
         points = np.linspace(self.steps // 2, self.steps, self.checkpoints + 1)[1:]
         return frozenset(round(float(p)) for p in points)
-
-
-def _parted(public: tuple[Codes, ...]) -> tuple[tuple[Codes, ...], tuple[Codes, ...]]:
-    """Public rows for groups and thresholds, a quarter, and for the warm start.
-
-    A critic knows the rows that it was warmed with: their gradients are small, and tell little of those
-    of other rows. A single row is both.
-    """
-    order = np.random.default_rng(0).permutation(len(public[0]))
-    cut = -(-len(order) // _KEPT)
-    kept, rest = order[:cut], order[cut:] if len(order) > 1 else order
-    return tuple(column[kept] for column in public), tuple(column[rest] for column in public)
 
 
 # -- records -------------------------------------------------------------------------------------

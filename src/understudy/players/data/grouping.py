@@ -17,15 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Codes
+
 if TYPE_CHECKING:
     from understudy.nets.gan import Rows
 
-__all__ = ["LOOKED_AT", "Grouping", "grouped", "regrouped"]
+__all__ = ["LOOKED_AT", "Grouping", "grouped", "parted", "regrouped"]
 
 Float = NDArray[np.float64]
 
 LOOKED_AT = 512
 """Public rows, or made-up ones, whose gradients tell groups and thresholds."""
+_KEPT = 4
+"""Of so many public rows one is kept from the warm start."""
 _FINER = 4
 """Clustering stops at so many times the groups that are wanted, so that enough of them are alive."""
 _DEAD = 1e-2
@@ -84,6 +88,18 @@ def regrouped(
     made = grouped(network, codes, groups)
     factor = math.hypot(*before.thresholds) / math.hypot(*made.thresholds)
     return replace(made, thresholds=tuple(factor * c for c in made.thresholds))
+
+
+def parted(public: tuple[Codes, ...]) -> tuple[tuple[Codes, ...], tuple[Codes, ...]]:
+    """Public rows for groups and thresholds, a quarter, and for the warm start.
+
+    A critic knows the rows that it was warmed with: their gradients are small, and tell little of those
+    of other rows. A single row is both.
+    """
+    order = np.random.default_rng(0).permutation(len(public[0]))
+    cut = -(-len(order) // _KEPT)
+    kept, rest = order[:cut], order[cut:] if len(order) > 1 else order
+    return tuple(column[kept] for column in public), tuple(column[rest] for column in public)
 
 
 def _by_layer(
