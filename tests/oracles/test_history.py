@@ -35,6 +35,16 @@ def test_every_query_class_is_what_it_says(data):
     np.testing.assert_allclose(history.evaluate(records), naive + np.zeros(len(records)), atol=1e-9)
 
 
+@pytest.mark.parametrize("least", [0, 1, 2, 3, 4])
+def test_at_least_so_many_literals(least):
+    shape = (2, 3, 4)
+    parts = [Literal(0, 1, 1), Literal(1, 0, 0, True), Literal(2, 1, 2)]
+    records = universe(shape)
+    history = History.empty(shape).add_least(parts, least, 0.5)
+    naive = [0.5 * (sum(holds(part, record) for part in parts) >= least) for record in records]
+    np.testing.assert_allclose(history.evaluate(records), naive, atol=1e-12)
+
+
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_one_by_one_and_all_at_once_are_the_same(data):

@@ -12,6 +12,8 @@ def queries(family, shape):
     """Every query, in the order of `Family.products`."""
     literals = KINDS[family.kind].literals
     numbers = [range(len(literals(shape[i]))) for i in family.clique]
+    if KINDS[family.kind].rule is Rule.LEAST:
+        numbers.append(range(len(family.clique)))
     return [family.query(index, shape) for index in itertools.product(*numbers)]
 
 
@@ -23,4 +25,6 @@ def holds(query, codes):
         number += inside != each.negated
     if query.rule is Rule.ODD:
         return number % 2 == 1
+    if query.rule is Rule.LEAST:
+        return number >= query.least
     return number == len(query.conditions) if query.rule is Rule.ALL else number > 0

@@ -25,7 +25,7 @@ from understudy.releases.bundle import digest, manifest_bytes
 
 from .conftest import people
 
-WORKLOADS = ["conjunctions:2", "disjunctions:2", "parities:2", "prefixes:2"]
+WORKLOADS = ["conjunctions:2", "disjunctions:2", "parities:2", "prefixes:2", "halfspaces:3"]
 ROWS = 3000
 
 

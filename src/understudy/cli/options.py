@@ -176,8 +176,8 @@ class Choices:
             "--workload W",
             "What must come out well and is certified: marginals:2 (all pairs, default), "
             "marginals:3:64@0 (64 triples, drawn with seed 0), or a .json or .toml list of "
-            "columns; with fem also conjunctions:2, disjunctions:2, parities:3, prefixes:1, "
-            "joined by +.",
+            "columns; with fem also conjunctions:2, disjunctions:2, parities:3, "
+            "halfspaces:3, prefixes:1, joined by +.",
             _METHOD,
             show_default=False,
         ),

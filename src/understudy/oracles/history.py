@@ -4,7 +4,8 @@
 
 A literal allows the codes low..high of one column, or, negated, all others. A cell of a marginal is the
 conjunction of equalities; its complement 1 - q has weight -w and adds w to the constant, so a cell and
-its complement collapse into one net weight. Disjunctions and parities are sums of conjunctions.
+its complement collapse into one net weight. Disjunctions, parities and "at least m of k" are sums of
+conjunctions.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["History", "Literal", "Records", "check_records", "objective", "offse
 Records = NDArray[np.integer[Any]]
 """Encoded rows as one array (rows, attributes)."""
 
-_PARITY_LITERALS = 12  # 2^12 terms
+_MOST_LITERALS = 12  # 2^12 terms
 _CHUNK = 4096
 _PADDING = np.array([-1, 0, 0, 0])
 
@@ -114,19 +115,25 @@ class History:
         odd = (1 - Π_l (1 - 2 l)) / 2, expanded over the 2^k - 1 non-empty subsets S of literals:
         odd = -1/2 Σ_S (-2)^|S| Π_{l in S} l.
         """
-        if len(literals) > _PARITY_LITERALS:
-            raise InputError(
-                f"a parity of {len(literals)} literals needs 2^{len(literals)} terms; "
-                f"at most {_PARITY_LITERALS} literals"
-            )
-        subsets = [
-            subset
-            for size in range(1, len(literals) + 1)
-            for subset in itertools.combinations(literals, size)
-        ]
+        subsets = _subsets(literals, 1)
         return self._with_conjunctions(
             subsets, [-0.5 * weight * (-2.0) ** len(subset) for subset in subsets]
         )
+
+    def add_least(self, literals: Sequence[Literal], least: int, weight: float = 1.0) -> History:
+        """With `weight` times "at least so many of the literals hold".
+
+        [Σ l ≥ m] = Σ_{j ≥ m} (−1)^(j−m)·C(j−1, m−1)·Σ_{|S| = j} Π_{l in S} l, for m ≥ 1: where h of
+        them hold the inner sum is C(h, j), and Σ_{j=m..h} (−1)^(j−m)·C(j−1, m−1)·C(h, j) = 1 for h ≥ m.
+        """
+        if least < 1:
+            return self._with_conjunctions([()], [weight])
+        subsets = _subsets(literals, least)
+        weights = [
+            weight * (-1.0) ** (len(subset) - least) * math.comb(len(subset) - 1, least - 1)
+            for subset in subsets
+        ]
+        return self._with_conjunctions(subsets, weights)
 
     def plus(self, other: History, weight: float) -> History:
         """With `weight` times all of another history over the same attributes."""
@@ -202,6 +209,18 @@ class History:
                 holds &= (inside != (negated == 1)) | (column < 0)
             values[begin : begin + _CHUNK] += holds @ self.weights
         return values
+
+
+def _subsets(literals: Sequence[Literal], least: int) -> list[tuple[Literal, ...]]:
+    """All sets of at least so many of the literals."""
+    number = len(literals)
+    if number > _MOST_LITERALS:
+        raise InputError(
+            f"a query of {number} literals needs up to 2^{number} terms; "
+            f"at most {_MOST_LITERALS} literals"
+        )
+    sizes = range(least, number + 1)
+    return [subset for size in sizes for subset in itertools.combinations(literals, size)]
 
 
 def offsets(shape: Sequence[int]) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ every column and joins them by a rule:
     all    Π_a M_a[l_a, x_a]                         every literal holds
     any    1 − Π_a (1 − M_a[l_a, x_a])               some literal holds
     odd    (1 − Π_a (1 − 2·M_a[l_a, x_a])) / 2       an odd number of literals holds
+    least  [Σ_a M_a[l_a, x_a] ≥ m], m = 1..k         at least m of the k literals hold
 
 Whatever the matrices, each is a 0/1 function of the cell that a row lies in. So its count moves by at
 most 1 with a neighbour, under both relations, and all counts follow from the marginal table by one
@@ -36,6 +37,7 @@ class Rule(StrEnum):
     ALL = "all"
     ANY = "any"
     ODD = "odd"
+    LEAST = "least"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,8 @@ class ProductQueries:
     """All queries that take one literal of every column of `clique`, joined by `rule`.
 
     `literals[a]` is a 0/1 integer matrix (literals, values) for column clique[a]; it is copied, and
-    never written to again. Queries are numbered in C order of `shape`, the numbers of literals.
+    never written to again. Queries are numbered in C order of `shape`, the numbers of literals; with
+    `Rule.LEAST` a last axis has the least number m of literals, from 1.
     """
 
     clique: Clique
@@ -76,8 +79,9 @@ class ProductQueries:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of literals of each column."""
-        return tuple(matrix.shape[0] for matrix in self.literals)
+        """The number of literals of each column, and of least numbers where the rule has them."""
+        thresholds = (len(self.clique),) if self.rule is Rule.LEAST else ()
+        return *(matrix.shape[0] for matrix in self.literals), *thresholds
 
     @property
     def domain(self) -> tuple[int, ...]:
@@ -98,6 +102,8 @@ class ProductQueries:
         values = np.asarray(table, np.float64)
         if values.shape != self.domain:
             raise PrivacyError(f"the table of {self.clique} has shape {values.shape}")
+        if self.rule is Rule.LEAST:
+            return self._least(values)
         total = values.sum()
         for matrix, plain in zip(self.literals, self._plain, strict=True):
             # The first axis is used up, its literals become the last; after all, all are in order.
@@ -111,11 +117,22 @@ class ProductQueries:
 
     def holds(self, index: tuple[int, ...]) -> NDArray[np.bool_]:
         """In which cells the query of this number holds, one literal number per column."""
-        rows = [matrix[row] for matrix, row in zip(self.literals, index, strict=True)]
+        rows = [matrix[row] for matrix, row in zip(self.literals, index, strict=False)]
         if self.rule is Rule.ODD:
             return reduce(np.add.outer, rows) % 2 == 1
+        if self.rule is Rule.LEAST:
+            return reduce(np.add.outer, rows) > index[len(rows)]
         join = np.logical_and if self.rule is Rule.ALL else np.logical_or
         return reduce(join.outer, [row == 1 for row in rows])
+
+    def _least(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Column by column, for every number j: the rows in which j literals hold so far."""
+        held = [table]
+        for matrix in self.literals:
+            yes = [np.tensordot(part, matrix.astype(np.float64), axes=(0, 1)) for part in held]
+            no = [np.tensordot(part, 1.0 - matrix, axes=(0, 1)) for part in held]
+            held = [no[0], *(a + b for a, b in zip(yes, no[1:], strict=False)), yes[-1]]
+        return np.cumsum(np.stack(held[:0:-1], axis=-1), axis=-1)[..., ::-1]
 
     def _factor(self, matrix: NDArray[np.int64]) -> NDArray[np.float64]:
         factor = matrix if self.rule is Rule.ALL else 1 - matrix * (1 + (self.rule is Rule.ODD))

@@ -9,6 +9,11 @@ them; every one is a 0/1 function of the cells of the clique's marginal.
     disjunctions  the same                                          or          as many
     parities      x = v; only the second value if g = 2             xor         Π g (1 for g = 2)
     prefixes      x ≤ v, in the column's order                      and         Π g
+    halfspaces    those of conjunctions                             m of k      k·Π 2g (2 for g = 2)
+
+A halfspace asks whether at least m of its k literals hold, for every m from 1 to k: over the one-hot
+encoding {0, 1}^d that is [⟨w, x⟩ ≥ θ] with a weight of 1 (x = v) or −1 (x ≠ v) on one coordinate of
+each of the k columns and 0 elsewhere. m = 1 are the disjunctions, m = k the conjunctions.
 
 What would say the same twice is left out: a negated literal of a column of two values is the other
 literal, and a negated literal turns a parity into its complement. Complements need no queries of
@@ -57,7 +62,7 @@ MAX_QUERIES = 4_000_000
 """The most queries, and the most cells behind them, of a workload with other kinds than marginals."""
 
 MAX_PARITY = 8
-"""The most columns of a parity: it is a sum of 2^k − 1 conjunctions."""
+"""The most columns of a parity or a halfspace: it is a sum of up to 2^k − 1 conjunctions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,8 @@ class Query:
 
     rule: Rule
     conditions: tuple[Condition, ...]
+    least: int = 0
+    """How many of them must hold, where the rule is `Rule.LEAST`."""
 
 
 Literal = tuple[int, int, bool]
@@ -125,6 +132,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind("disjunctions", _either_or, Rule.ANY, separator=_each),
             Kind("parities", _one_sided, Rule.ODD, separator=_each),
             Kind("prefixes", _thresholds, Rule.ALL, ordered=True, separator=_each),
+            Kind("halfspaces", _either, Rule.LEAST, separator=_each),
         )
     }
 )
@@ -159,7 +167,7 @@ class Family:
             raise WorkloadError(
                 f"the {noun} {clique} has weight {self.weight}: a weight must be above 0"
             )
-        if KINDS[self.kind].rule is Rule.ODD and len(clique) > MAX_PARITY:
+        if KINDS[self.kind].rule in (Rule.ODD, Rule.LEAST) and len(clique) > MAX_PARITY:
             raise WorkloadError(
                 f"the {noun} {clique} has {len(clique)} columns: take at most {MAX_PARITY}"
             )
@@ -168,19 +176,23 @@ class Family:
         """The number of queries."""
         if self.kind == MARGINALS:
             return cells(shape, self.clique)
-        literals = KINDS[self.kind].literals
-        return math.prod(len(literals(shape[i])) for i in self.clique)
+        kind = KINDS[self.kind]
+        thresholds = len(self.clique) if kind.rule is Rule.LEAST else 1
+        return thresholds * math.prod(len(kind.literals(shape[i])) for i in self.clique)
 
     def query(self, index: Sequence[int], shape: Sequence[int]) -> Query:
-        """The query with these numbers of literals, one per column.
+        """The query with these numbers of literals, one per column, as `products` numbers them.
 
         Conditions that hold for all values or for none, and do not matter for that, are left out.
         """
         kind = KINDS[self.kind]
+        numbers = index[: len(self.clique)]
         conditions = [
             Condition(column, *kind.literals(shape[column])[number])
-            for column, number in zip(self.clique, index, strict=True)
+            for column, number in zip(self.clique, numbers, strict=True)
         ]
+        if kind.rule is Rule.LEAST:
+            return Query(kind.rule, tuple(conditions), 1 + index[-1])
         idle = kind.rule is not Rule.ALL  # negated, it changes nothing; plain, if all must hold
         conditions = [
             each

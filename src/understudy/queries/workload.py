@@ -12,7 +12,8 @@ are. A workload is public. It is written as a short form, as a file or as a list
 
 Other kinds are written alike, and may be joined:
 
-    conjunctions:2   disjunctions:2   parities:3   prefixes:1 (of the ordered columns)
+    conjunctions:2   disjunctions:2   parities:3   halfspaces:3
+    prefixes:1           of the ordered columns
     marginals:2+prefixes:1
     wanted.json          [["age", "sex"], {"kind": "prefixes", "columns": ["age"]}]
     wanted.toml          marginals = [["age", "sex"]]
@@ -50,6 +51,7 @@ __all__ = [
     "WorkloadLike",
     "conjunctions",
     "disjunctions",
+    "halfspaces",
     "marginals",
     "parities",
     "parse",
@@ -63,7 +65,7 @@ MAX_MARGINALS = 10**6
 FORMS = (
     "a workload is 'marginals:3' (every marginal of 3 columns), 'marginals:3:64@0' (64 of them, "
     "sampled with seed 0), or a .json or .toml file that lists column names; likewise "
-    "'conjunctions:2', 'disjunctions:2', 'parities:3' and 'prefixes:1', joined by '+'"
+    "'conjunctions:2', 'disjunctions:2', 'parities:3', 'halfspaces:3' and 'prefixes:1', joined by '+'"
 )
 
 _KIND = "|".join(KINDS)
@@ -321,6 +323,8 @@ disjunctions = partial(_spec, "disjunctions")
 """Disjunctions of `x = v` and `x ≠ v`, one literal a column."""
 parities = partial(_spec, "parities")
 """Whether an odd number of `x = v` holds, one literal a column."""
+halfspaces = partial(_spec, "halfspaces")
+"""Whether at least m of `x = v` and `x ≠ v` hold, one literal a column, for every m."""
 prefixes = partial(_spec, "prefixes")
 """The distribution function of ordered columns: products of thresholds `x ≤ v`."""
 

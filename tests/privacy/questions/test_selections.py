@@ -42,6 +42,7 @@ CLASSES = (
     ProductQueries((0, 1), tuple(EYE), Rule.ODD),
     ProductQueries((0, 1), tuple(STEPS), Rule.ALL),
     ProductQueries((1,), (STEPS[1],), Rule.ALL),
+    ProductQueries((0, 1), tuple(EITHER), Rule.LEAST),
 )
 
 

@@ -106,8 +106,8 @@ class FEMMethod(Method):
         T, event = plan[CellPicker.PICK].times, planned(plan, CellPicker.PICK, Selection)
         order = max(len(clique) for clique in design.cliques)
         listed = design.queries if design.families else 0
-        if any(family.kind == "parities" for family in design.families):
-            order *= 2**order - 1  # so many conjunctions are one parity
+        if any(family.kind in ("parities", "halfspaces") for family in design.families):
+            order *= 2**order - 1  # so many conjunctions are one of them
         off = event.scale / UNIT * math.log(1e4) / rows
         return Forecast(
             {},

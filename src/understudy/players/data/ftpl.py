@@ -146,6 +146,8 @@ def _query(shape: tuple[int, ...], answer: Answer) -> History:
             query = nothing.add_conjunction(literals)
         case "any":
             query = nothing.add_disjunction(literals)
+        case "least":
+            query = nothing.add_least(literals, answer.query.least)
         case _:
             query = nothing.add_parity(literals)
     return query if answer.sign > 0 else replace(nothing, constant=1.0).plus(query, -1.0)
