@@ -113,7 +113,10 @@ def test_a_theorem_that_says_nothing_is_said_to(case):
     shown = run("plan", *choices)
     assert shown.code == 0, shown.err
     said = " ".join(shown.out.split())
-    assert "theorem worst error ≤ 1.0000, which says nothing here (95 % confidence): 5·d^(3/2)/√T" in said
+    assert (
+        "theorem worst error ≤ 1.0000, which says nothing here (95 % confidence): 5·d^(3/2)/√T"
+        in said
+    )
     told = json.loads(run("plan", *choices, "--json").out)["forecast"]["theorem"]
     assert told["bound"] == 1
     assert "says nothing here" in told["words"]
