@@ -82,10 +82,12 @@ class Training:
 
     @property
     def steps(self) -> dict[str, Any]:
-        """T = Nε; descent then samples 2/√T of the rows a step, so that T·rate² stays at 4."""
-        if self.epsilon is None or self.solver in self.panel.planned:
+        """As settings: T = Nε unless the panel has others; descent sees 2/√T of the rows a step."""
+        if self.epsilon is None:
             return {}
-        steps = max(1, round(self.rows * self.epsilon))
+        steps = dict(self.panel.steps).get(self.solver, max(1, round(self.rows * self.epsilon)))
+        if steps is None:
+            return {}
         return {"steps": steps, "rate": min(1.0, 2 / steps**0.5) if self.solver == "sgd" else 1.0}
 
     def __str__(self) -> str:
