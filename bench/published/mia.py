@@ -308,8 +308,8 @@ class Point:
     quality: float
     """Accuracy on fresh rows, or the variance explained by a regression."""
     constant: float
-    better: bool
-    """Whether the 95 % interval of quality − constant lies above 0: worth attacking."""
+    better: int
+    """Trainings whose model predicts fresh rows better than the constant."""
     excess: float
     start: float
     """Excess loss of weights 0: a bound above it says nothing."""
@@ -317,6 +317,11 @@ class Point:
     distance: float
     """‖w − w*‖₂, w* without privacy in the same ball."""
     steps: int
+
+    @property
+    def attacked(self) -> bool:
+        """Whether every model was worth attacking."""
+        return self.better == self.trainings
 
     @property
     def within(self) -> bool:
@@ -409,7 +414,6 @@ def _key(one: dict[str, Any]) -> tuple[str, int, str, float | None, int]:
 def _point(group: Sequence[dict[str, Any]], attack: str, rule: str) -> Point:
     first = group[0]
     found = _finite(mean_interval([one["attacks"][rule][attack] for one in group]))
-    gain = mean_interval([one["quality"] - one["constant"] for one in group])
     epsilon = first["epsilon"]
 
     def mean(name: str) -> float:
@@ -429,7 +433,7 @@ def _point(group: Sequence[dict[str, Any]], attack: str, rule: str) -> Point:
         ceiling=None if epsilon is None else ceiling.accuracy(epsilon, delta(first["rows"])),
         quality=mean("quality"),
         constant=mean("constant"),
-        better=gain.low > 0,
+        better=sum(one["quality"] > one["constant"] for one in group),
         excess=mean("excess"),
         start=mean("start"),
         bound=mean("bound"),

@@ -21,7 +21,8 @@ def tables(results: Results) -> str:
     """Attack accuracy by each rule, what the models are worth, and the log fits."""
     shown = [point for point in results.points() if point.attack == _panel(point.panel).attack]
     parts = [
-        f"Attack accuracy in per cent, {_SAID[rule]}; mean and 95 % interval over trainings.\n\n"
+        f"Attack accuracy in per cent, {_SAID[rule]}; mean and 95 % interval over trainings. Where not "
+        f"every model predicts better than a constant, how many do.\n\n"
         + _attacks([point for point in shown if point.rule == rule])
         for rule in RULES
     ]
@@ -62,11 +63,11 @@ def _attacks(points: Sequence[Point]) -> str:
 
 
 def cell(point: Point | None) -> str:
-    """An accuracy with its interval; a model that is no better than a constant was not attacked."""
+    """An accuracy with its interval, or how many models were better than a constant, if not all."""
     if point is None:
         return "–"
-    if not point.better:
-        return "constant"
+    if not point.attacked:
+        return f"{point.better} of {point.trainings}"
     return f"{100 * point.mean:.1f} ± {50 * (point.high - point.low):.1f}"
 
 
@@ -75,7 +76,7 @@ _COLUMNS: tuple[tuple[str, Callable[[Point], str]], ...] = (
     ("N", lambda p: f"{p.rows:,}"),
     ("solver", lambda p: _NAMES.get(p.solver, "alone")),
     ("ε", lambda p: "∞" if p.epsilon is None else f"{p.epsilon:g}"),
-    ("runs", lambda p: str(p.trainings)),
+    ("better", lambda p: f"{p.better} of {p.trainings}"),
     ("T", lambda p: f"{p.steps:,}" if p.steps else "–"),
     ("on fresh rows", lambda p: f"{p.quality:.3f}"),
     ("constant", lambda p: f"{p.constant:.3f}"),

@@ -87,10 +87,10 @@ def results(tmp_path: Path, *groups: list[dict[str, Any]]) -> mia.Results:
 
 
 def test_a_model_no_better_than_a_constant_says_so(tmp_path: Path):
-    made = results(tmp_path, runs(1.0, 0.6), runs(3.0, 0.6, quality=0.49))
-    assert {p.epsilon: p.better for p in made.points()} == {1.0: True, 3.0: False}
+    made = results(tmp_path, runs(1.0, 0.6), runs(3.0, 0.6, quality=0.499999))
+    assert {p.epsilon: p.better for p in made.points()} == {1.0: 3, 3.0: 1}
     shown = {p.epsilon: mia_table.cell(p) for p in made.points() if p.rule == "rank"}
-    assert shown == {1.0: "60.0 ± 0.0", 3.0: "constant"}
+    assert shown == {1.0: "60.0 ± 0.0", 3.0: "1 of 3"}
     assert mia_table.bound(made.points()[0]) == "says nothing (2)"
 
 
