@@ -34,6 +34,9 @@ def mia(
     trainings: Annotated[
         int, typer.Option("--trainings", metavar="N", min=1, help="Of every point.")
     ] = 10,
+    alone: Annotated[
+        int, typer.Option("--alone", metavar="N", help="Of every model without privacy, at least.")
+    ] = 30,
     rows: Annotated[
         str, typer.Option("--rows", metavar="N,…", help="Members; as many others are drawn.")
     ] = "1000",
@@ -64,7 +67,8 @@ def mia(
             f"trainings = {trainings}: intervals over fewer than {work.LEAST_TRAININGS} are wide"
         )
     results = work.Results(out / "results.json")
-    wanted = work.trainings(chosen, sizes, options.listed(epsilons, "epsilons", float), trainings)
+    budgets = options.listed(epsilons, "epsilons", float)
+    wanted = work.trainings(chosen, sizes, budgets, trainings, alone)
     planned = [training for training in wanted if training not in results]
     try:
         _run(planned, results)

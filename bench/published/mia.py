@@ -96,16 +96,24 @@ class Training:
 
 
 def trainings(
-    panels: Sequence[Panel], sizes: Sequence[int], epsilons: Sequence[float], count: int
+    panels: Sequence[Panel],
+    sizes: Sequence[int],
+    epsilons: Sequence[float],
+    count: int,
+    alone: int = 0,
 ) -> Iterator[Training]:
-    """Every training, first ones first, so that the picture is whole early."""
-    for number in range(count):
+    """Every training, first ones first, so that the picture is whole early.
+
+    Models without privacy are quick, so there may be more of them, `alone`.
+    """
+    for number in range(max(count, alone)):
         for rows in sizes:
             for panel in panels:
                 yield Training(panel, rows, "none", None, number)
-                for solver in SOLVERS:
-                    for epsilon in epsilons:
-                        yield Training(panel, rows, solver, epsilon, number)
+                if number < count:
+                    for solver in SOLVERS:
+                        for epsilon in epsilons:
+                            yield Training(panel, rows, solver, epsilon, number)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +157,7 @@ def _fit(training: Training, members: Sample) -> Any:
 
     kind = learn.PrivateLogisticRegression if training.panel.classes else learn.PrivateLasso
     return kind(
-        training.epsilon,
+        epsilon=training.epsilon,
         solver=training.solver,
         delta=delta(training.rows),
         neighbours="replace",

@@ -53,7 +53,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
     return [
         *_picture(views, _attacks, "attack accuracy", folder, "attacks", (
             "Rank rule over N members and N fresh rows, by loss (LASSO, wide models) or entropy, where "
-            f"every model beats a constant. Bars: 95 % intervals; thin lines: log fits. {told}"
+            f"every model\nbeats a constant. Bars: 95 % intervals; thin lines: log fits. {told}"
         )),
         *_picture(views, _quality, "on fresh rows", folder, "quality", (
             f"Accuracy on fresh rows; for LASSO, variance explained. {told}"

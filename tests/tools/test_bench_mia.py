@@ -11,6 +11,7 @@ from bench.commands import mia as command
 from bench.published import mia, mia_rows, mia_table
 
 from understudy.audit import ceiling
+from understudy.audit.roc import threshold_rule
 
 PANELS = {panel.name: panel for panel in mia_rows.PANELS}
 
@@ -43,6 +44,13 @@ def test_steps_are_those_of_the_thesis_or_of_the_learner():
     assert mia.Training(PANELS["lasso wide"], 1000, "frank-wolfe", 1, 0).steps == {}
 
 
+def test_models_without_privacy_may_be_more():
+    made = list(mia.trainings([PANELS["lasso"]], [1000], [1.0], 1, alone=3))
+    assert [(each.solver, each.number) for each in made] == [
+        ("none", 0), ("frank-wolfe", 0), ("sgd", 0), ("none", 1), ("none", 2)
+    ]  # fmt: skip
+
+
 def test_thresholds_come_from_rows_that_they_do_not_judge():
     """Only calibrating rows, every second one, tell members apart: judged ones are as by lot."""
     members = np.arange(80) < 40
@@ -50,6 +58,8 @@ def test_thresholds_come_from_rows_that_they_do_not_judge():
     assert mia._calibrated(found, members, mia._midpoint) == 0.5
     found[1] = 9.0  # a member that is judged
     assert mia._calibrated(found, members, mia._midpoint) == 0.5 + 1 / 40
+    everyone = threshold_rule(found, members, found.min())  # the thesis's τ = max H
+    assert everyone.accuracy == 0.5
     assert mia._midpoint(np.array([1.0, 3.0, 5.0]), np.array([True, False, False])) == 2.5
 
 
