@@ -341,7 +341,7 @@ def test_distances_need_a_column_with_an_order(survey):
     schema = Schema(tuple(c for c in survey[1].columns if not c.ordered))
     assert schema.columns
     with pytest.raises(
-        InputError, match=r"wasserstein needs a column with an order.*objective = tv"
+        InputError, match=r"wasserstein needs a column with an order .*objective = tv"
     ):
         us.prepare(schema, epsilon=1, method="querygan", parameters={"objective": "wasserstein"})
 

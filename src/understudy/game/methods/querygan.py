@@ -175,10 +175,11 @@ class QueryGANMethod(Method):
                 f"objective = {self._objective} asks about cells of tables; features = "
                 f"{self.features} have none: use features = cells"
             )
-        if self._objective == "wasserstein" and not any(design.ordered):
+        if self._objective == "wasserstein" and set(self._questions(design)) == {"cell"}:
             self.refuse(
-                "objective = wasserstein needs a column with an order, and the schema has none: "
-                "declare numbers or dates as such, a category as ordinal, or use objective = tv"
+                "objective = wasserstein needs a column with an order and three values or more, and "
+                "the schema has none: declare numbers or dates as such, a category as ordinal, or use "
+                "objective = tv"
             )
 
     def _check_features(self, design: Design) -> None:
@@ -380,12 +381,10 @@ class QueryGANMethod(Method):
             return ("sign",) * len(design.shape)
         if self._objective != "wasserstein":
             return ()
-        nullable = design.nullable or (False,) * len(design.shape)
-        cuts = ("cut or null" if null else "cut" for null in nullable)
-        return tuple(
-            cut if order and size > 2 else "cell"
-            for cut, order, size in zip(cuts, design.ordered, design.shape, strict=True)
-        )
+        none = (False,) * len(design.shape)
+        facts = zip(design.shape, design.ordered or none, design.nullable or none, strict=True)
+        cuts = {False: "cut", True: "cut or null"}
+        return tuple(cuts[null] if order and size > 2 else "cell" for size, order, null in facts)
 
     def _weight(self, design: Design) -> float:
         return self.kernel if self.kernel is not None else 1 / len(design.shape)
