@@ -53,7 +53,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
     return [
         *_picture(views, _attacks, "attack accuracy", folder, "attacks", (
             "Rank rule over N members and N fresh rows, by loss (LASSO, wide models) or entropy, where "
-            f"the model is better than a constant. Bars: 95 % intervals; thin lines: log fits. {told}"
+            f"every model\nbeats a constant. Bars: 95 % intervals; thin lines: log fits. {told}"
         )),
         *_picture(views, _quality, "on fresh rows", folder, "quality", (
             f"Accuracy on fresh rows; for LASSO, variance explained. {told}"
@@ -129,7 +129,7 @@ def _attacks(spot: Any, view: _View) -> Handles:
         handles["without privacy"] = spot.axhline(point.mean, color=_BARE, linewidth=1.6, zorder=2)
         spot.axhspan(point.low, point.high, color=_BARE, alpha=0.15, linewidth=0, zorder=1)
     for place, (solver, (colour, marker, name)) in enumerate(_LOOKS.items()):
-        shown = [point for point in view.of(solver) if point.better]
+        shown = [point for point in view.of(solver) if point.attacked]
         if not shown:
             continue
         aside = 1.04 ** (2 * place - 1)

@@ -40,6 +40,7 @@ from understudy.players.base import (
     kinds_of,
 )
 from understudy.progress import Progress
+from understudy.wording import NOTHING
 
 if TYPE_CHECKING:
     from understudy.nets.critics import Units
@@ -195,7 +196,7 @@ class FTPLGenerator(DataPlayer[Game]):
         bound = state.critics.bound
         return {
             "regret_of_the_critics": state.critics.regret,
-            "bound_on_their_regret": bound if bound < 1 else "says nothing here",
+            "bound_on_their_regret": bound if bound < 1 else NOTHING,
         }
 
     def finish(self, problem: Problem, state: Game) -> Empirical:
