@@ -18,6 +18,7 @@ BENCHMARKS = {
     "monotone": "the default over seven ε on four tables: does the error fall at every step?",
     "profile": "where the default's time goes, against bare NumPy loops",
     "web": "the page: fifty readers while a release is being made",
+    "picks": "Frank-Wolfe: the worst of 20,000 fits, and the number of picks",
     "methods": "every method on the demo survey: error, certificate, CPU seconds, memory",
     "house": "lines, hooks, crossings between rooms; CPU and memory of the commands",
 }

@@ -266,8 +266,9 @@ EVENTS = [
      "sides": "side"},
     {"kind": "=gaussian", "sigma": "positive", "step": "count", "changes": "count"},
     {"kind": "=laplace", "scale": "positive", "l1": "count"},
-    {"kind": "=perturbation", "scale": "positive", "l1": "count", "jacobian": "positive",
-     "output_scale": "positive", "output_l1": "count"},
+    {"kind": "=perturbation", "sigma": "positive", "step": "count", "changes": "count",
+     "jacobian": "positive", "coordinates": "count", "output_sigma": "positive",
+     "output_l2": "count"},
     {"kind": "=sampled gaussian", "sigma": "positive", "l2": "count", "coordinates": "count",
      "rate": "rate", "sides": "side"},
     {"kind": "=sampled groups", "multipliers": ["positive"], "coordinates": "count",
@@ -685,7 +686,7 @@ def epsilon(plan: list[dict[str, Any]], delta: float, group: int = 1) -> float:
     if delta > 0:
         total = sum(group_rho(event, group) * times for event, times in steps)
         found.append(zcdp_epsilon(total, delta))
-        if all(event["kind"] not in ("zcdp", "discovery") for event, _ in steps):
+        if all(event["kind"] not in ("zcdp", "discovery", "perturbation") for event, _ in steps):
             found.append(profile_epsilon(steps, delta, group, found[-1]))
     return min(found) + 2 * apart
 
@@ -696,10 +697,6 @@ def pure(event: dict[str, Any]) -> float:
             return _whole(event["l1"]) / _positive(event["scale"])
         case "selection":
             return _whole(event["k"]) * _pick(event)
-        case "perturbation":
-            noise = _whole(event["l1"]) / _positive(event["scale"])
-            output = _whole(event["output_l1"]) / _positive(event["output_scale"])
-            return noise + math.log1p(_positive(event["jacobian"])) + output
         case "sampled selection":
             whole = _pick(event)
             return whole + math.log1p((1 - _rate(event)) * math.expm1(-whole))
@@ -728,8 +725,16 @@ def rho(event: dict[str, Any]) -> float:
         case "gaussian":
             changes, step = _whole(event["changes"]), _whole(event["step"])
             return changes * step**2 / (2 * _positive(event["sigma"]) ** 2)
-        case "laplace" | "perturbation" | "sampled selection":
+        case "laplace" | "sampled selection":
             return pure(event) * math.tanh(pure(event) / 2)
+        case "perturbation":
+            # Gaussian noise in an objective's linear term, its lattice, and noise on the minimum.
+            sigma = _positive(event["sigma"])
+            gradient = _whole(event["changes"]) * _whole(event["step"]) ** 2 / (2 * sigma**2)
+            root = math.sqrt(gradient + 4 * _positive(event["jacobian"]) ** 2)
+            lattice = math.sqrt(8 * _whole(event["coordinates"])) / sigma
+            output = _whole(event["output_l2"]) / _positive(event["output_sigma"])
+            return (root + lattice) ** 2 + output**2 / 2
         case "selection":
             return _whole(event["k"]) * _pick(event) ** 2 / 8
         case "sampled groups":
@@ -1810,12 +1815,13 @@ def _oracle(d: Design, p: dict[str, Any], rho: float, tables: list[Clique]) -> l
         case "weights":
             return _dualquery(d, p, rho)
         case "exponential":
-            root = math.sqrt(d.assumed() * math.sqrt(2 * rho))
-            rounds = p["rounds"] or max(1, round(2 * root))
+            universe = max(math.log(2), sum(map(math.log, d.shape)))
+            even = d.assumed() * math.sqrt(2 * rho) * math.sqrt(2 * universe)
+            rounds = p["rounds"] or round(min(max(10, 0.05 * even / math.log(2 * d.queries)), 400))
             paid = p["alpha"] * rho if d.rows is not None and not p["tilt"] else 0.0
             slots = [selection("pick a query", (rho - paid) / rounds, SCORE, rounds)]
             if paid:
-                kept = rounds - math.floor(rounds * (1 - p["keep"]))
+                kept = rounds - math.floor(rounds * (1 - (p["keep"] or 0.5)))
                 slots.append(laplace("payoff of the critics", paid, FINE * kept))
             return slots
         case "logistic":
@@ -1825,12 +1831,11 @@ def _oracle(d: Design, p: dict[str, Any], rho: float, tables: list[Clique]) -> l
                     groups[-1].append(table)
                 else:
                     groups.append([table])
-            rounds = p["rounds"] or len(groups)
-            each = pure_for(rho / rounds)
+            rounds = p["rounds"] or len(groups) * max(1, min(10, 100 // len(groups)))
             return [
                 {
                     "purpose": f"critics of group {i + 1}",
-                    "event": _perturbation(d, group, each),
+                    "event": _perturbation(d, group, rho / rounds),
                     "times": len(range(i, rounds, len(groups))),
                 }
                 for i, group in enumerate(groups[:rounds])
@@ -1838,25 +1843,29 @@ def _oracle(d: Design, p: dict[str, Any], rho: float, tables: list[Clique]) -> l
     raise ValueError(f"method.oracle = {p['oracle']!r:.80} is not known")
 
 
-def _perturbation(d: Design, group: list[Clique], epsilon: float) -> dict[str, Any]:
-    """Objective perturbation over the p cells of J tables, at a pure ε.
+def _perturbation(d: Design, group: list[Clique], rho: float) -> dict[str, Any]:
+    """Objective perturbation over the p cells of J tables, at ρ.
 
-    A fiftieth of ε is for noise on the result, up to half of the rest for the determinant. The linear
-    term is on the lattice 2⁻²⁴, where J cells (twice, for a replacement) move by one row and one unit;
-    the result on the grid 2⁻³⁰, within γ = 2⁻²⁰ and rounding of the minimum, over the ridge.
+    A hundredth of ρ is for noise on the result, a twentieth for the determinant. The linear term is on
+    the lattice 2⁻²⁴, where J cells (twice, for a replacement) move by one row; the result on the grid
+    2⁻³⁰, within γ = 2⁻²⁰ and rounding of the minimum, over the ridge.
     """
-    size, moved = sum(map(d.cells, group)), d.sides * len(group) * (2**24 + 1)
-    output = epsilon / 50
-    jacobian = math.expm1(min((epsilon - output) / 2, math.log(2))) * (1 - 1e-12)
+    size, changes = sum(map(d.cells, group)), d.sides * len(group)
+    whole, curved = 0.99 * rho, rho / 20
+    jacobian = math.sqrt(curved / 4)
+    a, b = changes * 2.0**48 / 2, math.sqrt(8 * size)
+    root = math.sqrt(whole * b * b + (a - b * b) * (whole - curved))
     radius = (2.0**-20 + math.sqrt(size) / 2**25) * 4 * jacobian / len(group)
-    beyond = math.ceil(2 * radius * math.sqrt(size) * 2**30 * (1 + 1e-9)) + size
+    beyond = math.ceil((2 * radius * 2**30 + math.sqrt(size)) * (1 + 1e-9))
     return {
         "kind": "perturbation",
-        "scale": moved / (epsilon - output - math.log1p(jacobian)),
-        "l1": moved,
+        "sigma": (a - b * b) / (root - math.sqrt(whole) * b),
+        "step": 2**24,
+        "changes": changes,
         "jacobian": jacobian,
-        "output_scale": beyond / output,
-        "output_l1": beyond,
+        "coordinates": size,
+        "output_sigma": beyond / math.sqrt(rho / 50),
+        "output_l2": beyond,
     }
 
 
@@ -1941,7 +1950,7 @@ GAMES: dict[str, tuple[Callable[..., list[Slot]], dict[str, Any]]] = {
     "querygan": (_querygan, {
         **DRAWS, "oracle": "name", "features": ("=cells", "=subsets", "=fourier", "=relu",
         "=softplus"), "degree": "times", "columns": "share", "alpha": "share", "units": "times",
-        "kernel": NUMBER, "tilt": "not negative", "keep": "share", "cells": "times",
+        "kernel": NUMBER, "tilt": "not negative", "keep": ("null", "share"), "cells": "times",
     }),
     "sepfem": (_fem, PICKS),
 }  # fmt: skip

@@ -39,12 +39,34 @@ def querygan(
         typer.Option("--demo", help="Use the generated survey, too.", rich_help_panel=options.DATA),
     ] = False,
     rows: options.SurveyRows = 50_000,
+    scales: Annotated[
+        str,
+        typer.Option(
+            "--scales",
+            metavar="K,…",
+            help="Generated tables of ordered columns, by their keys.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = "",
+    ordinal: Annotated[
+        str,
+        typer.Option(
+            "--ordinal",
+            metavar="C,…",
+            help="Columns whose codes have an order that means something.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = "",
     workload: Annotated[
         str, typer.Option("--workload", metavar="W", help="What must come out well.")
     ] = "marginals:3:64@0",
     systems: Annotated[
         str | None,
-        typer.Option("--systems", metavar="S,…", help="querygan:ORACLE and gem; all by default."),
+        typer.Option(
+            "--systems",
+            metavar="S,…",
+            help="querygan:ORACLE, with more settings as in querygan:moments/objective=tv, and gem.",
+        ),
     ] = None,
     epsilons: Annotated[
         str, typer.Option("--epsilons", metavar="ε,…", help="For error against ε.")
@@ -69,6 +91,8 @@ def querygan(
     """
     from bench.published import querygan as bench
     from bench.published.figure import require_matplotlib
+    from bench.published.tables import WHERE
+    from bench.published.tables import scales as generated_scales
     from understudy.errors import require_extra
 
     require_matplotlib()
@@ -76,7 +100,16 @@ def querygan(
     options.listed(epsilons, "epsilons", float)
     options.listed(at, "at", float)
     chosen = bench.systems(options.split(systems) if systems else None)
-    tables = _tables(adult, adult_domain, loans, loans_domain, demo, rows)
+    ordered = options.split(ordinal)
+    given = [("ADULT", adult, adult_domain), ("LOANS", loans, loans_domain)]
+    tables = _tables(given, ordered, demo, rows)
+    if scales:
+        tables += [generated_scales(rows, key) for key in options.listed(scales, "scales", int)]
+    if not tables:
+        raise InputError(
+            f"there is no table: give --adult and --adult-domain, --loans and --loans-domain, --demo "
+            f"for the generated survey, or --scales 0. {WHERE['ADULT']}. {WHERE['LOANS']}"
+        )
     results = bench.Nets(out / "querygan.json")
     numbers = options.listed(rounds, "rounds", int) if options.split(rounds) else []
     planned = [
@@ -88,32 +121,27 @@ def querygan(
         _run(planned, results)
     results.save()
     _show(results.points())
+    if regrets := results.regrets():
+        table = words.table("table", "run", "regret", "bound", right=("regret", "bound"))
+        for row in regrets:
+            table.add_row(*row)
+        shell.out().print(table)
     for path in (*bench.draw(results.points(), workload, out), results.path):
         shell.out().print(f"wrote {path}", soft_wrap=True)
 
 
 def _tables(
-    adult: Path | None,
-    adult_domain: Path | None,
-    loans: Path | None,
-    loans_domain: Path | None,
+    given: Sequence[tuple[str, Path | None, Path | None]],
+    ordinal: Sequence[str],
     demo: bool,
     rows: int,
 ) -> list[Bench]:
     """Those that were given, and the survey if that was asked for."""
     from bench.published import generated, load
-    from bench.published.tables import WHERE
 
-    given = [load("ADULT", adult, adult_domain), load("LOANS", loans, loans_domain)]
-    found = [table for table in given if table is not None]
-    if demo:
-        found.append(generated(rows))
-    if not found:
-        raise InputError(
-            f"there is no table: give --adult and --adult-domain, --loans and --loans-domain, or "
-            f"--demo for the generated survey. {WHERE['ADULT']}. {WHERE['LOANS']}"
-        )
-    return found
+    loaded = [load(name, data, domain, ordinal) for name, data, domain in given]
+    found = [table for table in loaded if table is not None]
+    return [*found, generated(rows)] if demo else found
 
 
 def _run(planned: Sequence[Task], results: Nets) -> None:
@@ -138,12 +166,13 @@ def _run(planned: Sequence[Task], results: Nets) -> None:
 def _show(points: Sequence[Point]) -> None:
     """The figure as a table."""
     console = shell.out()
-    headings = ("ε", "rounds", "mean TV", "max", "certificate", "CPU s", "runs")
+    headings = ("ε", "rounds", "mean TV", "max", "W1", "parity", "certificate", "CPU s", "runs")
     table = words.table("table", "system", *headings, right=headings)
     for point in points:
         table.add_row(
             point.table, point.system, point.epsilon,
             "by rule" if point.rounds is None else str(point.rounds), f"{point.tv:.4f}",
-            f"{point.max:.4f}", f"{point.certificate:.4f}", f"{point.cpu:.1f}", str(point.runs),
+            f"{point.max:.4f}", f"{point.wasserstein:.4f}", f"{point.parity:.4f}",
+            f"{point.certificate:.4f}", f"{point.cpu:.1f}", str(point.runs),
         )  # fmt: skip
     console.print(table)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.published import published
 from bench.published.game import LeftOut, Point, Results
+from understudy.wording import bound
 
 __all__ = ["LOOKS_FIRST", "markdown", "reason"]
 
@@ -27,7 +28,7 @@ def markdown(results: Results) -> str:
     ]
     if results.left_out:
         parts.append(_left_out(results.left_out))
-    parts.append(_certificates(results))
+    parts += [_certificates(results), _theorems(points)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -120,6 +121,16 @@ def _certificates(results: Results) -> str:
         f"true worst error, and below it in {below}, {100 * below / len(runs):.1f} %, where 5 % are "
         f"expected."
     )
+
+
+def _theorems(points: Sequence[Point]) -> str:
+    """The least bound that a method's theorem gave, in words."""
+    least: dict[str, float] = {}
+    for point in points:
+        if point.theorem is not None:
+            least[point.method] = min(point.theorem, least.get(point.method, point.theorem))
+    told = ", ".join(f"`{method}` {bound(value)}" for method, value in least.items())
+    return f"The theorems, at their best: {told}." if told else ""
 
 
 def _by_method(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:

@@ -1,6 +1,7 @@
 """Generator networks measured: error against ε and against rounds, for every oracle of critics.
 
-A *system* is a method with settings: `querygan` with each of its oracles, and `gem` where it is there.
+A *system* is a method with settings: `querygan` with each of its oracles, and `gem` where it is there;
+"querygan:moments/objective=wasserstein" has a setting of its own.
 A run is a whole release, certificate and all, with δ = 1/n² and n public; CPU seconds are those of
 `release`, compilation by JAX included. Runs take no seed, are never thrown away, and what is in the
 results file is not run again.
@@ -19,6 +20,7 @@ from bench.published.game import delta
 from bench.published.keeping import keep
 from bench.published.tables import Bench
 from understudy._version import __version__
+from understudy.cli.options import parameters
 from understudy.errors import InputError
 from understudy.figures import STYLE, plain, save
 from understudy.game.methods import METHODS
@@ -44,10 +46,14 @@ def systems(names: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:
     }
     if "gem" in METHODS:
         known["gem"] = {}
-    odd = [name for name in names or () if name not in known]
+    odd = [name for name in names or () if name.partition("/")[0] not in known]
     if odd:
         raise InputError(f"systems = {', '.join(odd)}: choose from {', '.join(known)}")
-    return {name: known[name] for name in names or known}
+    found: dict[str, dict[str, Any]] = {}
+    for name in names or known:
+        system, *settings = name.split("/")
+        found[name] = known[system] | parameters(system.partition(":")[0], settings)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,12 +111,13 @@ def run(task: Task) -> dict[str, Any]:
         epsilon=task.epsilon,
         delta=delta(bench.rows),
         workload=task.workload,
-        method=task.system.partition(":")[0],
+        method=task.system.partition("/")[0].partition(":")[0],
         parameters=settings,
         rows_public=bench.rows,
     )
     cpu = time.process_time() - begun
     worst, variation = bench.errors(made.rows, made.workload.cliques)
+    codes = bench.schema.encode(made.rows)
     return {
         "table": bench.name,
         "rows": bench.rows,
@@ -123,11 +130,14 @@ def run(task: Task) -> dict[str, Any]:
         "delta": float(delta(bench.rows)),
         "max": worst,
         "mean_total_variation": variation,
+        "wasserstein": bench.wasserstein(codes),
+        "parity": bench.parity(codes, made.workload.cliques),
         "certificate": made.certificate.bound,
         "proved": None if made.theorem is None else made.theorem.bound,
         "cpu": cpu,
         "wall": time.monotonic() - wall,
         "settings": made.method,
+        "remarks": dict(made.diagnostics),
         "understudy": __version__,
     }
 
@@ -144,6 +154,8 @@ class Point:
     runs: int
     tv: float
     max: float
+    wasserstein: float
+    parity: float
     certificate: float
     cpu: float
 
@@ -182,6 +194,19 @@ class Nets:
         """Replace the file at once, so that it is never half written."""
         keep(self.path, {"what": "python -m bench querygan", "runs": self.runs})
 
+    def regrets(self) -> list[tuple[str, str, str, str]]:
+        """Of critics that follow the regularised leader: table, run, regret and what bounds it."""
+        found: list[tuple[str, str, str, str]] = []
+        for one in self.runs:
+            told = one.get("remarks", {})
+            if "regret_of_the_critics" in told:
+                bound = told["bound_on_their_regret"]
+                said = bound if isinstance(bound, str) else f"{bound:.4f}"
+                rounds = one["rounds"] or "by rule"
+                run = f"{one['system']}, ε = {one['epsilon']}, rounds {rounds}"
+                found.append((one["table"], run, f"{told['regret_of_the_critics']:.4f}", said))
+        return found
+
     def points(self) -> list[Point]:
         """Runs put together, along every axis in order."""
         together: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -207,7 +232,8 @@ def _point(group: Sequence[dict[str, Any]]) -> Point:
     first = group[0]
     return Point(
         first["table"], first["system"], first["axis"], first["epsilon"], first["rounds"], len(group),
-        mean("mean_total_variation"), mean("max"), mean("certificate"), mean("cpu"),
+        mean("mean_total_variation"), mean("max"), mean("wasserstein"), mean("parity"),
+        mean("certificate"), mean("cpu"),
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from understudy.errors import InputError
 from understudy.queries import cells
 from understudy.schema import Category, Integer, Schema, import_mbi
 
-__all__ = ["WHERE", "Bench", "adult_of_15", "generated", "load"]
+__all__ = ["WHERE", "Bench", "adult_of_15", "generated", "load", "scales"]
 
 WHERE = {
     "ADULT": (
@@ -37,6 +37,7 @@ WHERE = {
 }
 """Where to get what is not there."""
 
+_MOST_PARITIES = 10**6
 _SIX = {
     "ADULT": ("education", "marital-status", "occupation", "sex", "income>50K", "age"),
     "SURVEY": ("sex", "age", "education", "employment", "smoker", "insured"),
@@ -96,6 +97,32 @@ class Bench:
             variation += float(gap.sum()) / 2
         return worst, variation / max(len(cliques), 1)
 
+    def wasserstein(self, fake: Sequence[NDArray[Any]]) -> float:
+        """W1 as a share of the range, mean over the ordered columns; 0 where there are none."""
+        found = [0.0] if not any(c.ordered for c in self.schema.modelled) else []
+        for ours, theirs, column in zip(self.codes, fake, self.schema.modelled, strict=True):
+            if column.ordered and column.size > 1:
+                counts = [np.bincount(c, minlength=column.size) / c.size for c in (ours, theirs)]
+                gaps = np.abs(np.cumsum(counts[0] - counts[1]))[:-1]
+                found.append(float(gaps.mean()))
+        return sum(found) / len(found)
+
+    def parity(self, fake: Sequence[NDArray[Any]], cliques: Sequence[tuple[int, ...]]) -> float:
+        """The worst error of a parity E Π (−1)^{1[x_i = v_i]} over the columns of a marginal."""
+        shape, worst = self.schema.shape, 0.0
+        for clique in cliques:
+            sizes = tuple(shape[i] for i in clique)
+            if np.prod(sizes) > _MOST_PARITIES:
+                continue
+            packed = [_pack(codes, shape, clique) for codes in (self.codes, fake)]
+            tables = [np.bincount(p, minlength=int(np.prod(sizes))) / p.size for p in packed]
+            apart = (tables[0] - tables[1]).reshape(sizes)
+            for axis, size in enumerate(sizes):
+                signs = 1 - 2 * np.eye(size)
+                apart = np.moveaxis(np.tensordot(signs, apart, axes=(1, axis)), 0, axis)
+            worst = max(worst, float(np.abs(apart).max()))
+        return worst
+
 
 def _pack(
     codes: Sequence[NDArray[Any]],
@@ -109,8 +136,12 @@ def _pack(
     return packed
 
 
-def load(name: str, data: Path | None, domain: Path | None) -> Bench | None:
+def load(
+    name: str, data: Path | None, domain: Path | None, ordinal: Sequence[str] = ()
+) -> Bench | None:
     """A table in mbi's form, columns in the order of the domain; None where neither path is given.
+
+    The codes of the columns `ordinal` have an order that means something.
 
     The order decides which marginals `marginals:3:64@0` draws. The experiments number columns as the
     domain file does; ADULT's two files agree, those of LOANS do not.
@@ -129,6 +160,7 @@ def load(name: str, data: Path | None, domain: Path | None) -> Bench | None:
     from pyarrow import csv
 
     facts = {column.name: column for column in import_mbi(domain).columns}
+    facts |= {n: replace(c, ordinal=True) for n, c in facts.items() if n in ordinal}
     try:
         table = csv.read_csv(data)
     except pa.ArrowInvalid as error:
@@ -176,6 +208,26 @@ def adult_of_15(path: Path | None) -> Bench | None:
         for name in table.column_names
     ]
     return Bench.of("ADULT-15", Schema(tuple(columns)), table)
+
+
+def scales(rows: int = 50_000, key: int = 0) -> Bench:
+    """Six ordered columns of 8 to 48 values and two without order, all of one hidden group."""
+    rng = np.random.default_rng(key)
+    groups = 5
+    hidden = rng.choice(groups, rows, p=rng.dirichlet(np.full(groups, 2.0)))
+    columns, arrays = [], {}
+    for at, size in enumerate((48, 32, 24, 16, 12, 8)):
+        middle, spread = rng.normal(size=groups), rng.uniform(0.2, 0.8, groups)
+        values = rng.normal(middle[hidden], spread[hidden])
+        codes = np.clip(np.floor((values + 3) / 6 * size), 0, size - 1).astype(np.int64)
+        columns.append(Category(f"scale {at + 1}", tuple(range(size)), ordinal=True))
+        arrays[columns[-1].name] = codes
+    for at, size in enumerate((6, 3)):
+        laws = rng.dirichlet(np.full(size, 0.6), groups)
+        codes = (np.cumsum(laws[hidden], axis=1) < rng.random(rows)[:, None]).sum(axis=1)
+        columns.append(Category(f"kind {at + 1}", tuple(range(size))))
+        arrays[columns[-1].name] = np.minimum(codes, size - 1)
+    return Bench.of(f"SCALES {key}", Schema(tuple(columns)), pa.table(arrays))
 
 
 def generated(rows: int = 50_000) -> Bench:

@@ -18,13 +18,21 @@ from understudy.cli.app import app
 from understudy.demo import schema
 from understudy.errors import InputError, UnderstudyError
 from understudy.game.methods import METHODS, method
-from understudy.queries.workload import parse
+from understudy.releases import prepare
+from understudy.schema import Schema
 
 from .test_readme import ROOT
 
 PAGE = ROOT / "docs" / "documents.md"
 SOURCE = ROOT / "src" / "understudy"
 BEGINNING = "understudy release table.csv --schema table.schema.toml --epsilon 1 --out made.release"
+FEW = Schema(
+    tuple(
+        column
+        for column in schema().columns
+        if column.name in ("sex", "age", "education", "employment", "smoker")
+    )
+)
 WRONG_USE: Any = typer.BadParameter.__base__
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
@@ -70,7 +78,7 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", instead)
     found = import_module(module)
     with pytest.raises(Parsed):
-        found.main() if module in ("bench.dpgan", "bench.learn") else found.main(rest)
+        found.main()
 
 
 def leaf(commands: typer.Typer, words: list[str]) -> dict[str, object]:
@@ -84,17 +92,13 @@ def leaf(commands: typer.Typer, words: list[str]) -> dict[str, object]:
     return context.params
 
 
-def of_release(given: dict[str, object]) -> None:
-    """The method, its parameters and the workload."""
-    name = given.get("method")
-    if not isinstance(name, str):
+def of_release(given: dict[str, Any]) -> None:
+    """The method with its parameters and the workload fit a small table: a plan is made of them."""
+    if "settings" not in given:
         return
-    settings = given.get("settings")
-    assert settings is None or isinstance(settings, (list, tuple))
-    made = method(name, **options.parameters(name, settings))
-    workload = given.get("workload")
-    if isinstance(workload, str):
-        parse(workload, schema(), max_cells=made.max_cells)
+    parameters = options.parameters(given["method"], given["settings"])
+    kept = ("epsilon", "delta", "method", "workload", "rows_public", "beta", "variations")
+    prepare(FEW, parameters=parameters, **{name: given[name] for name in kept})
 
 
 def of_experiment(name: str, given: dict[str, object]) -> None:
@@ -125,6 +129,7 @@ def test_a_command_of_the_page_parses(command, monkeypatch):
         "understudy release table.csv --schema t.toml --epsilon 1 --out r --method fem --set no=1",
         "understudy release table.csv --schema t.toml --epsilon 1 --out r --method fem --set law=1",
         "understudy release table.csv --schema t.toml --epsilon 1 --out r --workload corners:2",
+        "understudy plan --schema t.toml --epsilon 1 --method querygan --set play=none",
         "understudy audit models",
         "python -m bench game --out game --methods none",
         "python -m bench querygan --out nets --systems querygan:none",

@@ -57,6 +57,19 @@ def test_numbers(solver):
     np.testing.assert_allclose((15 + 25 * linear[inside, 0]), model.predict(X)[inside], rtol=1e-9)
 
 
+@pytest.mark.usefixtures("fixed_noise")
+@pytest.mark.parametrize(
+    "settings", [{"noise": "laplace"}, {"iterate": "one"}, {"delay": 5}], ids=str
+)
+def test_other_settings_of_picks(settings, monkeypatch):
+    monkeypatch.setattr("secrets.randbelow", lambda number: number - 2)
+    X, y = classes_table()
+    model = logistic(solver="frank-wolfe", **settings).fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert model.spent_.epsilon <= 2
+    assert len(model.entries_) == model.n_iter_ + 2
+
+
 def test_pipelines_and_cross_validation():
     X, y = classes_table()
     pipeline = make_pipeline(FunctionTransformer(np.abs), logistic(bounds=(0, 1)))

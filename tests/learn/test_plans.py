@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
 
 from understudy.errors import InputError
-from understudy.learn.plans import Facts, Rule, descent_plan, on_words, picks_plan, rule_for
-from understudy.privacy import accounting
+from understudy.learn.plans import Facts, Picks, Rule, descent_plan, on_words, picks_plan, rule_for
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.losses import Logistic
 from understudy.privacy.relation import Relation
@@ -33,6 +34,8 @@ def test_rules_are_functions_of_public_facts():
     assert rule_for(few, "sgd") == rule_for(many, "sgd") == Rule(400, on_words(0.1), 2.0)
     assert rule_for(few, "frank-wolfe").steps < rule_for(many, "frank-wolfe").steps
     assert rule_for(few, "sgd", 7, 0.5, 1.5) == Rule(7, 0.5, 1.5)
+    picked = rule_for(few, "frank-wolfe", 9)
+    assert (picked.delay, picked.kept) == (18, range(4, 9))  # the first step is 2/20 of the radius
     with pytest.raises(InputError, match="setting of sgd"):
         rule_for(few, "frank-wolfe", clip=1.0)
 
@@ -40,3 +43,58 @@ def test_rules_are_functions_of_public_facts():
 def test_rates_can_be_drawn_exactly():
     assert [on_words(rate) for rate in (0.0, 0.5, 1.0)] == [2.0**-32, 0.5, 1.0]
     assert on_words(0.1) * 2**32 % 1 == 0
+
+
+def test_the_number_of_picks_follows_rows_budget_and_vertices():
+    """0.6·n·√(8ρ)/(c·L0·ln²K) from 3 to 1000, whatever the radius."""
+
+    def picks(n=10_000, width=11, epsilon=1, relation=Relation.ADD_REMOVE, radius=80.0):
+        facts = Facts(n, width, Logistic(), radius, relation, Budget.of(epsilon, "1e-8"))
+        return rule_for(facts, "frank-wolfe").steps
+
+    rho = float(planning.rho_for(Budget.of(1, "1e-8")))
+    assert picks() == round(0.6 * 10_000 * (8 * rho) ** 0.5 / math.log(22) ** 2)
+    assert picks(n=100) == picks(n=1_000, width=100_000) == picks(epsilon=0.01) == 3
+    assert picks(n=1_000_000) == 1_000
+    assert abs(picks(relation=Relation.REPLACE) - picks() / 2) <= 1
+    assert picks(radius=1e9) == picks()
+
+
+FACTS = Facts(5_000, 20, Logistic(), 10.0, Relation.ADD_REMOVE, Budget.of(1, "1e-8"))
+
+
+def test_what_of_the_iterates_is_kept():
+    for iterate, kept in (("tail", range(20, 40)), ("last", range(39, 40))):
+        assert rule_for(FACTS, "frank-wolfe", 40, picks=Picks(iterate=iterate)).kept == kept
+    drawn = {rule_for(FACTS, "frank-wolfe", 4, picks=Picks(0, "one")).kept for _ in range(200)}
+    # Each of the four is missed with probability 0.75^200 < 1e-24.
+    assert drawn == {range(at, at + 1) for at in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("picks", "said"),
+    [
+        (Picks(delay=-1), "delay = -1 must be a whole number from 0"),
+        (Picks(delay=2.5), "delay = 2.5 must be"),
+        (Picks(delay=True), "delay = True must be"),
+        (Picks(iterate="best"), "iterate = 'best' must be one of tail, last, one"),
+        (Picks(noise="normal"), "noise = 'normal' must be one of gumbel, laplace"),
+    ],
+)
+def test_settings_of_picks_that_cannot_be(picks, said):
+    with pytest.raises(InputError, match=said):
+        rule_for(FACTS, "frank-wolfe", picks=picks)
+    with pytest.raises(InputError, match="is a setting of frank-wolfe; sgd has none"):
+        rule_for(FACTS, "sgd", picks=picks)
+
+
+def test_laplace_noise_sees_all_rows():
+    with pytest.raises(InputError, match="'laplace' sees all rows"):
+        rule_for(FACTS, "frank-wolfe", rate=0.5, picks=Picks(noise="laplace"))
+
+
+def test_laplace_noise_is_about_twice_gumbel_noise_and_uses_the_budget():
+    gumbel, laplace = (picks_plan(FACTS, 400, noise=noise) for noise in ("gumbel", "laplace"))
+    scales = [plan.charges[0].event.scale for plan in (gumbel, laplace)]
+    assert 1.7 < scales[1] / scales[0] < 2.1
+    assert 0.94 < accounting.epsilon(laplace, Fraction(1, 10**8)).epsilon <= 1

@@ -66,9 +66,9 @@ def test_without_noise_it_is_frank_wolfe(loss):
 def test_iterates_stay_in_the_ball_whatever_the_noise():
     rows, targets = table(1, loss=Logistic())
     for steps in (1, 2, 17):
-        for average in (False, True):
+        for delay, kept in ((0, None), (7, range(steps))):
             gate = picker(rows, targets, steps, SeededNoise(steps))
-            found = frank_wolfe(gate, Logistic(), 3.0, steps, average=average)
+            found = frank_wolfe(gate, Logistic(), 3.0, steps, delay=delay, kept=kept)
             assert np.abs(found).sum() <= 3.0 * (1 + 1e-12)
 
 

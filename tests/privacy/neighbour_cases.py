@@ -211,18 +211,18 @@ def values(rng: Random) -> World:
 class CoinNoise(StillNoise):
     """Adds nothing; coins fall as a table's words say."""
 
-    def __init__(self, words: Any, laplace: Any = None) -> None:
+    def __init__(self, words: Any, gaussian: Any = None) -> None:
         super().__init__()
         self._words = iter(words)
-        self._laplace = laplace
+        self._gaussian = gaussian
 
     def below(self, number: int) -> int:
         return next(self._words)
 
-    def laplace(self, values: Any, scale: float) -> Any:
+    def gaussian(self, values: Any, sigma: float) -> Any:
         """The values; the first draw is what was given, where something was."""
-        found = super().laplace(values, scale)
-        given, self._laplace = self._laplace, None
+        found = super().gaussian(values, sigma)
+        given, self._gaussian = self._gaussian, None
         return found if given is None else found + given
 
 
@@ -352,7 +352,7 @@ def given_critic(table: World, question: Any, event: Any, linear: Any) -> Any:
     gate.ask("slot", question)
     (_, zeros, scale), (_, theta, output_scale) = noise.asked
     assert not zeros.any()
-    assert (scale, output_scale) == (event.scale, event.output_scale)
+    assert (scale, output_scale) == (event.sigma, event.output_sigma)
     return theta
 
 
@@ -371,8 +371,8 @@ def criticised(a: World, b: World, question: Any, event: Any) -> float:
     """The three sensitivities of a critic, at the minimum that one draw of noise leads to.
 
     For the θ that table `a` finds with noise Z, the noise Z' that leads table `b` there follows from
-    the gradients. It must be within l1 of Z, the determinants of the Hessians within 1 + jacobian, and
-    what `b` really finds with Z' within output_l1 of θ.
+    the gradients. It must be within √changes rows of Z, the determinants of the Hessians within
+    1 + jacobian, and what `b` really finds with Z' within output_l2 of θ.
     """
     lattice, grid = 2**24, 2**30
     rng = Random(repr((a.rows, b.rows)))
@@ -394,11 +394,12 @@ def criticised(a: World, b: World, question: Any, event: Any) -> float:
         logs.append(np.linalg.slogdet(hessian)[1])
     # The formula in the docstring is the function that is minimised.
     assert np.linalg.norm(gradients[0] + linear / lattice) < 2.0**-19 + 1e-8 * (1 + reach / lattice)
-    other = linear + np.rint(lattice * (gradients[0] - gradients[1])).astype(np.int64)
-    used = share(int(np.abs(other - linear).sum()), event.l1)
+    moved = gradients[0] - gradients[1]
+    other = linear + np.rint(lattice * moved).astype(np.int64)
+    used = share(float(lattice * np.linalg.norm(moved)), event.step * math.sqrt(event.changes))
     share(abs(logs[0] - logs[1]) - 1e-9, math.log1p(event.jacobian))
     there = given_critic(b, question, event, other)
-    share(int(np.abs(there - theta).sum()), event.output_l1)
+    share(float(np.linalg.norm(there - theta)), event.output_l2)
     return used
 
 
@@ -567,10 +568,10 @@ def critic(rng: Random, table: World) -> Any:
     jacobian = rng.choice((0.05, 0.3, 1.0))
     ridge = len(cliques) / 4 / jacobian
     radius = (2.0**-20 + math.sqrt(size) / 2**25) / ridge
-    beyond = math.ceil(2 * radius * math.sqrt(size) * 2**30 * (1 + 1e-9)) + size
-    most = table.sides * len(cliques) * (2**24 + 1)
+    beyond = math.ceil((2 * radius * 2**30 + math.sqrt(size)) * (1 + 1e-9))
+    most = table.sides * len(cliques)
     question = Critic(cliques, some_records(rng, table), rng.choice((1.0, 5.5)))
-    return question, Perturbation(1e6, most, jacobian, 1e6, beyond)
+    return question, Perturbation(1e6, 2**24, most, jacobian, size, 1e6, beyond)
 
 
 def moments(kind: str) -> Any:
@@ -791,7 +792,13 @@ CASES = {
     # A step of one row is less than the derivative where it is largest, by 1/(2B) or so.
     "coins": Case(BernoulliRejection, tossed, ("sensitivity", "k"), reach=0.99),
     # A row's gradient is below 1; it comes near where the critic is sure and wrong.
-    "critic": Case(Critic, critic, ("l1", "output_l1"), measure=criticised, reach=0.99),
+    "critic": Case(
+        Critic,
+        critic,
+        ("step", "changes", "coordinates", "output_l2"),
+        measure=criticised,
+        reach=0.99,
+    ),
     # Half a unit a feature is for rounding; a softplus at the end of its range is below its bound.
     "moments, fourier": Case(
         Moments,

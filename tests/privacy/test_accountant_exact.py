@@ -33,7 +33,6 @@ from understudy.privacy.cost import (
     Event,
     Gaussian,
     Laplace,
-    Perturbation,
     Plan,
     SampledGaussian,
     SampledGroups,
@@ -222,7 +221,7 @@ def some_pure(
 
     Laplace noise is taken as a whole where its losses, `times` of them, are at most `most` values.
     """
-    kind = rng.choice(("laplace", "wide", "perturbation", "sample"))
+    kind = rng.choice(("laplace", "wide", "sample"))
     if kind in ("laplace", "wide"):
         l1 = 1 if kind == "laplace" else rng.randint(2, 12)
         event = Laplace(l1 / epsilon, l1)
@@ -232,12 +231,6 @@ def some_pure(
             else exact.laplace_side(event.scale, group * l1)
         ]
         return event, covered, exact.two_point(group * l1 / event.scale)
-    if kind == "perturbation":
-        event = Perturbation(
-            10 / (epsilon * 0.6), 10, math.expm1(epsilon * 0.1), 7 / (epsilon * 0.3), 7
-        )
-        pure = 10 / event.scale + math.log1p(event.jacobian) + 7 / event.output_scale
-        return event, [exact.two_point(group * pure)], exact.two_point(group * pure)
     rate = some_rate(rng, 0.01, 0.9)
     one = math.log1p(math.expm1(epsilon) / rate)
     event = SampledSelection(2 / one, 1, rate)
@@ -263,7 +256,7 @@ def sampled_pick(epsilon0: float, rate: float, share: float, way: int) -> Finite
 
 
 def responses(rng: random.Random) -> Case:
-    """Pure events: Laplace noise, objective perturbation, picks from samples."""
+    """Pure events: Laplace noise, picks from samples."""
     group, kinds = some_group(rng), rng.choice((1, 1, 2))
     events, covered, upper, delta = [], [], [], some_delta(rng)
     for _ in range(kinds):

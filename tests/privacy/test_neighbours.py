@@ -50,7 +50,7 @@ KINDS = (
     Discovery(2.0, 9),
     Gaussian(2.0),
     Laplace(2.0),
-    Perturbation(2.0, 1, 1.0, 2.0, 1),
+    Perturbation(2.0, 1, 1, 1.0, 1, 2.0, 1),
     SampledGaussian(2.0, 1, 1),
     SampledGroups((2.0,), 1),
     SampledSelection(2.0, 1, 1.0),

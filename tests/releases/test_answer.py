@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
 import pytest
 
 import understudy as us
+from understudy.releases.answer import Answer
 
 QUESTIONS = [
     "age >= 65 and sex = 'F'",
@@ -54,3 +57,9 @@ def test_cut_cells_widen_the_interval(made):
 def test_a_question_about_an_unknown_column_is_refused(made):
     with pytest.raises(us.errors.WorkloadError, match="agge"):
         made.answer("agge > 3")
+
+
+def test_an_interval_of_every_share_says_nothing():
+    anything = Answer("sex = 'F'", 0.5, 0.0, 1.0, 0.95, ("sex",))
+    assert str(anything) == "0.5000 ± 0.5000 (certified, 95 %), which says nothing here"
+    assert "says nothing" not in str(replace(anything, high=0.9))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from bench import dpgan
+from bench import dpgan, dpgan_devices
 
 from understudy.schema import Schema
 
@@ -69,3 +69,30 @@ print(json.dumps({"options": job["options"]}))
     written = dpgan.table(json.loads(json.dumps(kept)))
     assert "| x | 3 | 550 | 450 | 0.650 | 4 |" in written
     assert "| y | 3 | Stopped: longer than 2 seconds | | | |" in written
+
+
+def test_devices_are_compared_run_by_run():
+    """Means, and differences of the same run with Student's interval: 4.303·s/√3 for three runs."""
+    kept = {
+        f"T | {name} | {run}": {
+            "pairs": 900.0 + run * 10 + more,
+            "auc": 0.5,
+            "kmeans": 2.0,
+            "cpu": 3,
+        }
+        for name, gains in (("none", (0, 0, 0)), ("groups", (1, 2, 3)))
+        for run, more in enumerate(gains)
+    }
+    written = dpgan_devices.table(kept)
+    assert "| T | none | 910 | 0.500 | 2.000 | 3 |" in written
+    assert "| T | groups | 912 (+2.0 ± 2.5) | 0.500 (+0.000 ± 0.000) |" in written
+
+
+def test_rows_of_a_run_are_disjoint_and_the_same_for_all_settings():
+    given = dpgan_devices.generated(6000)
+    one, other = (dpgan_devices.parted(given, 500, 1) for _ in range(2))
+    assert one.private.equals(other.private)
+    assert (one.private.num_rows, one.public.num_rows, one.tested.num_rows) == (500, 10, 5000)
+    with pytest.raises(ValueError, match="lower --rows"):
+        dpgan_devices.parted(given, 5000, 0)
+    assert given.schema.illegal(given.rows) == []

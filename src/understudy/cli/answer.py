@@ -57,7 +57,8 @@ def answer(
         wide = answer.high - answer.low > _WIDE
         interval = Text(
             f"between {answer.low:.4f} and {answer.high:.4f}, certified at "
-            f"{100 * answer.confidence:g} % by ({', '.join(answer.by or ())})",
+            f"{100 * answer.confidence:g} % by ({', '.join(answer.by or ())})"
+            f"{words.nothing(answer.high - answer.low)}",
             style="green",
         )
     count = round(answer.estimate * release.rows_estimate)

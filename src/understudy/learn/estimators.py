@@ -25,6 +25,7 @@ from understudy.errors import InputError
 from understudy.learn.linear import LinearClassifier, LinearModel, LinearRegressor, settings
 from understudy.learn.plans import (
     Facts,
+    Picks,
     Rule,
     descent_plan,
     picks_plan,
@@ -61,6 +62,9 @@ class _Private(LinearModel):
     steps: int | None = None
     rate: float | None = None
     clip: float | None = None
+    delay: int | None = None
+    iterate: str = "tail"
+    noise: str = "gumbel"
     neighbours: str | Relation = "add-remove"
     rows_public: int | None = None
     ledger: str | Path | None = None
@@ -122,9 +126,10 @@ class _Private(LinearModel):
         return tags
 
     def _planned(self, facts: Facts) -> tuple[Rule, Plan]:
-        rule = rule_for(facts, self.solver, self.steps, self.rate, self.clip)
+        picks = Picks(self.delay, self.iterate, self.noise)
+        rule = rule_for(facts, self.solver, self.steps, self.rate, self.clip, picks)
         if self.solver == "frank-wolfe":
-            plan = picks_plan(facts, rule.steps, rule.rate)
+            plan = picks_plan(facts, rule.steps, rule.rate, rule.noise)
         else:
             plan = descent_plan(facts, rule.steps, rule.rate, rule.clip)
         require_signal(facts, plan)
@@ -132,7 +137,9 @@ class _Private(LinearModel):
 
     def _learn(self, gate: Gate, facts: Facts, rule: Rule) -> NDArray[np.float64]:
         if self.solver == "frank-wolfe":
-            return frank_wolfe(gate, facts.loss, facts.radius, rule.steps, average=rule.rate < 1)
+            return frank_wolfe(
+                gate, facts.loss, facts.radius, rule.steps, delay=rule.delay, kept=rule.kept
+            )
         return stochastic_descent(gate, facts.loss, facts.rows, facts.radius, rule.steps)
 
     def _noise(self) -> Noise:
@@ -201,6 +208,8 @@ class PrivateLasso(LinearRegressor, _Private):
     delta          1/n² by default
     steps, rate, clip   public settings; by default a function of public facts, see `plans`: number
                    of draws, share of rows that each sees (Poisson), norm of a row's gradient (sgd)
+    delay, iterate, noise   public settings of frank-wolfe, see `plans.Picks`: 0, "last" and "laplace"
+                   are the textbook's steps, iterate and noise
     neighbours     "add-remove" (needs `rows_public`) or "replace" (the number of rows is public)
     rows_public    about how many rows there are; sums are divided by it
     ledger, dataset  a ledger file and a dataset in it to charge; without, an account of its own

@@ -4,12 +4,14 @@ Facts are n, the width of the box, the loss, the radius, the relation and the bu
 from generated tables (dense, sparse and indicator features; `bench learn` shows what they do on a real
 one), never from the rows of a fit:
 
-* `frank-wolfe` picks T vertices: the bound (2Δ/ε0)·ln K + 2·L1·diam²/(T+2) with ε0 = √(8ρ/T) is least
-  at T = (8·r·L1·n·√(8ρ)/(c·L0·ln K))^{2/3}. Its curvature is that of the worst rows, far above what
-  rows show: a tenth of those steps is taken. All rows at every step.
+* `frank-wolfe` picks T = 0.6·n·√(8ρ)/(c·L0·ln²K) of K vertices, 3 to 1000, all rows at every pick. One
+  pick then has noise of c·L0·√(T/2ρ): the more picks, the less each is worth, and where few rows or
+  many features leave little to be seen, few picks see more of it.
+* The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, not by the whole radius: steps
+  are 2/(t + 2 + k) with k = 2r/(first step) − 2. A step of the radius, as in the textbook, overshoots
+  so far that picks may undo each other to the end.
 * `sgd` draws 400 noisy gradients on a tenth of the rows each, norm 2.
-* radius of the L1 ball: it bounds the bias of Frank-Wolfe's steps, which shorter ones keep small, and
-  hardly binds the noisy gradients.
+* radius of the L1 ball: so wide that it hardly binds.
 
 Both take the least noise whose whole plan stays within (ε, δ).
 """
@@ -17,7 +19,9 @@ Both take the least noise whose whole plan stays within (ε, δ).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,8 +30,15 @@ import numpy as np
 from understudy.errors import InputError
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Charge, Plan, SampledGaussian, SampledSelection, Selection
-from understudy.privacy.losses import Loss
+from understudy.privacy.cost import (
+    Charge,
+    Laplace,
+    Plan,
+    SampledGaussian,
+    SampledSelection,
+    Selection,
+)
+from understudy.privacy.losses import Loss, Squared
 from understudy.privacy.questions.descent import UNIT, l2_units
 from understudy.privacy.relation import Relation
 
@@ -35,6 +46,7 @@ __all__ = [
     "GRADIENT",
     "PICK",
     "Facts",
+    "Picks",
     "Rule",
     "descent_plan",
     "on_words",
@@ -49,11 +61,14 @@ GRADIENT = "noisy gradient"
 
 _SOLVERS = ("frank-wolfe", "sgd")
 _MOST_STEPS = 100_000
-_FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 10, 2_000, 0.1
+_FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 3, 1_000, 0.6
 _STEPS, _RATE, _CLIP = 400, 0.1, 2.0
+_LONGEST_DELAY = 10**6  # far from where whole numbers of weights would not fit
+_NOISES = ("gumbel", "laplace")
+_FIRST_STEP = {"classes": 1.0, "numbers": 0.125}
 _RADIUS = {
-    ("frank-wolfe", "classes"): 30.0,
-    ("frank-wolfe", "numbers"): 2.0,
+    ("frank-wolfe", "classes"): 80.0,
+    ("frank-wolfe", "numbers"): 8.0,
     ("sgd", "classes"): 200.0,
     ("sgd", "numbers"): 10.0,
 }
@@ -83,11 +98,78 @@ def on_words(rate: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a solver does."""
+    """What a solver does; `clip` is of sgd.
+
+    Of frank-wolfe are `delay`, the k of its steps, `kept`, the iterates that are averaged, and the
+    noise of its picks.
+    """
 
     steps: int
     rate: float
     clip: float
+    delay: int = 0
+    kept: range = range(0)
+    noise: str = "gumbel"
+
+
+@dataclass(frozen=True, slots=True)
+class Picks:
+    """Settings of frank-wolfe alone, as they were given.
+
+    delay    k ≥ 0 of its steps 2/(t + 2 + k); None makes the first one short
+    iterate  what is returned: "tail", the average of the last half of the iterates, the "last", or
+             "one" of them all, drawn uniformly beforehand
+    noise    of a pick: "gumbel", or "laplace", whose scale is about twice as large at the same cost
+    """
+
+    delay: Any = None
+    iterate: Any = "tail"
+    noise: Any = "gumbel"
+
+    def settle(self, rule: Rule, facts: Facts) -> Rule:
+        """The rule with these settings."""
+        steps, kept = rule.steps, _KEPT.get(self.iterate)
+        if kept is None:
+            raise InputError(f"iterate = {self.iterate!r} must be one of {', '.join(_KEPT)}")
+        if self.noise not in _NOISES:
+            raise InputError(f"noise = {self.noise!r} must be one of {', '.join(_NOISES)}")
+        if self.noise == "laplace" and rule.rate < 1:
+            raise InputError(
+                f"noise = 'laplace' sees all rows; rate = {rule.rate:g} needs noise = 'gumbel'"
+            )
+        return replace(rule, delay=self._delay(facts), kept=kept(steps), noise=self.noise)
+
+    def refuse(self, rule: Rule) -> Rule:
+        """The rule as it is; sgd knows none of these."""
+        usual = asdict(Picks())
+        for name, value in asdict(self).items():
+            if value != usual[name]:
+                raise InputError(f"{name} = {value!r} is a setting of frank-wolfe; sgd has none")
+        return rule
+
+    def _delay(self, facts: Facts) -> int:
+        if self.delay is None:
+            first = _FIRST_STEP["numbers" if isinstance(facts.loss, Squared) else "classes"]
+            return max(0, round(min(2 * facts.radius / first, _LONGEST_DELAY)) - 2)
+        whole = isinstance(self.delay, int | np.integer) and not isinstance(self.delay, bool)
+        if not whole or not 0 <= self.delay <= _LONGEST_DELAY:
+            raise InputError(
+                f"delay = {self.delay!r} must be a whole number from 0 to {_LONGEST_DELAY:,}"
+            )
+        return int(self.delay)
+
+
+def _one(steps: int) -> range:
+    """One iterate, drawn before anything is read: which one says nothing about the rows."""
+    at = secrets.randbelow(steps)
+    return range(at, at + 1)
+
+
+_KEPT: dict[str, Callable[[int], range]] = {
+    "tail": lambda steps: range(steps // 2, steps),
+    "last": lambda steps: range(steps - 1, steps),
+    "one": _one,
+}
 
 
 def radius_for(solver: str, given: Any, *, classes: bool) -> float:
@@ -104,13 +186,19 @@ def radius_for(solver: str, given: Any, *, classes: bool) -> float:
 
 
 def rule_for(
-    facts: Facts, solver: str, steps: Any = None, rate: Any = None, clip: Any = None
+    facts: Facts,
+    solver: str,
+    steps: Any = None,
+    rate: Any = None,
+    clip: Any = None,
+    picks: Picks | None = None,
 ) -> Rule:
     """The public settings of a fit: those given, the others by rule.
 
     Raises:
         InputError: A setting that cannot be.
     """
+    picks = Picks() if picks is None else picks
     if steps is None:
         steps = _picks(facts) if solver == "frank-wolfe" else _STEPS
     elif isinstance(steps, bool) or not isinstance(steps, int | np.integer):
@@ -127,14 +215,14 @@ def rule_for(
             f"by more than the loss allows"
         )
     norm = _CLIP if clip is None else _above_zero("clip", clip)
-    return Rule(int(steps), on_words(share), norm)
+    rule = Rule(int(steps), on_words(share), norm)
+    return picks.settle(rule, facts) if solver == "frank-wolfe" else picks.refuse(rule)
 
 
 def _picks(facts: Facts) -> int:
-    spread = facts.relation.marginal_l1() * facts.loss.bound * math.log(2 * facts.coordinates)
+    spread = facts.relation.marginal_l1() * facts.loss.bound * math.log(2 * facts.coordinates) ** 2
     signal = facts.rows * math.sqrt(8 * float(planning.rho_for(facts.budget)))
-    best = (8 * facts.radius * facts.loss.smooth * signal / spread) ** (2 / 3)
-    return min(max(round(_SHARE_OF_PICKS * best), _FEWEST_PICKS), _MOST_PICKS)
+    return min(max(round(_SHARE_OF_PICKS * signal / spread), _FEWEST_PICKS), _MOST_PICKS)
 
 
 def _above_zero(name: str, value: Any) -> float:
@@ -151,19 +239,23 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
-def picks_plan(facts: Facts, steps: int, rate: float = 1.0) -> Plan:
-    """T picks over all rows, or over Poisson samples of `rate`."""
+def picks_plan(facts: Facts, steps: int, rate: float = 1.0, noise: str = "gumbel") -> Plan:
+    """T picks over all rows, or over Poisson samples of `rate`.
+
+    Laplace noise has pure ε0 = 2Δ/scale and no bounded range: ρ = ε0·tanh(ε0/2) instead of ε0²/8.
+    """
     sensitivity = UNIT * facts.relation.marginal_l1()
 
-    def build(rho: Fraction) -> Plan:
-        event = (
-            Selection.within(rho / steps, sensitivity=sensitivity)
-            if rate == 1.0
-            else _sampled_pick(rho / steps, sensitivity, rate)
-        )
-        return Plan((Charge(PICK, event, steps),))
+    def event(rho: Fraction) -> Selection | SampledSelection | Laplace:
+        if noise == "laplace":
+            return planning.laplace(rho, l1=2 * sensitivity)
+        if rate == 1.0:
+            return Selection.within(rho, sensitivity=sensitivity)
+        return _sampled_pick(rho, sensitivity, rate)
 
-    return planning.calibrate(build, facts.budget)
+    return planning.calibrate(
+        lambda rho: Plan((Charge(PICK, event(rho / steps), steps),)), facts.budget
+    )
 
 
 def _sampled_pick(rho: Fraction, sensitivity: int, rate: float) -> Selection | SampledSelection:
@@ -206,7 +298,7 @@ def require_signal(facts: Facts, plan: Plan) -> None:
     if isinstance(event, SampledGaussian):
         noise, rate = event.sigma / event.l2, event.rate
     else:
-        assert isinstance(event, Selection | SampledSelection)
+        assert isinstance(event, Selection | SampledSelection | Laplace)
         rate = event.rate if isinstance(event, SampledSelection) else 1.0
         noise = event.scale / UNIT
     if noise >= rate * facts.rows:

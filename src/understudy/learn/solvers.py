@@ -1,13 +1,22 @@
 """The two solvers, over released numbers, and the L1 ball that both stay in.
 
-Frank-Wolfe goes from noisy vertex to noisy vertex of the ball:
+Frank-Wolfe goes towards one noisy vertex of the ball after the other:
 
-    w_{t+1} = w_t + 2/(t+2)·(s_t − w_t),  w_0 = 0,  s_t a vertex ±r·e_j picked privately.
+    w_{t+1} = w_t + γ_t·(s_t − w_t),  γ_t = 2/(t + 2 + k),  w_0 = 0,  s_t a vertex ±r·e_j, a noisy pick.
 
-The step at t = 0 is 1, so w_t = 2r/(t(t+1))·A_t with whole numbers A_{t+1} = A_t + (t+1)·(±e_j):
-iterates are kept as A_t, exactly, have at most t entries that are not 0, and stay in the ball.
-Error over all rows: E F(w_T) − F* ≤ (2Δ/ε0)·ln K + 2·L1·diam²/(T+2), where Δ = c·r·L0/n (c = 1
-add-remove, 2 replace), K = 2·outputs·p vertices, diam = 2r, and ε0 is what one pick costs.
+With k = 0 the first step is 1: to a vertex, and wide of everything if the ball is wide. A pick of the
+intercept then puts all rows on one side, the next one on the other, and as each step is about as long
+as the one before, picks may alternate so to the end. The delay k makes first steps short, and the
+average over the last half of the iterates evens out what is left. Both are post-processing of picks.
+
+Steps are exact: w_t = 2r/((t+k)(t+k+1))·A_t with whole numbers A_{t+1} = A_t + (t+k+1)·(±e_j). Iterates
+have at most t entries that are not 0 and stay in the ball. With h_t = E F(w_t) − F*, C = L1·diam²,
+diam = 2r, and ν = (2Δ/ε0)·ln K the error of a pick, Δ = c·r·L0/n (c = 1 add-remove, 2 replace), K =
+2·outputs·p, and ε0 what one pick costs, h_{t+1} ≤ (1 − γ_t)·h_t + γ_t·ν + γ_t²·C/2, hence
+
+    h_T ≤ ν + (k(k+1)·h_0 + 2·T·C)/((T+k)(T+k+1)):
+
+ν + 2·C/(T+1) for k = 0, and less for k up to about 2·C/h_0 where h_0, ln 2 for two classes, is small.
 
 Stochastic descent takes projected, averaged steps along noisy gradients. Steps are the longer the less
 noise the plan has, 0.1·√(0.2/ν) for noise of norm ν on the mean gradient, and shorter in a small ball;
@@ -60,23 +69,20 @@ def project(weights: Reals, radius: float, metric: Reals | None = None) -> Reals
 
 
 def frank_wolfe(
-    gate: Gate, loss: Loss, radius: float, steps: int, *, average: bool = False
+    gate: Gate, loss: Loss, radius: float, steps: int, *, delay: int = 0, kept: range | None = None
 ) -> Reals:
-    """Weights (outputs, width) after `steps` picks; their average over all steps if asked for.
-
-    The average is what the theory of stochastic Frank-Wolfe speaks of, where picks see samples.
-    """
+    """Weights (outputs, width): the average of the iterates w_{t+1}, t in `kept`; the last if None."""
+    kept = range(steps - 1, steps) if kept is None else kept
     whole = np.zeros((loss.outputs, gate.facts.shape[0]), np.int64)
     total = np.zeros(whole.shape)
-    for t in range(steps):
-        unit = 2 * radius / (t * (t + 1)) if t else radius
-        picked = gate.ask(PICK, SteepestVertex(loss, Weights(whole, unit)))
+    public = Weights(whole, radius)
+    for t in range(delay, delay + steps):
+        picked = gate.ask(PICK, SteepestVertex(loss, public))
         whole[picked.output, picked.feature] += (t + 1) * picked.sign
-        if average:
-            total += Weights(whole, 2 * radius / ((t + 1) * (t + 2))).values
-    if average:
-        return total / steps
-    return Weights(whole, 2 * radius / (steps * (steps + 1))).values
+        public = Weights(whole, 2 * radius / ((t + 1) * (t + 2)))
+        if t - delay in kept:
+            total += public.values
+    return total / len(kept)
 
 
 def stochastic_descent(gate: Gate, loss: Loss, rows: int, radius: float, steps: int) -> Reals:

@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +33,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from understudy.nets.generator import Generator, Params
-from understudy.nets.tables import Layout, Table
+from understudy.nets.tables import Layout, Pass, Table
 
 __all__ = ["Effort", "Evidence", "Mixture", "Trained", "start", "train"]
 
@@ -115,25 +115,18 @@ def train(
     report: Report | None = None,
 ) -> Trained:
     """Fit the mixture to released tables; `columns` are the estimated shares of every column."""
-    layout = Layout(mixture.generator.shape, tuple(e.table for e in evidence), _entries(effort))
-    targets = tuple(
-        tuple(jnp.asarray(matrix) for matrix in layout.arrange(values))
-        for values in (
-            [e.values for e in evidence],
-            [np.maximum(e.expected, _TINY) for e in evidence],
-            [np.maximum(e.ratio, _TINY) for e in evidence],
-        )
-    )
+    told = _told(mixture.generator, evidence, effort)
     flat = jnp.asarray(np.concatenate(columns), jnp.float32)
     stretches = max(1, round(effort.steps / _STRETCH))
     state: Any = {"params": mixture.params, "latents": mixture.latents}
     moments = _ADAM.init(state)
-    run = partial(_stretch, mixture.generator, layout)
     plan = jnp.asarray([effort.rate, stretches * _STRETCH, effort.spread], jnp.float32)
     good, last = state, math.nan
     for k in range(stretches):
         first = jnp.int32(k * _STRETCH)
-        state, moments, losses = run(state, moments, targets, flat, first, plan)
+        state, moments, losses = _stretch(
+            mixture.generator, state, moments, told, flat, first, plan
+        )
         seen = float(jnp.mean(losses))
         if not math.isfinite(seen) or not _finite(state):
             kept = Mixture(mixture.generator, good["params"], good["latents"])
@@ -146,37 +139,58 @@ def train(
     )
 
 
+class _Told(NamedTuple):
+    """All released tables in one vector: the pass that computes them, y, b and e of every cell."""
+
+    once: Pass
+    values: Array
+    expected: Array
+    ratio: Array
+
+
+def _told(generator: Generator, evidence: Sequence[Evidence], effort: Effort) -> _Told | None:
+    if not evidence:
+        return None
+    layout = Layout(generator.shape, tuple(e.table for e in evidence), _entries(effort))
+    values, expected, ratio = (
+        layout.arrange(each)
+        for each in zip(*((e.values, e.expected, e.ratio) for e in evidence), strict=True)
+    )
+    least = np.float32(_TINY)
+    told = _Told(layout.once, values, np.maximum(expected, least), np.maximum(ratio, least))
+    return jax.device_put(told)
+
+
 def _loss(
-    generator: Generator, layout: Layout, state: Any, targets: Any, columns: Array, spread: Array
+    generator: Generator, state: Any, told: _Told | None, columns: Array, spread: Array
 ) -> Array:
     flat = generator.probabilities(state["params"], state["latents"])
     total = _COLUMNS * ((flat.mean(axis=0) - columns) ** 2 / (columns + _LEAST)).sum()
-    tables = layout.marginals(generator.split(flat)) if layout.tables else []
     far = flat * jnp.log(jnp.maximum(flat, _TINY) / jnp.maximum(columns, _TINY))
     total += spread * far.sum() / flat.shape[0]
-    for m, y, b, e in zip(tables, *targets, strict=True):
-        away = m * jnp.log(jnp.maximum(m, _TINY) / b) - m + b
-        total += ((m - y) ** 2 / (2 * e) + _TABLES * away).sum()
-    return total
+    if told is None:
+        return total
+    m, b = told.once.marginals(flat), told.expected
+    away = m * jnp.log(jnp.maximum(m, _TINY) / b) - m + b
+    return total + ((m - told.values) ** 2 / (2 * told.ratio) + _TABLES * away).sum()
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=0)
 def _stretch(
     generator: Generator,
-    layout: Layout,
     state: Any,
     moments: Any,
-    targets: Any,
+    told: _Told | None,
     columns: Array,
     first: Array,
     plan: Array,
 ) -> tuple[Any, Any, Array]:
-    """`_STRETCH` steps from `first` on, by a `plan` (rate, steps, spread); compiled once per layout."""
+    """`_STRETCH` steps from `first` on, by a `plan` (rate, steps, spread); compiled once per size."""
 
     def step(carry: tuple[Any, Any], number: Array) -> tuple[tuple[Any, Any], Array]:
         held, kept = carry
-        loss = partial(_loss, generator, layout)
-        value, gradient = jax.value_and_grad(loss)(held, targets, columns, plan[2])
+        loss = partial(_loss, generator)
+        value, gradient = jax.value_and_grad(loss)(held, told, columns, plan[2])
         updates, kept = _ADAM.update(gradient, kept)
         rate = _rate(number, plan)
         return (jax.tree.map(lambda x, u: x - rate * u, held, updates), kept), value
@@ -209,5 +223,5 @@ def _finite(state: Any) -> bool:
 
 
 def _entries(effort: Effort) -> int:
-    """A quarter of the memory for one array of batch × lead; its gradient and copies are as large."""
-    return int(min(effort.memory / 4, 8e8) / 4)
+    """An eighth of the memory for an array of batch × leads: factors and gradients are as large."""
+    return int(min(effort.memory / 8, 8e8) / 4)

@@ -84,9 +84,6 @@ def pure(event: Event, group: int = 1) -> Fraction | None:
             one = 2 * Fraction(sensitivity) / Fraction(scale)
             if one <= 700:
                 one = Fraction(math.log1p(rate * math.expm1(round_up(one))) * (1 + 1e-14))
-        case Perturbation(scale, l1, jacobian, output_scale, output_l1):
-            noise = Fraction(l1) / Fraction(scale) + Fraction(output_l1) / Fraction(output_scale)
-            one = noise + Fraction(math.log1p(jacobian) * (1 + 1e-15))
         case _:
             return None
     return group * one
@@ -121,9 +118,9 @@ def _rho(event: Event) -> Fraction:
     """ρ where neighbours differ in one row.
 
     Gaussian changes·step²/(2σ²); Selection k·ε0²/8 with ε0 = 2Δ/scale (bounded range; Cesar-Rogers
-    2021); Laplace, objective perturbation and sampled picks ε·tanh(ε/2), valid for every pure ε
-    mechanism; a sampled Gaussian (sides·l2)²/(2σ²), as if the sample were the table; a zCDP filter
-    is its own ρ.
+    2021); Laplace and sampled picks ε·tanh(ε/2), valid for every pure ε mechanism; objective
+    perturbation as `Perturbation` says; a sampled Gaussian (sides·l2)²/(2σ²), as if the sample were
+    the table; a zCDP filter is its own ρ.
     """
     match event:
         case Gaussian(sigma, step, changes):
@@ -137,8 +134,14 @@ def _rho(event: Event) -> Fraction:
         case SampledSelection(scale, sensitivity, _):
             # A sample is a mixture, and mixtures are no farther apart than their parts.
             return min(_rho_of_pure(event), _rho(Selection(scale, sensitivity)))
-        case Laplace() | Perturbation():
+        case Laplace():
             return _rho_of_pure(event)
+        case Perturbation(sigma, step, changes, jacobian, coordinates, output_sigma, output_l2):
+            first = Fraction(changes * step * step) / (2 * Fraction(sigma) ** 2)
+            root = math.sqrt(round_up(first + 4 * Fraction(jacobian) ** 2))
+            lattice = math.sqrt(8 * coordinates) / sigma
+            noise = Fraction((root + lattice) * (1 + 1e-15)) ** 2
+            return noise + Fraction(output_l2) ** 2 / (2 * Fraction(output_sigma) ** 2)
         case Discovery(sigma, _, values, sides):
             return Fraction(sides * values) / (2 * Fraction(sigma) ** 2)
         case Zcdp(own):

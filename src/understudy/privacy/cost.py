@@ -72,8 +72,8 @@ def _multipliers(event: str, name: str, value: Any) -> None:
 
 
 _CHECKS: dict[str, Callable[[str, str, Any], None]] = {
-    **dict.fromkeys(("sigma", "scale", "jacobian", "output_scale", "rho"), _positive),
-    **dict.fromkeys(("step", "changes", "l1", "l2", "output_l1", "coordinates"), _count),
+    **dict.fromkeys(("sigma", "scale", "jacobian", "output_sigma", "rho"), _positive),
+    **dict.fromkeys(("step", "changes", "l1", "l2", "output_l2", "coordinates"), _count),
     **dict.fromkeys(("sensitivity", "k", "threshold", "values"), _count),
     "rate": _rate,
     "sides": _sides,
@@ -141,7 +141,8 @@ class Gaussian(_Event):
 class Laplace(_Event):
     """Discrete Laplace noise, P(z) ∝ exp(−|z|/scale), on an integer vector with L1 sensitivity l1.
 
-    Pure ε = l1/scale.
+    Pure ε = l1/scale. So is one pick of the largest of scores that move by at most l1/2 each, after
+    noise on each (`mechanisms.top`); therefore nothing but this ε may be used of it in accounting.
     """
 
     kind = "laplace"
@@ -180,18 +181,24 @@ class Selection(_Event):
 class Perturbation(_Event):
     """Objective perturbation on integers: a noisy linear term, a curvature, and noise on the minimum.
 
-    A neighbour moves the gradient by `l1` on the lattice of the linear term, the determinant of the
-    Hessian by a factor of at most 1 + `jacobian`, and what was computed by `output_l1` on the grid of
-    what is released. Pure ε = l1/scale + ln(1 + jacobian) + output_l1/output_scale; no bounded range.
-    See `understudy.privacy.questions.critic`.
+    A neighbour moves the gradient by √`changes` rows in L2, which are `step` units of the linear term's
+    lattice each, the determinant of the Hessian by a factor of at most 1 + `jacobian` for each row that
+    comes or goes, and what was computed by `output_l2` on the grid of what is released. With discrete
+    Gaussian noise of σ on `coordinates` numbers and of `output_sigma` on the result,
+
+        ρ = (√(changes·step²/(2σ²) + 4·jacobian²) + √(8·coordinates)/σ)² + output_l2²/(2·output_sigma²).
+
+    Proof in `understudy.privacy.objective`.
     """
 
     kind = "perturbation"
-    scale: float
-    l1: int
+    sigma: float
+    step: int
+    changes: int
     jacobian: float
-    output_scale: float
-    output_l1: int
+    coordinates: int
+    output_sigma: float
+    output_l2: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,17 @@ def added(exact: Integers, event: Gaussian | SampledGaussian | Laplace, noise: N
     return noise.gaussian(exact, event.sigma)
 
 
-def top(scores: Integers, event: Selection | SampledSelection, noise: Noise) -> Integers:
-    """The k largest scores after one draw of Gumbel noise each, in order."""
+def top(scores: Integers, event: Selection | SampledSelection | Laplace, noise: Noise) -> Integers:
+    """The k largest scores after one draw of Gumbel noise each, in order; or one by Laplace noise.
+
+    Laplace noise (report noisy max): of equals the first. For fixed noise on all others, candidate r is
+    picked if its own noise is at least a whole number m, and a neighbour moves m by at most l1 = 2Δ: Δ
+    for r, Δ for the others. P(Z ≥ m) and P(Z ≥ m + 1) differ by at most e^{1/scale}, so every answer's
+    probability changes by a factor of at most e^{l1/scale}. Pure, without the bounded range of Gumbel
+    noise.
+    """
+    if isinstance(event, Laplace):
+        return noise.laplace(scores, event.scale).argmax(keepdims=True).astype(np.int64)
     k = event.k if isinstance(event, Selection) else 1
     return np.array(noise.top_k(scores, event.scale, k), np.int64)
 

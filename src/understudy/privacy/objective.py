@@ -1,26 +1,48 @@
 """A logistic critic of private rows by objective perturbation, drawn on integers.
 
 Features of a row are the cells of J public tables that it lies in, ψ(x) ∈ {0,1}^p with J ones, so
-‖ψ‖₁ = J and ‖ψ‖₂² = J. The critic tells the n rows from public records x' of total weight W:
+‖ψ‖₂² = J. The critic tells the n rows from public records x' of total weight W:
 
     F(θ) = Σ_rows ln(1 + e^{−⟨θ,ψ(x)⟩}) + Σ_records w·ln(1 + e^{⟨θ,ψ(x')⟩}) + (Δ/2)‖θ‖² + ⟨b, θ⟩.
 
-**Guarantee.** The released θ̃ is pure ε-DP for one row (add-remove, c = 1, or replace, c = 2) with
+**Guarantee.** With Gaussian noise of σ rows in b and κ = J/(4Δ), the released θ̃ is ρ-zCDP for one row
+(add-remove, c = 1, or replace, c = 2) with
 
-    ε = l1/scale + ln(1 + J/(4Δ)) + output_l1/output_scale.
+    ρ = (√(cJ/(2σ²) + 4κ²) + √(8p)/s)² + output_l2²/(2·output_sigma²),
 
-Proof. (1) *In real numbers.* Let b = h(Z + U), Z discrete Laplace of that scale on ℤ^p, h = 1/lattice,
-U uniform on [−½, ½)^p. For every table θ ↦ b = −∇(F − ⟨b,·⟩)(θ) is a diffeomorphism, F being C² and
-Δ-strongly convex, so the minimiser θ* has density f_b(b(θ))·|det ∇²F(θ)|. A neighbour moves b(θ) on at
-most cJ coordinates and by at most cJ rows in L1 (a row's gradient is −σ(−⟨θ,ψ⟩)ψ), that is by
-⌊·⌉-cells of L1 distance at most cJ·lattice + cJ = l1, rounding included; the noise ratio is at most
-e^{l1/scale}. Hessians differ by one rank-one matrix of norm at most J/4 on either side of A ⪰ Δ·I, so
-determinants differ by a factor of at most 1 + J/(4Δ). (2) *As computed.* b is taken at hZ, the solver
-stops at a gradient of norm at most γ, and θ is rounded to the grid: by strong convexity the result
-lies within r = (γ + h√p/2)/Δ of θ*, plus rounding. Given θ*, two tables so differ by at most
-2r√p·grid + p = output_l1 on the grid in L1, which discrete Laplace noise of `output_scale` hides
-(the argument of Iyengar et al. 2019 for approximate minima, with the factor 2 that published code
-lacks). The two steps compose. ∎
+s = σ·lattice. The first term is what a Gaussian mechanism pays for the same gradient; known bounds for
+objective perturbation with Gaussian noise (Kifer, Smith and Thakurta 2012; Redberg, Koskela and Wang
+2023) do not shrink like that as σ grows and so do not compose over rounds.
+
+Proof. (1) *In real numbers.* Let F₀ = F − ⟨b, ·⟩, H = ∇²F₀ and T(θ) = −∇F₀(θ), a diffeomorphism as F₀
+is C² and Δ-strongly convex. The minimiser is T⁻¹(b), so its density is P(θ) = φ(T)·det H, φ that of b.
+A neighbour has F₀ + u, where u is plus the term of a row that came and minus that of one that went; its
+density P' has T + g, g = −∇u, and H + E, E = ∇²u. A row's gradient is −aψ with 0 < a < 1 and its
+Hessian a(1 − a)ψψᵀ, so ‖g‖² ≤ cJ =: L², as ψ ≥ 0. For α = 1 + β > 1, by completing the square,
+
+    ∫P'^α P^{−β} ≤ e^{αβL²/2σ²}·∫φ(T + αg)·det(H + αE)·R dθ,  R = det(H + E)^α·det(H)^{−β}/det(H + αE).
+
+T + αg is minus the gradient of F₀ + αu, whose Hessian H + αE ⪰ Δ − βJ/4 = Δ(1 − βκ) (the row that went
+is once in H). Where βκ < 1 it is injective, and the integral is at most sup R = Π (1 + λ)^α/(1 + αλ)
+over the eigenvalues λ of H^{−1/2}EH^{−1/2}: at most one in [0, κ], for the row that came, and one in
+[−κ/(1 + κ), 0], for the one that went. d/dλ ln R = αβλ/((1 + λ)(1 + αλ)), so integrating from 0 their
+logarithms are at most αβκ²/2 and αβκ²/(2(1 − βκ)). For βκ ≤ 0.8 hence D_α ≤ αL²/2σ² + 3ακ². For
+βκ > 0.8: under P' the vector b' = T + g is N(0, σ²), and ln(P'/P) ≤ −⟨b', g⟩/σ² + L²/2σ² + ln(1 + κ).
+−g is a convex combination of 0, ψ, −ψ' and ψ − ψ', so E e^{−β⟨b',g⟩/σ²} ≤ 4·e^{β²L²/2σ²} and
+D_α ≤ αL²/2σ² + ln4/β + κ, where ln4/β + κ ≤ βκ²(ln4/0.64 + 1/0.8) ≤ 4ακ². Both ways round: P and P'
+play the same part.
+(2) *The lattice.* b is drawn as Z/lattice, Z discrete Gaussian with parameter s. Let U be uniform on
+[−½, ½)^p. The density of a coordinate of Z + U and that of N(0, s²) have D_α ≤ 2α/s² both ways: their
+ratio at k + t is e^{±(kt + t²/2)/s²} up to a theta function within e^{−2π²s²} of one; its powers,
+averaged over t, are at most sinh(x)/x ≤ min(e^{x²/6}, e^{|x|}) at x = αk/2s², up to e^{α/8s²}, and the
+discrete Gaussian k is sub-Gaussian (orders below 2 by monotonicity, up to s by the first bound, beyond
+by the second). Square roots of ρ add along a chain of laws (Bun and Steinke 2016, Prop. 27), here by
+√(2p)/s on either side.
+(3) *As computed.* b is taken at Z/lattice instead of (Z + U)/lattice, the solver stops at a gradient of
+norm at most γ, and θ is rounded to the grid: by strong convexity the result lies within
+r = (γ + √p/(2·lattice))/Δ of the minimiser in (2), plus rounding. Given that minimiser two tables
+differ by at most 2r·grid + √p = output_l2 on the grid in L2, which discrete Gaussian noise hides (the
+argument of Iyengar et al. 2019 for approximate minima, with the factor 2 that published code lacks). ∎
 
 The noise of ODO-1 is calibrated to ‖x‖_∞, to no curvature and to no swap of sums; see docs.
 
@@ -41,7 +63,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.errors import PrivacyError
-from understudy.privacy.cost import Laplace, Perturbation
+from understudy.privacy.cost import Perturbation
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 
@@ -57,8 +79,8 @@ __all__ = [
 
 Reals = NDArray[np.float64]
 _STEPS, _HALVINGS = 200, 60
-# Of ε, what hides the distance from the exact minimum; the rest is halved between noise and curvature.
-_OUTPUT = Fraction(1, 50)
+# Of ρ, what hides the distance from the exact minimum, and what the determinants get.
+_OUTPUT, _CURVATURE = Fraction(1, 100), Fraction(1, 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +136,19 @@ class MarginalFeatures:
 
 
 def event_for(
-    looks: MarginalFeatures, relation: Relation, epsilon: Fraction, precision: Precision = PRECISION
+    looks: MarginalFeatures, relation: Relation, rho: Fraction, precision: Precision = PRECISION
 ) -> Perturbation:
-    """The least noise that costs at most a pure ε."""
-    output = _OUTPUT * epsilon
-    # More than a factor of 2 between determinants buys nothing that noise would not buy better.
-    half = min(float(epsilon - output) / 2, math.log(2))
-    moved = _moved(looks, relation, precision)
-    jacobian = math.expm1(half) * (1 - 1e-12)
-    left = epsilon - output - Fraction(math.log1p(jacobian) * (1 + 1e-14))
+    """The least noise that costs at most ρ, with a fixed part of it for the curvature."""
+    changes = relation.marginal_l2_squared(len(looks.cliques))
+    whole, curved = float(rho * (1 - _OUTPUT)), float(rho * _CURVATURE)
+    jacobian = math.sqrt(curved / 4)
+    # √(a·x² + curved) + d·x = √whole, x = 1/σ on the lattice.
+    a, d = changes * precision.lattice**2 / 2, math.sqrt(8 * looks.size)
+    root = math.sqrt(whole * d * d + (a - d * d) * (whole - curved))
+    sigma = (a - d * d) / (root - math.sqrt(whole) * d) * (1 + 1e-12)
     beyond = _beyond(looks, _ridge(looks, jacobian), precision)
-    return Perturbation(
-        Laplace.within(left, l1=moved).scale,
-        moved,
-        jacobian,
-        Laplace.within(output, l1=beyond).scale,
-        beyond,
-    )
+    output = beyond / math.sqrt(2 * float(rho * _OUTPUT)) * (1 + 1e-12)
+    return Perturbation(sigma, precision.lattice, changes, jacobian, looks.size, output, beyond)
 
 
 def covers(
@@ -140,8 +158,12 @@ def covers(
     precision: Precision = PRECISION,
 ) -> bool:
     """Whether the event's sensitivities are those of a critic with these looks."""
-    beyond = _beyond(looks, _ridge(looks, event.jacobian), precision)
-    return event.l1 >= _moved(looks, relation, precision) and event.output_l1 >= beyond
+    return (
+        event.step >= precision.lattice
+        and event.changes >= relation.marginal_l2_squared(len(looks.cliques))
+        and event.coordinates >= looks.size
+        and event.output_l2 >= _beyond(looks, _ridge(looks, event.jacobian), precision)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +183,7 @@ def perturbed(
     Raises `PrivacyError`, which says nothing of the rows, if the minimum is not found.
     """
     looks = sides.looks
-    drawn = noise.laplace(np.zeros(looks.size, np.int64), event.scale)
+    drawn = noise.gaussian(np.zeros(looks.size, np.int64), event.sigma)
     real, counts = looks.matrix(sides.rows[0]), np.asarray(sides.rows[1], np.float64)
     fake, weights = looks.matrix(sides.records[0]), np.asarray(sides.records[1], np.float64)
     linear, ridge = drawn / precision.lattice, _ridge(looks, event.jacobian)
@@ -173,7 +195,7 @@ def perturbed(
     # What float64 lost along the way is far below the other half of γ. Clipping moves no two values
     # apart, and keeps an error that would depend on private rows from being raised.
     exact = np.clip(np.rint(precision.grid * theta), -(2.0**61), 2.0**61).astype(np.int64)
-    return noise.laplace(exact, event.output_scale) / precision.grid
+    return noise.gaussian(exact, event.output_sigma) / precision.grid
 
 
 def minimum(
@@ -216,18 +238,13 @@ def minimum(
     return None
 
 
-def _moved(looks: MarginalFeatures, relation: Relation, precision: Precision) -> int:
-    """l1: cJ rows on the lattice, and one more for each of cJ coordinates that is rounded."""
-    return relation.marginal_l1(len(looks.cliques)) * (precision.lattice + 1)
-
-
 def _ridge(looks: MarginalFeatures, jacobian: float) -> float:
     """Δ = (J/4)/jacobian."""
     return len(looks.cliques) / 4 / jacobian
 
 
 def _beyond(looks: MarginalFeatures, ridge: float, precision: Precision) -> int:
-    """output_l1: twice r in L1, on the grid, and one more for each coordinate that is rounded."""
+    """output_l2: twice r, on the grid, and what rounding every coordinate adds."""
     root = math.sqrt(looks.size)
     radius = (precision.gamma + root / (2 * precision.lattice)) / ridge
-    return math.ceil(2 * radius * root * precision.grid * (1 + 1e-9)) + looks.size
+    return math.ceil((2 * radius * precision.grid + root) * (1 + 1e-9))

@@ -56,6 +56,7 @@ from understudy.privacy.cost import (
     Discovery,
     Event,
     Gaussian,
+    Perturbation,
     SampledGaussian,
     SampledGroups,
     Selection,
@@ -254,7 +255,7 @@ def dominating(
     sides: list[tuple[float, float, int]] = []
     for event, times in events.items():
         match event:
-            case Zcdp() | Discovery():
+            case Zcdp() | Discovery() | Perturbation():
                 return None
             case Gaussian(sigma, step, changes) if sigma < _REAL_SIGMA and lattices:
                 if step * (reach * sigma + step) > 1e6 * sigma**2:

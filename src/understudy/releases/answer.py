@@ -33,6 +33,7 @@ from understudy.markup import notebook
 from understudy.queries import MAX_CELLS, Family, Predicate, Workload, cells, count
 from understudy.releases.certificate import Certificate
 from understudy.schema import Schema
+from understudy.wording import nothing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +66,8 @@ class Answer:
             bars = f"± {above:.4f}"
         else:
             bars = f"in [{self.low:.4f}, {self.high:.4f}]"
-        return f"{self.estimate:.4f} {bars} (certified, {100 * self.confidence:g} %)"
+        sure = f"certified, {100 * self.confidence:g} %"
+        return f"{self.estimate:.4f} {bars} ({sure}){nothing(self.high - self.low)}"
 
     def _repr_html_(self) -> str:
         facts = [("asked", self.predicate), ("share of the rows", str(self))]

@@ -241,9 +241,9 @@ _BUDGET = {"epsilon": _EXACT, "delta": _EXACT}
 _UNIT = _object_of({"column": _NAME, "max_rows": _whole(1, 10**6), "salt": _text(LONGEST_NAME)})
 
 _FIELDS: dict[str, Form] = {
-    **dict.fromkeys(("sigma", "scale", "jacobian", "output_scale", "rho"), _POSITIVE),
+    **dict.fromkeys(("sigma", "scale", "jacobian", "output_sigma", "rho"), _POSITIVE),
     **dict.fromkeys(("threshold", "values", "step", "changes", "k", "sensitivity"), _COUNT),
-    **dict.fromkeys(("l1", "l2", "output_l1", "coordinates"), _COUNT),
+    **dict.fromkeys(("l1", "l2", "output_l2", "coordinates"), _COUNT),
     "rate": _number(2.0**-32, 1),
     "sides": _one_of(1, 2),
     "multipliers": _list(_POSITIVE, 1, MOST_SLOTS),
@@ -252,7 +252,10 @@ _EVENTS = {
     "discovery": ("sigma", "threshold", "values", "sides"),
     "gaussian": ("sigma", "step", "changes"),
     "laplace": ("scale", "l1"),
-    "perturbation": ("scale", "l1", "jacobian", "output_scale", "output_l1"),
+    "perturbation": (
+        *("sigma", "step", "changes", "jacobian"),
+        *("coordinates", "output_sigma", "output_l2"),
+    ),
     "sampled gaussian": ("sigma", "l2", "coordinates", "rate", "sides"),
     "sampled groups": ("multipliers", "coordinates", "rate", "sides"),
     "sampled selection": ("scale", "sensitivity", "rate"),

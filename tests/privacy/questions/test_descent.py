@@ -13,7 +13,14 @@ from understudy.errors import BudgetExhausted, PrivacyError
 from understudy.learn.plans import GRADIENT, PICK
 from understudy.learn.solvers import frank_wolfe, stochastic_descent
 from understudy.privacy import accounting
-from understudy.privacy.cost import Charge, Plan, SampledGaussian, SampledSelection, Selection
+from understudy.privacy.cost import (
+    Charge,
+    Laplace,
+    Plan,
+    SampledGaussian,
+    SampledSelection,
+    Selection,
+)
 from understudy.privacy.exact import Examples
 from understudy.privacy.features import GRID, Box
 from understudy.privacy.gate import Gate
@@ -247,6 +254,20 @@ def test_exact_privacy_of_stochastic_frank_wolfe(relation, steps):
     check(lambda d: picks_law(d, steps, event, relation), pairs, **claims)
     with pytest.raises(PrivacyViolation):
         check(lambda d: picks_law(d, steps, event, relation, 0.2), pairs, **claims)
+
+
+def test_picks_by_laplace_noise_need_twice_what_a_score_moves():
+    rows, targets = [[1.0, 0.5]], [1.0]
+    for relation in BOTH:
+        most = UNIT * relation.marginal_l1()
+        enough = Plan((Charge(PICK, Laplace(3.0 * UNIT, 2 * most), 1),))
+        noise = StillNoise()
+        picked = vertex(gate_of(rows, targets, enough, noise=noise, relation=relation), zero(2))
+        assert (picked.feature, picked.sign) == (0, 1)
+        assert [(kind, scale) for kind, _, scale in noise.asked] == [("laplace", 3.0 * UNIT)]
+        short = Plan((Charge(PICK, Laplace(3.0 * UNIT, 2 * most - 1), 1),))
+        with pytest.raises(PrivacyError, match="scores of vertices"):
+            vertex(gate_of(rows, targets, short, relation=relation), zero(2))
 
 
 class Scripted(StillNoise):

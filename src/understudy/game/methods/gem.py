@@ -174,16 +174,18 @@ class GEMMethod(WarmMethod):
         return self.latent * self.width + self.blocks * inner + outer
 
     def _bytes(self, design: Design) -> float:
-        """What training holds: Adam's copies, activations, heads, tables, and one slice of a lead."""
+        """What training holds: Adam's copies, activations, heads, tables, a slice of the leads."""
         heads, batch = sum(design.shape), self._batch(design)
         activations = batch * (8.0 * heads + 6.0 * self.width * (self.blocks + 1))
         candidates = _candidates(design, 0.0)
-        selected = sorted((cells(design.shape, c) for c in candidates), reverse=True)
-        tables = design.cells(design.pair_weights) + sum(selected[: self.rounds * self.picks])
-        lead = max((_lead(design, c) for c in (*design.pair_weights, *candidates)), default=1)
-        sliced = min(3.0 * batch * lead, self.megabytes * 1e6 / 8)
+        most = self.rounds * self.picks
+        selected = sorted((cells(design.shape, c) for c in candidates), reverse=True)[:most]
+        leads = sorted((_lead(design, c) for c in candidates), reverse=True)[:most]
+        tables = design.cells(design.pair_weights) + sum(selected)
+        high = sum(_lead(design, c) for c in design.pair_weights) + sum(leads)
+        sliced = min(5.0 * batch * high, self.megabytes * 1e6 / 8)
         numbers = 4 * self._weights(design) + 4 * batch * self.latent + activations
-        return 4.0 * (numbers + 10.0 * tables + sliced)
+        return 4.0 * (numbers + 15.0 * tables + sliced)
 
     def _check_memory(self, design: Design) -> None:
         need = self._bytes(design)

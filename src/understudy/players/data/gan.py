@@ -38,7 +38,7 @@ from understudy.players.data.checkpoints import (
     by_marginals,
     by_task,
 )
-from understudy.players.data.grouping import LOOKED_AT, Grouping, grouped, regrouped
+from understudy.players.data.grouping import LOOKED_AT, Grouping, grouped, parted, regrouped
 from understudy.progress import Progress
 
 if TYPE_CHECKING:
@@ -227,16 +227,19 @@ class GanPlayer(DataPlayer[State]):
         shares = tuple(np.maximum(t, 1e-9) / np.maximum(t, 1e-9).sum() for t in known)
         begun = Networks.begun(self.gan, key, shares)
         if self.public is not None:
-            begun = replace(begun, playing=self._warm(problem, begun, self.public, key))
-        grouping = grouped(begun.rows, self._looked_at(begun, key), self.groups)
-        return replace(begun, grouping=grouping)
+            _, trained = parted(self.public)
+            begun = replace(begun, playing=self._warm(problem, begun, trained, key))
+        return replace(
+            begun, grouping=grouped(begun.rows, self._looked_at(begun, key), self.groups)
+        )
 
     def _looked_at(self, networks: Networks, key: int) -> tuple[NDArray[Any], ...]:
-        """A batch of public rows, or of records that the generator makes up itself."""
+        """A batch of public rows that the critic was not warmed with, or of the generator's own."""
         if self.public is None:
             return networks.records(networks.playing.generator, LOOKED_AT, key)
-        drawn = np.random.default_rng(key).integers(len(self.public[0]), size=LOOKED_AT)
-        return tuple(column[drawn] for column in self.public)
+        kept, _ = parted(self.public)
+        drawn = np.random.default_rng(key).integers(len(kept[0]), size=LOOKED_AT)
+        return tuple(column[drawn] for column in kept)
 
     def _warm(
         self, problem: Problem, begun: Networks, public: tuple[Codes, ...], key: int

@@ -3,10 +3,12 @@
 *Random features.* Sums of public random features, once: all that critics over them ever need to know of
 the rows.
 
-*Logistic critics*, one a round: a regression of the rows against all records played so far. Round t
-looks at one public group of tables and asks the gate for the weights of a critic that tells rows from
-records there (objective perturbation, pure ε0, ρ ≤ ε0²/2; no bounded range). Averaging the records over
-past rounds, and not summing them, keeps the private weight constant.
+*Logistic critics*, one a round: a regression of the rows against the records just played, as many of
+them as there are rows. Round t looks at one public group of tables and asks the gate for the weights of
+a critic that tells rows from records there (objective perturbation, `understudy.privacy.objective`). A
+regression estimates the logarithm of a ratio of densities, so the sum of critics over rounds corrects
+the generator's law again and again; the noise of a round is that of the group's tables, and what one
+round gets wrong the next one sees.
 
 *Payoffs.* What the played critics earned, released once at the end: the private part of the thesis's α.
 With A(D^t, q) = q(D) − q(D^t) and a query player who is never more than r from the best query,

@@ -2,7 +2,7 @@
 
 * `SteepestVertex`: where to go among the 2·K·p vertices ±e_j of an L1 ball. One exponential mechanism
   with scores ∓Σ_i r_ik·x_ij (Frank-Wolfe; Talwar-Thakurta-Zhang 2015), of all rows or of a Poisson
-  sample.
+  sample; or the largest score after Laplace noise.
 * `LinearGradient`: Σ_i r_i ⊗ x_i over a Poisson sample, every row's part clipped to L2 norm C, with
   discrete Gaussian noise on every coordinate (noisy gradient descent; Bassily-Smith-Thakurta 2014,
   Abadi et al. 2016).
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
-from understudy.privacy.cost import SampledGaussian, SampledSelection, Selection
+from understudy.privacy.cost import Laplace, SampledGaussian, SampledSelection, Selection
 from understudy.privacy.exact import Learned, kernels
 from understudy.privacy.features import GRID
 from understudy.privacy.gate import Facts, Need
@@ -78,10 +78,11 @@ def l2_units(clip: float, loss: Loss) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SteepestVertex:
-    """The vertex along which the loss falls most, by the exponential mechanism.
+    """The vertex along which the loss falls most, by the exponential mechanism or Laplace noise.
 
     Score of ±e_kj: ∓Σ_i r_ik·x_ij, which a row moves by at most `UNIT`. Planned as a `Selection` over
-    all rows or a `SampledSelection` over a Poisson sample.
+    all rows or a `SampledSelection` over a Poisson sample, or as `Laplace` over all rows, whose l1 is
+    twice what a score moves: see `mechanisms.top`.
     """
 
     loss: Loss
@@ -93,14 +94,20 @@ class SteepestVertex:
         """One row's residual times its features."""
         require_weights(self.weights, self.loss, facts)
         most = UNIT * facts.relation.marginal_l1()
+
+        def covers(event: Selection | SampledSelection | Laplace) -> bool:
+            if isinstance(event, Laplace):
+                return event.l1 >= 2 * most
+            return event.sensitivity >= most and (not isinstance(event, Selection) or event.k == 1)
+
         return Need(
-            (Selection, SampledSelection),
-            lambda e: e.sensitivity >= most and (isinstance(e, SampledSelection) or e.k == 1),
+            (Selection, SampledSelection, Laplace),
+            covers,
             f"scores of vertices, which move by {most}",
             (2 * self.loss.outputs * facts.shape[0],),
         )
 
-    def exact(self, rows: Learned, event: Selection | SampledSelection) -> Counts:
+    def exact(self, rows: Learned, event: Selection | SampledSelection | Laplace) -> Counts:
         """Both sides of every coordinate, from a fresh sample."""
         sample = rows.sample(event.rate if isinstance(event, SampledSelection) else 1.0)
         scores = rows.scores(self.weights.whole)[sample]
