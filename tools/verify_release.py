@@ -1507,11 +1507,15 @@ def _fem(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
 
 def _sizes(d: Design, p: dict[str, Any], rho: float) -> tuple[int, int]:
     """Rounds and draws a round of weights over queries."""
-    root = math.sqrt(d.assumed() * math.sqrt(2 * rho))
-    rounds = p["rounds"] or min(400, max(2, round(1.5 * root)))
+    kappa = d.assumed() * math.sqrt(2 * rho)
+    root = math.sqrt(kappa)
+    telling = 3 * (kappa / (5 * math.log(2 * d.queries))) ** 2
+    draws = min(2 * root * max(3, root / 15), telling)
+    samples = p["samples"] or min(100, max(1, int(draws / (p["rounds"] or 2 * root) + 1e-9)))
+    rounds = p["rounds"] or min(400, max(2, round(min(draws / samples, 3 * root))))
     if rounds > 10_000:
         raise ValueError(f"method.rounds = {rounds} is more than a plan may have")
-    return rounds, p["samples"] or min(100, max(5, round(root / 10)))
+    return rounds, samples
 
 
 def _dualquery(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:

@@ -77,7 +77,9 @@ class Regularised:
 
         regret = ‖Σ g_t‖₂ − Σ ⟨θ_t, g_t⟩  ≤  √T/(2η) + (η/(2√T))·Σ ‖g_t‖²
 
-    (Orabona, A Modern Introduction to Online Learning, corollary 7.9, with λ = √T/η).
+    *Proof.* With λ = √T/η, Φ(S) = max_θ ⟨S, θ⟩ − (λ/2)‖θ‖² has gradient θ and is 1/λ-smooth, so that
+    Φ(Σ_{i≤t} g_i) ≤ Φ(Σ_{i<t} g_i) + ⟨θ_t, g_t⟩ + ‖g_t‖²/(2λ). Added up from Φ(0) = 0, and with
+    Φ(S) ≥ ‖S‖₂ − λ/2, that is the claim.
     """
 
     rounds: int

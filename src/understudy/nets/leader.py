@@ -41,14 +41,16 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkError
 from understudy.nets.critics import Cells, Conjunctions, Units
-from understudy.nets.generator import Generator, Params
+from understudy.nets.generator import Generator, Params, one_hot
 
-__all__ = ["ADAM", "Diverged", "Features", "Past", "Play", "Player", "Trained", "key_of"]
+__all__ = ["ADAM", "Diverged", "Features", "Past", "Play", "Player", "Trained", "key_of", "scores"]
 
 Critic = NDArray[np.float32]
 Features = Cells | Units | Conjunctions
 
 ADAM = optax.scale_by_adam()
+_JUDGED = 10_000
+"""Records that are judged at once."""
 
 
 class Diverged(WorkError):
@@ -165,6 +167,16 @@ class Player:
     def records(self, trained: Trained, number: int, key: Array) -> NDArray[np.int32]:
         """Hard records (number, d)."""
         return np.asarray(_records(self.generator, number, trained.params, key))
+
+
+def scores(
+    features: Features, critic: Any, shape: tuple[int, ...], records: NDArray[np.integer[Any]]
+) -> NDArray[np.float64]:
+    """D of hard records (N, d), a slice at a time."""
+    critic = jax.tree.map(jnp.asarray, critic)
+    parts = np.array_split(records.astype(np.int32), -(-len(records) // _JUDGED))
+    hot = (one_hot(shape, jnp.asarray(part)) for part in parts)
+    return np.concatenate([np.asarray(features.scores(critic, rows), np.float64) for rows in hot])
 
 
 def key_of(rng: np.random.Generator) -> Array:
