@@ -274,8 +274,6 @@ def test_the_matrix_mechanisms_line_is_that_of_gaussian_noise():
     settings = {"epsilon": "1", "delta": "1e-6", "workload": "marginals:2", "rows_public": 500}
     ready = us.prepare(schema, method="hdmm", **settings)
     (noise,) = ready.method.spread(ready.design, ready.game_plan)
-    most = max(ready.forecast(500).noise.values())
-    assert 0.1 * most < noise < most  # of several measured tables, least squares
     found = expected_worst(bench, "marginals:2", "1", "1e-6") * 500
     assert math.erf(found / noise / math.sqrt(2)) ** 200 == pytest.approx(0.5, rel=1e-6)
     assert expected_worst(bench, "marginals:2", "2", "1e-6") * 500 < 0.7 * found
