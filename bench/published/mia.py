@@ -255,10 +255,12 @@ def _bound(training: Training, model: Any, start: float) -> float:
     """What theory promises of E F(w) − F*, from the noise that the plan has; see `learn.solvers`."""
     panel, radius = training.panel, training.panel.radius
     loss = (
-        Squared(min(2.0, 1 + radius)) if panel.classes == 0
-        else Logistic() if panel.classes == 2
+        Squared(min(2.0, 1 + radius))
+        if panel.classes == 0
+        else Logistic()
+        if panel.classes == 2
         else Softmax(panel.classes - 1)
-    )  # fmt: skip
+    )
     width = panel.features + 1
     budget = Budget.of(training.epsilon or 0.0, delta(training.rows))
     facts = Facts(training.rows, width, loss, radius, Relation.REPLACE, budget)
@@ -468,9 +470,14 @@ def _slopes(group: Sequence[dict[str, Any]]) -> Iterator[Slope]:
         if math.isfinite(fitted.low):
             first = group[0]
             yield Slope(
-                first["panel"], first["rows"], first["solver"], what,
-                fitted.mean, fitted.low, fitted.high,
-            )  # fmt: skip
+                first["panel"],
+                first["rows"],
+                first["solver"],
+                what,
+                fitted.mean,
+                fitted.low,
+                fitted.high,
+            )
 
 
 def _by_number(group: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -98,19 +98,21 @@ def bound(point: Point) -> str:
 
 def _models(points: Sequence[Point]) -> str:
     """Quality, excess loss beside its bound, and distance to w*."""
-    places = {panel.name: place for place, panel in enumerate(PANELS)}
-    ordered = sorted(
-        points, key=lambda p: (p.rows, places[p.panel], p.solver, p.epsilon or float("inf"))
-    )
+    ordered = sorted(points, key=lambda p: (*_place(p), p.epsilon or float("inf")))
     return _table(
         [head for head, _ in _COLUMNS], ([write(p) for _, write in _COLUMNS] for p in ordered)
     )
 
 
+def _place(found: Point | Slope) -> tuple[int, int, str]:
+    """Where a line stands in a table."""
+    return found.rows, PANELS.index(_panel(found.panel)), found.solver
+
+
 def _fits(slopes: Sequence[Slope]) -> str:
     """Slopes in ln ε, as the thesis fits them: of the accuracy in per cent, of ln(F − F*)."""
     lines: dict[tuple[str, int, str], list[str]] = {}
-    for slope in slopes:
+    for slope in sorted(slopes, key=_place):
         size = 100 if slope.what == "accuracy" else 1
         half = size * (slope.high - slope.low) / 2
         at = _panel(slope.panel).title, slope.rows, _NAMES[slope.solver]

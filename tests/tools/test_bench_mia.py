@@ -47,8 +47,12 @@ def test_steps_are_those_of_the_thesis_or_of_the_learner():
 def test_models_without_privacy_may_be_more():
     made = list(mia.trainings([PANELS["lasso"]], [1000], [1.0], 1, alone=3))
     assert [(each.solver, each.number) for each in made] == [
-        ("none", 0), ("frank-wolfe", 0), ("sgd", 0), ("none", 1), ("none", 2)
-    ]  # fmt: skip
+        ("none", 0),
+        ("frank-wolfe", 0),
+        ("sgd", 0),
+        ("none", 1),
+        ("none", 2),
+    ]
 
 
 def test_thresholds_come_from_rows_that_they_do_not_judge():
@@ -80,13 +84,22 @@ def runs(epsilon: float | None, accuracy: float, quality: float = 0.9) -> list[d
     """Three trainings a hair apart."""
     return [
         {
-            "panel": "lasso", "rows": 1000, "solver": "sgd" if epsilon else "none", "epsilon": epsilon,
-            "run": number, "attacks": {rule: {"loss": accuracy + number / 1e6} for rule in mia.RULES},
-            "quality": quality + number / 1e6, "constant": 0.5, "excess": 0.1 / (epsilon or 1),
-            "start": 1.0, "bound": 2.0, "distance": 0.1, "steps": 10,
+            "panel": "lasso",
+            "rows": 1000,
+            "solver": "sgd" if epsilon else "none",
+            "epsilon": epsilon,
+            "run": number,
+            "attacks": {rule: {"loss": accuracy + number / 1e6} for rule in mia.RULES},
+            "quality": quality + number / 1e6,
+            "constant": 0.5,
+            "excess": 0.1 / (epsilon or 1),
+            "start": 1.0,
+            "bound": 2.0,
+            "distance": 0.1,
+            "steps": 10,
         }
         for number in range(3)
-    ]  # fmt: skip
+    ]
 
 
 def results(tmp_path: Path, *groups: list[dict[str, Any]]) -> mia.Results:
