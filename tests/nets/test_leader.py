@@ -7,7 +7,7 @@ import pytest
 
 from understudy.nets.critics import Cells
 from understudy.nets.generator import Generator, one_hot
-from understudy.nets.leader import Diverged, Past, Play, Player
+from understudy.nets.leader import Diverged, Past, Play, Player, scores
 
 SHAPE = (2, 3)
 PAIR = Cells(SHAPE, ((0, 1),))
@@ -107,6 +107,7 @@ def test_the_network_goes_to_the_weights_of_all_records():
     assert np.abs(found - expected).sum() / 2 < 0.05 < 0.2 < start
 
 
+@pytest.mark.slow
 def test_noise_moves_the_network_to_the_values_that_it_likes():
     calm = Player(SMALL.generator, steps=10, batch=64, rate=0.01, eta=1.0)
     wild = Player(SMALL.generator, steps=10, batch=64, rate=0.01, eta=1.0, scale=5.0)
@@ -135,6 +136,14 @@ def test_one_step_raises_the_likelihood_of_what_the_leader_likes():
     assert shares[0].sum() == pytest.approx(1.0, abs=1e-5)
     assert (shares[1] - shares[0]).argmax() == 5
     assert shares[1][5] > shares[0][5]
+
+
+@pytest.mark.parametrize("records", [1, 6, 10_001])
+def test_scores_of_records_are_those_of_their_cells(records):
+    table = np.arange(6.0).reshape(SHAPE)
+    pool = EVERY[np.arange(records) % 6].astype(np.uint8)
+    found = scores(PAIR, PAIR.flat([table]).astype(np.float32), SHAPE, pool)
+    np.testing.assert_array_equal(found, np.arange(records) % 6)
 
 
 def test_a_loss_that_is_no_number_is_said():

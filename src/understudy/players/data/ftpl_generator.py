@@ -40,6 +40,7 @@ from understudy.players.base import (
     kinds_of,
 )
 from understudy.progress import Progress
+from understudy.wording import NOTHING
 
 if TYPE_CHECKING:
     from understudy.nets.critics import Units
@@ -56,8 +57,6 @@ Pick = tuple[MeasuredCell, float]
 _LAST_RATE = 0.01
 _NONE = 1e-6
 """Counts below this are none."""
-_JUDGED = 10_000
-"""Records that are judged at once."""
 _OFTEN = 10
 """Rounds between two words on how training goes."""
 _MOST = 5_000
@@ -197,7 +196,7 @@ class FTPLGenerator(DataPlayer[Game]):
         bound = state.critics.bound
         return {
             "regret_of_the_critics": state.critics.regret,
-            "bound_on_their_regret": bound if bound < 1 else "says nothing here",
+            "bound_on_their_regret": bound if bound < 1 else NOTHING,
         }
 
     def finish(self, problem: Problem, state: Game) -> Empirical:
@@ -277,9 +276,10 @@ class FTPLGenerator(DataPlayer[Game]):
         assert state.trained is not None
         objective, rounds = Objective(self.objective), range(1, self.rounds + 1)
         critics: Critics = Best(objective, truth)
+        most = reach(objective, truth.features, truth.weights)
         if self.regularised is not None:
-            critics = Regularised(self.rounds, self.regularised)
-        player = self._player(problem, reach(objective, truth.features, truth.weights))
+            critics, most = Regularised(self.rounds, self.regularised), 1.0
+        player = self._player(problem, most)
         kept, good, past = list(state.kept), [state.trained], [self._past]
 
         def answer(trained: Trained, critic: Any, round: int, key: Any) -> Trained:
@@ -410,19 +410,15 @@ class FTPLGenerator(DataPlayer[Game]):
 
     def _scores(self, problem: Problem, state: Game, pool: Records) -> NDArray[np.float64]:
         """D̄ of every record of the pool."""
-        import jax.numpy as jnp
-
         from understudy.nets.critics import Conjunctions
-        from understudy.nets.generator import one_hot
+        from understudy.nets.leader import scores
 
         assert state.past is not None
         assert state.features is not None
-        mean: Any = jnp.asarray(state.past.mean())
+        mean: Any = state.past.mean()
         if isinstance(state.features, Conjunctions):
             mean = (_padded(problem, state.literals, mean.size), mean)
-        parts = np.array_split(pool, -(-len(pool) // _JUDGED))
-        hot = (one_hot(problem.shape, jnp.asarray(part, jnp.int32)) for part in parts)
-        return np.concatenate([state.features.scores(mean, rows) for rows in hot])
+        return scores(state.features, mean, problem.shape, pool)
 
 
 def _key(rng: np.random.Generator) -> Any:
