@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy import demo
-from understudy.columns.category import Category
 from understudy.errors import InputError
 from understudy.queries import cells
-from understudy.schema import Schema, import_mbi
+from understudy.schema import Category, Integer, Schema, import_mbi
 
-__all__ = ["WHERE", "Bench", "generated", "load", "scales"]
+__all__ = ["WHERE", "Bench", "adult_of_15", "chains", "generated", "load", "scales"]
 
 WHERE = {
     "ADULT": (
@@ -175,6 +175,42 @@ def load(
     return Bench.of(name, Schema(tuple(facts.values())), table.select(list(facts)))
 
 
+_NUMBERS = {
+    "age": Integer("age", 17, 90, bins=10),
+    "fnlwgt": Integer("fnlwgt", 0, 1_500_000, bins=15),
+    "education-num": Integer("education-num", 1, 16),
+    "capital-gain": Integer("capital-gain", 0, 99_999, bins=13),
+    "capital-loss": Integer("capital-loss", 0, 4_400, bins=11),
+    "hours-per-week": Integer("hours-per-week", 1, 99, bins=11),
+}
+
+
+def adult_of_15(path: Path | None) -> Bench | None:
+    """All 15 attributes of UCI's file; None without a path.
+
+    Numbers are cut into the public bins above; education-num keeps its 16 values. Categories are
+    those of the file, which is public, and `?` is one of them.
+
+    Raises:
+        InputError: The file is not there, or lacks a column of numbers.
+    """
+    if path is None:
+        return None
+    if not path.is_file():
+        raise InputError(f"{path} is not there. {WHERE['ADULT']}")
+    from pyarrow import csv
+
+    table = csv.read_csv(path)
+    missing = sorted(set(_NUMBERS) - set(table.column_names))
+    if missing:
+        raise InputError(f"{path} lacks {', '.join(missing)}: it needs UCI's names in a header")
+    columns = [
+        _NUMBERS.get(name) or Category(name, tuple(sorted(table[name].unique().to_pylist())))
+        for name in table.column_names
+    ]
+    return Bench.of("ADULT-15", Schema(tuple(columns)), table)
+
+
 def scales(rows: int = 50_000, key: int = 0) -> Bench:
     """Six ordered columns of 8 to 48 values and two without order, all of one hidden group."""
     rng = np.random.default_rng(key)
@@ -193,6 +229,20 @@ def scales(rows: int = 50_000, key: int = 0) -> Bench:
         columns.append(Category(f"kind {at + 1}", tuple(range(size))))
         arrays[columns[-1].name] = np.minimum(codes, size - 1)
     return Bench.of(f"SCALES {key}", Schema(tuple(columns)), pa.table(arrays))
+
+
+def chains(rows: int = 50_000, key: int = 0) -> Bench:
+    """Seven columns of 2 to 16 values, each of which follows from the one before."""
+    rng = np.random.default_rng(key)
+    shape = (5, 16, 4, 12, 2, 7, 10)
+    codes = [rng.choice(shape[0], size=rows, p=rng.dirichlet(np.ones(shape[0])))]
+    for before, size in pairwise(shape):
+        laws = rng.dirichlet(np.full(size, 0.35), size=before)
+        drawn = (laws[codes[-1]].cumsum(axis=1) < rng.random(rows)[:, None]).sum(axis=1)
+        codes.append(np.minimum(drawn, size - 1))
+    columns = tuple(Category(f"link {at}", tuple(range(size))) for at, size in enumerate(shape, 1))
+    arrays = {column.name: each for column, each in zip(columns, codes, strict=True)}
+    return Bench.of(f"CHAIN {key}", Schema(columns), pa.table(arrays))
 
 
 def generated(rows: int = 50_000) -> Bench:

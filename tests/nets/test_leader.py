@@ -107,6 +107,7 @@ def test_the_network_goes_to_the_weights_of_all_records():
     assert np.abs(found - expected).sum() / 2 < 0.05 < 0.2 < start
 
 
+@pytest.mark.slow
 def test_noise_moves_the_network_to_the_values_that_it_likes():
     calm = Player(SMALL.generator, steps=10, batch=64, rate=0.01, eta=1.0)
     wild = Player(SMALL.generator, steps=10, batch=64, rate=0.01, eta=1.0, scale=5.0)

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from understudy.nets.critics import Cells, Objective, Units, best_response
 from understudy.nets.generator import Params
-from understudy.nets.leader import ADAM, Diverged, Player, Trained, key_of
+from understudy.nets.leader import Diverged, Player, Trained, descend, key_of
 
 __all__ = ["Best", "Critics", "Regularised", "Truth", "duel", "match"]
 
@@ -189,20 +189,11 @@ def _match(
     critic: Array,
     rate: Array,
     key: Array,
-) -> tuple[Params, object, Array]:
+) -> tuple[Params, Any, Array]:
     def loss(params: Params, key: Array) -> Array:
         return -(critic @ moments_of(player, features, params, player.batch, key))
 
-    def step(carry: tuple[Params, object], key: Array) -> tuple[tuple[Params, object], Array]:
-        params, moments = carry
-        at, gradient = jax.value_and_grad(loss)(params, key)
-        update, moments = ADAM.update(gradient, moments)
-        return (jax.tree.map(lambda p, u: p - rate * u, params, update), moments), at
-
-    (params, moments), losses = jax.lax.scan(
-        step, (trained.params, trained.moments), jax.random.split(key, player.steps)
-    )
-    return params, moments, losses[-1]
+    return descend(loss, trained, player.steps, rate, key)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
