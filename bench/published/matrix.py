@@ -43,11 +43,12 @@ def expected_worst(bench: Bench, workload: str, epsilon: str, delta: Any) -> flo
         method=_ANY_WIDTH,
     )  # fmt: skip
     design = prepared.design
-    spread = np.array(_ANY_WIDTH.spread(design, prepared.plan)) / bench.rows
+    spread = np.array(_ANY_WIDTH.spread(design, prepared.game_plan)) / bench.rows
     sizes = np.array([float(cells(design.shape, clique)) for clique in design.cliques])
 
     def excess(x: float) -> float:
         inside = np.log1p(-2 * np.exp(log_ndtr(-x / spread)))
         return float(sizes @ inside) - math.log(0.5)
 
-    return float(brentq(excess, 1e-9 * spread.max(), 60 * spread.max()))
+    found: Any = brentq(excess, 1e-9 * spread.max(), 60 * spread.max())
+    return float(found)
