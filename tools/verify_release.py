@@ -1817,12 +1817,13 @@ def _oracle(d: Design, p: dict[str, Any], rho: float, tables: list[Clique]) -> l
         case "weights":
             return _dualquery(d, p, rho)
         case "exponential":
-            root = math.sqrt(d.assumed() * math.sqrt(2 * rho))
-            rounds = p["rounds"] or max(1, round(2 * root))
+            universe = max(math.log(2), sum(map(math.log, d.shape)))
+            even = d.assumed() * math.sqrt(2 * rho) * math.sqrt(2 * universe)
+            rounds = p["rounds"] or round(min(max(10, 0.05 * even / math.log(2 * d.queries)), 400))
             paid = p["alpha"] * rho if d.rows is not None and not p["tilt"] else 0.0
             slots = [selection("pick a query", (rho - paid) / rounds, SCORE, rounds)]
             if paid:
-                kept = rounds - math.floor(rounds * (1 - p["keep"]))
+                kept = rounds - math.floor(rounds * (1 - (p["keep"] or 0.5)))
                 slots.append(laplace("payoff of the critics", paid, FINE * kept))
             return slots
         case "logistic":
@@ -1951,7 +1952,7 @@ GAMES: dict[str, tuple[Callable[..., list[Slot]], dict[str, Any]]] = {
     "querygan": (_querygan, {
         **DRAWS, "oracle": "name", "features": ("=cells", "=subsets", "=fourier", "=relu",
         "=softplus"), "degree": "times", "columns": "share", "alpha": "share", "units": "times",
-        "kernel": NUMBER, "tilt": "not negative", "keep": "share", "cells": "times",
+        "kernel": NUMBER, "tilt": "not negative", "keep": ("null", "share"), "cells": "times",
     }),
     "sepfem": (_fem, PICKS),
 }  # fmt: skip

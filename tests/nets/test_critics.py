@@ -11,10 +11,12 @@ from scipy import stats
 
 from understudy.nets.critics import (
     Cells,
+    Conjunctions,
     Objective,
     Question,
     Units,
     best_response,
+    reach,
     reject,
 )
 from understudy.nets.generator import one_hot
@@ -76,7 +78,44 @@ def test_scores_are_sums_of_the_cells_a_record_lies_in():
         sum(t[tuple(row[i] for i in c)] for c, t in zip(CLIQUES, tables, strict=True))
         for row in codes
     ]
-    np.testing.assert_allclose(cells.scores(theta, codes), expected, atol=1e-5)
+    rows = one_hot(SHAPE, jnp.asarray(codes))
+    found = cells.scores(jnp.asarray(theta, jnp.float32), rows)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_conjunctions_are_products_of_heads():
+    rng, shape = np.random.default_rng(0), (2, 3)
+    heads = np.concatenate([rng.dirichlet(np.ones(s), 7) for s in shape], axis=1)
+    literals = np.array([[0, 2], [1, 4], [3, 5], [5, 5]])
+    picked = Conjunctions(4, 2)
+    found = picked.features(jnp.asarray(heads), jnp.asarray(literals)).mean(axis=0)
+    padded = np.concatenate([heads, np.ones((7, 1))], axis=1)
+    expected = [(padded[:, a] * padded[:, b]).mean() for a, b in literals]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    hard = one_hot(shape, jnp.asarray(list(np.ndindex(shape))))
+    scores = picked.scores((jnp.asarray(literals), jnp.asarray([1.0, 2, 4, 8])), hard)
+    assert scores.tolist() == [1 + 8, 4 + 8, 8, 8, 4 + 8, 2 + 8]
+
+
+@pytest.mark.parametrize("objective", Objective)
+def test_no_critic_pays_more_than_its_reach(objective):
+    rng = np.random.default_rng(0)
+    asked = {Objective.WASSERSTEIN: Question.CUT, Objective.PARITY: Question.SIGN}
+    cells = Cells(SHAPE, CLIQUES, (asked.get(objective, Question.CELL),) * len(SHAPE))
+    waves = Units("fourier", rng.standard_normal((sum(SHAPE), 8)), np.zeros(8), math.sqrt(8))
+    rows = one_hot(SHAPE, jnp.asarray(list(np.ndindex(SHAPE))))
+    for features in (cells,) if objective in asked else (cells, waves):
+        weights = (
+            rng.uniform(0.1, 1, features.size)
+            if features is waves
+            else cells.spread([1, 1, 1, 1] if objective in asked else [1, 0.5, 0.2, 1])
+        )
+        most = reach(objective, features, weights)
+        for _ in range(20):
+            given = [rng.standard_normal(features.size), np.full(features.size, 0.1), weights]
+            difference, noise, own = (jnp.asarray(each, jnp.float32) for each in given)
+            theta = best_response(objective, features, difference, noise, own)
+            assert float(jnp.abs(features.scores(theta, rows)).max()) <= most * (1 + 1e-5)
 
 
 def test_waves_have_norm_one_and_the_gaussian_kernel():
@@ -230,7 +269,7 @@ def test_a_rectified_unit_is_a_conjunction_on_hard_rows_and_not_on_soft_ones():
     layer = units("relu", chosen)
     assert (np.asarray(layer.features(jnp.asarray(CUBE))) == conjunctions).all()
     for theta in (np.ones(layer.size), -np.ones(layer.size)):
-        together = layer.scores(theta, CUBE)
+        together = np.asarray(layer.scores(jnp.asarray(theta), jnp.asarray(CUBE)))
         assert (together == theta[0] * conjunctions.sum(axis=1)).all()
     soft = units("relu", np.ones((1, 6))).features(jnp.full((1, 6), 0.5))
     assert float(soft[0, 0]) == 0.0 != 0.5**6

@@ -43,6 +43,17 @@ def test_codes_follow_the_heads(made):
     np.testing.assert_allclose(seen, generator.probabilities(params, z[:1])[0], atol=0.02)
 
 
+def test_hard_rows_are_the_codes_of_the_same_key(made):
+    generator, params = made
+    z, key = generator.latents(jax.random.key(2), 50), jax.random.key(3)
+    logits = generator.logits(params, z)
+    rows = one_hot(SHAPE, generator.codes(params, z, key))
+    np.testing.assert_array_equal(generator.hard(logits, key), rows)
+    np.testing.assert_allclose(
+        jnp.exp(generator.log_softmax(logits)), generator.softmax(logits), rtol=1e-4, atol=1e-7
+    )
+
+
 def test_relaxed_records_become_hard_as_the_temperature_falls(made):
     generator, params = made
     z, key = generator.latents(jax.random.key(4), 200), jax.random.key(5)

@@ -1,8 +1,9 @@
 """Critics: functions of a record that tell a table from the records of a generator.
 
-A critic is D(x) = ⟨θ, ψ(x)⟩ with a public feature map ψ. Two maps:
+A critic is D(x) = ⟨θ, ψ(x)⟩ with a public feature map ψ. Three maps:
 
     Cells    ψ_{c,a}(x) = 1[x agrees with a on the columns c]: the monomials of the one-hot code
+    Conjunctions  the same for a list of cells that grows as they are picked
     Units    ψ_k(x) = s(⟨ω_k, x⟩ + b_k) over the one-hot code, ω and b public and fixed: networks of one
              layer of which the last is trained. s is cos and sin (random Fourier features of a Gaussian
              kernel, Rahimi and Recht 2007), ReLU, or softplus
@@ -22,6 +23,7 @@ the g − 1 points of a distribution function themselves would need more noise: 
 is counted by all of them, so they move by √(g − 1) under either relation. The sum of k cells has √k
 times the noise of one, and k ≤ g/2 is enough where the total is known.
 
+Every map has `moments`, the mean of ψ, and `scores`, D of one-hot rows; both are traced by JAX.
 Everything here is a function of public and of released numbers.
 """
 
@@ -45,10 +47,12 @@ from understudy.nets.tables import Layout, Table
 
 __all__ = [
     "Cells",
+    "Conjunctions",
     "Objective",
     "Question",
     "Units",
     "best_response",
+    "reach",
     "reject",
 ]
 
@@ -165,12 +169,26 @@ class Cells:
         """
         return self.layout.marginals(heads)
 
-    def scores(self, theta: NDArray[Any], codes: NDArray[np.integer[Any]]) -> Reals:
-        """D(x) = ⟨θ, ψ(x)⟩ of hard records (N, d)."""
-        total = np.zeros(len(codes))
-        for clique, table in zip(self.cliques, self.tables(theta), strict=True):
-            total += table[tuple(codes[:, i] for i in clique)]
-        return total
+    def scores(self, theta: Array, rows: Array) -> Array:
+        """D(x) = ⟨θ, ψ(x)⟩ of one-hot rows (B, S): one cell of every table."""
+        values = np.zeros((sum(self.shape), len(self.shape)), np.float32)
+        values[np.arange(len(values)), np.repeat(np.arange(len(self.shape)), self.shape)] = (
+            np.concatenate([np.arange(size) for size in self.shape])
+        )
+        codes = (rows.astype(jnp.float32) @ values).astype(jnp.int32)
+        return theta[
+            jnp.asarray(self._order)[codes @ self._strides + np.array(self._starts[:-1])]
+        ].sum(axis=1)
+
+    @cached_property
+    def _strides(self) -> NDArray[np.int32]:
+        """(d, J): how far the next value of a column is, in a table in C order."""
+        strides = np.zeros((len(self.shape), len(self.cliques)), np.int32)
+        for j, clique in enumerate(self.cliques):
+            sizes = [self.shape[i] for i in clique]
+            for axis, column in enumerate(clique):
+                strides[column, j] = math.prod(sizes[axis + 1 :])
+        return strides
 
     def _matrix(self, column: int) -> Reals:
         return self.questions[column].matrix(self.shape[column])
@@ -225,10 +243,47 @@ class Units:
         """Their mean. Not multilinear in the columns: a mixture of products is not enough."""
         return self.features(rows).mean(axis=0)
 
-    def scores(self, theta: NDArray[Any], rows: NDArray[Any]) -> Reals:
+    def scores(self, theta: Array, rows: Array) -> Array:
         """D(x) = ⟨θ, ψ(x)⟩ of one-hot rows (B, S)."""
-        psi = self.features(jnp.asarray(rows, jnp.float32))
-        return np.asarray(psi @ jnp.asarray(theta, jnp.float32), np.float64)
+        return self.features(rows) @ theta
+
+
+@dataclass(frozen=True)
+class Conjunctions:
+    """Features Π_{a} x[l_a], one for each row of literals; `width` literals at most, rows padded.
+
+    Literals are positions in the one-hot code; position S stands for 1. A critic is (literals, θ).
+    """
+
+    capacity: int
+    width: int
+
+    def features(self, rows: Array, literals: Array) -> Array:
+        """ψ (B, Q) of one-hot rows, or of heads (B, S), whose mean is that of a mixture of products."""
+        padded = jnp.concatenate([rows, jnp.ones((rows.shape[0], 1), rows.dtype)], axis=1)
+        product = padded[:, literals[:, 0]]
+        for a in range(1, self.width):
+            product = product * padded[:, literals[:, a]]
+        return product
+
+    def scores(self, critic: tuple[Array, Array], rows: Array) -> Array:
+        """D(x) of one-hot rows (B, S)."""
+        literals, theta = critic
+        return self.features(rows, literals) @ theta
+
+
+def reach(objective: Objective, features: Cells | Units, weights: NDArray[Any]) -> float:
+    """The most that |D(x)| can be for a critic of `best_response`: how large a round's payoff is.
+
+    Cells have one feature of every table, cuts at most one. Units have ‖ψ(x)‖² ≤ Q/over².
+    """
+    if objective in (Objective.MAX, Objective.PARITY):
+        return 1.0
+    if isinstance(features, Cells):
+        total = sum(float(table.max()) for table in features.tables(weights))
+        return total if objective is not Objective.MMD else math.sqrt(total)
+    norm = math.sqrt(features.bias.size) / features.over
+    return norm if objective is Objective.MMD else math.sqrt(features.size) * norm
 
 
 def best_response(

@@ -94,6 +94,11 @@ class Generator:
         """One softmax per column."""
         return jnp.concatenate([jax.nn.softmax(part, axis=-1) for part in self.split(logits)], -1)
 
+    def log_softmax(self, logits: Array) -> Array:
+        """The logarithms of the heads."""
+        parts = [jax.nn.log_softmax(part, axis=-1) for part in self.split(logits)]
+        return jnp.concatenate(parts, axis=-1)
+
     def relaxed(self, params: Params, z: Array, key: Array, *, temperature: float) -> Array:
         """(B, S): softmax((logits + Gumbel)/temperature) per column; one-hot as it falls to 0."""
         logits = self.logits(params, z)
@@ -102,7 +107,13 @@ class Generator:
 
     def codes(self, params: Params, z: Array, key: Array) -> Array:
         """(B, d) int32: one record per latent, every column drawn from its head."""
-        logits = self.logits(params, z)
+        return self._drawn(self.logits(params, z), key)
+
+    def hard(self, logits: Array, key: Array) -> Array:
+        """(B, S): the same records as zeros and ones, from logits or logarithms of heads."""
+        return one_hot(self.shape, self._drawn(logits, key))
+
+    def _drawn(self, logits: Array, key: Array) -> Array:
         noisy = logits + jax.random.gumbel(key, logits.shape, logits.dtype)
         drawn = [jnp.argmax(part, axis=-1) for part in self.split(noisy)]
         return jnp.stack(drawn, axis=-1).astype(jnp.int32)

@@ -85,6 +85,41 @@ def test_free_rounds_grow_with_what_the_means_are_worth(rho, rounds):
     assert given.players(design, Plan(given.charges(design, Fraction(rho))))[1].rounds == 7
 
 
+@pytest.mark.parametrize(("rho", "rounds"), [("1e-12", 100), ("1e-8", 286), ("50", 400)])
+def test_a_leader_plays_fewer_rounds_against_the_means(rho, rounds):
+    design, made = tiny_design((3, 2, 2), rows=50_000), QueryGANMethod(play="ftl")
+    _, leader = made.players(design, Plan(made.charges(design, Fraction(rho))))
+    assert (leader.rounds, leader.objective, leader.keep) == (rounds, "max", 0.5)
+    assert leader.eta == pytest.approx(0.8 * math.sqrt(math.log(12) / rounds))
+
+
+@pytest.mark.parametrize("rho", ["1e-6", "1e-3", "1e-2", "1"])
+def test_picks_are_a_part_of_those_at_which_both_regrets_are_alike(rho):
+    design, made = tiny_design((3, 2, 2), rows=50_000), QueryGANMethod(oracle="exponential")
+    _, leader = made.players(design, Plan(made.charges(design, Fraction(rho))))
+    kappa = 50_000 * math.sqrt(2 * 0.85 * float(rho))
+    # √(2·ln|X|/T) = ln(2|Q|)·√T/κ
+    alike = kappa * math.sqrt(2 * math.log(12)) / math.log(2 * design.queries)
+    assert leader.rounds == pytest.approx(min(400, max(10, 0.05 * alike)), abs=0.51)
+
+
+def test_what_an_oracle_speaks_of_is_what_is_kept():
+    design = tiny_design((3, 2, 2), rows=500)
+    kept = {}
+    for name, settings in {
+        "matching": {}, "leader": {"play": "ftl"}, "solver": {"play": "ftl", "critics": "ftrl"},
+        "picks": {"oracle": "exponential"}, "weights": {"oracle": "weights"},
+    }.items():  # fmt: skip
+        made = QueryGANMethod(**settings)
+        made.check(design)
+        _, leader = made.players(design, Plan(made.charges(design, Fraction(1))))
+        kept[name] = (leader.keep, leader.whole, leader.regularised is not None)
+    assert kept == {
+        "matching": (0.25, False, False), "leader": (0.5, False, False),
+        "solver": (1.0, False, True), "picks": (0.5, False, False), "weights": (1.0, True, False),
+    }  # fmt: skip
+
+
 def test_noise_of_the_moments_is_exactly_calibrated():
     design = tiny_design((3, 2, 2), rows=100)
     columns, tables = (charge.event for charge in QueryGANMethod().charges(design, Fraction(1)))
@@ -293,7 +328,15 @@ BAD = {
         "maximise; oracle = weights has critics of",
     ),
     "asked": ({"objective": "parity", "features": "relu"}, "asks about cells of tables; .* relu"),
-    "play": ({"play": "ftrl"}, "play = 'ftrl' is not one of last"),
+    "play": ({"play": "last"}, "play = 'last' is not one of matching, ftl"),
+    "critics": ({"critics": "ftl"}, "critics = 'ftl' is not one of best, ftrl"),
+    "matching": (
+        {"oracle": "weights", "play": "matching"},
+        "matching has no past.* use play = ftl",
+    ),
+    "ftrl": ({"critics": "ftrl"}, "answered by a leader: use oracle = moments and play = ftl"),
+    "eta": ({"eta": 0.0}, "eta = 0.0 must be above 0"),
+    "history": ({"play": "sftpl", "history": 0}, "history = 0 must be at least 1"),
     "rounds": ({"rounds": 0}, "rounds = 0 must be at least 1"),
     "weights": ({"oracle": "weights", "rounds": 1}, "rounds = 1 must be at least 2"),
     "steps": ({"steps": 0}, "steps = 0 must be at least 1"),

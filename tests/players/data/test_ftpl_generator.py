@@ -15,6 +15,7 @@ from understudy.game.methods.querygan import COLUMNS
 from understudy.nets.generator import one_hot
 from understudy.players.base import (
     LinearCritic,
+    Measured,
     MeasuredCell,
     MeasuredMoments,
     Problem,
@@ -62,7 +63,7 @@ def leader(**settings):
 
 @pytest.mark.slow
 def test_picked_cells_pull_the_records_there():
-    player = leader(rounds=30, steps=5, rate=0.02, records=9_000, keep=0.1)
+    player = leader(rounds=30, steps=5, rate=0.02, eta=0.3, records=9_000, keep=0.1)
     state, rng = player.start(PROBLEM), np.random.default_rng(0)
     for _ in range(30):
         answer = MeasuredCell((0, 1), Cell(0, (1, 2), 1))
@@ -80,7 +81,7 @@ def test_linear_critics_are_added_up_by_table_and_clipped():
     pair[0, 1] = 25.0
     state = player.respond(PROBLEM, state, (LinearCritic(((0, 1),), (pair,)),), rng)
     assert state.past is not None
-    assert float(state.past.mean().sum()) == 1.0
+    assert float(state.past.total.sum()) == 1.0
     state = player.respond(PROBLEM, state, (LinearCritic(((0,),), (np.array([0.5, -0.5]),)),), rng)
     assert state.past.rounds == 2
     assert player.view(PROBLEM, state).size == 60
@@ -110,6 +111,29 @@ def test_a_tilt_thins_out_what_critics_dislike():
     expected = p / (p + (1 - p) * math.exp(-4.0))
     assert after.size < before.size
     assert after.marginal((0, 1))[1, 2] == pytest.approx(expected, abs=0.05)
+
+
+def test_coins_of_the_first_rounds_may_leave_no_critic():
+    """Half of all first rounds of S-FTPL have an empty sample; they are played all the same."""
+    player = leader(play="sftpl", scale=0.3, steps=1, width=4, batch=8)
+    answer = MeasuredCell((0, 1), Cell(0, (1, 2), 1))
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        state = player.respond(PROBLEM, player.start(PROBLEM), (answer,), rng)
+        assert state.round == 1
+
+
+def test_the_regret_of_regularised_critics_is_told():
+    rng = np.random.default_rng(0)
+    tables = (Measured((0, 1), np.array([[20, 30, 0], [0, 20, 30]]), 2.0),)
+    for eta, says in ((4.0, False), (0.01, True)):
+        player = leader(regularised=eta, steps=1, width=4, batch=8, rounds=4)
+        state = player.respond(PROBLEM, player.start(PROBLEM), tables, rng)
+        told = player.diagnostics(state)
+        bound = told["bound_on_their_regret"]
+        assert (bound == "says nothing here") is says
+        assert says or told["regret_of_the_critics"] <= bound < 1
+    assert leader().diagnostics(player.start(PROBLEM)) == {}
 
 
 @pytest.mark.parametrize("oracle", ["exponential", pytest.param("moments", marks=pytest.mark.slow)])

@@ -1,8 +1,8 @@
 """`querygan`: private critics against a generator network.
 
 The game of Fine's thesis, repaired: in every round an oracle releases a critic D_θ that tells the table
-from the generator's records, and the generator, which never meets a row, moves against the leader of
-all critics so far. Only the oracle is charged:
+from the generator's records, and the generator, which never meets a row, follows the leader of all
+critics so far (`understudy.nets.leader`). Only the oracle is charged:
 
     moments      all means m of a public feature map, once, with Gaussian noise; every critic of every
                  round follows from m̃, so rounds are free. `features` are the cells of tables, the
@@ -28,7 +28,7 @@ from understudy.game.methods.base import Design, Forecast, Method, Theorem, plan
 from understudy.game.methods.dualquery import sizes
 from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
 from understudy.players.data import FTPLGenerator
-from understudy.players.data.ftpl_generator import Judged
+from understudy.players.data.ftpl_generator import MATCHING, Judged
 from understudy.players.query import (
     CellPicker,
     FixedMarginals,
@@ -56,12 +56,24 @@ TABLES = "moments of the critics"
 FEATURES = ("cells", "subsets", *KINDS)
 
 OBJECTIVES = ("tv", "mmd", "max", "wasserstein", "parity")
-PLAYS = ("last", "ftl", "ftpl", "sftpl")
+PLAYS = (MATCHING, "ftl", "ftpl", "sftpl")
+CRITICS = ("best", "ftrl")
 _LEARNABLE = 2.0
 _PASSES, _MOST_CRITICS = 10, 100
 """Regressions of every group of tables, as long as there are not too many of them altogether."""
 _HELD = 50_000_000
 """Weights of a layer of random units."""
+_ETA = 0.8
+"""η in parts of √(ln|X|/T)."""
+_FTRL = 4.0
+"""η of critics that follow the regularised leader: differences of norm 1/4 are about the usual ones."""
+_FREE = (100, 400)
+"""Rounds of a leader against noisy means, which cost time alone."""
+_SOONER = 0.05
+"""Picks in parts of the number at which both regrets are equal: that of the leader is far below its
+bound, because it begins at the columns."""
+_PICKED = (10, 400)
+"""Rounds of the exponential mechanism, by the rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +81,26 @@ class _Answered:
     """How the critics of an oracle are answered, unless it is said otherwise."""
 
     play: str
+    keep: float
+    """The share of the rounds, the last ones, whose mixture is the result."""
+    records: int
+    """Of all kept rounds together; a picked query is judged by those of its round."""
     steps: int
-    rate: float
+    """Of a leader, every round."""
     whole: bool
     """Whether the oracle looks at the records of all rounds so far, not of the last one alone."""
 
 
 ORACLES = {
-    "moments": _Answered("last", 1, 1e-2, whole=False),
-    "exponential": _Answered("last", 2, 1e-3, whole=False),
-    "weights": _Answered("ftl", 5, 1e-3, whole=True),
-    "logistic": _Answered("ftl", 5, 1e-3, whole=True),
+    "moments": _Answered(MATCHING, 0.25, 100_000, 10, whole=False),
+    "exponential": _Answered("ftl", 0.5, 500_000, 10, whole=False),
+    "weights": _Answered("ftl", 1.0, 200_000, 10, whole=True),
+    "logistic": _Answered("ftl", 0.5, 200_000, 100, whole=False),
 }
-"""Critics of noisy means are exact and fresh every round: one small step against the last is gradient
-descent on a distance. A picked cell says nothing of its size: it moves the generator a little. Weights
-over queries and regressions against all records so far carry the history in themselves, and their
-mixture over rounds is what converges; an anchor keeps the generator from running off to one record."""
+"""Critics of noisy means are exact and fresh every round, so that gradient steps against the last one,
+which is gradient descent on a distance, are the most accurate answer to them. Every other oracle is
+answered by the leader of all critics. Weights over queries speak of the average of all rounds, and that
+is kept. Regressions are few and say much: each is answered by many steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +111,19 @@ class QueryGANMethod(Method):
     have their own. `degree` is the order of the monomials that critics of "moments" and "logistic" are
     made of: 2 for all pairs of columns inside the workload's marginals. `units` random features look
     at every marginal of the workload, drawn from the public number `seed`. `rounds`, `objective`,
-    `play`, `steps`, `rate` and `anchor` follow from the oracle where they are None. `kernel` is w of
-    the all-subsets kernel, 1/d if None. `alpha` is the share of the budget that the payoff of picked
-    queries gets, 0 to leave it private.
+    `play`, `steps`, `rate`, `keep` and `records` follow from the oracle and the play where they are
+    None. `critics = "ftrl"` lets critics of "moments" follow the regularised leader, as in the
+    semi-convex solver. `eta` is the learning rate η of a leader, 0.8·√(ln|X|/T) if None, 1 for
+    regressions; `scale` that of its perturbation; `history` how many past critics "sftpl" draws, each
+    with probability 1/2 if None. `kernel` is w of the all-subsets kernel, 1/d if None. `alpha` is the
+    share of the budget that the payoff of picked queries gets, 0 to leave it private.
     """
 
     oracle: str = "moments"
     features: str = "cells"
     objective: str | None = None
     play: str | None = None
+    critics: str = "best"
     degree: int = 2
     rounds: int | None = None
     samples: int | None = None
@@ -114,13 +134,13 @@ class QueryGANMethod(Method):
     steps: int | None = None
     rate: float | None = None
     batch: int = 512
-    anchor: float | None = None
-    scale: float = 0.01
-    history: int = 32
+    eta: float | None = None
+    scale: float = 0.3
+    history: int | None = None
     kernel: float | None = None
     tilt: float = 0.0
-    keep: float = 0.25
-    records: int = 100_000
+    keep: float | None = None
+    records: int | None = None
     width: int = 128
     cells: int = 1500
     limit: int = 4_000_000
@@ -133,12 +153,13 @@ class QueryGANMethod(Method):
         self.require_one_of(FEATURES, features=self.features)
         self.require_one_of(OBJECTIVES, objective=self._objective)
         self.require_one_of(PLAYS, play=self._play)
+        self.require_one_of(CRITICS, critics=self.critics)
         self.require_least(1, degree=self.degree, batch=self.batch, history=self.history)
         self.require_least(1, records=self.records, width=self.width, cells=self.cells)
         self.require_least(1, units=self.units, steps=self.steps, samples=self.samples)
         self.require_least(2 if self.oracle == "weights" else 1, rounds=self.rounds)
-        self.require_positive(rate=self.rate, kernel=self.kernel)
-        self.require_least(0, seed=self.seed, anchor=self.anchor, scale=self.scale, tilt=self.tilt)
+        self.require_positive(rate=self.rate, kernel=self.kernel, eta=self.eta)
+        self.require_least(0, seed=self.seed, scale=self.scale, tilt=self.tilt)
         if not 0 < self.columns < 1:
             self.refuse(
                 f"columns = {self.columns} must lie between 0 and 1; it is the "
@@ -159,10 +180,25 @@ class QueryGANMethod(Method):
                 f"features = subsets needs tables of two columns: degree = "
                 f"{self.degree} must be at least 2, and the workload must have marginals of two columns"
             )
-        self.require_share(keep=self.keep)
+        self.require_share(keep=self._keep)
+        self._check_play()
         self._check_objective(design)
         if self.oracle in ("moments", "logistic"):
             self._check_features(design)
+
+    def _check_play(self) -> None:
+        """Which play answers which critics."""
+        if self._play == MATCHING and self.oracle != "moments":
+            self.refuse(
+                f"play = {MATCHING} has no past, and a critic of oracle = {self.oracle} says nothing "
+                f"of its own size: use play = ftl, ftpl or sftpl, or oracle = moments"
+            )
+        if self.critics == "ftrl" and (self.oracle != "moments" or self._play == MATCHING):
+            self.refuse(
+                f"critics = ftrl follow the leader of noisy means, and are answered by a leader: use "
+                f"oracle = moments and play = ftl, ftpl or sftpl, not oracle = {self.oracle} and "
+                f"play = {self._play}"
+            )
 
     def _check_objective(self, design: Design) -> None:
         if self.objective is not None and self.oracle != "moments":
@@ -267,7 +303,7 @@ class QueryGANMethod(Method):
                 picks = Charge(CellPicker.PICK, pick, T)
                 if not paid:
                     return (picks,)
-                l1 = UNIT * (T - math.floor(T * (1 - self.keep)))
+                l1 = UNIT * (T - math.floor(T * (1 - self._keep)))
                 sum_of = planning.laplace(paid, l1=l1)
                 return picks, Charge(Payoffs.PURPOSE, sum_of)
             case "weights":
@@ -294,13 +330,16 @@ class QueryGANMethod(Method):
         if self.oracle == "logistic":
             groups = len(self._groups(design))
             return groups * max(1, min(_PASSES, _MOST_CRITICS // groups))
-        return max(1, round(2 * math.sqrt(design.kappa(rho))))
+        # The leader's regret √(2·ln|X|/T) is that of the picks, ln(2|Q|)·√T/κ, at T = `even`/ln(2|Q|).
+        even = design.kappa(rho) * math.sqrt(2 * self._log_universe(design))
+        return _within(_PICKED, _SOONER * even / math.log(2 * design.queries))
 
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
         """The columns, then the oracle, against the generator."""
         opening = FixedMarginals(design.columns, _sigma(plan, COLUMNS), COLUMNS)
         own, oracle = ORACLES[self.oracle], self._oracle(design, plan)
         rounds = self._free(design, plan) if self.oracle == "moments" else oracle.rounds
+        matching = self._play == MATCHING
         if Payoffs.PURPOSE in plan:
             scale = planned(plan, Payoffs.PURPOSE, Laplace).scale / UNIT
             oracle = InTurn(oracle, Payoffs(scale))
@@ -311,17 +350,20 @@ class QueryGANMethod(Method):
             questions=self._questions(design),
             play=self._play,
             batch=self.batch,
-            steps=self.steps or own.steps,
-            rate=self.rate or own.rate,
-            anchor=self.anchor if self.anchor is not None else 200.0 * (self._play != "last"),
+            steps=self.steps or (1 if matching else own.steps),
+            rate=self.rate or (0.01 if matching else 0.005),
+            eta=self._eta(design, rounds),
             scale=self.scale,
             history=self.history,
+            regularised=_FTRL if self.critics == "ftrl" else None,
             kernel=self._weight(design) if self._objective == "mmd" else 1.0,
             tilt=self.tilt,
-            keep=self.keep,
-            records=self.records,
+            keep=self._keep,
+            records=self.records or own.records,
             whole=own.whole,
+            latent=64 if matching else 32,
             width=self.width,
+            blocks=1 if matching else 2,
         )
         return InTurn(opening, oracle), leader
 
@@ -352,11 +394,34 @@ class QueryGANMethod(Method):
     def _play(self) -> str:
         return self.play or ORACLES[self.oracle].play
 
-    def _free(self, design: Design, plan: Plan) -> int:
-        """Rounds of the critic that costs nothing: 1000·√(r/1.5), from 300 to 4000.
+    @property
+    def _keep(self) -> float:
+        if self.keep is not None:
+            return self.keep
+        if self.critics == "ftrl":
+            return 1.0
+        leads = self.oracle == "moments" and self._play != MATCHING
+        return 0.5 if leads else ORACLES[self.oracle].keep
 
-        r = n/(Kσ), what the noisy tables show: rows per cell against the noise of a cell. The longer
-        the play, the closer the generator comes to the means; where they are mostly noise it need not.
+    def _eta(self, design: Design, rounds: int) -> float:
+        """A regression is the logarithm of a ratio of densities: it is taken as it is."""
+        if self.eta is not None:
+            return self.eta
+        if self.oracle == "logistic":
+            return 1.0
+        return _ETA * math.sqrt(self._log_universe(design) / max(rounds, 1))
+
+    @staticmethod
+    def _log_universe(design: Design) -> float:
+        """ln|X|, at least ln 2."""
+        return max(math.log(2), sum(math.log(size) for size in design.shape))
+
+    def _free(self, design: Design, plan: Plan) -> int:
+        """Rounds against the critic that costs nothing.
+
+        Matching: 1000·√(r/1.5), from 300 to 4000. r = n/(Kσ), what the noisy tables show: rows per
+        cell against the noise of a cell. The longer the play, the closer the generator comes to the
+        means; where they are mostly noise it need not. A leader: 400·√(r/1.5), from 100 to 400.
         """
         if self.rounds is not None:
             return self.rounds
@@ -365,6 +430,8 @@ class QueryGANMethod(Method):
         changes = design.relation.marginal_l2_squared(len(tables))
         sigma = math.sqrt(changes / (2 * float(accounting.total_rho(own))))
         shown = design.assumed_rows / (design.cells(tables) / len(tables) * sigma)
+        if self._play != MATCHING:
+            return _within(_FREE, 400 * math.sqrt(shown / 1.5))
         return round(1000 * min(4.0, max(0.3, math.sqrt(shown / 1.5))))
 
     def _tabulated(self, design: Design) -> tuple[str, ...]:
@@ -373,7 +440,8 @@ class QueryGANMethod(Method):
 
     @property
     def _objective(self) -> str:
-        return self.objective or ("tv" if self.features == "cells" else "mmd")
+        own = "tv" if self._play == MATCHING else "max"
+        return self.objective or (own if self.features == "cells" else "mmd")
 
     def _questions(self, design: Design) -> tuple[str, ...]:
         """What critics ask of each column: cells, points of its distribution function, or signs."""
@@ -509,6 +577,10 @@ class QueryGANMethod(Method):
             f"of the last T = {T} picks and its noise, (2/(n·ε₀))·ln(3|Q|T/β) for picks that are not "
             f"the best, √(ln(6|Q|/β)/(2N)) for the sampling of N rows",
         )
+
+
+def _within(limits: tuple[int, int], rounds: float) -> int:
+    return round(min(max(limits[0], rounds), limits[1]))
 
 
 def _order(order: int) -> str:

@@ -3,9 +3,9 @@
 Critics come as released answers, and what is done with them depends on their kind alone:
 
     columns measured     the generator starts at their shares
-    tables measured,     T rounds are played at once against the exact critic of the noisy tables
-    moments measured     (`understudy.nets.leader.duel`); rounds cost nothing, all is post-processing
-    queries picked       each is a critic ±q, and the generator answers to the leader of them
+    tables measured,     T rounds are played at once against critics of the noisy means
+    moments measured     (`understudy.nets.duel`); rounds cost nothing, all is post-processing
+    queries picked       each is a critic ±q, and the generator follows the leader of them
     a linear critic      the same
     a payoff             is kept for who judges the game
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +44,13 @@ from understudy.progress import Progress
 
 if TYPE_CHECKING:
     from understudy.nets.critics import Units
-    from understudy.nets.leader import Past, Player, Trained
+    from understudy.nets.duel import Critics, Truth
+    from understudy.nets.leader import Features, Past, Player, Trained
 
-__all__ = ["FTPLGenerator", "Judged"]
+__all__ = ["MATCHING", "FTPLGenerator", "Judged"]
 
+MATCHING = "matching"
+"""The play without a past: a gradient step against the last critic of noisy means."""
 Records = NDArray[np.integer[Any]]
 Pick = tuple[MeasuredCell, float]
 # Of the rate, what is left in the last round.
@@ -57,6 +61,13 @@ _JUDGED = 10_000
 """Records that are judged at once."""
 _OFTEN = 10
 """Rounds between two words on how training goes."""
+_MOST = 5_000
+"""Records of one round, where critics are not regressions against them."""
+_SEEN = 8
+"""Batches that critics of noisy means see of a generator that follows the leader, or of one whose
+critics add up many cells."""
+_SCALED = 10
+"""How often a table is scaled to its columns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,9 +80,10 @@ class Game:
     columns: tuple[Measured, ...] = ()
     trained: Trained | None = None
     past: Past | None = None
+    features: Features | None = None
     literals: tuple[tuple[int, ...], ...] = ()
     tables: tuple[Measured, ...] = ()
-    moments: MeasuredMoments | None = None
+    critics: Critics | None = None
     picks: tuple[Pick, ...] = ()
     paid: PaidOff | None = None
     diverged: bool = False
@@ -101,30 +113,34 @@ class FTPLGenerator(DataPlayer[Game]):
     """`rounds` critics are answered in all; the last share `keep` of the rounds is the result.
 
     `features` are the tables that critics look at, empty where they are picked queries. `whole` shows
-    the query player all records so far, otherwise those of the round. `kernel` is w of the weighted
-    all-subsets kernel. `questions` are what critics ask of each column where the objective is not about
-    cells. `tilt` is λ of rejection sampling, 0 for none.
+    the query player all records so far, otherwise those of the round. `play` is one of
+    `understudy.nets.leader`, or "matching". `eta` is η for critics of range 1. `history` is the size
+    of a sample of past critics, None for one coin each. `regularised` is η of critics that follow the
+    regularised leader, None for best responses. `kernel` is w of the weighted all-subsets kernel.
+    `questions` are what critics ask of each column where the objective is not about cells.
+    `tilt` is λ of rejection sampling, 0 for none.
     """
 
     rounds: int
     features: tuple[Clique, ...] = ()
-    objective: str = "tv"
+    objective: str = "max"
     questions: tuple[str, ...] = ()
-    play: str = "last"
+    play: str = "ftl"
     batch: int = 512
-    steps: int = 1
-    rate: float = 1e-3
-    anchor: float = 0.0
+    steps: int = 10
+    rate: float = 0.005
+    eta: float = 0.1
     scale: float = 0.0
-    history: int = 32
+    history: int | None = None
+    regularised: float | None = None
     kernel: float = 1.0
     tilt: float = 0.0
-    keep: float = 0.25
-    records: int = 100_000
+    keep: float = 0.5
+    records: int = 500_000
     whole: bool = False
-    latent: int = 64
-    width: int = 256
-    blocks: int = 1
+    latent: int = 32
+    width: int = 128
+    blocks: int = 2
     accepts: frozenset[Kind] = field(init=False, repr=False)
 
     shows = Shown
@@ -176,6 +192,18 @@ class FTPLGenerator(DataPlayer[Game]):
         """Once training has diverged."""
         return state.diverged
 
+    def diagnostics(self, state: Game) -> dict[str, Any]:
+        """The regret of regularised critics, and what its theorem says of it."""
+        from understudy.nets.duel import Regularised
+
+        if not isinstance(state.critics, Regularised):
+            return {}
+        bound = state.critics.bound
+        return {
+            "regret_of_the_critics": state.critics.regret,
+            "bound_on_their_regret": bound if bound < 1 else "says nothing here",
+        }
+
     def finish(self, problem: Problem, state: Game) -> Empirical:
         """The mixture of the kept rounds."""
         from understudy.nets import critics
@@ -184,7 +212,7 @@ class FTPLGenerator(DataPlayer[Game]):
         if self.whole:
             kept = kept[math.floor(len(kept) * (1 - self.keep)) :]
         pool = np.concatenate(kept) if kept else state.records
-        if self.tilt and state.past is not None:
+        if self.tilt and state.features is not None:
             scores = self._scores(problem, state, pool)
             accepted = critics.reject(scores, self.tilt, np.random.default_rng(len(pool)))
             pool = pool[accepted]
@@ -217,12 +245,14 @@ class FTPLGenerator(DataPlayer[Game]):
         rng: np.random.Generator,
     ) -> Game:
         from understudy.nets.critics import Cells, Question
-        from understudy.nets.leader import Truth
+        from understudy.nets.duel import Truth
 
         questions = tuple(Question(each) for each in self.questions)
         cells = Cells(problem.shape, tuple(table.clique for table in tables), questions)
         rows = max(problem.rows, 1)
         means, noise = _believed(problem, tables)
+        if questions:
+            means = _consistent(cells.cliques, means)
         truth = Truth(
             cells,
             cells.flat(means) / rows,
@@ -235,59 +265,65 @@ class FTPLGenerator(DataPlayer[Game]):
         self, problem: Problem, state: Game, moments: MeasuredMoments, rng: np.random.Generator
     ) -> Game:
         """The same against critics over random features. Columns stay where the generator began."""
-        from understudy.nets.leader import Truth
+        from understudy.nets.duel import Truth
 
         rows, units = max(problem.rows, 1), _units(moments)
         means = _arranged(moments) / rows
         noise = np.full(units.size, moments.sigma / rows)
-        truth = Truth(units, means, noise, np.ones(units.size))
-        return replace(self._played(problem, state, truth, rng), moments=moments)
+        return self._played(problem, state, Truth(units, means, noise, np.ones(units.size)), rng)
 
-    def _played(self, problem: Problem, state: Game, truth: Any, rng: np.random.Generator) -> Game:
-        from understudy.nets.critics import Objective
-        from understudy.nets.leader import Diverged, duel
+    def _played(
+        self, problem: Problem, state: Game, truth: Truth, rng: np.random.Generator
+    ) -> Game:
+        """All rounds against critics of noisy means."""
+        from understudy.nets.critics import Objective, reach
+        from understudy.nets.duel import Best, Regularised, duel, match
+        from understudy.nets.leader import Diverged
 
         assert state.trained is not None
-        player, kept, good = self._player(problem), list(state.kept), [state.trained]
+        objective, rounds = Objective(self.objective), range(1, self.rounds + 1)
+        critics: Critics = Best(objective, truth)
+        if self.regularised is not None:
+            critics = Regularised(self.rounds, self.regularised)
+        player = self._player(problem, reach(objective, truth.features, truth.weights))
+        kept, good, past = list(state.kept), [state.trained], [self._past]
+
+        def answer(trained: Trained, critic: Any, round: int, key: Any) -> Trained:
+            past[0] = past[0].plus(np.asarray(critic))
+            if self.play == MATCHING:
+                rate = self._falling(round)
+                return match(player, trained, truth.features, critic, rate, round, key)
+            leader = past[0].leader(rng)
+            return player.follow(trained, truth.features, leader, round, key)[0]
 
         def after(round: int, trained: Trained, worst: float) -> None:
             good[0] = trained
             if round > self._first:
-                kept.append(player.records(trained, self._each, _key(rng)))
+                kept.append(self._drawn(player, trained, rng))
             note = f"worst error about {worst:.4f} on what was measured"
             self._say(problem, "training", round, note)
 
         try:
-            trained, past = duel(
-                player,
-                state.trained,
-                truth,
-                Objective(self.objective),
-                self._past,
-                self.rounds,
-                self._rate,
-                rng,
-                after,
-            )
+            critics = duel(player, state.trained, truth, critics, answer, rounds, rng, after)
         except Diverged as error:
             last = replace(state, trained=good[0], kept=tuple(kept))
             return self._stopped(problem, last, error, rng)
-        done = replace(state, trained=trained, past=past, kept=tuple(kept), records=kept[-1])
-        return replace(done, round=self.rounds)
+        done = replace(state, trained=good[0], past=past[0], kept=tuple(kept), records=kept[-1])
+        return replace(done, round=self.rounds, features=truth.features, critics=critics)
 
     def _answered(
         self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
     ) -> Game:
-        from understudy.nets.critics import Cells
-        from understudy.nets.leader import Conjunctions, Diverged
+        """One round against critics that were paid for."""
+        from understudy.nets.critics import Cells, Conjunctions
+        from understudy.nets.leader import Diverged
 
         assert state.trained is not None
         past = state.past or self._past
         literals, round = state.literals, state.round + 1
         if self.features:
-            features = Cells(problem.shape, self.features)
-            # Clipped: the weight of a cell with few rows is mostly noise.
-            past = past.plus(np.clip(_joined(features, answers), -1, 1))
+            features: Features = Cells(problem.shape, self.features)
+            past = past.plus(_joined(features, answers))
             critic: Any = past.leader(rng)
         else:
             capacity = self.rounds * max(1, len(answers))
@@ -298,21 +334,19 @@ class FTPLGenerator(DataPlayer[Game]):
             critic = (padded, past.leader(rng))
         player = self._player(problem)
         try:
-            trained, loss = player.improve(
-                state.trained, features, critic, self._rate(round), round, _key(rng)
-            )
+            trained, loss = player.follow(state.trained, features, critic, round, _key(rng))
         except Diverged as error:
             return self._stopped(problem, state, error, rng)
-        records = player.records(trained, self._each, _key(rng))
+        records = self._drawn(player, trained, rng)
         kept, picks = state.kept, state.picks
         if self.whole or round > self._first:
             # Whoever picks one query a round is judged by the records that it was picked against.
-            alone = not self.whole and len(answers) == 1
+            alone = not self.features and not self.whole and len(answers) == 1
             kept = (*kept, state.records if alone else records)
             picks = (*picks, _pick(problem, state.records, answers[0])) if alone else ()
         self._say(problem, "playing", round, f"loss {loss:.4g}")
-        done = replace(state, trained=trained, past=past, literals=literals, round=round)
-        return replace(done, records=records, kept=kept, picks=picks)
+        done = replace(state, trained=trained, past=past, features=features, literals=literals)
+        return replace(done, round=round, records=records, kept=kept, picks=picks)
 
     def _stopped(
         self, problem: Problem, state: Game, error: Exception, rng: np.random.Generator
@@ -345,44 +379,55 @@ class FTPLGenerator(DataPlayer[Game]):
         """No critics yet."""
         from understudy.nets.leader import Past, Play
 
-        return Past(Play(self.play), self.history)
+        return Past(Play.FTL if self.play == MATCHING else Play(self.play), self.history)
 
     @property
     def _each(self) -> int:
         """Records of one round, so that those of the kept rounds are about `records`."""
-        return max(1, math.ceil(self.records / max(1, math.ceil(self.rounds * self.keep))))
+        each = math.ceil(self.records / max(1, math.ceil(self.rounds * self.keep)))
+        return max(1, each if self.features else min(_MOST, each))
 
-    def _rate(self, round: int) -> float:
-        """Falls along a cosine."""
+    def _drawn(self, player: Player, trained: Trained, rng: np.random.Generator) -> Records:
+        """A round's records, in as few bytes as their codes need."""
+        codes = player.records(trained, self._each, _key(rng))
+        return codes.astype(np.min_scalar_type(max(player.generator.shape)))
+
+    def _falling(self, round: int) -> float:
+        """The rate of matching falls along a cosine."""
         wave = (1 + math.cos(math.pi * min(1.0, round / self.rounds))) / 2
         return self.rate * (_LAST_RATE + (1 - _LAST_RATE) * wave)
 
-    def _player(self, problem: Problem) -> Player:
+    def _player(self, problem: Problem, reach: float = 1.0) -> Player:
         from understudy.nets.generator import Generator
-        from understudy.nets.leader import Play, Player
+        from understudy.nets.leader import Player
 
         generator = Generator(problem.shape, self.latent, self.width, self.blocks)
-        scale = self.scale if Play(self.play).perturbed else 0.0
-        return Player(generator, self.steps, self.batch, self.anchor, scale)
+        matching = self.play == MATCHING
+        return Player(
+            generator,
+            self.steps,
+            self.batch,
+            self.batch if matching and not self.questions else _SEEN * self.batch,
+            self.rate,
+            self.eta / reach,
+            self.scale if self._past.play.perturbed else 0.0,
+        )
 
     def _scores(self, problem: Problem, state: Game, pool: Records) -> NDArray[np.float64]:
         """D̄ of every record of the pool."""
-        from understudy.nets.critics import Cells
+        import jax.numpy as jnp
+
+        from understudy.nets.critics import Conjunctions
+        from understudy.nets.generator import one_hot
 
         assert state.past is not None
-        mean = state.past.mean()
-        hot = np.zeros((len(pool), sum(problem.shape) + 1), bool)
-        offsets = np.cumsum([0, *problem.shape])[:-1]
-        hot[np.arange(len(pool))[:, None], offsets + pool] = hot[:, -1] = True
-        if state.moments is not None:
-            units = _units(state.moments)
-            parts = np.array_split(hot[:, :-1], -(-len(pool) // _JUDGED))
-            return np.concatenate([units.scores(mean, part) for part in parts])
-        if state.literals:
-            padded = _padded(problem, state.literals, len(state.literals))
-            return hot[:, padded].all(axis=-1) @ mean[: len(padded)].astype(np.float64)
-        cliques = tuple(table.clique for table in state.tables) or self.features
-        return Cells(problem.shape, cliques).scores(mean, pool)
+        assert state.features is not None
+        mean: Any = jnp.asarray(state.past.mean())
+        if isinstance(state.features, Conjunctions):
+            mean = (_padded(problem, state.literals, mean.size), mean)
+        parts = np.array_split(pool, -(-len(pool) // _JUDGED))
+        hot = (one_hot(problem.shape, jnp.asarray(part, jnp.int32)) for part in parts)
+        return np.concatenate([state.features.scores(mean, rows) for rows in hot])
 
 
 def _key(rng: np.random.Generator) -> Any:
@@ -426,6 +471,30 @@ def _believed(
         means.append(counts.reshape(shape))
         noise.append((table.sigma * np.sqrt(counts / (counts + ratio)) + _NONE).reshape(shape))
     return means, noise
+
+
+def _consistent(
+    cliques: Sequence[Clique], means: Sequence[NDArray[np.float64]]
+) -> list[NDArray[np.float64]]:
+    """Tables scaled in turn along their axes to the columns' own counts.
+
+    Sums over many cells add up the noise of all; what is known of a column, all tables together, is far
+    better than what one of them says of it.
+    """
+    columns = {
+        clique[0]: mean for clique, mean in zip(cliques, means, strict=True) if len(clique) == 1
+    }
+    found: list[NDArray[np.float64]] = []
+    for clique, mean in zip(cliques, means, strict=True):
+        table = np.asarray(mean, np.float64)
+        for _ in range(_SCALED if len(clique) > 1 else 0):
+            for axis, column in enumerate(clique):
+                others = tuple(k for k in range(table.ndim) if k != axis)
+                have = table.sum(axis=others, keepdims=True)
+                want = columns[column].reshape(have.shape)
+                table = table * np.where(have > _NONE, want / np.maximum(have, _NONE), 1.0)
+        found.append(table)
+    return found
 
 
 def _units(moments: MeasuredMoments) -> Units:
