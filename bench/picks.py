@@ -171,6 +171,7 @@ KINDS = (
     Kind("logistic, 300 features", Logistic(), 300, 5, 4.0, 0.0),
 )
 SIZES, EPSILONS = (300, 1_000, 10_000, 100_000), (1, 4)
+MOST_WORK = 10**9
 TIMES = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)
 
 
@@ -196,14 +197,16 @@ def numbers(kind: Kind, n: int, epsilon: float, seed: int) -> Iterator[tuple[int
     """(picks, error): by the rule first, then by other numbers."""
     rng = np.random.default_rng(seed)
     table, other = kind.draw(n, rng), kind.draw(HELD, rng)
-    rule = way_for(n, table[0].shape[1], kind.loss, epsilon).steps
+    width = table[0].shape[1]
+    rule = way_for(n, width, kind.loss, epsilon).steps
     yield 0, constant(kind, table, other)
     tried = dict.fromkeys([rule, *(max(1, round(rule * each)) for each in TIMES)])
     for steps in tried:
-        if n * steps > 10**8 and steps > rule:
+        work = n * width * steps
+        if work > MOST_WORK and steps != rule:
             continue
-        way = way_for(n, table[0].shape[1], kind.loss, epsilon, steps)
-        fits = max(4, min(40, 4 * 10**6 // (n * steps)))
+        way = way_for(n, width, kind.loss, epsilon, steps)
+        fits = max(2, min(40, MOST_WORK // work // 8))
         weights = simulate(*table, kind.loss, way, lambda s: rng.gumbel(size=s), fits)
         yield steps, error(kind, weights, other)
 

@@ -1,10 +1,10 @@
 """Attack accuracy against ε for private linear models: a thesis's experiments, run again soundly.
 
 Micali 2022, chapter 4, attacked LASSO, logistic and multinomial regression trained by DP-FW and DP-SGD.
-Here δ = N^−1.5 whatever ε is, every point is the mean of at least 30 independent trainings with an
-interval over trainings, the rank rule runs over N members and N fresh rows, the threshold of the other
-rule comes from rows that it does not judge, and beside it stands the ceiling that (ε, δ) leaves to any
-attack.
+Here δ = N^−1.5 whatever ε is, every point is a mean over independent trainings with an interval over
+trainings, the rank rule runs over N members and N fresh rows, thresholds come from rows that they do
+not judge, and beside it stands the ceiling that (ε, δ) leaves to any attack. A model is only worth
+attacking if it predicts better than a constant, which every point says of itself.
 """
 
 from __future__ import annotations
@@ -12,27 +12,41 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from bench.published import mia_rows
 from bench.published.keeping import keep
+from bench.published.mia_rows import PANELS, SOLVERS, Panel, Sample
 from understudy._version import __version__
 from understudy.audit import ceiling, scores
-from understudy.audit.roc import best_threshold, mean_interval, rank_rule, threshold_rule
+from understudy.audit.roc import (
+    Interval,
+    best_threshold,
+    mean_interval,
+    rank_rule,
+    threshold_rule,
+)
 from understudy.errors import InputError
+from understudy.learn.plans import Facts, rule_for
+from understudy.privacy.budget import Budget
+from understudy.privacy.losses import Logistic, Softmax, Squared
+from understudy.privacy.questions.descent import UNIT
+from understudy.privacy.relation import Relation
 
 __all__ = [
     "EPSILONS",
-    "PANELS",
-    "Panel",
+    "LEAST_TRAININGS",
+    "RULES",
     "Point",
     "Results",
+    "Slope",
     "Training",
     "delta",
     "run",
@@ -40,38 +54,10 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 EPSILONS = (0.3, 1.0, 3.0)
-SOLVERS = ("frank-wolfe", "sgd")
-LEAST_TRAININGS = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One model on one kind of generated rows."""
-
-    name: str
-    title: str
-    classes: int
-    """0 for a regression."""
-    rows: int
-    features: int
-    overlap: float
-    """Of two neighbouring classes: twice the share of rows beyond the best boundary."""
-    score: str
-    """What the attack in the picture reads; the results have all."""
-    steps: int = 10
-
-
-PANELS = (
-    Panel("lasso", "LASSO, p = 10", 0, 300, 10, 0.0, "loss"),
-    Panel("logistic 20", "logistic, p = 10, overlap 20 %", 2, 300, 10, 0.2, "entropy"),
-    Panel("logistic 40", "logistic, p = 10, overlap 40 %", 2, 300, 10, 0.4, "entropy"),
-    Panel("logistic 60", "logistic, p = 10, overlap 60 %", 2, 300, 10, 0.6, "entropy"),
-    Panel("logistic wide", "logistic, p = 10 000, overlap 20 %", 2, 200, 10_000, 0.2, "entropy", 5),
-    Panel("multinomial apart", "3 classes, p = 2, overlap 2 %", 3, 300, 2, 0.02, "entropy"),
-    Panel("multinomial overlap", "3 classes, p = 2, overlap 60 %", 3, 300, 2, 0.6, "entropy"),
-    Panel("multinomial wide", "3 classes, p = 300, overfitted", 3, 300, 300, 0.6, "loss"),
-)
+RULES = ("rank", "midpoint", "best")
+LEAST_TRAININGS = 10
 
 
 def delta(rows: int) -> float:
@@ -84,109 +70,217 @@ class Training:
     """One training that is to be done; ε is None for the model without privacy."""
 
     panel: Panel
+    rows: int
     solver: str
     epsilon: float | None
     number: int
 
     @property
-    def key(self) -> tuple[str, str, float | None, int]:
+    def key(self) -> tuple[str, int, str, float | None, int]:
         """What tells runs apart in the results."""
-        return self.panel.name, self.solver, self.epsilon, self.number
+        return self.panel.name, self.rows, self.solver, self.epsilon, self.number
+
+    @property
+    def steps(self) -> dict[str, Any]:
+        """T = Nε; descent then samples 2/√T of the rows a step, so that T·rate² stays at 4."""
+        if self.epsilon is None or self.solver in self.panel.planned:
+            return {}
+        steps = max(1, round(self.rows * self.epsilon))
+        return {"steps": steps, "rate": min(1.0, 2 / steps**0.5) if self.solver == "sgd" else 1.0}
 
     def __str__(self) -> str:
         how = "without privacy" if self.epsilon is None else f"{self.solver}, ε = {self.epsilon:g}"
-        return f"{self.panel.title}, {how}"
+        return f"{self.panel.title}, N = {self.rows}, {how}"
 
 
-def trainings(panels: Sequence[Panel], epsilons: Sequence[float], count: int) -> Iterator[Training]:
+def trainings(
+    panels: Sequence[Panel], sizes: Sequence[int], epsilons: Sequence[float], count: int
+) -> Iterator[Training]:
     """Every training, first ones first, so that the picture is whole early."""
     for number in range(count):
-        for panel in panels:
-            yield Training(panel, "none", None, number)
-            for solver in SOLVERS:
-                for epsilon in epsilons:
-                    yield Training(panel, solver, epsilon, number)
+        for rows in sizes:
+            for panel in panels:
+                yield Training(panel, rows, "none", None, number)
+                for solver in SOLVERS:
+                    for epsilon in epsilons:
+                        yield Training(panel, rows, solver, epsilon, number)
 
 
-def draw_rows(panel: Panel, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Rows in the public box [−1, 1]^p with their labels; members and others come from this law."""
-    x = rng.normal(size=(panel.rows, panel.features)) / 3
-    if panel.classes == 0:
-        weights = np.zeros(panel.features)
-        weights[:5] = 0.3
-        x = np.clip(x, -1, 1)
-        return x, np.clip(x @ weights + 0.1 * rng.normal(size=panel.rows), -1, 1)
-    y = rng.integers(0, panel.classes, panel.rows)
-    # Two normal classes a distance d apart overlap by 2Φ(−d/2).
-    apart = -2 * float(special.ndtri(panel.overlap / 2)) / 3
-    if panel.classes == 2:
-        x[:, 0] += (y - 0.5) * apart
-    else:
-        turn = 2 * np.pi * y / panel.classes
-        radius = apart / math.sqrt(3)  # the side of the triangle is `apart`
-        x[:, 0] += radius * np.cos(turn)
-        x[:, 1] += radius * np.sin(turn)
-    return np.clip(x, -1, 1), y.astype(float)
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """Members, as many others, and the model that nothing protects."""
+
+    inside: Sample
+    outside: Sample
+    alone: Any
+
+    @property
+    def everyone(self) -> Sample:
+        """Members first."""
+        return Sample(
+            np.vstack([self.inside.x, self.outside.x]),
+            np.concatenate([self.inside.y, self.outside.y]),
+        )
+
+
+@lru_cache(maxsize=1)
+def _scene(panel: Panel, rows: int, number: int) -> Scene:
+    """The same rows for every solver and ε."""
+    from understudy import learn
+
+    rng = np.random.default_rng([_seed(panel.name), rows, number])
+    inside, outside = mia_rows.draw(panel, rows, rng), mia_rows.draw(panel, rows, rng)
+    kind = learn.NonPrivateLogisticRegression if panel.classes else learn.NonPrivateLasso
+    return Scene(inside, outside, kind(**_declared(panel)).fit(inside.x, inside.y))
+
+
+def _declared(panel: Panel) -> dict[str, Any]:
+    """What a learner is told of the rows."""
+    told: dict[str, Any] = {"bounds": (-1.0, 1.0), "radius": panel.radius}
+    if panel.classes:
+        return told | {"classes": list(range(panel.classes))}
+    return told | {"target_bounds": (-1.0, 1.0)}
+
+
+def _fit(training: Training, members: Sample) -> Any:
+    from understudy import learn
+
+    kind = learn.PrivateLogisticRegression if training.panel.classes else learn.PrivateLasso
+    return kind(
+        training.epsilon,
+        solver=training.solver,
+        delta=delta(training.rows),
+        neighbours="replace",
+        **training.steps,
+        **_declared(training.panel),
+    ).fit(members.x, members.y)
 
 
 def run(training: Training) -> dict[str, Any]:
     """Train on fresh members, score them and as many fresh others."""
     panel = training.panel
-    rng = np.random.default_rng([_seed(panel.name), training.number])  # the same rows for every ε
-    inside, labels = draw_rows(panel, rng)
-    outside, others = draw_rows(panel, rng)
+    scene = _scene(panel, training.rows, training.number)
     begun = time.process_time()
-    model = _fit(training, inside, labels)
+    private = training.epsilon is not None
+    model = _fit(training, scene.inside) if private else scene.alone
     cpu = time.process_time() - begun
-    x, y = np.vstack([inside, outside]), np.concatenate([labels, others])
-    members = np.arange(len(y)) < panel.rows
-    found: dict[str, Floats] = {}
-    if panel.classes == 0:
-        found["loss"] = scores.squared_loss(model.predict(x), y)
-        quality = float(np.mean(np.square(model.predict(outside) - others)))
-    else:
-        chances = np.asarray(model.predict_proba(x), dtype=float)
-        for name in ("loss", "entropy"):
-            found[name] = scores.SCORES[name](chances, y.astype(np.int64))
-        quality = float(np.mean(model.predict(outside) == others))
+    everyone, rng = scene.everyone, np.random.default_rng(training.number)
+    found = _scores(panel, model, everyone)
+    least = _loss(panel, scene.alone, scene)
+    start = _start(panel, scene) - least
+    members = np.arange(len(everyone.y)) < training.rows
+    rules: dict[str, Callable[[Floats], float]] = {
+        "rank": lambda each: rank_rule(each, members, rng).accuracy,
+        "midpoint": lambda each: _calibrated(each, members, _midpoint),
+        "best": lambda each: _calibrated(each, members, best_threshold),
+    }
     return {
         "panel": panel.name,
+        "rows": training.rows,
         "solver": training.solver,
         "epsilon": training.epsilon,
         "run": training.number,
-        "rows": panel.rows,
-        "rank": {name: rank_rule(each, members, rng).accuracy for name, each in found.items()},
-        "threshold": {name: _calibrated(each, members) for name, each in found.items()},
-        "quality": quality,
+        "attacks": {
+            rule: {name: judged(each) for name, each in found.items()}
+            for rule, judged in rules.items()
+        },
+        **_quality(panel, model, scene),
+        "excess": _loss(panel, model, scene) - least,
+        "start": start,
+        "bound": _bound(training, model, start) if private else 0.0,
+        "distance": float(np.linalg.norm(model.weights_ - scene.alone.weights_)),
+        "steps": model.n_iter_ if private else 0,
         "cpu": cpu,
         "understudy": __version__,
     }
 
 
-def _calibrated(found: Floats, members: NDArray[np.bool_]) -> float:
+def _scores(panel: Panel, model: Any, rows: Sample) -> dict[str, Floats]:
+    if panel.classes == 0:
+        return {"loss": scores.squared_loss(model.predict(rows.x), rows.y)}
+    chances = np.asarray(model.predict_proba(rows.x), dtype=float)
+    labels = rows.y.astype(np.int64)
+    return {name: scores.SCORES[name](chances, labels) for name in ("loss", "entropy")}
+
+
+def _calibrated(found: Floats, members: Bools, rule: Callable[[Floats, Bools], float]) -> float:
     """Accuracy on every second row at the threshold that the other rows give."""
     first = np.arange(len(found)) % 2 == 0
-    threshold = best_threshold(found[first], members[first])
+    threshold = rule(found[first], members[first])
     return threshold_rule(found[~first], members[~first], threshold).accuracy
 
 
-def _fit(training: Training, rows: Floats, labels: Floats) -> Any:
-    from understudy import learn
+def _midpoint(found: Floats, members: Bools) -> float:
+    """The thesis's τ, between the mean of members and that of others."""
+    return float(found[members].mean() + found[~members].mean()) / 2
 
-    panel = training.panel
-    common: dict[str, Any] = {"bounds": (-1.0, 1.0)}
+
+def _quality(panel: Panel, model: Any, scene: Scene) -> dict[str, float]:
+    """Accuracy on fresh rows beside the commonest class; of a regression, the variance explained."""
+    others = scene.outside
+    if panel.classes == 0:
+        constant = float(np.mean(np.square(others.y - scene.inside.y.mean())))
+        error = float(np.mean(np.square(model.predict(others.x) - others.y)))
+        return {"quality": 1 - error / constant, "constant": 0.0}
+    commonest = np.bincount(scene.inside.y.astype(np.int64)).argmax()
+    return {
+        "quality": float(np.mean(model.predict(others.x) == others.y)),
+        "constant": float(np.mean(others.y == commonest)),
+    }
+
+
+def _loss(panel: Panel, model: Any, scene: Scene) -> float:
+    """Mean loss of the members: what training minimises."""
+    return -float(_scores(panel, model, scene.inside)["loss"].mean())
+
+
+def _start(panel: Panel, scene: Scene) -> float:
+    """The loss of weights 0, where training begins."""
     if panel.classes:
-        common["classes"] = list(range(panel.classes))
-    else:
-        common["target_bounds"] = (-1.0, 1.0)
-    if training.epsilon is None:
-        kind = learn.NonPrivateLogisticRegression if panel.classes else learn.NonPrivateLasso
-        return kind(**common).fit(rows, labels)
-    kind = learn.PrivateLogisticRegression if panel.classes else learn.PrivateLasso
-    return kind(
-        training.epsilon, solver=training.solver, delta=delta(panel.rows), steps=panel.steps,
-        rate=1.0, neighbours="replace", **common,
-    ).fit(rows, labels)  # fmt: skip
+        return math.log(panel.classes)
+    return float(np.mean(np.square(scene.inside.y))) / 2
+
+
+def _bound(training: Training, model: Any, start: float) -> float:
+    """What theory promises of E F(w) − F*, from the noise that the plan has; see `learn.solvers`."""
+    panel, radius = training.panel, training.panel.radius
+    loss = (
+        Squared(min(2.0, 1 + radius)) if panel.classes == 0
+        else Logistic() if panel.classes == 2
+        else Softmax(panel.classes - 1)
+    )  # fmt: skip
+    width = panel.features + 1
+    budget = Budget.of(training.epsilon or 0.0, delta(training.rows))
+    facts = Facts(training.rows, width, loss, radius, Relation.REPLACE, budget)
+    rule = rule_for(facts, training.solver, model.n_iter_)
+    event = model.plan_.charges[0].event
+    if training.solver == "frank-wolfe":
+        return _picks_bound(facts, event.scale, rule.delay, rule.kept, start)
+    return _descent_bound(facts, event, model.n_iter_)
+
+
+def _picks_bound(facts: Facts, scale: float, delay: int, kept: range, start: float) -> float:
+    """The mean over the iterates that are averaged of ν + (k(k+1)·h_0 + 2tC)/((t+k)(t+k+1)).
+
+    ν = (2Δ/ε0)·ln K, and 2Δ/ε0 = b·r·L0/N for Gumbel noise of scale b.
+    """
+    noise = scale / UNIT * facts.radius * facts.loss.bound / facts.rows
+    curved = facts.loss.smooth * (2 * facts.radius) ** 2
+    t = np.array(kept, dtype=float) + 1
+    falling = (delay * (delay + 1) * start + 2 * t * curved) / ((t + delay) * (t + delay + 1))
+    return noise * math.log(2 * facts.coordinates) + float(falling.mean())
+
+
+def _descent_bound(facts: Facts, event: Any, steps: int) -> float:
+    """2·diam·G·(2 + ln T)/√T with G² = C²·(1 + 1/(qN)) + d·σ² (Shamir-Zhang 2013).
+
+    A theorem about the last of plain projected steps with this noise: ours, which adapt, can be held
+    beside it and have no such promise.
+    """
+    seen = event.rate * facts.rows
+    clip, sigma = (part * facts.loss.bound / UNIT for part in (event.l2, event.sigma))
+    slope = math.sqrt(clip**2 * (1 + 1 / seen) + facts.coordinates * (sigma / seen) ** 2)
+    return 2 * (2 * facts.radius) * slope * (2 + math.log(steps)) / math.sqrt(steps)
 
 
 def _seed(name: str) -> int:
@@ -198,6 +292,7 @@ class Point:
     """All trainings of one point."""
 
     panel: str
+    rows: int
     solver: str
     epsilon: float | None
     trainings: int
@@ -209,12 +304,35 @@ class Point:
     ceiling: float | None
     """The largest expected accuracy of any attack, whatever it knows; none without privacy."""
     quality: float
-    """Accuracy on fresh rows, or mean squared error of a regression."""
+    """Accuracy on fresh rows, or the variance explained by a regression."""
+    constant: float
+    better: bool
+    """Whether the 95 % interval of quality − constant lies above 0: worth attacking."""
+    excess: float
+    start: float
+    """Excess loss of weights 0: a bound above it says nothing."""
+    bound: float
+    distance: float
+    """‖w − w*‖₂, w* without privacy in the same ball."""
+    steps: int
 
     @property
     def within(self) -> bool:
         """Whether the interval is not wholly above the ceiling."""
         return self.ceiling is None or self.low <= self.ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """How fast something moves with ln ε, fitted in every training by itself."""
+
+    panel: str
+    rows: int
+    solver: str
+    what: str
+    mean: float
+    low: float
+    high: float
 
 
 class Results:
@@ -252,42 +370,102 @@ class Results:
                 "neighbours": "replace",
                 "panels": [asdict(panel) for panel in PANELS],
                 "points": [asdict(point) for point in self.points()],
+                "slopes": [asdict(slope) for slope in self.slopes()],
                 "runs": self.runs,
             },
         )
 
     def points(self) -> list[Point]:
-        """Trainings put together, for every attack and both"""
-        together: dict[tuple[str, str, float | None], list[dict[str, Any]]] = {}
-        for one in self.runs:
-            together.setdefault((one["panel"], one["solver"], one["epsilon"]), []).append(one)
+        """Trainings put together, for every attack and rule."""
         return [
             _point(group, attack, rule)
-            for group in together.values()
-            for attack in group[0]["rank"]
-            for rule in ("rank", "threshold")
+            for group in self._groups("panel", "rows", "solver", "epsilon")
+            for rule in RULES
+            for attack in group[0]["attacks"][rule]
         ]
 
+    def slopes(self) -> list[Slope]:
+        """Log fits: of the attack's accuracy, and of the logarithm of the excess loss."""
+        return [
+            slope
+            for group in self._groups("panel", "rows", "solver")
+            if len({one["epsilon"] for one in group}) > 1
+            for slope in _slopes(group)
+        ]
 
-def _key(one: dict[str, Any]) -> tuple[str, str, float | None, int]:
-    return one["panel"], one["solver"], one["epsilon"], one["run"]
+    def _groups(self, *by: str) -> list[list[dict[str, Any]]]:
+        together: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for one in self.runs:
+            together.setdefault(tuple(one[name] for name in by), []).append(one)
+        return list(together.values())
+
+
+def _key(one: dict[str, Any]) -> tuple[str, int, str, float | None, int]:
+    return one["panel"], one["rows"], one["solver"], one["epsilon"], one["run"]
 
 
 def _point(group: Sequence[dict[str, Any]], attack: str, rule: str) -> Point:
     first = group[0]
-    found = mean_interval([one[rule][attack] for one in group])
+    found = _finite(mean_interval([one["attacks"][rule][attack] for one in group]))
+    gain = mean_interval([one["quality"] - one["constant"] for one in group])
     epsilon = first["epsilon"]
-    finite = math.isfinite(found.low)
+
+    def mean(name: str) -> float:
+        return sum(one[name] for one in group) / len(group)
+
     return Point(
         panel=first["panel"],
+        rows=first["rows"],
         solver=first["solver"],
         epsilon=epsilon,
         trainings=len(group),
         attack=attack,
         rule=rule,
         mean=found.mean,
-        low=found.low if finite else 0.0,
-        high=found.high if finite else 1.0,
+        low=found.low,
+        high=found.high,
         ceiling=None if epsilon is None else ceiling.accuracy(epsilon, delta(first["rows"])),
-        quality=sum(one["quality"] for one in group) / len(group),
+        quality=mean("quality"),
+        constant=mean("constant"),
+        better=gain.low > 0,
+        excess=mean("excess"),
+        start=mean("start"),
+        bound=mean("bound"),
+        distance=mean("distance"),
+        steps=first["steps"],
     )
+
+
+def _finite(found: Interval) -> Interval:
+    """One training has an interval of everything that an accuracy can be."""
+    if math.isfinite(found.low):
+        return found
+    return Interval(found.mean, 0.0, 1.0, found.runs)
+
+
+def _slopes(group: Sequence[dict[str, Any]]) -> Iterator[Slope]:
+    panel = next(each for each in PANELS if each.name == group[0]["panel"])
+    read: dict[str, Callable[[dict[str, Any]], float]] = {
+        "accuracy": lambda one: one["attacks"]["rank"][panel.attack],
+        "ln excess": lambda one: math.log(max(one["excess"], 1e-12)),
+    }
+    for what, of in read.items():
+        fitted = mean_interval([_slope(runs, of) for runs in _by_number(group) if len(runs) > 1])
+        if math.isfinite(fitted.low):
+            first = group[0]
+            yield Slope(
+                first["panel"], first["rows"], first["solver"], what,
+                fitted.mean, fitted.low, fitted.high,
+            )  # fmt: skip
+
+
+def _by_number(group: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    together: dict[int, list[dict[str, Any]]] = {}
+    for one in group:
+        together.setdefault(one["run"], []).append(one)
+    return list(together.values())
+
+
+def _slope(runs: Sequence[dict[str, Any]], of: Callable[[dict[str, Any]], float]) -> float:
+    logs = np.log([one["epsilon"] for one in runs])
+    return float(np.polyfit(logs, [of(one) for one in runs], 1)[0])

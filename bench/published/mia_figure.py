@@ -1,103 +1,215 @@
-"""The picture: attack accuracy against ε, one set of axes per model, under the ceiling."""
+"""The pictures: attack accuracy, what the models are worth, and their loss, against ε, by model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.published.mia import PANELS, Panel, Point, Results, delta
+from bench.published.mia import Point, Results, Slope, delta
+from bench.published.mia_rows import PANELS, Panel
 from understudy.audit import ceiling
-from understudy.figures import INK, STYLE, plain, save
+from understudy.figures import COLOURS, INK, STYLE, plain, save
 
 __all__ = ["draw"]
 
-_LOOKS = {"frank-wolfe": ("#0072B2", "o", "DP-FW"), "sgd": ("#D55E00", "s", "DP-SGD")}
-_BARE = "#009E73"
+_LOOKS = {"frank-wolfe": (COLOURS[0], "o", "DP-FW"), "sgd": (COLOURS[1], "s", "DP-SGD")}
+_BARE = COLOURS[2]
+_DASHED, _DOTTED = (0, (4, 2)), (0, (1, 1.5))
 _COLUMNS = 4
+
+Handles = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One panel at one number of rows."""
+
+    panel: Panel
+    rows: int
+    points: tuple[Point, ...]
+    slopes: tuple[Slope, ...]
+
+    @property
+    def epsilons(self) -> list[float]:
+        return sorted({p.epsilon for p in self.points if p.epsilon is not None})
+
+    def of(self, solver: str) -> list[Point]:
+        mine = [point for point in self.points if point.solver == solver]
+        return sorted(mine, key=lambda point: point.epsilon or 0.0)
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
-    """Write figure.svg and figure.png; panels without a point are left out."""
+    """Write attacks, quality and loss, each as SVG and PNG; panels without a point are left out."""
+    views = _views(results)
+    if not views:
+        return []
+    least = min(point.trainings for view in views for point in view.points)
+    told = f"Means of {least} or more trainings. δ = $N^{{-1.5}}$, one row replaced."
+    return [
+        *_picture(views, _attacks, "attack accuracy", folder, "attacks", (
+            "Rank rule over N members and N fresh rows, by loss (LASSO, wide models) or entropy, where "
+            f"the model is better than a constant. Bars: 95 % intervals; thin lines: log fits. {told}"
+        )),
+        *_picture(views, _quality, "on fresh rows", folder, "quality", (
+            f"Accuracy on fresh rows; for LASSO, variance explained. {told}"
+        )),
+        *_picture(views, _loss, "excess loss, ‖w − w*‖", folder, "loss", (
+            "F(w) − F* (filled) under its bound (lines without marks; above the grey line, the loss of "
+            f"weights 0, a bound says nothing) and ‖w − w*‖ (hollow). {told}"
+        )),
+    ]  # fmt: skip
+
+
+def _views(results: Results) -> list[_View]:
+    points = [point for point in results.points() if point.rule == "rank"]
+    slopes = results.slopes()
+    made = (
+        _View(
+            panel,
+            rows,
+            tuple(
+                p for p in points
+                if (p.panel, p.rows, p.attack) == (panel.name, rows, panel.attack)
+            ),
+            tuple(s for s in slopes if (s.panel, s.rows) == (panel.name, rows)),
+        )
+        for rows in sorted({point.rows for point in points})
+        for panel in PANELS
+    )  # fmt: skip
+    return [view for view in made if view.epsilons]
+
+
+def _picture(
+    views: Sequence[_View],
+    fill: Callable[[Any, _View], Handles],
+    label: str,
+    folder: Path,
+    name: str,
+    caption: str,
+) -> list[Path]:
     import matplotlib
     from matplotlib.figure import Figure
 
-    points = [point for point in results.points() if point.rule == "rank"]
-    panels = [panel for panel in PANELS if any(p.panel == panel.name for p in points)]
-    if not panels:
-        return []
-    rows = -(-len(panels) // _COLUMNS)
+    columns = min(_COLUMNS, len(views))
+    rows = -(-len(views) // columns)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(2.55 * min(_COLUMNS, len(panels)) + 0.5, 2.5 * rows + 0.75),
-                        layout="constrained")  # fmt: skip
-        spots = figure.subplots(
-            rows, min(_COLUMNS, len(panels)), squeeze=False, sharey=True
-        ).ravel()
-        handles: dict[str, Any] = {}
-        for spot, panel in zip(spots, panels, strict=False):
-            handles |= _panel(spot, panel, [p for p in points if p.panel == panel.name])
-        for spot in spots[len(panels) :]:
+        figure = Figure(figsize=(2.55 * columns + 0.5, 2.4 * rows + 0.75), layout="constrained")
+        spots = figure.subplots(rows, columns, squeeze=False).ravel()
+        handles: Handles = {}
+        for spot, view in zip(spots, views, strict=False):
+            handles |= fill(spot, view)
+            _dress(spot, view)
+        for spot in spots[len(views) :]:
             spot.set_axis_off()
-        for spot in spots[:: min(_COLUMNS, len(panels))]:
-            spot.set_ylabel("attack accuracy")
+        for spot in spots[::columns]:
+            spot.set_ylabel(label)
         figure.legend(
             list(handles.values()), list(handles), loc="outside upper left", ncols=len(handles),
             frameon=False, handlelength=1.8, columnspacing=1.6,
         )  # fmt: skip
-        least = min(point.trainings for point in points)
-        figure.supxlabel(
-            f"Rank rule over N members and N fresh rows, by loss (LASSO, overfitted) or entropy. "
-            f"Means of {least} or more trainings, bars: 95 % intervals. "
-            "δ = $N^{-1.5}$, one row replaced.",
-            x=0.005, ha="left", fontsize=7.5,
-        )  # fmt: skip
-        return save(figure, folder)
+        figure.supxlabel(caption, x=0.005, ha="left", fontsize=7.5)
+        return save(figure, folder, name)
 
 
-def _panel(spot: Any, panel: Panel, points: Sequence[Point]) -> dict[str, Any]:
-    mine = [point for point in points if point.attack == panel.score]
-    epsilons = sorted({point.epsilon for point in mine if point.epsilon is not None})
-    handles: dict[str, Any] = {}
-    spot.axhline(0.5, color="#BBBBBB", linewidth=1.0, linestyle=(0, (1, 1.5)), zorder=1)
-    low, high = (0.8 * epsilons[0], 1.25 * epsilons[-1]) if epsilons else (0.1, 10.0)
-    grid = np.geomspace(low, high, 100)
+def _attacks(spot: Any, view: _View) -> Handles:
+    """Accuracy with intervals and log fits, under the ceiling."""
+    spot.axhline(0.5, color="#BBBBBB", linewidth=1.0, linestyle=_DOTTED, zorder=1)
+    grid = np.geomspace(*_ends(view), 100)
     (line,) = spot.plot(
-        grid, [ceiling.accuracy(float(e), delta(panel.rows)) for e in grid], color=INK,
-        linewidth=1.2, linestyle=(0, (4, 2)), zorder=2,
+        grid, [ceiling.accuracy(float(e), delta(view.rows)) for e in grid], color=INK,
+        linewidth=1.2, linestyle=_DASHED, zorder=2,
     )  # fmt: skip
-    handles["ceiling of (ε, δ)"] = line
-    bare = [point for point in mine if point.epsilon is None]
-    for point in bare:
+    handles: Handles = {"ceiling of (ε, δ)": line}
+    for point in view.of("none"):
         handles["without privacy"] = spot.axhline(point.mean, color=_BARE, linewidth=1.6, zorder=2)
         spot.axhspan(point.low, point.high, color=_BARE, alpha=0.15, linewidth=0, zorder=1)
     for place, (solver, (colour, marker, name)) in enumerate(_LOOKS.items()):
-        shown = sorted((p for p in mine if p.solver == solver), key=lambda p: p.epsilon or 0.0)
+        shown = [point for point in view.of(solver) if point.better]
         if not shown:
             continue
         aside = 1.04 ** (2 * place - 1)
         handles[name] = spot.errorbar(
             [aside * (p.epsilon or 0.0) for p in shown], [p.mean for p in shown],
             yerr=[[p.mean - p.low for p in shown], [p.high - p.mean for p in shown]],
-            color=colour, marker=marker, markersize=4.5, linewidth=1.3, elinewidth=0.9, capsize=1.8,
+            color=colour, marker=marker, markersize=4.5, linewidth=0, elinewidth=0.9, capsize=1.8,
             zorder=3,
         )  # fmt: skip
-    _dress(spot, panel, epsilons, low, high)
+        for slope in view.slopes:
+            if (slope.solver, slope.what) == (solver, "accuracy") and len(shown) > 1:
+                spot.plot(grid, _fit(shown, slope.mean, grid), color=colour, linewidth=0.8)
+    spot.set_ylim(0.46, 0.8)
+    _percent(spot)
     return handles
 
 
-def _dress(spot: Any, panel: Panel, epsilons: Sequence[float], low: float, high: float) -> None:
+def _fit(points: Sequence[Point], slope: float, grid: Any) -> Any:
+    """The line of this slope in ln ε through the points' middle."""
+    middle = sum(math.log(p.epsilon or 1.0) for p in points) / len(points)
+    return sum(p.mean for p in points) / len(points) + slope * (np.log(grid) - middle)
+
+
+def _quality(spot: Any, view: _View) -> Handles:
+    """The thesis's target accuracy, beside a constant and the model without privacy."""
+    level = view.points[0].constant
+    constant = spot.axhline(level, color=INK, linewidth=1.2, linestyle=_DASHED, zorder=2)
+    handles: Handles = {"constant": constant}
+    for point in view.of("none"):
+        handles["without privacy"] = spot.axhline(point.quality, color=_BARE, linewidth=1.6)
+    for solver, (colour, marker, name) in _LOOKS.items():
+        shown = view.of(solver)
+        (handles[name],) = spot.plot(
+            [p.epsilon for p in shown], [p.quality for p in shown], color=colour, marker=marker,
+            markersize=4.5, linewidth=1.3,
+        )  # fmt: skip
+    spot.set_ylim(min(level - 0.05, spot.get_ylim()[0]), 1.02)
+    _percent(spot)
+    return handles
+
+
+def _loss(spot: Any, view: _View) -> Handles:
+    """Excess loss, its bound, and how far the weights are from those without privacy."""
+    level = view.points[0].start
+    handles: Handles = {
+        "weights 0": spot.axhline(level, color="#999999", linewidth=1.2, linestyle=_DOTTED)
+    }
+    for solver, (colour, marker, name) in _LOOKS.items():
+        shown = view.of(solver)
+        at = [p.epsilon for p in shown]
+        common: dict[str, Any] = {"color": colour, "linewidth": 1.2, "markersize": 4.5}
+        (handles[name],) = spot.plot(at, [p.excess for p in shown], marker=marker, **common)
+        spot.plot(at, [p.bound for p in shown], linestyle=_DASHED, **common)
+        spot.plot(
+            at, [p.distance for p in shown], marker=marker, markerfacecolor="none",
+            linestyle=_DOTTED, **common,
+        )  # fmt: skip
+    spot.set_yscale("log")
+    return handles
+
+
+def _percent(spot: Any) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    spot.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:.0f} %"))
+
+
+def _ends(view: _View) -> tuple[float, float]:
+    return 0.8 * view.epsilons[0], 1.25 * view.epsilons[-1]
+
+
+def _dress(spot: Any, view: _View) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     spot.set_xscale("log")
-    spot.set_xlim(low, high)
-    spot.set_ylim(0.44, 1.01)
-    spot.xaxis.set_major_locator(FixedLocator(list(epsilons)))
+    spot.set_xlim(*_ends(view))
+    spot.xaxis.set_major_locator(FixedLocator(view.epsilons))
     spot.xaxis.set_minor_locator(NullLocator())
     spot.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    spot.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:.0f} %"))
-    spot.set_title(panel.title, fontsize=8.5, loc="left")
-    spot.set_xlabel(f"ε   (N = {panel.rows})")
+    spot.set_title(view.panel.title, fontsize=8.5, loc="left")
+    spot.set_xlabel(f"ε   (N = {view.rows:,})")
     plain(spot)
     spot.grid(axis="x", visible=False)

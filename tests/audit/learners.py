@@ -43,6 +43,13 @@ class NoChances:
         return self
 
 
+def network() -> Any:
+    """A small network of scikit-learn."""
+    from sklearn.neural_network import MLPClassifier
+
+    return MLPClassifier((4,), solver="lbfgs", max_iter=30, random_state=1)
+
+
 def known(rows: int = 60) -> Examples:
     rng = np.random.default_rng(0)
     return Examples(rng.normal(size=(rows, 4)), np.arange(rows) % 2, ("a", "b", "c", "d"))

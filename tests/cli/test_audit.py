@@ -148,18 +148,23 @@ def test_ctrl_c_keeps_what_is_done(made: Path, tmp_path: Path):
 @pytest.mark.slow
 def test_bench_mia_draws_and_goes_on(tmp_path: Path):
     words = ("bench", "mia", "--out", tmp_path, "--panels", "lasso,multinomial apart")
-    code, out, err = run(*words, "--trainings", 2, "--epsilons", "1")
+    words = (*words, "--rows", 300, "--epsilons", "1")
+    code, out, err = run(*words, "--trainings", 2)
     assert code == 0, err
-    assert "LASSO, p = 10" in out
+    assert "LASSO, p = 10, N = 300" in out
     assert "73.1" in out  # the ceiling at ε = 1
     body = json.loads((tmp_path / "results.json").read_text())
     assert len(body["runs"]) == 12
-    assert (tmp_path / "figure.svg").is_file()
+    for name in ("attacks", "quality", "loss"):
+        assert (tmp_path / f"{name}.svg").is_file()
     before = body["runs"]
-    assert run(*words, "--trainings", 3, "--epsilons", "1")[0] == 0
+    assert run(*words, "--trainings", 3)[0] == 0
     after = json.loads((tmp_path / "results.json").read_text())["runs"]
     assert after[:12] == before
     assert len(after) == 18
     code, _, err = run("bench", "mia", "--out", tmp_path, "--panels", "ridge")
     assert code == 2
     assert "panels = ridge" in err
+    code, _, err = run("bench", "mia", "--out", tmp_path, "--rows", "12")
+    assert code == 2
+    assert "rows = 12 must be at least 100" in err

@@ -46,7 +46,7 @@ def test_rates_can_be_drawn_exactly():
 
 
 def test_the_number_of_picks_follows_rows_budget_and_vertices():
-    """0.6·n·√(8ρ)/(c·L0·ln²K) from 5 to 1000, whatever the radius."""
+    """0.6·n·√(8ρ)/(c·L0·ln²K) from 3 to 1000, whatever the radius."""
 
     def picks(n=10_000, width=11, epsilon=1, relation=Relation.ADD_REMOVE, radius=80.0):
         facts = Facts(n, width, Logistic(), radius, relation, Budget.of(epsilon, "1e-8"))
@@ -54,7 +54,7 @@ def test_the_number_of_picks_follows_rows_budget_and_vertices():
 
     rho = float(planning.rho_for(Budget.of(1, "1e-8")))
     assert picks() == round(0.6 * 10_000 * (8 * rho) ** 0.5 / math.log(22) ** 2)
-    assert picks(n=200) == picks(n=1_000, width=100_000) == picks(epsilon=0.01) == 5
+    assert picks(n=100) == picks(n=1_000, width=100_000) == picks(epsilon=0.01) == 3
     assert picks(n=1_000_000) == 1_000
     assert abs(picks(relation=Relation.REPLACE) - picks() / 2) <= 1
     assert picks(radius=1e9) == picks()

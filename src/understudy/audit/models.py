@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.audit import judge, scores, shadows
+from understudy.audit import inside, judge, scores, shadows
 from understudy.audit.runs import Progress, Runs, collect, fingerprint
 from understudy.errors import InputError
 
@@ -274,19 +274,19 @@ class Trained:
     def run(self, number: int) -> dict[str, NDArray[Any]]:
         """Flip, train, look at every canary."""
         rng = np.random.default_rng([self.key, number])
-        inside = rng.random(len(self.canaries.labels)) < 0.5
-        order = rng.permutation(len(self.known.labels) + int(inside.sum()))
-        rows = np.vstack([self.known.features, self.canaries.features[inside]])[order]
-        labels = np.concatenate([self.known.labels, self.canaries.labels[inside]])[order]
+        members = rng.random(len(self.canaries.labels)) < 0.5
+        order = rng.permutation(len(self.known.labels) + int(members.sum()))
+        rows = np.vstack([self.known.features, self.canaries.features[members]])[order]
+        labels = np.concatenate([self.known.labels, self.canaries.labels[members]])[order]
         model = self.learner(rows, labels)
         chances = probabilities(model, self.canaries.features)
-        found: dict[str, NDArray[Any]] = {"inside": inside}
+        found: dict[str, NDArray[Any]] = {"inside": members}
         for name, score in scores.SCORES.items():
             found[f"score {name}"] = score(chances, self.canaries.labels)
         found["logit"] = scores.logit(chances, self.canaries.labels)
         found["black box"] = scores.black_box(chances, self.canaries.labels)
-        if scores.has_inside(model):
-            found["white box"] = scores.white_box(
+        if inside.has_inside(model):
+            found["white box"] = inside.white_box(
                 model, self.canaries.features, chances, self.canaries.labels
             )
         return found
@@ -351,8 +351,8 @@ def audit_model(
 
 def _attacks(found: dict[str, NDArray[Any]], parts: judge.Parts, key: int) -> dict[str, Floats]:
     """Scores of every attack in every run; what is learnt is learnt on the fitting runs."""
-    made, inside = judge.single_scores(found), found["inside"]
-    learnt = inside[parts.fit]
+    made, members = judge.single_scores(found), found["inside"]
+    learnt = members[parts.fit]
     if learnt.any() and not learnt.all():
         logits = found["logit"]
         made["LiRA online"] = shadows.lira_online(logits, logits[parts.fit], learnt)
@@ -365,5 +365,5 @@ def _attacks(found: dict[str, NDArray[Any]], parts: judge.Parts, key: int) -> di
                 )
                 made[f"network, {name}"] = attacker.score(
                     found[name].reshape(-1, shown.shape[-1])
-                ).reshape(inside.shape)
+                ).reshape(members.shape)
     return made

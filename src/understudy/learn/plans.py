@@ -4,7 +4,7 @@ Facts are n, the width of the box, the loss, the radius, the relation and the bu
 from generated tables (dense, sparse and indicator features; `bench learn` shows what they do on a real
 one), never from the rows of a fit:
 
-* `frank-wolfe` picks T = 0.6·n·√(8ρ)/(c·L0·ln²K) of K vertices, 5 to 1000, all rows at every pick. One
+* `frank-wolfe` picks T = 0.6·n·√(8ρ)/(c·L0·ln²K) of K vertices, 3 to 1000, all rows at every pick. One
   pick then has noise of c·L0·√(T/2ρ): the more picks, the less each is worth, and where few rows or
   many features leave little to be seen, few picks see more of it.
 * The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, not by the whole radius: steps
@@ -61,7 +61,7 @@ GRADIENT = "noisy gradient"
 
 _SOLVERS = ("frank-wolfe", "sgd")
 _MOST_STEPS = 100_000
-_FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 5, 1_000, 0.6
+_FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 3, 1_000, 0.6
 _STEPS, _RATE, _CLIP = 400, 0.1, 2.0
 _LONGEST_DELAY = 10**6  # far from where whole numbers of weights would not fit
 _NOISES = ("gumbel", "laplace")
