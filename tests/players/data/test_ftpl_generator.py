@@ -21,7 +21,7 @@ from understudy.players.base import (
     Problem,
 )
 from understudy.players.data import FTPLGenerator
-from understudy.players.data.ftpl_generator import _arranged, _units
+from understudy.players.data.ftpl_generator import _arranged, _consistent, _units
 from understudy.players.query import CellPicker
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
@@ -153,3 +153,20 @@ def test_divergence_keeps_the_last_good_round_and_asks_nothing_more(oracle):
     if oracle == "exponential":
         assert asked[:2] == [COLUMNS, CellPicker.PICK]
         assert len(asked) < query.rounds
+
+
+def test_tables_are_scaled_to_their_columns():
+    rng = np.random.default_rng(3)
+    true = rng.dirichlet(np.ones(12)).reshape(3, 4) * 1_000
+    columns = [true.sum(axis=1), true.sum(axis=0)]
+    noisy = np.maximum(true + rng.normal(0, 20, true.shape), 0.0)
+    noisy[1] = 0.0  # a row that noise took away stays empty
+    cliques = ((0,), (1,), (0, 1))
+    first, second, joint = _consistent(cliques, [*columns, noisy])
+    assert (first == columns[0]).all()
+    assert (second == columns[1]).all()
+    np.testing.assert_allclose(joint.sum(axis=0), columns[1], rtol=1e-9)
+    assert not joint[1].any()
+    joint = _consistent(cliques, [*columns, np.maximum(noisy, 1.0)])[2]
+    np.testing.assert_allclose(joint.sum(axis=1), columns[0], rtol=1e-3)
+    np.testing.assert_allclose(joint.sum(axis=0), columns[1], rtol=1e-9)
