@@ -61,6 +61,10 @@ CRITICS = ("best", "ftrl")
 _LEARNABLE = 2.0
 _PASSES, _MOST_CRITICS = 10, 100
 """Regressions of every group of tables, as long as there are not too many of them altogether."""
+_CLEAR = 4.0
+"""Rows of a cell over the noise of its weight, from which on regressions are taken as they are."""
+_CURVATURE = 0.05
+"""Of the ρ of a regression, what its curvature gets; less where cells do not stand out."""
 _HELD = 50_000_000
 """Weights of a layer of random units."""
 _ETA = 0.8
@@ -310,11 +314,13 @@ class QueryGANMethod(Method):
                 return QueryWeights.charges(*sizes(design, rho, self.rounds, self.samples), rho)
             case _:
                 groups, T = self._groups(design), self._rounds(design, rho)
+                each = self._clear(design, rho) * len(groups) / T
+                curvature = _CURVATURE * min(1.0, max(1e-6, round(each, 6)))
                 looks = [MarginalFeatures(design.shape, group) for group in groups]
                 return tuple(
                     Charge(
                         LogisticCritics.purpose(i),
-                        event_for(look, design.relation, rho / T),
+                        event_for(look, design.relation, rho / T, curvature),
                         len(range(i, T, len(groups))),
                     )
                     for i, look in enumerate(looks[:T])
@@ -329,10 +335,20 @@ class QueryGANMethod(Method):
             return self.rounds
         if self.oracle == "logistic":
             groups = len(self._groups(design))
-            return groups * max(1, min(_PASSES, _MOST_CRITICS // groups))
+            clear = math.floor(self._clear(design, rho))
+            return groups * max(1, min(_PASSES, clear, _MOST_CRITICS // groups))
         # The leader's regret √(2·ln|X|/T) is that of the picks, ln(2|Q|)·√T/κ, at T = `even`/ln(2|Q|).
         even = design.kappa(rho) * math.sqrt(2 * self._log_universe(design))
         return _within(_PICKED, _SOONER * even / math.log(2 * design.queries))
+
+    def _clear(self, design: Design, rho: Fraction) -> float:
+        """(n/(4·K·σ))²: how many regressions of each table could have weights that stand out.
+
+        K is the mean number of cells of a table and σ the noise of one regression with all of ρ.
+        """
+        tables = self._tables(design)
+        sigma = design.gaussian(rho, len(tables)).sigma
+        return (design.assumed_rows * len(tables) / (_CLEAR * design.cells(tables) * sigma)) ** 2
 
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
         """The columns, then the oracle, against the generator."""
