@@ -1778,7 +1778,7 @@ def _querygan(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
             )
             for k in sorted(orders)
         ]
-    share = p["columns"]
+    share = p["columns"] or (0.5 if p["objective"] == "wasserstein" else 0.15)
     if p["oracle"] == "moments" and p["features"] == "cells":
         sigma = math.sqrt(d.sides * len(tables) / (2 * (1 - share) * rho))
         seen = min(1.0, 2 * d.assumed() / (d.mean_cells(tables) * sigma))
@@ -1820,7 +1820,7 @@ def _oracle(d: Design, p: dict[str, Any], rho: float, tables: list[Clique]) -> l
             universe = max(math.log(2), sum(map(math.log, d.shape)))
             even = d.assumed() * math.sqrt(2 * rho) * math.sqrt(2 * universe)
             rounds = p["rounds"] or round(min(max(10, 0.05 * even / math.log(2 * d.queries)), 400))
-            paid = p["alpha"] * rho if d.rows is not None and not p["tilt"] else 0.0
+            paid = p["alpha"] * rho if d.rows is not None else 0.0
             slots = [selection("pick a query", (rho - paid) / rounds, SCORE, rounds)]
             if paid:
                 kept = rounds - math.floor(rounds * (1 - (p["keep"] or 0.5)))
@@ -1955,8 +1955,9 @@ GAMES: dict[str, tuple[Callable[..., list[Slot]], dict[str, Any]]] = {
     "mwem": (_mwem, {**PICKS, "measure": ("true", "false"), "selection": "share"}),
     "querygan": (_querygan, {
         **DRAWS, "oracle": "name", "features": ("=cells", "=subsets", "=fourier", "=relu",
-        "=softplus"), "degree": "times", "columns": "share", "alpha": "share", "units": "times",
-        "kernel": NUMBER, "tilt": "not negative", "keep": ("null", "share"), "cells": "times",
+        "=softplus"), "degree": "times", "columns": ("null", "share"), "alpha": "share",
+        "objective": ("null", "name"), "units": "times",
+        "kernel": NUMBER, "keep": ("null", "share"), "cells": "times",
     }),
     "sepfem": (_fem, PICKS),
 }  # fmt: skip

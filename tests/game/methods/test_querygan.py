@@ -255,8 +255,8 @@ def test_the_payoff_of_picked_queries_has_its_share_where_it_is_of_use():
     plan = Plan(PICKING.charges(design, Fraction(1)))
     assert [charge.purpose for charge in plan] == [COLUMNS, CellPicker.PICK, Payoffs.PURPOSE]
     assert plan[Payoffs.PURPOSE].event.l1 == 3 * UNIT  # the last half of six rounds
-    for other in (replace(PICKING, alpha=0.0), replace(PICKING, tilt=1.0)):
-        assert Payoffs.PURPOSE not in Plan(other.charges(design, Fraction(1)))
+    silent = replace(PICKING, alpha=0.0)
+    assert Payoffs.PURPOSE not in Plan(silent.charges(design, Fraction(1)))
     private = replace(design, rows=None)
     assert Payoffs.PURPOSE not in Plan(PICKING.charges(private, Fraction(1)))
 
@@ -343,7 +343,6 @@ BAD = {
     "degree": ({"degree": 0}, "degree = 0"),
     "rate": ({"rate": 0.0}, "rate = 0.0 must be above 0"),
     "nan": ({"rate": math.nan}, "rate = nan must be above 0"),
-    "tilt": ({"tilt": -1.0}, "tilt = -1.0 must be at least 0"),
     "columns": ({"columns": 1.0}, "columns = 1.0 must lie between 0 and 1; .* 0.15 is usual"),
     "features": ({"features": "rff"}, "features = 'rff' is not one of cells, subsets, fourier"),
     "kernel": ({"features": "subsets", "degree": 1}, "needs tables of two columns: degree = 1"),

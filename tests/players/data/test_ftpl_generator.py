@@ -1,6 +1,5 @@
 """A generator that follows the leader of all critics."""
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -97,20 +96,6 @@ def test_no_answers_change_nothing_and_wrong_ones_are_said():
         leader(features=((0, 1),)).respond(
             PROBLEM, state, (MeasuredCell((0, 1), Cell(0, (1, 2), 1)),), rng
         )
-
-
-@pytest.mark.slow
-def test_a_tilt_thins_out_what_critics_dislike():
-    rng = np.random.default_rng(0)
-    plain, tilted = leader(records=30_000), leader(records=30_000, tilt=4.0)
-    state = plain.start(PROBLEM)
-    answer = MeasuredCell((0, 1), Cell(0, (1, 2), 1))
-    state = plain.respond(PROBLEM, state, (answer,), rng)
-    before, after = (player.finish(PROBLEM, state) for player in (plain, tilted))
-    p = before.marginal((0, 1))[1, 2]
-    expected = p / (p + (1 - p) * math.exp(-4.0))
-    assert after.size < before.size
-    assert after.marginal((0, 1))[1, 2] == pytest.approx(expected, abs=0.05)
 
 
 def test_coins_of_the_first_rounds_may_leave_no_critic():

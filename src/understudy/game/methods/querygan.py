@@ -115,12 +115,13 @@ class QueryGANMethod(Method):
     have their own. `degree` is the order of the monomials that critics of "moments" and "logistic" are
     made of: 2 for all pairs of columns inside the workload's marginals. `units` random features look
     at every marginal of the workload, drawn from the public number `seed`. `rounds`, `objective`,
-    `play`, `steps`, `rate`, `keep` and `records` follow from the oracle and the play where they are
-    None. `critics = "ftrl"` lets critics of "moments" follow the regularised leader, as in the
-    semi-convex solver. `eta` is the learning rate η of a leader, 0.8·√(ln|X|/T) if None, 1 for
-    regressions; `scale` that of its perturbation; `history` how many past critics "sftpl" draws, each
-    with probability 1/2 if None. `kernel` is w of the all-subsets kernel, 1/d if None. `alpha` is the
-    share of the budget that the payoff of picked queries gets, 0 to leave it private.
+    `play`, `columns` (the share of ρ that columns get), `steps`, `rate`, `keep` and `records` follow
+    from the oracle, the objective and the play where they are None. `critics = "ftrl"` lets critics of
+    "moments" follow the regularised leader, as in the semi-convex solver. `eta` is the learning rate η
+    of a leader, 0.8·√(ln|X|/T) if None, 1 for regressions; `scale` that of its perturbation; `history`
+    how many past critics "sftpl" draws, each with probability 1/2 if None. `kernel` is w of the
+    all-subsets kernel, 1/d if None. `alpha` is the share of the budget that the payoff of picked
+    queries gets, 0 to leave it private.
     """
 
     oracle: str = "moments"
@@ -131,7 +132,7 @@ class QueryGANMethod(Method):
     degree: int = 2
     rounds: int | None = None
     samples: int | None = None
-    columns: float = 0.15
+    columns: float | None = None
     alpha: float = 0.02
     units: int = 32
     seed: int = 0
@@ -142,7 +143,6 @@ class QueryGANMethod(Method):
     scale: float = 0.3
     history: int | None = None
     kernel: float | None = None
-    tilt: float = 0.0
     keep: float | None = None
     records: int | None = None
     width: int = 128
@@ -163,8 +163,8 @@ class QueryGANMethod(Method):
         self.require_least(1, units=self.units, steps=self.steps, samples=self.samples)
         self.require_least(2 if self.oracle == "weights" else 1, rounds=self.rounds)
         self.require_positive(rate=self.rate, kernel=self.kernel, eta=self.eta)
-        self.require_least(0, seed=self.seed, scale=self.scale, tilt=self.tilt)
-        if not 0 < self.columns < 1:
+        self.require_least(0, seed=self.seed, scale=self.scale)
+        if not 0 < self._columns < 1:
             self.refuse(
                 f"columns = {self.columns} must lie between 0 and 1; it is the "
                 f"share of the budget that columns get, 0.15 is usual"
@@ -259,12 +259,12 @@ class QueryGANMethod(Method):
         return first, *self._looks(design, rho - share)
 
     def _columns_share(self, design: Design, rho: Fraction) -> Fraction:
-        """`columns`; more where tables have so many cells that noise hides them.
+        """That of the option; more where tables have so many cells that noise hides them.
 
         Tables get (1 − columns)·min(1, 2n/(Kσ)), K their mean number of cells and σ the noise they
         would have with all of it.
         """
-        least = Fraction(self.columns)
+        least = Fraction(self._columns)
         if self.oracle != "moments" or self.features != "cells":
             return least
         tables = self._tables(design)
@@ -327,8 +327,8 @@ class QueryGANMethod(Method):
                 )
 
     def _pays(self, design: Design) -> bool:
-        """Whether the payoff is released: it is of use where n is public and all records are kept."""
-        return self.alpha > 0 and design.rows is not None and not self.tilt
+        """Whether the payoff is released: it is of use where n is public."""
+        return self.alpha > 0 and design.rows is not None
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
         if self.rounds is not None:
@@ -373,7 +373,6 @@ class QueryGANMethod(Method):
             history=self.history,
             regularised=_FTRL if self.critics == "ftrl" else None,
             kernel=self._weight(design) if self._objective == "mmd" else 1.0,
-            tilt=self.tilt,
             keep=self._keep,
             records=self.records or own.records,
             whole=own.whole,
@@ -405,6 +404,13 @@ class QueryGANMethod(Method):
                 own = {LogisticCritics.purpose(i) for i in range(len(groups))}
                 times = sum(charge.times for charge in plan if charge.purpose in own)
                 return LogisticCritics(times, groups)
+
+    @property
+    def _columns(self) -> float:
+        """Distribution functions are sums of many cells: columns show them best, and get more."""
+        if self.columns is not None:
+            return self.columns
+        return 0.5 if self.objective == "wasserstein" else 0.15
 
     @property
     def _play(self) -> str:

@@ -10,7 +10,7 @@ Critics come as released answers, and what is done with them depends on their ki
     a payoff             is kept for who judges the game
 
 The result is the mixture over the rounds of the last part of the game: hard records of each, equally
-weighted, and, where a tilt is given, thinned out by the average critic (rejection sampling).
+weighted.
 """
 
 from __future__ import annotations
@@ -57,8 +57,6 @@ Pick = tuple[MeasuredCell, float]
 _LAST_RATE = 0.01
 _NONE = 1e-6
 """Counts below this are none."""
-_JUDGED = 10_000
-"""Records that are judged at once."""
 _OFTEN = 10
 """Rounds between two words on how training goes."""
 _MOST = 5_000
@@ -118,7 +116,6 @@ class FTPLGenerator(DataPlayer[Game]):
     of a sample of past critics, None for one coin each. `regularised` is η of critics that follow the
     regularised leader, None for best responses. `kernel` is w of the weighted all-subsets kernel.
     `questions` are what critics ask of each column where the objective is not about cells.
-    `tilt` is λ of rejection sampling, 0 for none.
     """
 
     rounds: int
@@ -134,7 +131,6 @@ class FTPLGenerator(DataPlayer[Game]):
     history: int | None = None
     regularised: float | None = None
     kernel: float = 1.0
-    tilt: float = 0.0
     keep: float = 0.5
     records: int = 500_000
     whole: bool = False
@@ -147,9 +143,7 @@ class FTPLGenerator(DataPlayer[Game]):
 
     def __post_init__(self) -> None:
         critics = Kind.CRITIC if self.features else Kind.PICKED_CELL
-        # A payoff speaks of all kept records; where they are thinned out it would be lost.
-        paid = () if self.tilt else (Kind.PAYOFF,)
-        accepts = frozenset({Kind.TABLE, Kind.MOMENTS, critics, *paid})
+        accepts = frozenset({Kind.TABLE, Kind.MOMENTS, critics, Kind.PAYOFF})
         object.__setattr__(self, "accepts", accepts)
 
     def start(self, problem: Problem) -> Game:
@@ -206,24 +200,17 @@ class FTPLGenerator(DataPlayer[Game]):
 
     def finish(self, problem: Problem, state: Game) -> Empirical:
         """The mixture of the kept rounds."""
-        from understudy.nets import critics
-
         kept = [records for records in state.kept if len(records)]
         if self.whole:
             kept = kept[math.floor(len(kept) * (1 - self.keep)) :]
         pool = np.concatenate(kept) if kept else state.records
-        if self.tilt and state.features is not None:
-            scores = self._scores(problem, state, pool)
-            accepted = critics.reject(scores, self.tilt, np.random.default_rng(len(pool)))
-            pool = pool[accepted]
         model = Empirical.of(problem.shape, pool)
         apart = [
             np.abs(table.values / max(problem.rows, 1) - model.marginal(table.clique)).max()
             for table in state.tables
         ]
         gaps = tuple(float(gap) for gap in apart)
-        # A payoff was earned against all kept records; of fewer of them it says nothing.
-        return Judged(model.shape, model.codes, gaps, None if self.tilt else state.paid)
+        return Judged(model.shape, model.codes, gaps, state.paid)
 
     # -- the three kinds of answers --------------------------------------------------------------
 
@@ -412,22 +399,6 @@ class FTPLGenerator(DataPlayer[Game]):
             self.eta / reach,
             self.scale if self._past.play.perturbed else 0.0,
         )
-
-    def _scores(self, problem: Problem, state: Game, pool: Records) -> NDArray[np.float64]:
-        """D̄ of every record of the pool."""
-        import jax.numpy as jnp
-
-        from understudy.nets.critics import Conjunctions
-        from understudy.nets.generator import one_hot
-
-        assert state.past is not None
-        assert state.features is not None
-        mean: Any = jnp.asarray(state.past.mean())
-        if isinstance(state.features, Conjunctions):
-            mean = (_padded(problem, state.literals, mean.size), mean)
-        parts = np.array_split(pool, -(-len(pool) // _JUDGED))
-        hot = (one_hot(problem.shape, jnp.asarray(part, jnp.int32)) for part in parts)
-        return np.concatenate([state.features.scores(mean, rows) for rows in hot])
 
 
 def _key(rng: np.random.Generator) -> Any:
