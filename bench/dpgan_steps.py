@@ -54,7 +54,7 @@ class Looked:
 
 @jax.jit
 def _factors(weights: Layers, features: Any) -> Any:
-    made = CRITIC.factors(weights, features, LOSS.real)
+    made = CRITIC.factors(weights, features, LOSS)
     return [a for a, _ in made[1:]], [d for _, d in made]
 
 

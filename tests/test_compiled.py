@@ -16,6 +16,7 @@ import pytest
 from numba.core.caching import CacheImpl, UserProvidedCacheLocator
 
 import understudy
+from tests.thorough import slow, some
 from understudy import compiled as module
 from understudy.compiled import compiled, kernel
 
@@ -308,7 +309,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize("damage", some(DAMAGE.values(), 3), ids=DAMAGE)
 def test_a_file_that_is_not_as_it_was_written_is_compiled_anew(folder, runs, damage):
     def run():
         kernels = loaded(folder)
@@ -363,13 +364,13 @@ def raises(error):
     ("name", "error"),
     [
         ("_machine", AttributeError),
-        ("_key", OSError),
-        ("_compile", AttributeError),
-        ("_compile", TypeError),
-        ("_compile", AssertionError),
-        ("_compile", KeyError),
+        slow(("_key", OSError)),
+        slow(("_compile", AttributeError)),
+        slow(("_compile", TypeError)),
+        slow(("_compile", AssertionError)),
+        slow(("_compile", KeyError)),
         ("_compile", numba.TypingError),
-        ("_linked", OSError),
+        slow(("_linked", OSError)),
         ("_linked", RuntimeError),
     ],
 )

@@ -75,7 +75,7 @@ with us.Ledger("ledger.db") as ledger:
 """
 
 
-ALWAYS = {"auto", "independent", "mst", "gem"}  # one of every kind
+ALWAYS = {"auto", "gem"}  # with and without what an extra brings
 
 
 @pytest.mark.parametrize(

@@ -1507,11 +1507,15 @@ def _fem(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
 
 def _sizes(d: Design, p: dict[str, Any], rho: float) -> tuple[int, int]:
     """Rounds and draws a round of weights over queries."""
-    root = math.sqrt(d.assumed() * math.sqrt(2 * rho))
-    rounds = p["rounds"] or min(400, max(2, round(1.5 * root)))
+    kappa = d.assumed() * math.sqrt(2 * rho)
+    root = math.sqrt(kappa)
+    telling = 3 * (kappa / (5 * math.log(2 * d.queries))) ** 2
+    draws = min(2 * root * max(3, root / 15), telling)
+    samples = p["samples"] or min(100, max(1, int(draws / (p["rounds"] or 2 * root) + 1e-9)))
+    rounds = p["rounds"] or min(400, max(2, round(min(draws / samples, 3 * root))))
     if rounds > 10_000:
         raise ValueError(f"method.rounds = {rounds} is more than a plan may have")
-    return rounds, p["samples"] or min(100, max(5, round(root / 10)))
+    return rounds, samples
 
 
 def _dualquery(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
@@ -1525,31 +1529,25 @@ def _dualquery(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
 
 
 def _dqrs(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
-    """The least B = n/η, in rows, at which coins, where they cost less, and draws anew cost ρ."""
-    rounds, samples = _sizes(d, p, rho)
+    """The B = n/η, in rows, at which coins, where they cost less, and draws anew cost ρ."""
+    fresh = p["fresh"] or (math.ceil(p["samples"] / 2) if p["samples"] else None)
+    rounds, fresh = _sizes(d, {**p, "samples": fresh}, rho)
+    samples = p["samples"] or 2 * fresh
     t = np.arange(1, rounds)
-    keep = t ** (-2 / 3)
-    coin = 1 / (8 * np.expm1(-keep / 2) ** 2)
-
-    def drawn(scale: float) -> tuple[np.ndarray, np.ndarray, float]:
-        few = np.minimum(samples, np.ceil((keep + 4 * d.assumed() / scale) * samples))
-        tossed = coin * samples + few * t**2 / 2 < samples * t**2 / 2
-        few = np.where(tossed, few, samples)
-        return few, tossed, float((tossed * coin * samples + few * t**2 / 2).sum()) / scale**2
-
-    high = math.sqrt(samples * float((t**2).sum()) / (2 * rho)) * (1 + 1e-12)
-    low = high / (2 * math.sqrt(samples))
-    for _ in range(60):  # the cost falls as B grows, in steps where one draw less is needed
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if drawn(middle)[2] <= rho else (middle, high)
-    few, tossed, _ = drawn(high * (1 + 1e-11))
+    share = -math.expm1(-0.3)
+    coin = 1 / (8 * share**2)
+    tossed = coin * samples < (samples - fresh) * t**2 / 2
+    few = np.where(tossed, fresh, samples)
+    rising = (t / (rounds - 1)) ** 0.25
+    high = math.sqrt(float(((tossed * coin * samples + few * t**2 / 2) / rising**2).sum()) / rho)
     slots: list[Slot] = []
     for at in range(rounds - 1):
+        own = high * float(rising[at])
         if tossed[at]:
-            scale = -2 * SCORE * high * math.expm1(-keep[at] / 2)
-            event = {"kind": "selection", "scale": scale, "sensitivity": SCORE, "k": samples}
+            event = {"kind": "selection", "scale": 2 * SCORE * own * share, "sensitivity": SCORE,
+                     "k": samples}  # fmt: skip
             slots.append({"purpose": f"coins of round {at + 2}", "event": event, "times": 1})
-        scale = SCORE * high / (at + 1)
+        scale = SCORE * own / (at + 1)
         event = {"kind": "selection", "scale": scale, "sensitivity": SCORE, "k": int(few[at])}
         slots.append({"purpose": f"queries of round {at + 2}", "event": event, "times": 1})
     return slots

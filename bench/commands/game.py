@@ -44,6 +44,7 @@ def game(
     ],
     adult: options.Adult = None,
     adult_domain: options.AdultDomain = None,
+    adult_raw: options.AdultRaw = None,
     loans: options.Loans = None,
     loans_domain: options.LoansDomain = None,
     demo: Annotated[
@@ -65,7 +66,7 @@ def game(
         str, typer.Option("--epsilons", metavar="ε,…", help="For figure 1.")
     ] = "0.1,0.15,0.2,0.25,0.5,1",
     orders: Annotated[
-        str, typer.Option("--orders", metavar="K,…", help="Columns of a marginal, for figure 1.")
+        str, typer.Option("--orders", metavar="K,…", help="Columns of a marginal.")
     ] = "3,5",
     most: Annotated[
         int | None,
@@ -83,7 +84,7 @@ def game(
       python -m bench game --demo --out game
       python -m bench game --adult adult.csv --adult-domain adult-domain.json --out game
     """
-    from bench.published import Results, figure_one, figure_two, tasks
+    from bench.published import Results, answered, figure_one, figure_two, tasks
     from bench.published.figure import draw, require_matplotlib
     from bench.published.game_tables import markdown
 
@@ -92,7 +93,7 @@ def game(
     require_matplotlib()
     wanted = options.listed(orders, "orders", int)
     options.listed(epsilons, "epsilons", float)
-    benches = _tables(adult, adult_domain, loans, loans_domain, demo, rows)
+    benches = _tables(adult, adult_domain, adult_raw, loans, loans_domain, demo, rows)
     narrow = min(len(bench.schema.shape) for bench in benches)
     if not all(1 <= order <= narrow for order in wanted):
         raise InputError(f"orders = {orders}: a marginal has from 1 to {narrow} columns here")
@@ -100,7 +101,7 @@ def game(
     if figure in ("1", "both"):
         panels += figure_one(benches, wanted, options.split(epsilons))
     if figure in ("2", "both"):
-        panels += figure_two(benches, most)
+        panels += figure_two(benches, wanted, most)
     results = Results(out / "results.json")
 
     def skipped(one: LeftOut) -> None:
@@ -108,6 +109,7 @@ def game(
         results.leave_out(one)
 
     planned = list(tasks(panels, runs, options.split(methods) if methods else None, skipped))
+    results.answered = answered(panels)
     with options.kept(results):
         _run(planned, results)
     results.save()
@@ -164,23 +166,25 @@ def rounds(
 def _tables(
     adult: Path | None,
     adult_domain: Path | None,
+    adult_raw: Path | None,
     loans: Path | None,
     loans_domain: Path | None,
     demo: bool,
     rows: int,
 ) -> list[Bench]:
     """What was given, or the survey; a remark on what is missing."""
-    from bench.published import generated, load
+    from bench.published import adult_of_15, generated, load
 
     given = {
         "ADULT": load("ADULT", adult, adult_domain),
+        "ADULT-15": adult_of_15(adult_raw),
         "LOANS": load("LOANS", loans, loans_domain),
     }
     found = [bench for bench in given.values() if bench is not None]
     if demo:
         return [*found, generated(rows)]
     for name, bench in given.items():
-        if bench is None:
+        if bench is None and name != "ADULT-15":
             options.missing(name)
     if not found:
         shell.note("no table was given: the generated survey takes their place.")

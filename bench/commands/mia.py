@@ -11,12 +11,12 @@ import typer
 
 from bench.commands import options
 from bench.commands.signals import undisturbed
-from understudy.cli import shell, words
+from understudy.cli import shell
 from understudy.cli.progress import Runs
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
-    from bench.published.mia import Point, Results, Training
+    from bench.published.mia import Results, Training
     from bench.published.mia_rows import Panel
 
 __all__ = ["mia"]
@@ -29,11 +29,14 @@ _FEWEST_ROWS = 100
 def mia(
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", help="Where results.json and the figures go."),
+        typer.Option("--out", metavar="DIR", help="Where results.json, tables and figures go."),
     ],
     trainings: Annotated[
         int, typer.Option("--trainings", metavar="N", min=1, help="Of every point.")
     ] = 10,
+    alone: Annotated[
+        int, typer.Option("--alone", metavar="N", help="Of every model without privacy, at least.")
+    ] = 30,
     rows: Annotated[
         str, typer.Option("--rows", metavar="N,…", help="Members; as many others are drawn.")
     ] = "1000",
@@ -54,6 +57,7 @@ def mia(
     """
     from bench.published import mia as work
     from bench.published.mia_figure import draw
+    from bench.published.mia_table import tables
     from understudy.figures import require_matplotlib
 
     require_matplotlib()
@@ -63,7 +67,8 @@ def mia(
             f"trainings = {trainings}: intervals over fewer than {work.LEAST_TRAININGS} are wide"
         )
     results = work.Results(out / "results.json")
-    wanted = work.trainings(chosen, sizes, options.listed(epsilons, "epsilons", float), trainings)
+    budgets = options.listed(epsilons, "epsilons", float)
+    wanted = work.trainings(chosen, sizes, budgets, trainings, alone)
     planned = [training for training in wanted if training not in results]
     try:
         _run(planned, results)
@@ -76,8 +81,10 @@ def mia(
         if results.runs:
             with undisturbed():
                 results.save()
-    _show(results)
-    for path in (*draw(results, out), results.path):
+    found = out / "tables.md"
+    found.write_text(tables(results), encoding="utf-8")
+    shell.out().print(found.read_text(encoding="utf-8"), soft_wrap=True)
+    for path in (found, *draw(results, out), results.path):
         shell.out().print(f"wrote {path}", soft_wrap=True)
     _judge(results)
 
@@ -126,103 +133,3 @@ def _judge(results: Results) -> None:
         )
     if beaten:
         raise typer.Exit(1)
-
-
-def _show(results: Results) -> None:
-    points = results.points()
-    for show in (_attacks, _learnt):
-        show([point for point in points if point.attack == _read(point.panel)])
-    _fits(results)
-
-
-def _read(name: str) -> str:
-    from bench.published.mia_rows import PANELS
-
-    return next(panel.attack for panel in PANELS if panel.name == name)
-
-
-def _lines(points: Sequence[Point]) -> dict[tuple[str, int, str], dict[float | None, Point]]:
-    """Panel, rows and solver, with its points by ε; the model without privacy stands in both."""
-    from bench.published.mia_rows import PANELS, SOLVERS
-
-    lines: dict[tuple[str, int, str], dict[float | None, Point]] = {}
-    for rows in sorted({point.rows for point in points}):
-        for panel in PANELS:
-            for solver in SOLVERS:
-                mine = {
-                    point.epsilon: point
-                    for point in points
-                    if (point.panel, point.rows) == (panel.name, rows)
-                    and point.solver in (solver, "none")
-                }
-                if len(mine) > 1:
-                    lines[f"{panel.title}, N = {rows:,}", rows, solver] = mine
-    return lines
-
-
-def _attacks(points: Sequence[Point]) -> None:
-    """Accuracy, in per cent, with its interval, beside the ceiling, by rule."""
-    from bench.published.mia import RULES
-
-    epsilons = sorted({point.epsilon for point in points if point.epsilon is not None})
-    for rule in RULES:
-        heads = [*(f"ε = {epsilon:g}" for epsilon in epsilons), "without privacy"]
-        table = words.table("model", "solver", *heads, right=heads)
-        for (title, _, solver), at in _lines([p for p in points if p.rule == rule]).items():
-            cells = [_accuracy(at[e]) if e in at else "–" for e in (*epsilons, None)]
-            table.add_row(title, solver, *cells)
-        table.add_section()
-        bounds = [
-            max(p.ceiling for p in points if p.epsilon == e and p.ceiling is not None)
-            for e in epsilons
-        ]
-        table.add_row("ceiling", "any", *(f"{100 * bound:.1f}" for bound in bounds), "100")
-        console = shell.out()
-        console.print(f"attack accuracy in per cent by the {rule} rule, mean and 95 % interval")
-        console.print(table)
-
-
-def _accuracy(point: Point) -> str:
-    if not point.better:
-        return "constant"
-    return f"{100 * point.mean:.1f} ± {50 * (point.high - point.low):.1f}"
-
-
-def _learnt(points: Sequence[Point]) -> None:
-    """What the attacked models are worth: quality, excess loss beside its bound, distance to w*."""
-    heads = ["ε", "steps", "quality", "constant", "F − F*", "bound", "‖w − w*‖"]
-    table = words.table("model", "solver", *heads, right=heads)
-    for (title, _, solver), at in _lines([p for p in points if p.rule == "rank"]).items():
-        for epsilon, point in sorted(at.items(), key=lambda item: item[0] or float("inf")):
-            table.add_row(
-                title,
-                solver,
-                "∞" if epsilon is None else f"{epsilon:g}",
-                f"{point.steps:,}" if point.steps else "–",
-                f"{point.quality:.3f}",
-                f"{point.constant:.3f}",
-                f"{point.excess:.4f}",
-                _bound(point),
-                f"{point.distance:.3f}",
-            )
-    shell.out().print(table)
-
-
-def _bound(point: Point) -> str:
-    if point.epsilon is None:
-        return "–"
-    return (
-        f"{point.bound:.3g}" if point.bound < point.start else f"says nothing ({point.bound:.3g})"
-    )
-
-
-def _fits(results: Results) -> None:
-    """Log fits, as the thesis draws them, with the interval over trainings."""
-    table = words.table("model", "N", "solver", "of", "slope in ln ε", right=["slope in ln ε"])
-    for slope in results.slopes():
-        size, half = (100, "%") if slope.what == "accuracy" else (1, "")
-        table.add_row(
-            slope.panel, f"{slope.rows:,}", slope.solver, slope.what,
-            f"{size * slope.mean:+.2f} ± {size * (slope.high - slope.low) / 2:.2f}{half}",
-        )  # fmt: skip
-    shell.out().print(table)

@@ -16,6 +16,7 @@ __all__ = [
     "DATA",
     "Adult",
     "AdultDomain",
+    "AdultRaw",
     "Loans",
     "LoansDomain",
     "SurveyRows",
@@ -34,6 +35,13 @@ Adult = Annotated[Path | None, typer.Option("--adult", metavar="CSV", rich_help_
 AdultDomain = Annotated[
     Path | None, typer.Option("--adult-domain", metavar="JSON", rich_help_panel=DATA)
 ]
+AdultRaw = Annotated[
+    Path | None,
+    typer.Option(
+        "--adult-raw", metavar="CSV", help="UCI's Adult with all 15 attributes and a header.",
+        rich_help_panel=DATA,
+    ),
+]  # fmt: skip
 Loans = Annotated[Path | None, typer.Option("--loans", metavar="CSV", rich_help_panel=DATA)]
 LoansDomain = Annotated[
     Path | None, typer.Option("--loans-domain", metavar="JSON", rich_help_panel=DATA)

@@ -121,6 +121,11 @@ def querygan(
         _run(planned, results)
     results.save()
     _show(results.points())
+    if regrets := results.regrets():
+        table = words.table("table", "run", "regret", "bound", right=("regret", "bound"))
+        for row in regrets:
+            table.add_row(*row)
+        shell.out().print(table)
     for path in (*bench.draw(results.points(), workload, out), results.path):
         shell.out().print(f"wrote {path}", soft_wrap=True)
 

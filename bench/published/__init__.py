@@ -4,10 +4,20 @@ Errors here are exact and therefore not private. This room is for public benchma
 ones, never for the table that a release is to protect.
 """
 
-from bench.published.game import LeftOut, Panel, Results, Task, figure_one, figure_two, run, tasks
-from bench.published.tables import Bench, generated, load
+from bench.published.game import (
+    LeftOut,
+    Panel,
+    Results,
+    Task,
+    answered,
+    figure_one,
+    figure_two,
+    run,
+    tasks,
+)
+from bench.published.tables import Bench, adult_of_15, generated, load
 
 __all__ = [
-    "Bench", "LeftOut", "Panel", "Results", "Task", "figure_one", "figure_two", "generated", "load",
-    "run", "tasks",
+    "Bench", "LeftOut", "Panel", "Results", "Task", "adult_of_15", "answered", "figure_one",
+    "figure_two", "generated", "load", "run", "tasks",
 ]  # fmt: skip

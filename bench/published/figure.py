@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,8 @@ def draw(panels: Sequence[Panel], results: Results, folder: Path) -> list[Path]:
         handles: dict[str, Any] = {}
         for place, row in zip(axes, rows, strict=True):
             for spot, panel in zip(place, row, strict=False):
-                handles |= _panel(spot, panel, [p for p in points if p.panel == panel.name])
+                own = [p for p in points if p.panel == panel.name]
+                handles |= _panel(spot, panel, own, results.answered.get(panel.name, {}))
             _level([spot for spot, panel in zip(place, row, strict=False) if panel.order])
             for spot in place[len(row) :]:
                 spot.set_axis_off()
@@ -102,10 +103,18 @@ def _grid(panels: Sequence[Panel], points: Sequence[Point]) -> list[list[Panel]]
     return [rows[name] for name in dict.fromkeys(p.bench.name for p in panels) if name in rows]
 
 
-def _panel(spot: Any, panel: Panel, points: Sequence[Point]) -> dict[str, Any]:
+def _panel(
+    spot: Any, panel: Panel, points: Sequence[Point], answers: Mapping[str, float]
+) -> dict[str, Any]:
     """One set of axes; what it drew, by label."""
     growing = panel.figure == 2
     handles: dict[str, Any] = {}
+    if answers:
+        (line,) = spot.plot(
+            [float(at) for at in answers], list(answers.values()), color=_LOOKS["hdmm"][0],
+            linestyle=(0, (1, 1.5)), linewidth=1.4, zorder=2,
+        )  # fmt: skip
+        handles[published.HDMM_NAME] = line
     known = {} if growing else published.fem(panel.bench.name, panel.order)
     if known:
         shown = [epsilon for epsilon in panel.epsilons if epsilon in known]
@@ -150,7 +159,7 @@ def _dress(spot: Any, panel: Panel, growing: bool, marginals: Sequence[int]) -> 
     spot.xaxis.set_major_locator(FixedLocator(_apart(ticks)))
     spot.xaxis.set_minor_locator(NullLocator())
     spot.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if growing else f"{x:g}"))
-    spot.set_xlabel("number of 3-way marginals" if growing else "ε   (δ = 1/n²)")
+    spot.set_xlabel(f"number of {panel.order}-way marginals" if growing else "ε   (δ = 1/n²)")
     spot.yaxis.set_major_locator(
         FixedLocator([m * 10.0**e for e in range(-4, 1) for m in (1, 1.5, 2, 3, 5, 7)])
     )
@@ -175,7 +184,7 @@ def _apart(ticks: Sequence[float]) -> list[float]:
 
 
 def _legend(figure: Any, handles: dict[str, Any]) -> None:
-    order = [published.FEM_NAME, *_LOOKS]
+    order = [published.FEM_NAME, published.HDMM_NAME, *_LOOKS]
     names = [name for name in order if name in handles]
     words = [_name(name) for name in names]
     figure.legend(

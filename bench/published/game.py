@@ -1,9 +1,10 @@
 """Figures 1 and 2 of "New Oracle-Efficient Algorithms for Private Synthetic Data Release", run again.
 
 Figure 1: worst error over all cells of 64 random marginals against ε. Figure 2: the same at ε = 0.1
-against the number of marginals. δ = 1/n², n public. A run is a whole release, certificate and all; its
-CPU seconds are those of `release`, libraries already loaded. Runs take no seed and are never thrown
-away: the results file holds each of them, and what is in it is not run again.
+against the number of marginals. Both for marginals of three and of five columns. The line of HDMM's
+answers is computed (`bench.published.matrix`). δ = 1/n², n public. A run is a whole release,
+certificate and all; its CPU seconds are those of `release`, libraries already loaded. Runs take no seed
+and are never thrown away: the results file holds each of them, and what is in it is not run again.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from bench.published.tables import Bench, generated
 from understudy._version import __version__
 from understudy.errors import InputError, UnderstudyError
 from understudy.progress import Progress
+from understudy.queries import resolve
 from understudy.releases import prepare
 from understudy.releases.run import release
 
 __all__ = [
-    "LeftOut", "Panel", "Point", "Results", "Task", "figure_one", "figure_two", "run", "sizes",
-    "tasks",
+    "LeftOut", "Panel", "Point", "Results", "Task", "answered", "figure_one", "figure_two", "run",
+    "sizes", "tasks",
 ]  # fmt: skip
 
 LARGE = ("fem", "sepfem", "dualquery", "dqrs", "hdmm", "auto")
@@ -39,6 +41,8 @@ SMALL = ("mwem", "frankwolfe", "fem", "auto")
 GROWING = ("fem", "sepfem", "dualquery", "dqrs", "hdmm", "auto")
 _MARGINALS = 64
 _GROWING_EPSILON = "0.1"
+_MOST_WIDE = 1024
+"""Of marginals of more than three columns, for figure 2."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,20 +131,45 @@ def sizes(columns: int, order: int) -> tuple[int, ...]:
     return (*doubled, every)
 
 
-def figure_two(benches: Iterable[Bench], most: int | None = None) -> list[Panel]:
-    """Error at ε = 0.1 against the number of 3-way marginals, up to all of them (or to `most`)."""
+def figure_two(
+    benches: Iterable[Bench], orders: Sequence[int] = (3,), most: int | None = None
+) -> list[Panel]:
+    """Error at ε = 0.1 against the number of marginals, up to all of them (or to `most`)."""
     panels: list[Panel] = []
     for bench in benches:
-        every = math.comb(len(bench.schema.shape), 3)
-        numbers = [n for n in sizes(len(bench.schema.shape), 3) if most is None or n <= most]
-        workloads = ["marginals:3" if n == every else f"marginals:3:{n}@0" for n in numbers]
-        panels.append(
-            Panel(
-                f"{bench.name} growing", 2, f"{bench.name}, ε = {_GROWING_EPSILON}",
-                bench, tuple(workloads), (_GROWING_EPSILON,), GROWING, 3,
-            )
-        )  # fmt: skip
+        columns = len(bench.schema.shape)
+        for order in orders:
+            every = math.comb(columns, order)
+            limit = min(most or every, every if order <= 3 else _MOST_WIDE)
+            panels.append(
+                Panel(
+                    f"{bench.name} {order}-way growing", 2,
+                    f"{bench.name}, {order}-way, ε = {_GROWING_EPSILON}", bench,
+                    tuple(
+                        f"marginals:{order}" if n == every else f"marginals:{order}:{n}@0"
+                        for n in sizes(columns, order)
+                        if n <= limit
+                    ),
+                    (_GROWING_EPSILON,), GROWING, order,
+                )
+            )  # fmt: skip
     return panels
+
+
+def answered(panels: Sequence[Panel]) -> dict[str, dict[str, float]]:
+    """The expected worst error of HDMM's answers, by panel and by ε, or number of marginals."""
+    from bench.published.matrix import expected_worst
+
+    found: dict[str, dict[str, float]] = {}
+    for panel in panels:
+        for workload in panel.workloads:
+            number = len(resolve(workload, panel.bench.schema, max_cells=2**62))
+            for epsilon in panel.epsilons:
+                at = str(number) if panel.figure == 2 else epsilon
+                found.setdefault(panel.name, {})[at] = expected_worst(
+                    panel.bench, workload, epsilon, delta(panel.bench.rows)
+                )
+    return found
 
 
 def delta(rows: int) -> Fraction:
@@ -265,6 +294,7 @@ def run(task: Task) -> dict[str, Any]:
         "certificate": made.certificate.bound,
         "theorem": None if made.theorem is None else made.theorem.bound,
         "rounds": clock.rounds,
+        "recycled": sum(c.purpose.startswith("coins") for c in made.plan) / max(clock.rounds, 1),
         "cpu": cpu,
         "cpu_stages": clock.stages,
         "wall": time.monotonic() - wall,
@@ -290,6 +320,8 @@ class Point:
     certificate: float
     theorem: float | None
     rounds: float
+    recycled: float
+    """The share of rounds that keep queries by rejection sampling: `dqrs` alone."""
     cpu: float
     cpu_max: float
 
@@ -300,6 +332,8 @@ class Results:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.runs: list[dict[str, Any]] = []
+        self.answered: dict[str, dict[str, float]] = {}
+        """HDMM's answers: see `answered`."""
         self._left_out: dict[tuple[str, str, str], LeftOut] = {}
         if path.exists():
             try:
@@ -342,6 +376,7 @@ class Results:
                 {"table": t, "order": k, "epsilons": list(published.EPSILONS), "max": list(errors)}
                 for (t, k), errors in published.FEM.items()
             ],
+            "hdmm_answers_expected": self.answered,
             "points": [asdict(point) for point in self.points()],
             "left_out": [asdict(one) for one in self.left_out],
             "runs": self.runs,
@@ -380,6 +415,7 @@ def _point(group: Sequence[dict[str, Any]]) -> Point:
         certificate=mean("certificate"),
         theorem=None if first["theorem"] is None else mean("theorem"),
         rounds=mean("rounds"),
+        recycled=sum(one.get("recycled", 0.0) for one in group) / len(group),
         cpu=mean("cpu"),
         cpu_max=max(one["cpu"] for one in group),
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bench.published import published
 from bench.published.game import LeftOut, Point, Results
 from understudy.wording import bound
 
 __all__ = ["LOOKS_FIRST", "markdown", "reason"]
+
+Answers = Mapping[str, Mapping[str, float]]
 
 LOOKS_FIRST = ("auto", "fem", "sepfem", "dualquery", "dqrs", "mwem", "frankwolfe", "hdmm")
 """The order in which methods are shown."""
@@ -17,10 +19,11 @@ LOOKS_FIRST = ("auto", "fem", "sepfem", "dualquery", "dqrs", "mwem", "frankwolfe
 def markdown(results: Results) -> str:
     """One table of errors against ε, one a table of growing workloads, and what is not there."""
     points = results.points()
-    parts = [_over_epsilon([point for point in points if point.figure == 1])]
+    answers = results.answered
+    parts = [_over_epsilon([point for point in points if point.figure == 1], answers)]
     growing = [point for point in points if point.figure == 2]
     parts += [
-        _growing(panel, [point for point in growing if point.panel == panel])
+        _growing(panel, [point for point in growing if point.panel == panel], answers)
         for panel in dict.fromkeys(point.panel for point in growing)
     ]
     if results.left_out:
@@ -34,7 +37,7 @@ def reason(one: LeftOut) -> str:
     return one.why.split("; ")[0].split(": leave")[0].removeprefix(f"method = {one.method} ")
 
 
-def _over_epsilon(points: Sequence[Point]) -> str:
+def _over_epsilon(points: Sequence[Point], answers: Answers) -> str:
     if not points:
         return ""
     epsilons = sorted({point.epsilon for point in points}, key=float)
@@ -50,12 +53,16 @@ def _over_epsilon(points: Sequence[Point]) -> str:
             values = [_share(known[e]) if e in known else "" for e in epsilons]
             lines.append(_row(name, published.FEM_NAME, *values, published.RUNS, "", ""))
             name = ""
+        if expected := answers.get(panel):
+            values = [_share(expected[e]) if e in expected else "" for e in epsilons]
+            lines.append(_row(name, published.HDMM_NAME, *values, "", "", ""))
+            name = ""
         for method, own in _by_method([p for p in points if p.panel == panel]):
             at = {point.epsilon: point for point in own}
             values = [_share(at[e].mean) if e in at else "" for e in epsilons]
             lines.append(
                 _row(
-                    name, f"`{method}`", *values, _range([p.runs for p in own], "{:d}"),
+                    name, _label(method, own), *values, _range([p.runs for p in own], "{:d}"),
                     _range([p.rounds for p in own], "{:.0f}"), _range([p.cpu for p in own], "{:.1f}"),
                 )
             )  # fmt: skip
@@ -63,20 +70,24 @@ def _over_epsilon(points: Sequence[Point]) -> str:
     return "\n".join(lines)
 
 
-def _growing(panel: str, points: Sequence[Point]) -> str:
-    numbers = sorted({point.marginals for point in points})
+def _growing(panel: str, points: Sequence[Point], answers: Answers) -> str:
+    expected = answers.get(panel, {})
+    numbers = sorted({point.marginals for point in points} | set(map(int, expected)))
     (epsilon,) = {point.epsilon for point in points}
     title = f"{panel.removesuffix(' growing')}, ε = {epsilon}"
     lines = [
         _row(title, *map(_number, numbers), "runs", "CPU s"),
         _row(*["---"] * (len(numbers) + 3)),
     ]
+    if expected:
+        values = [_share(expected[str(n)]) if str(n) in expected else "" for n in numbers]
+        lines.append(_row(published.HDMM_NAME, *values, "", ""))
     for method, own in _by_method(points):
         at = {point.marginals: point for point in own}
         values = [_share(at[n].mean) if n in at else "" for n in numbers]
         lines.append(
             _row(
-                f"`{method}`", *values, _range([p.runs for p in own], "{:d}"),
+                _label(method, own), *values, _range([p.runs for p in own], "{:d}"),
                 _range([p.cpu for p in own], "{:.1f}"),
             )
         )  # fmt: skip
@@ -126,6 +137,12 @@ def _by_method(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
     have = {point.method for point in points}
     order = [m for m in LOOKS_FIRST if m in have] + sorted(have - set(LOOKS_FIRST))
     return [(m, [point for point in points if point.method == m]) for m in order]
+
+
+def _label(method: str, points: Sequence[Point]) -> str:
+    """With the share of rounds that recycle queries, where there are such rounds."""
+    shares = [100 * point.recycled for point in points]
+    return f"`{method}`" + (f", {_range(shares, '{:.0f}')} % recycled" if max(shares) else "")
 
 
 def _row(*cells: object) -> str:

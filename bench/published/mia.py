@@ -82,10 +82,12 @@ class Training:
 
     @property
     def steps(self) -> dict[str, Any]:
-        """T = Nε; descent then samples 2/√T of the rows a step, so that T·rate² stays at 4."""
-        if self.epsilon is None or self.solver in self.panel.planned:
+        """As settings: T = Nε unless the panel has others; descent sees 2/√T of the rows a step."""
+        if self.epsilon is None:
             return {}
-        steps = max(1, round(self.rows * self.epsilon))
+        steps = dict(self.panel.steps).get(self.solver, max(1, round(self.rows * self.epsilon)))
+        if steps is None:
+            return {}
         return {"steps": steps, "rate": min(1.0, 2 / steps**0.5) if self.solver == "sgd" else 1.0}
 
     def __str__(self) -> str:
@@ -94,16 +96,24 @@ class Training:
 
 
 def trainings(
-    panels: Sequence[Panel], sizes: Sequence[int], epsilons: Sequence[float], count: int
+    panels: Sequence[Panel],
+    sizes: Sequence[int],
+    epsilons: Sequence[float],
+    count: int,
+    alone: int = 0,
 ) -> Iterator[Training]:
-    """Every training, first ones first, so that the picture is whole early."""
-    for number in range(count):
+    """Every training, first ones first, so that the picture is whole early.
+
+    Models without privacy are quick, so there may be more of them, `alone`.
+    """
+    for number in range(max(count, alone)):
         for rows in sizes:
             for panel in panels:
                 yield Training(panel, rows, "none", None, number)
-                for solver in SOLVERS:
-                    for epsilon in epsilons:
-                        yield Training(panel, rows, solver, epsilon, number)
+                if number < count:
+                    for solver in SOLVERS:
+                        for epsilon in epsilons:
+                            yield Training(panel, rows, solver, epsilon, number)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +157,7 @@ def _fit(training: Training, members: Sample) -> Any:
 
     kind = learn.PrivateLogisticRegression if training.panel.classes else learn.PrivateLasso
     return kind(
-        training.epsilon,
+        epsilon=training.epsilon,
         solver=training.solver,
         delta=delta(training.rows),
         neighbours="replace",
@@ -245,10 +255,12 @@ def _bound(training: Training, model: Any, start: float) -> float:
     """What theory promises of E F(w) − F*, from the noise that the plan has; see `learn.solvers`."""
     panel, radius = training.panel, training.panel.radius
     loss = (
-        Squared(min(2.0, 1 + radius)) if panel.classes == 0
-        else Logistic() if panel.classes == 2
+        Squared(min(2.0, 1 + radius))
+        if panel.classes == 0
+        else Logistic()
+        if panel.classes == 2
         else Softmax(panel.classes - 1)
-    )  # fmt: skip
+    )
     width = panel.features + 1
     budget = Budget.of(training.epsilon or 0.0, delta(training.rows))
     facts = Facts(training.rows, width, loss, radius, Relation.REPLACE, budget)
@@ -306,8 +318,8 @@ class Point:
     quality: float
     """Accuracy on fresh rows, or the variance explained by a regression."""
     constant: float
-    better: bool
-    """Whether the 95 % interval of quality − constant lies above 0: worth attacking."""
+    better: int
+    """Trainings whose model predicts fresh rows better than the constant."""
     excess: float
     start: float
     """Excess loss of weights 0: a bound above it says nothing."""
@@ -315,6 +327,11 @@ class Point:
     distance: float
     """‖w − w*‖₂, w* without privacy in the same ball."""
     steps: int
+
+    @property
+    def attacked(self) -> bool:
+        """Whether every model was worth attacking."""
+        return self.better == self.trainings
 
     @property
     def within(self) -> bool:
@@ -407,7 +424,6 @@ def _key(one: dict[str, Any]) -> tuple[str, int, str, float | None, int]:
 def _point(group: Sequence[dict[str, Any]], attack: str, rule: str) -> Point:
     first = group[0]
     found = _finite(mean_interval([one["attacks"][rule][attack] for one in group]))
-    gain = mean_interval([one["quality"] - one["constant"] for one in group])
     epsilon = first["epsilon"]
 
     def mean(name: str) -> float:
@@ -427,7 +443,7 @@ def _point(group: Sequence[dict[str, Any]], attack: str, rule: str) -> Point:
         ceiling=None if epsilon is None else ceiling.accuracy(epsilon, delta(first["rows"])),
         quality=mean("quality"),
         constant=mean("constant"),
-        better=gain.low > 0,
+        better=sum(one["quality"] > one["constant"] for one in group),
         excess=mean("excess"),
         start=mean("start"),
         bound=mean("bound"),
@@ -454,9 +470,14 @@ def _slopes(group: Sequence[dict[str, Any]]) -> Iterator[Slope]:
         if math.isfinite(fitted.low):
             first = group[0]
             yield Slope(
-                first["panel"], first["rows"], first["solver"], what,
-                fitted.mean, fitted.low, fitted.high,
-            )  # fmt: skip
+                first["panel"],
+                first["rows"],
+                first["solver"],
+                what,
+                fitted.mean,
+                fitted.low,
+                fitted.high,
+            )
 
 
 def _by_number(group: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:

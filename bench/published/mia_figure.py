@@ -43,26 +43,20 @@ class _View:
         return sorted(mine, key=lambda point: point.epsilon or 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """One file: a set of axes for every view."""
+
+    name: str
+    fill: Callable[[Any, _View], Handles]
+    label: str
+    caption: str
+
+
 def draw(results: Results, folder: Path) -> list[Path]:
     """Write attacks, quality and loss, each as SVG and PNG; panels without a point are left out."""
     views = _views(results)
-    if not views:
-        return []
-    least = min(point.trainings for view in views for point in view.points)
-    told = f"Means of {least} or more trainings. δ = $N^{{-1.5}}$, one row replaced."
-    return [
-        *_picture(views, _attacks, "attack accuracy", folder, "attacks", (
-            "Rank rule over N members and N fresh rows, by loss (LASSO, wide models) or entropy, where "
-            f"the model is better than a constant. Bars: 95 % intervals; thin lines: log fits. {told}"
-        )),
-        *_picture(views, _quality, "on fresh rows", folder, "quality", (
-            f"Accuracy on fresh rows; for LASSO, variance explained. {told}"
-        )),
-        *_picture(views, _loss, "excess loss, ‖w − w*‖", folder, "loss", (
-            "F(w) − F* (filled) under its bound (lines without marks; above the grey line, the loss of "
-            f"weights 0, a bound says nothing) and ‖w − w*‖ (hollow). {told}"
-        )),
-    ]  # fmt: skip
+    return [path for picture in _PICTURES if views for path in _draw(picture, views, folder)]
 
 
 def _views(results: Results) -> list[_View]:
@@ -73,47 +67,46 @@ def _views(results: Results) -> list[_View]:
             panel,
             rows,
             tuple(
-                p for p in points
-                if (p.panel, p.rows, p.attack) == (panel.name, rows, panel.attack)
+                p for p in points if (p.panel, p.rows, p.attack) == (panel.name, rows, panel.attack)
             ),
             tuple(s for s in slopes if (s.panel, s.rows) == (panel.name, rows)),
         )
         for rows in sorted({point.rows for point in points})
         for panel in PANELS
-    )  # fmt: skip
+    )
     return [view for view in made if view.epsilons]
 
 
-def _picture(
-    views: Sequence[_View],
-    fill: Callable[[Any, _View], Handles],
-    label: str,
-    folder: Path,
-    name: str,
-    caption: str,
-) -> list[Path]:
+def _draw(picture: _Picture, views: Sequence[_View], folder: Path) -> list[Path]:
     import matplotlib
     from matplotlib.figure import Figure
 
     columns = min(_COLUMNS, len(views))
     rows = -(-len(views) // columns)
+    least = min(point.trainings for view in views for point in view.points)
+    told = f"Means of {least} or more trainings. δ = $N^{{-1.5}}$, one row replaced."
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(2.55 * columns + 0.5, 2.4 * rows + 0.75), layout="constrained")
         spots = figure.subplots(rows, columns, squeeze=False).ravel()
         handles: Handles = {}
         for spot, view in zip(spots, views, strict=False):
-            handles |= fill(spot, view)
+            handles |= picture.fill(spot, view)
             _dress(spot, view)
         for spot in spots[len(views) :]:
             spot.set_axis_off()
         for spot in spots[::columns]:
-            spot.set_ylabel(label)
+            spot.set_ylabel(picture.label)
+        names = list(handles)
+        looks: dict[str, Any] = {"frameon": False, "handlelength": 1.8, "columnspacing": 1.6}
         figure.legend(
-            list(handles.values()), list(handles), loc="outside upper left", ncols=len(handles),
-            frameon=False, handlelength=1.8, columnspacing=1.6,
-        )  # fmt: skip
-        figure.supxlabel(caption, x=0.005, ha="left", fontsize=7.5)
-        return save(figure, folder, name)
+            [handles[name] for name in names],
+            names,
+            loc="outside upper left",
+            ncols=len(names),
+            **looks,
+        )
+        figure.supxlabel(f"{picture.caption}\n{told}", x=0.005, ha="left", fontsize=7.5)
+        return save(figure, folder, picture.name)
 
 
 def _attacks(spot: Any, view: _View) -> Handles:
@@ -121,24 +114,34 @@ def _attacks(spot: Any, view: _View) -> Handles:
     spot.axhline(0.5, color="#BBBBBB", linewidth=1.0, linestyle=_DOTTED, zorder=1)
     grid = np.geomspace(*_ends(view), 100)
     (line,) = spot.plot(
-        grid, [ceiling.accuracy(float(e), delta(view.rows)) for e in grid], color=INK,
-        linewidth=1.2, linestyle=_DASHED, zorder=2,
-    )  # fmt: skip
+        grid,
+        [ceiling.accuracy(float(e), delta(view.rows)) for e in grid],
+        color=INK,
+        linewidth=1.2,
+        linestyle=_DASHED,
+        zorder=2,
+    )
     handles: Handles = {"ceiling of (ε, δ)": line}
     for point in view.of("none"):
         handles["without privacy"] = spot.axhline(point.mean, color=_BARE, linewidth=1.6, zorder=2)
         spot.axhspan(point.low, point.high, color=_BARE, alpha=0.15, linewidth=0, zorder=1)
     for place, (solver, (colour, marker, name)) in enumerate(_LOOKS.items()):
-        shown = [point for point in view.of(solver) if point.better]
+        shown = [point for point in view.of(solver) if point.attacked]
         if not shown:
             continue
         aside = 1.04 ** (2 * place - 1)
         handles[name] = spot.errorbar(
-            [aside * (p.epsilon or 0.0) for p in shown], [p.mean for p in shown],
+            [aside * (p.epsilon or 0.0) for p in shown],
+            [p.mean for p in shown],
             yerr=[[p.mean - p.low for p in shown], [p.high - p.mean for p in shown]],
-            color=colour, marker=marker, markersize=4.5, linewidth=0, elinewidth=0.9, capsize=1.8,
+            color=colour,
+            marker=marker,
+            markersize=4.5,
+            linewidth=0,
+            elinewidth=0.9,
+            capsize=1.8,
             zorder=3,
-        )  # fmt: skip
+        )
         for slope in view.slopes:
             if (slope.solver, slope.what) == (solver, "accuracy") and len(shown) > 1:
                 spot.plot(grid, _fit(shown, slope.mean, grid), color=colour, linewidth=0.8)
@@ -163,9 +166,13 @@ def _quality(spot: Any, view: _View) -> Handles:
     for solver, (colour, marker, name) in _LOOKS.items():
         shown = view.of(solver)
         (handles[name],) = spot.plot(
-            [p.epsilon for p in shown], [p.quality for p in shown], color=colour, marker=marker,
-            markersize=4.5, linewidth=1.3,
-        )  # fmt: skip
+            [p.epsilon for p in shown],
+            [p.quality for p in shown],
+            color=colour,
+            marker=marker,
+            markersize=4.5,
+            linewidth=1.3,
+        )
     spot.set_ylim(min(level - 0.05, spot.get_ylim()[0]), 1.02)
     _percent(spot)
     return handles
@@ -184,9 +191,13 @@ def _loss(spot: Any, view: _View) -> Handles:
         (handles[name],) = spot.plot(at, [p.excess for p in shown], marker=marker, **common)
         spot.plot(at, [p.bound for p in shown], linestyle=_DASHED, **common)
         spot.plot(
-            at, [p.distance for p in shown], marker=marker, markerfacecolor="none",
-            linestyle=_DOTTED, **common,
-        )  # fmt: skip
+            at,
+            [p.distance for p in shown],
+            marker=marker,
+            markerfacecolor="none",
+            linestyle=_DOTTED,
+            **common,
+        )
     spot.set_yscale("log")
     return handles
 
@@ -213,3 +224,27 @@ def _dress(spot: Any, view: _View) -> None:
     spot.set_xlabel(f"ε   (N = {view.rows:,})")
     plain(spot)
     spot.grid(axis="x", visible=False)
+
+
+_PICTURES = (
+    _Picture(
+        "attacks",
+        _attacks,
+        "attack accuracy",
+        "Rank rule over N members and N fresh rows, by loss (LASSO, wide models) or entropy, where "
+        "every model beats a constant. Bars: 95 % intervals; thin lines: log fits.",
+    ),
+    _Picture(
+        "quality",
+        _quality,
+        "on fresh rows",
+        "Accuracy on fresh rows; for LASSO, variance explained.",
+    ),
+    _Picture(
+        "loss",
+        _loss,
+        "excess loss, ‖w − w*‖",
+        "F(w) − F* (filled), ‖w − w*‖ (hollow) and the bound on F(w) − F* (dashed), which says nothing "
+        "above the dotted line, the loss of weights 0.",
+    ),
+)

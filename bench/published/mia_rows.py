@@ -36,8 +36,8 @@ class Panel:
     """What the attack in the picture reads; the results have all."""
     weights: tuple[float, ...] = ()
     """Of the first features, for a regression; the others do not matter."""
-    planned: tuple[str, ...] = ()
-    """Solvers whose steps follow the learner's own rule; others take T = Nε, as in the thesis."""
+    steps: tuple[tuple[str, int | None], ...] = ()
+    """Of solvers that do not take the thesis's T = Nε; None for the learner's own rule."""
 
 
 def apart_for(overlap: float, features: int) -> float:
@@ -54,15 +54,20 @@ def _logistic(share: int) -> Panel:
     return Panel(f"logistic {share}", title, 2, 10, apart_for(share / 100, 10), 30.0)
 
 
+_RULE = (("frank-wolfe", None), ("sgd", None))
+
 PANELS = (
     Panel("lasso", "LASSO, p = 10", 0, 10, 0.0, 5.0, "loss", (0.3, 0.3, 0.3)),
-    Panel("lasso wide", "LASSO, p = 200", 0, 200, 0.0, 2.0, "loss", (0.8,), SOLVERS),
+    Panel("lasso wide", "LASSO, p = 200", 0, 200, 0.0, 2.0, "loss", (0.8,), _RULE),
     *(_logistic(share) for share in (20, 40, 60)),
-    Panel("logistic wide", "logistic, p = 1000", 2, 1_000, 0.05, 10.0, "loss", (), ("sgd",)),
+    Panel("logistic wide", "logistic, p = 1000", 2, 1_000, 0.05, 10.0, "loss", (), _RULE[1:]),
+    Panel(
+        "logistic 10000", "logistic, p = 10 000", 2, 10_000, 0.05, 10.0, "loss", (), (("sgd", 20),)
+    ),
     Panel("multinomial apart", "3 classes, p = 2, no overlap", 3, 2, 0.6, 30.0),
     Panel("multinomial near", "3 classes, p = 2, some overlap", 3, 2, 0.35, 30.0),
     Panel("multinomial overlap", "3 classes, p = 2, much overlap", 3, 2, 0.15, 30.0),
-    Panel("multinomial wide", "3 classes, p = 300", 3, 300, 0.15, 10.0, "loss", (), ("sgd",)),
+    Panel("multinomial wide", "3 classes, p = 300", 3, 300, 0.15, 10.0, "loss", (), _RULE[1:]),
 )
 
 _NOISE = 0.2

@@ -137,6 +137,7 @@ def run(task: Task) -> dict[str, Any]:
         "cpu": cpu,
         "wall": time.monotonic() - wall,
         "settings": made.method,
+        "remarks": dict(made.diagnostics),
         "understudy": __version__,
     }
 
@@ -192,6 +193,19 @@ class Nets:
     def save(self) -> None:
         """Replace the file at once, so that it is never half written."""
         keep(self.path, {"what": "python -m bench querygan", "runs": self.runs})
+
+    def regrets(self) -> list[tuple[str, str, str, str]]:
+        """Of critics that follow the regularised leader: table, run, regret and what bounds it."""
+        found: list[tuple[str, str, str, str]] = []
+        for one in self.runs:
+            told = one.get("remarks", {})
+            if "regret_of_the_critics" in told:
+                bound = told["bound_on_their_regret"]
+                said = bound if isinstance(bound, str) else f"{bound:.4f}"
+                rounds = one["rounds"] or "by rule"
+                run = f"{one['system']}, ε = {one['epsilon']}, rounds {rounds}"
+                found.append((one["table"], run, f"{told['regret_of_the_critics']:.4f}", said))
+        return found
 
     def points(self) -> list[Point]:
         """Runs put together, along every axis in order."""

@@ -12,12 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy import demo
-from understudy.columns.category import Category
 from understudy.errors import InputError
 from understudy.queries import cells
-from understudy.schema import Schema, import_mbi
+from understudy.schema import Category, Integer, Schema, import_mbi
 
-__all__ = ["WHERE", "Bench", "generated", "load", "scales"]
+__all__ = ["WHERE", "Bench", "adult_of_15", "generated", "load", "scales"]
 
 WHERE = {
     "ADULT": (
@@ -173,6 +172,42 @@ def load(
         if not pa.types.is_integer(table[column].type):
             raise InputError(f"{data}: column {column!r} does not hold integers. {where}")
     return Bench.of(name, Schema(tuple(facts.values())), table.select(list(facts)))
+
+
+_NUMBERS = {
+    "age": Integer("age", 17, 90, bins=10),
+    "fnlwgt": Integer("fnlwgt", 0, 1_500_000, bins=15),
+    "education-num": Integer("education-num", 1, 16),
+    "capital-gain": Integer("capital-gain", 0, 99_999, bins=13),
+    "capital-loss": Integer("capital-loss", 0, 4_400, bins=11),
+    "hours-per-week": Integer("hours-per-week", 1, 99, bins=11),
+}
+
+
+def adult_of_15(path: Path | None) -> Bench | None:
+    """All 15 attributes of UCI's file; None without a path.
+
+    Numbers are cut into the public bins above; education-num keeps its 16 values. Categories are
+    those of the file, which is public, and `?` is one of them.
+
+    Raises:
+        InputError: The file is not there, or lacks a column of numbers.
+    """
+    if path is None:
+        return None
+    if not path.is_file():
+        raise InputError(f"{path} is not there. {WHERE['ADULT']}")
+    from pyarrow import csv
+
+    table = csv.read_csv(path)
+    missing = sorted(set(_NUMBERS) - set(table.column_names))
+    if missing:
+        raise InputError(f"{path} lacks {', '.join(missing)}: it needs UCI's names in a header")
+    columns = [
+        _NUMBERS.get(name) or Category(name, tuple(sorted(table[name].unique().to_pylist())))
+        for name in table.column_names
+    ]
+    return Bench.of("ADULT-15", Schema(tuple(columns)), table)
 
 
 def scales(rows: int = 50_000, key: int = 0) -> Bench:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from understudy.schema import Column
 
-__all__ = ["bound", "byte_size", "domain", "duration", "nothing", "number", "percent"]
+__all__ = ["NOTHING", "bound", "byte_size", "domain", "duration", "nothing", "number", "percent"]
 
+NOTHING = "says nothing here"
+"""Of a bound that holds whatever happens."""
 _VACUOUS = 0.99995
 """What four digits show as 1."""
 _SHOWN = 6
@@ -39,7 +41,7 @@ def bound(share: float, sign: str = "≤") -> str:
 
 def nothing(share: float) -> str:
     """What follows a bound on an error of shares: no share is off by more than 1, so 1 is no bound."""
-    return ", which says nothing here" if share >= _VACUOUS else ""
+    return f", which {NOTHING}" if share >= _VACUOUS else ""
 
 
 def byte_size(size: float) -> str:

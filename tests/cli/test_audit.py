@@ -148,7 +148,7 @@ def test_ctrl_c_keeps_what_is_done(made: Path, tmp_path: Path):
 @pytest.mark.slow
 def test_bench_mia_draws_and_goes_on(tmp_path: Path):
     words = ("bench", "mia", "--out", tmp_path, "--panels", "lasso,multinomial apart")
-    words = (*words, "--rows", 300, "--epsilons", "1")
+    words = (*words, "--rows", 300, "--epsilons", "1", "--alone", 2)
     code, out, err = run(*words, "--trainings", 2)
     assert code == 0, err
     assert "LASSO, p = 10, N = 300" in out
@@ -161,7 +161,7 @@ def test_bench_mia_draws_and_goes_on(tmp_path: Path):
     assert run(*words, "--trainings", 3)[0] == 0
     after = json.loads((tmp_path / "results.json").read_text())["runs"]
     assert after[:12] == before
-    assert len(after) == 18
+    assert len(after) == 18  # two models, each alone and by two solvers
     code, _, err = run("bench", "mia", "--out", tmp_path, "--panels", "ridge")
     assert code == 2
     assert "panels = ridge" in err

@@ -15,6 +15,7 @@ import pytest
 
 import understudy as us
 from tests.cli.cli_cases import SMALL, Case, run, small_rows
+from tests.thorough import some
 
 
 def _data(text: str) -> Callable[[Case], None]:
@@ -103,7 +104,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", some(BAD, 3))
 def test_bad_input_costs_nothing(case: Case, name: str, monkeypatch: pytest.MonkeyPatch):
     spoil, options, said = BAD[name]
     spoil(case)

@@ -140,6 +140,9 @@ def test_the_tables_and_the_picture_say_what_is_missing_and_where_one_run_must_d
     folder, _ = small
     results = Results(folder / "results.json")
     results.runs = [*results.runs, {**results.runs[0], "run": 1, "max": 0.5}]
+    results.runs = [
+        {**one, "theorem": 1.0 if one["method"] == "fem" else None} for one in results.runs
+    ]
     why = "method = hdmm measures every cell, 9e+07 of them; use method = fem"
     results.leave_out(LeftOut("SURVEY 3-way", "hdmm", "marginals:3:64@0", why))
     text = markdown(results)

@@ -86,6 +86,22 @@ def test_another_file_is_not_overwritten(tmp_path):
     assert path.read_text() == '{"runs": [1]}'
 
 
+def test_a_bound_on_regret_is_a_number_or_says_nothing(tmp_path):
+    results = Nets(tmp_path / "querygan.json")
+    base = {
+        "table": "T", "rows": 9, "system": "querygan:moments/critics=ftrl", "axis": "epsilon",
+        "epsilon": "1", "rounds": None, "run": 0,
+    }  # fmt: skip
+    for bound in (0.25, "says nothing here"):
+        told = {"regret_of_the_critics": 0.125, "bound_on_their_regret": bound}
+        results.add({**base, "remarks": told})
+    results.add({**base, "remarks": {}})
+    assert [row[2:] for row in results.regrets()] == [
+        ("0.1250", "0.2500"),
+        ("0.1250", "says nothing here"),
+    ]
+
+
 def test_points_put_runs_together(tmp_path):
     results = Nets(tmp_path / "querygan.json")
     base = {

@@ -206,7 +206,7 @@ def _named(heavy):
     return [pytest.param(*p, id=" against ".join(p)) for p in FITTING if _heavy(*p) == heavy]
 
 
-@pytest.mark.parametrize(("query", "data"), some(_named(heavy=False), 2))
+@pytest.mark.parametrize(("query", "data"), some(_named(heavy=False), 4))
 def test_a_pair_that_fits_uses_every_charged_answer(query, data):
     use(*QUERIES[query], DATA[data])
 

@@ -76,6 +76,7 @@ def test_leaders_bring_the_average_to_the_table(play):
     assert np.abs(seen - TABLE).max() < 0.06
 
 
+@SLOW
 def test_waves_are_matched_from_relaxed_records():
     rng = np.random.default_rng(0)
     waves = Units("fourier", rng.standard_normal((sum(SHAPE), 16)), np.zeros(16), 4.0)

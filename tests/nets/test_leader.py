@@ -36,7 +36,6 @@ def test_leaders_are_sums_of_the_past():
         past = history(play)
         np.testing.assert_allclose(past.leader(rng), critics.sum(axis=0), atol=1e-5)
         assert past.critics == ()
-    np.testing.assert_allclose(history(Play.FTL).mean(), critics.mean(axis=0), atol=1e-6)
 
 
 @pytest.mark.parametrize("batch", [9, 10, 1000])
@@ -107,6 +106,7 @@ def test_the_network_goes_to_the_weights_of_all_records():
     assert np.abs(found - expected).sum() / 2 < 0.05 < 0.2 < start
 
 
+@pytest.mark.slow
 def test_noise_moves_the_network_to_the_values_that_it_likes():
     calm = Player(SMALL.generator, steps=10, batch=64, rate=0.01, eta=1.0)
     wild = Player(SMALL.generator, steps=10, batch=64, rate=0.01, eta=1.0, scale=5.0)

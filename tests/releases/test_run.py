@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
-from tests.thorough import some
+from tests.thorough import slow, some
 from understudy.errors import BudgetExhausted, InputError, RelationError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
@@ -165,9 +165,7 @@ def test_no_rows_give_a_release_too(method, schema, table):
 NETS = ("dpgan", "gem")  # half a minute and ten seconds
 
 
-@pytest.mark.parametrize(
-    "method", [pytest.param(m, marks=pytest.mark.slow) if m in NETS else m for m in us.METHODS]
-)
+@pytest.mark.parametrize("method", some([slow(m) if m in NETS else m for m in us.METHODS], 3))
 def test_a_single_column_with_a_single_value(method):
     schema = Schema.loads(
         '[understudy]\nversion = 1\n[[column]]\nname = "x"\ntype = "category"\nvalues = ["a"]\n'

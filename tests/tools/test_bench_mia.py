@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import typer
 from bench.commands import mia as command
-from bench.published import mia, mia_rows
+from bench.published import mia, mia_rows, mia_table
 
 from understudy.audit import ceiling
+from understudy.audit.roc import threshold_rule
 
 PANELS = {panel.name: panel for panel in mia_rows.PANELS}
 
@@ -43,6 +44,17 @@ def test_steps_are_those_of_the_thesis_or_of_the_learner():
     assert mia.Training(PANELS["lasso wide"], 1000, "frank-wolfe", 1, 0).steps == {}
 
 
+def test_models_without_privacy_may_be_more():
+    made = list(mia.trainings([PANELS["lasso"]], [1000], [1.0], 1, alone=3))
+    assert [(each.solver, each.number) for each in made] == [
+        ("none", 0),
+        ("frank-wolfe", 0),
+        ("sgd", 0),
+        ("none", 1),
+        ("none", 2),
+    ]
+
+
 def test_thresholds_come_from_rows_that_they_do_not_judge():
     """Only calibrating rows, every second one, tell members apart: judged ones are as by lot."""
     members = np.arange(80) < 40
@@ -50,6 +62,8 @@ def test_thresholds_come_from_rows_that_they_do_not_judge():
     assert mia._calibrated(found, members, mia._midpoint) == 0.5
     found[1] = 9.0  # a member that is judged
     assert mia._calibrated(found, members, mia._midpoint) == 0.5 + 1 / 40
+    everyone = threshold_rule(found, members, found.min())  # the thesis's τ = max H
+    assert everyone.accuracy == 0.5
     assert mia._midpoint(np.array([1.0, 3.0, 5.0]), np.array([True, False, False])) == 2.5
 
 
@@ -70,13 +84,22 @@ def runs(epsilon: float | None, accuracy: float, quality: float = 0.9) -> list[d
     """Three trainings a hair apart."""
     return [
         {
-            "panel": "lasso", "rows": 1000, "solver": "sgd" if epsilon else "none", "epsilon": epsilon,
-            "run": number, "attacks": {rule: {"loss": accuracy + number / 1e6} for rule in mia.RULES},
-            "quality": quality + number / 1e6, "constant": 0.5, "excess": 0.1 / (epsilon or 1),
-            "start": 1.0, "bound": 2.0, "distance": 0.1, "steps": 10,
+            "panel": "lasso",
+            "rows": 1000,
+            "solver": "sgd" if epsilon else "none",
+            "epsilon": epsilon,
+            "run": number,
+            "attacks": {rule: {"loss": accuracy + number / 1e6} for rule in mia.RULES},
+            "quality": quality + number / 1e6,
+            "constant": 0.5,
+            "excess": 0.1 / (epsilon or 1),
+            "start": 1.0,
+            "bound": 2.0,
+            "distance": 0.1,
+            "steps": 10,
         }
         for number in range(3)
-    ]  # fmt: skip
+    ]
 
 
 def results(tmp_path: Path, *groups: list[dict[str, Any]]) -> mia.Results:
@@ -87,11 +110,11 @@ def results(tmp_path: Path, *groups: list[dict[str, Any]]) -> mia.Results:
 
 
 def test_a_model_no_better_than_a_constant_says_so(tmp_path: Path):
-    made = results(tmp_path, runs(1.0, 0.6), runs(3.0, 0.6, quality=0.49))
-    assert {p.epsilon: p.better for p in made.points()} == {1.0: True, 3.0: False}
-    shown = {p.epsilon: command._accuracy(p) for p in made.points() if p.rule == "rank"}
-    assert shown == {1.0: "60.0 ± 0.0", 3.0: "constant"}
-    assert command._bound(made.points()[0]) == "says nothing (2)"
+    made = results(tmp_path, runs(1.0, 0.6), runs(3.0, 0.6, quality=0.499999))
+    assert {p.epsilon: p.better for p in made.points()} == {1.0: 3, 3.0: 1}
+    shown = {p.epsilon: mia_table.cell(p) for p in made.points() if p.rule == "rank"}
+    assert shown == {1.0: "60.0 ± 0.0", 3.0: "1 of 3"}
+    assert mia_table.bound(made.points()[0]) == "says nothing (2)"
 
 
 def test_fits_have_the_slope_of_the_line(tmp_path: Path):
@@ -99,6 +122,16 @@ def test_fits_have_the_slope_of_the_line(tmp_path: Path):
     found = {slope.what: slope.mean for slope in made.slopes()}
     assert found["accuracy"] == pytest.approx(0.02)
     assert found["ln excess"] == pytest.approx(-1)
+
+
+def test_tables_have_every_model_and_rule(tmp_path: Path):
+    made = results(tmp_path, runs(1.0, 0.6), runs(3.0, 0.7), runs(None, 0.9))
+    found = mia_table.tables(made)
+    assert (
+        found.count("| LASSO, p = 10 | 1,000 | loss | – | – | 60.0 ± 0.0 | 70.0 ± 0.0 | 90.0") == 3
+    )
+    assert "| ceiling |  | any | 73.1 | 95.3 | 73.1 | 95.3 | 100 |" in found
+    assert "| LASSO, p = 10 | 1,000 | SGD | +9.10 ± 0.00 | -1.00 ± 0.00 |" in found
 
 
 def test_an_attack_above_the_ceiling_fails_the_build(tmp_path: Path):

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from understudy.nets.critics import Cells, Objective, Units, best_response
 from understudy.nets.generator import Params
-from understudy.nets.leader import ADAM, Diverged, Player, Trained, key_of
+from understudy.nets.leader import Diverged, Player, Trained, descend, key_of
 
 __all__ = ["Best", "Critics", "Regularised", "Truth", "duel", "match"]
 
@@ -77,7 +77,9 @@ class Regularised:
 
         regret = ‖Σ g_t‖₂ − Σ ⟨θ_t, g_t⟩  ≤  √T/(2η) + (η/(2√T))·Σ ‖g_t‖²
 
-    (Orabona, A Modern Introduction to Online Learning, corollary 7.9, with λ = √T/η).
+    *Proof.* With λ = √T/η, Φ(S) = max_θ ⟨S, θ⟩ − (λ/2)‖θ‖² has gradient θ and is 1/λ-smooth, so that
+    Φ(Σ_{i≤t} g_i) ≤ Φ(Σ_{i<t} g_i) + ⟨θ_t, g_t⟩ + ‖g_t‖²/(2λ). Added up from Φ(0) = 0, and with
+    Φ(S) ≥ ‖S‖₂ − λ/2, that is the claim.
     """
 
     rounds: int
@@ -187,20 +189,11 @@ def _match(
     critic: Array,
     rate: Array,
     key: Array,
-) -> tuple[Params, object, Array]:
+) -> tuple[Params, Any, Array]:
     def loss(params: Params, key: Array) -> Array:
         return -(critic @ moments_of(player, features, params, player.batch, key))
 
-    def step(carry: tuple[Params, object], key: Array) -> tuple[tuple[Params, object], Array]:
-        params, moments = carry
-        at, gradient = jax.value_and_grad(loss)(params, key)
-        update, moments = ADAM.update(gradient, moments)
-        return (jax.tree.map(lambda p, u: p - rate * u, params, update), moments), at
-
-    (params, moments), losses = jax.lax.scan(
-        step, (trained.params, trained.moments), jax.random.split(key, player.steps)
-    )
-    return params, moments, losses[-1]
+    return descend(loss, trained, player.steps, rate, key)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -118,17 +118,15 @@ class Critic:
             hidden = jax.nn.leaky_relu(hidden @ weights + biases, _SLOPE)
         return hidden @ layers[-1][0] + layers[-1][1]
 
-    def factors(
-        self, layers: Layers, features: Array, loss: Callable[[Array], Array]
-    ) -> list[tuple[Array, Array]]:
-        """(a, δ) of every layer for a loss of scores."""
+    def factors(self, layers: Layers, features: Array, loss: Loss) -> list[tuple[Array, Array]]:
+        """(a, δ) of every layer for the loss of real rows."""
         inputs, signs = [features], []
         for weights, biases in layers[:-1]:
             before = inputs[-1] @ weights + biases
             signs.append(jnp.where(before >= 0, 1.0, _SLOPE).astype(features.dtype))
             inputs.append(before * signs[-1])
         scores = inputs[-1] @ layers[-1][0] + layers[-1][1]
-        back = jax.grad(lambda f: loss(f).sum())(scores)
+        back = jax.grad(lambda f: loss.real(f).sum())(scores)
         deltas = [back]
         for number in range(len(layers) - 1, 0, -1):
             back = (back @ layers[number][0].T) * signs[number - 1]
@@ -228,17 +226,12 @@ def _start(gan: Gan, key: Array, biases: Array) -> Playing:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A critic as rows meet it: the factors of its gradients, `slots` rows at a time.
-
-    `made_up` rows meet the loss of their own: as the critic learns, gradients of real and of made-up
-    rows become small together, and the one tells of the other.
-    """
+    """A critic as rows meet it: the factors of its gradients, `slots` rows at a time."""
 
     gan: Gan
     critic: Layers
     tables: tuple[NDArray[np.float32], ...]
     slots: int = 256
-    made_up: bool = False
 
     @property
     def layers(self) -> tuple[tuple[int, int], ...]:
@@ -248,7 +241,7 @@ class Rows:
     def factors(self, rows: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """(a, δ) of every layer, each row by itself; always of one shape."""
         features = self.gan.coding.features(self.tables, rows)
-        inputs, deltas = _factors(self.gan, self.made_up, self.critic, features)
+        inputs, deltas = _factors(self.gan, self.critic, features)
         pairs = zip((features, *inputs), deltas, strict=True)
         return [(np.asarray(a), np.asarray(d)) for a, d in pairs]
 
@@ -281,12 +274,10 @@ def require_apart(rows: Rows) -> None:
                 )
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _factors(
-    gan: Gan, made_up: bool, critic: Layers, features: Array
-) -> tuple[list[Array], list[Array]]:
+@partial(jax.jit, static_argnums=0)
+def _factors(gan: Gan, critic: Layers, features: Array) -> tuple[list[Array], list[Array]]:
     """The inputs of all layers but the first, which has the features, and the δ of all."""
-    made = gan.critic.factors(critic, features, gan.loss.fake if made_up else gan.loss.real)
+    made = gan.critic.factors(critic, features, gan.loss)
     return [a for a, _ in made[1:]], [d for _, d in made]
 
 
@@ -409,7 +400,7 @@ def train_without_privacy(
     for step in range(steps):
         heat, number = np.float32(temperature(step, steps)), np.uint32(keys[step])
         rows = matrix[rng.integers(len(matrix), size=pace.batch)]
-        real = _public_gradient(gan, False, state.critic, gan.coding.features(tables, rows))
+        real = _public_gradient(gan, state.critic, gan.coding.features(tables, rows))
         state, _ = critic_step(gan, pace, state, real, number, biases, heat)
         if (step + 1) % critic_steps == 0:
             state, _ = generator_step(gan, pace, state, number, biases, heat)
@@ -418,13 +409,12 @@ def train_without_privacy(
     return state
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _public_gradient(gan: Gan, made_up: bool, critic: Layers, features: Array) -> Array:
+@partial(jax.jit, static_argnums=0)
+def _public_gradient(gan: Gan, critic: Layers, features: Array) -> Array:
     """The mean gradient of the critic's loss over public rows, as one vector."""
-    of_rows = gan.loss.fake if made_up else gan.loss.real
 
     def loss(layers: Layers) -> Array:
-        return of_rows(gan.critic.scores(layers, features)).mean()
+        return gan.loss.real(gan.critic.scores(layers, features)).mean()
 
     return gan.critic.flat(jax.grad(loss)(critic))
 
@@ -433,7 +423,7 @@ def public_gradient(rows: Rows, codes: Sequence[NDArray[Any]]) -> NDArray[np.flo
     """The mean gradient over rows that anybody may know."""
     matrix = np.stack([np.asarray(c) for c in codes], axis=1)
     features = rows.gan.coding.features(rows.tables, matrix)
-    return np.asarray(_public_gradient(rows.gan, rows.made_up, rows.critic, features))
+    return np.asarray(_public_gradient(rows.gan, rows.critic, features))
 
 
 def temperature(step: int, steps: int) -> float:

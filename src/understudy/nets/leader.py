@@ -26,7 +26,7 @@ and nothing else: no regret bound is claimed for a network, the certificate is m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -43,12 +43,21 @@ from understudy.errors import WorkError
 from understudy.nets.critics import Cells, Conjunctions, Units
 from understudy.nets.generator import Generator, Params
 
-__all__ = ["ADAM", "Diverged", "Features", "Past", "Play", "Player", "Trained", "key_of"]
+__all__ = [
+    "Diverged",
+    "Features",
+    "Past",
+    "Play",
+    "Player",
+    "Trained",
+    "descend",
+    "key_of",
+]
 
 Critic = NDArray[np.float32]
 Features = Cells | Units | Conjunctions
 
-ADAM = optax.scale_by_adam()
+_ADAM = optax.scale_by_adam()
 
 
 class Diverged(WorkError):
@@ -98,11 +107,6 @@ class Past:
         kept = (*self.critics, critic) if self.play is Play.SFTPL else ()
         return Past(self.play, self.batch, self.rounds + 1, kept, total)
 
-    def mean(self) -> Critic:
-        """D̄, the average of all critics."""
-        assert self.total is not None
-        return np.divide(self.total, np.float32(self.rounds))
-
     def leader(self, rng: np.random.Generator) -> Critic:
         """The sum to answer to; where it is sampled, without bias."""
         assert self.total is not None
@@ -148,7 +152,7 @@ class Player:
         """Fresh parameters at the given shares of every column, uniform without."""
         params = self.generator.init(key, shares)
         base = self.generator.log_softmax(params["heads"]["b"])
-        return Trained(params, ADAM.init(params), base)
+        return Trained(params, _ADAM.init(params), base)
 
     def follow(
         self, trained: Trained, features: Features, leader: Any, round: int, key: Array
@@ -193,14 +197,26 @@ def _follow(
         weights = jax.nn.softmax(jax.lax.stop_gradient(wanted - density))
         return -(weights * density).sum()
 
+    return descend(loss, trained, player.steps, player.rate, key)
+
+
+def descend(
+    loss: Callable[[Params, Array], Array],
+    trained: Trained,
+    steps: int,
+    rate: Any,
+    key: Array,
+) -> tuple[Params, Any, Array]:
+    """Steps of Adam on a loss of (parameters, key): (parameters, the optimiser's state, last loss)."""
+
     def step(carry: tuple[Params, Any], key: Array) -> tuple[tuple[Params, Any], Array]:
         params, moments = carry
         at, gradient = jax.value_and_grad(loss)(params, key)
-        update, moments = ADAM.update(gradient, moments)
-        return (jax.tree.map(lambda p, u: p - player.rate * u, params, update), moments), at
+        update, moments = _ADAM.update(gradient, moments)
+        return (jax.tree.map(lambda p, u: p - rate * u, params, update), moments), at
 
     (params, moments), losses = jax.lax.scan(
-        step, (trained.params, trained.moments), jax.random.split(key, player.steps)
+        step, (trained.params, trained.moments), jax.random.split(key, steps)
     )
     return params, moments, losses[-1]
 

@@ -9,6 +9,7 @@ import understudy as us
 from understudy.errors import InputError
 from understudy.game.methods import DQRSMethod, DualQueryMethod
 from understudy.players.query.recycling import Recycling
+from understudy.players.query.weights import QueryWeights
 from understudy.privacy.cost import Plan
 from understudy.schema import Boolean, Category, Schema
 from understudy.testing import (
@@ -35,11 +36,25 @@ def test_no_theorem_is_claimed():
     )
 
 
-@pytest.mark.parametrize("settings", [{"rounds": 1}, {"samples": 0}, {"samples": 10**8}])
+@pytest.mark.parametrize(
+    "settings", [{"rounds": 1}, {"samples": 0}, {"samples": 10**8}, {"fresh": 0}]
+)
 def test_sizes_that_make_no_game_are_refused(settings):
     ((name, value),) = settings.items()
     with pytest.raises(InputError, match=f"method = dqrs: {name} = {value}"):
         DQRSMethod(**settings).check(tiny_design((2, 2)))
+
+
+@pytest.mark.parametrize("rho", [Fraction(1, 6000), Fraction(1, 300)], ids=str)
+@pytest.mark.parametrize("shape", [(16, 15, 42), (100,) * 3], ids=str)
+def test_nearly_every_round_recycles_and_draws_as_many(shape, rho):
+    """n of ADULT at about ε = 0.1 and 0.5."""
+    design = tiny_design(shape, rows=48_842)
+    plan = Plan(DQRSMethod().charges(design, rho))
+    rounds, fresh, _ = QueryWeights.read(plan)
+    assert len(Recycling.of(plan).recycled) > 0.9 * rounds
+    dual_rounds, samples, _ = QueryWeights.read(Plan(DualQueryMethod().charges(design, rho)))
+    assert (fresh, rounds) == (samples, dual_rounds)
 
 
 def test_a_release_with_coins_verifies(tmp_path):

@@ -14,7 +14,7 @@ from tests.thorough import examples, slow
 from understudy.errors import InputError
 from understudy.game.methods import Design, FEMMethod, SepFEMMethod
 from understudy.players.base import Problem
-from understudy.players.data import PerturbedLeader
+from understudy.players.data import PerturbedLeader, UnitLeader
 from understudy.players.query import CellPicker
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY
@@ -121,10 +121,6 @@ def test_plans_theorems_and_bad_settings():
     wide = Design((400,) * 3, ((0, 1, 2),), (1.0,), Relation.ADD_REMOVE, 1000)
     balanced = round(88 * 1000 * np.sqrt(0.04) / np.log(2 * 400**3) ** 2.5)
     assert FEMMethod().charges(wide, Fraction(1, 50))[0].times == balanced
-    for method in (FEMMethod(), SepFEMMethod()):
-        theorem = method.theorem(design, Plan(charges), 1000, 0.05)
-        assert 0 < theorem.bound <= 1
-        assert "oracle" in theorem.statement
     for bad in (
         FEMMethod(rounds=0),
         FEMMethod(samples=0),
@@ -133,6 +129,48 @@ def test_plans_theorems_and_bad_settings():
         FEMMethod(decay=-1.0),
         FEMMethod(law="cauchy"),
         FEMMethod(samples=10**9),
+        FEMMethod(scale=2.0),
+        FEMMethod(published=True, scale=0.0),
+        FEMMethod(published=True, step=0.1),
+        FEMMethod(published="yes"),
     ):
         with pytest.raises(InputError, match="method = fem"):
             bad.check(design)
+
+
+def test_the_theorem_is_for_the_published_algorithm_alone():
+    design = Design((2, 2), ((0, 1),), (1.0,), Relation.ADD_REMOVE, 10**12)
+    plan = Plan(FEMMethod(rounds=10**9).charges(design, Fraction(10)))
+    for ours in (FEMMethod(), SepFEMMethod(), FEMMethod(published=True, law="gumbel")):
+        assert ours.theorem(design, plan, 10**12, 0.05) is None
+    picks = 8 * 10**9  # T|Q|, cells and complements
+    event = plan[CellPicker.PICK].event
+    rest = event.scale / 65536 / 10**12 * np.log(2 * picks / 0.05)
+    rest += np.sqrt(np.log(4 * picks / 0.05) / (2 * 10**6))
+    d, T = 4, 10**9
+    for method, scale, regret in (
+        (FEMMethod, 50 * np.sqrt(T * d), 5 * d**1.5 / np.sqrt(T)),  # the best scale: 2√(AB)
+        (FEMMethod, 10**6, 125 * d**2 / 10**6 + d * 10**6 / (20 * T)),
+        (SepFEMMethod, np.sqrt(2 * T / (5 * np.sqrt(d))), 2 * np.sqrt(40 * d**2.5 / T)),
+    ):
+        published = method(published=True, scale=float(scale), samples=10**6)
+        theorem = published.theorem(design, plan, 10**12, 0.05)
+        assert theorem.bound == pytest.approx(regret + rest, rel=1e-6)
+        assert "oracle" in theorem.statement
+
+
+def test_the_published_algorithm_is_played():
+    design = Design((4, 3, 5), ((0, 1), (1, 2)), (1.0, 1.0), Relation.ADD_REMOVE, 1000)
+    for method, law in ((FEMMethod, "exponential"), (SepFEMMethod, "laplace")):
+        settings = method(published=True, scale=3.0, rounds=7, samples=9)
+        plan = Plan(settings.charges(design, Fraction(1, 50)))
+        _, leader = settings.players(design, plan)
+        assert isinstance(leader, UnitLeader)
+        assert (leader.law, leader.scale, leader.keep) == (law, 3.0, 1.0)
+        assert accounting.total_rho(plan) <= Fraction(1, 50)
+    made = us.release(
+        table(), SCHEMA, epsilon=1, workload="marginals:2", method="fem", rows_public=4000,
+        parameters={"published": True, "rounds": 5, "samples": 20},
+    )  # fmt: skip
+    assert made.method["published"] is True
+    assert made.theorem is not None

@@ -87,7 +87,8 @@ def test_free_rounds_grow_with_what_the_means_are_worth(rho, rounds):
 
 @pytest.mark.parametrize(("rho", "rounds"), [("1e-12", 100), ("1e-8", 286), ("50", 400)])
 def test_a_leader_plays_fewer_rounds_against_the_means(rho, rounds):
-    design, made = tiny_design((3, 2, 2), rows=50_000), QueryGANMethod(play="ftl")
+    design = tiny_design((3, 2, 2), rows=50_000)
+    made = QueryGANMethod(play="ftl", critics="best")
     _, leader = made.players(design, Plan(made.charges(design, Fraction(rho))))
     assert (leader.rounds, leader.objective, leader.keep) == (rounds, "max", 0.5)
     assert leader.eta == pytest.approx(0.8 * math.sqrt(math.log(12) / rounds))
@@ -103,21 +104,23 @@ def test_picks_are_a_part_of_those_at_which_both_regrets_are_alike(rho):
     assert leader.rounds == pytest.approx(min(400, max(10, 0.05 * alike)), abs=0.51)
 
 
-def test_what_an_oracle_speaks_of_is_what_is_kept():
-    design = tiny_design((3, 2, 2), rows=500)
-    kept = {}
-    for name, settings in {
-        "matching": {}, "leader": {"play": "ftl"}, "solver": {"play": "ftl", "critics": "ftrl"},
-        "picks": {"oracle": "exponential"}, "weights": {"oracle": "weights"},
-    }.items():  # fmt: skip
-        made = QueryGANMethod(**settings)
-        made.check(design)
-        _, leader = made.players(design, Plan(made.charges(design, Fraction(1))))
-        kept[name] = (leader.keep, leader.whole, leader.regularised is not None)
-    assert kept == {
-        "matching": (0.25, False, False), "leader": (0.5, False, False),
-        "solver": (1.0, False, True), "picks": (0.5, False, False), "weights": (1.0, True, False),
-    }  # fmt: skip
+KEPT = [
+    ({}, 0.25, False, False),
+    ({"play": "ftl", "critics": "best"}, 0.5, False, False),
+    ({"play": "ftpl", "objective": "tv"}, 0.5, False, False),
+    ({"play": "ftl"}, 1.0, False, True),
+    ({"oracle": "exponential"}, 0.5, False, False),
+    ({"oracle": "weights"}, 1.0, True, False),
+]
+
+
+@pytest.mark.parametrize(("settings", "keep", "whole", "regularised"), KEPT)
+def test_what_an_oracle_speaks_of_is_what_is_kept(settings, keep, whole, regularised):
+    design, made = tiny_design((3, 2, 2), rows=500), QueryGANMethod(**settings)
+    made.check(design)
+    _, leader = made.players(design, Plan(made.charges(design, Fraction(1))))
+    assert (leader.keep, leader.whole) == (keep, whole)
+    assert (leader.regularised is not None) is regularised
 
 
 def test_noise_of_the_moments_is_exactly_calibrated():
@@ -335,6 +338,7 @@ BAD = {
         "matching has no past.* use play = ftl",
     ),
     "ftrl": ({"critics": "ftrl"}, "answered by a leader: use oracle = moments and play = ftl"),
+    "ball": ({"critics": "ftrl", "play": "ftl", "objective": "tv"}, "leave objective = tv out"),
     "eta": ({"eta": 0.0}, "eta = 0.0 must be above 0"),
     "history": ({"play": "sftpl", "history": 0}, "history = 0 must be at least 1"),
     "rounds": ({"rounds": 0}, "rounds = 0 must be at least 1"),

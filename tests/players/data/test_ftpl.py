@@ -9,7 +9,7 @@ import pytest
 from understudy.errors import WorkError
 from understudy.oracles import Law
 from understudy.players.base import Measured, MeasuredCell, Problem
-from understudy.players.data import PerturbedLeader
+from understudy.players.data import PerturbedLeader, UnitLeader
 from understudy.privacy.questions import Cell
 
 
@@ -97,3 +97,21 @@ def table(rows=4000):
     b = np.where(rng.random(rows) < 0.8, a % 3, rng.integers(0, 3, rows))
     c = (a + b + (rng.random(rows) < 0.2)) % 5
     return pa.table({"a": a, "b": b, "c": c})
+
+
+def test_the_published_leader_adds_every_query_with_weight_one():
+    """A record is in the cell picked t times if its noise is at most t behind: P = 1 − e^(−t/b)/2."""
+    problem = Problem((2,), ((0,),), (1.0,), 100)
+    player = UnitLeader(9, samples=4000, scale=2.0)
+    state, rng = player.start(problem), np.random.default_rng(0)
+    assert state.history.terms == 1
+    assert abs(float(state.history.weights[0])) == 1.0
+    for t in range(1, 4):
+        state = player.respond(problem, state, (MeasuredCell((0,), Cell(0, (1,), 1)),), rng)
+        values = state.history.evaluate(np.array([[0], [1]]))
+        ahead = float(values[1] - values[0])
+        assert ahead in (t - 1, t + 1)  # q_0 is for one of the two
+        share = float((state.records[:, 0] == 1).mean())
+        expected = 1 - np.exp(-ahead / 2) / 2 if ahead >= 0 else np.exp(ahead / 2) / 2
+        assert share == pytest.approx(expected, abs=0.05)  # 6 standard deviations
+    assert len(player.finish(problem, state).codes[0]) == 4 * 4000  # all rounds are kept

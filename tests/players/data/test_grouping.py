@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from understudy.nets.coding import Coding
 from understudy.nets.gan import Gan
 from understudy.players.data.gan import Networks
-from understudy.players.data.grouping import grouped, regrouped
+from understudy.players.data.grouping import grouped, parted, regrouped
 
 GAN = Gan(
     Coding((6, 4, 3), ("choice",) * 3, (False,) * 3),
@@ -38,7 +39,6 @@ def test_no_group_is_dead(groups):
     assert 1 <= len(found.thresholds) <= groups
     assert min(found.thresholds) >= 1e-2 * max(found.thresholds)
     assert sum(s**2 for s in found.shares) == pytest.approx(1)
-    assert found.thresholds == found.found
     if found.members is None:
         assert len(found.thresholds) == 1
     else:
@@ -51,15 +51,26 @@ def test_there_are_several_groups_where_gradients_differ():
     assert len(found.thresholds) > 1
 
 
-def test_groups_follow_the_critic_and_keep_what_thresholds_have_learned():
+def test_groups_follow_the_critic_and_thresholds_stay_as_large_together():
     before = grouped(networks(), rows(), 3)
-    moved = before.__class__(
-        before.members, tuple(2 * c for c in before.thresholds), before.shares, before.found
-    )
-    after = regrouped(moved, networks(key=9), rows(), 3)
-    fresh = grouped(networks(key=9), rows(), 3)
-    assert after.found == fresh.found != before.found
-    assert after.thresholds == pytest.approx([2 * c for c in fresh.thresholds])
-    one = regrouped(moved, networks(key=9), rows(), 1)  # other groups than before: their mean
-    assert one.thresholds[0] == pytest.approx(2 * one.found[0])
-    assert math.prod(one.shares) == 1
+    moved = replace(before, thresholds=tuple(2 * c for c in before.thresholds))
+    after, fresh = regrouped(moved, networks(key=9), rows(), 3), grouped(networks(key=9), rows(), 3)
+    assert after.members is not None
+    assert fresh.members is not None
+    assert before.members is not None
+    pairs = list(zip(after.members, fresh.members, before.members, strict=True))
+    assert all((a == b).all() for a, b, _ in pairs)
+    assert any((a != c).any() for a, _, c in pairs)
+    assert math.hypot(*after.thresholds) == pytest.approx(2 * math.hypot(*before.thresholds))
+    ratios = [a / b for a, b in zip(after.thresholds, fresh.thresholds, strict=True)]
+    assert ratios == pytest.approx([ratios[0]] * len(ratios))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 40])
+def test_rows_that_tell_thresholds_do_not_warm_the_critic(count):
+    kept, rest = parted((np.arange(count), np.arange(count) * 2))
+    assert len(kept[0]) == -(-count // 4)
+    assert len(rest[0]) > 0
+    assert (kept[1] == 2 * kept[0]).all()
+    if count > 1:
+        assert sorted([*kept[0], *rest[0]]) == list(range(count))

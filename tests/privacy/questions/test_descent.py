@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.thorough import some
 from understudy.errors import BudgetExhausted, PrivacyError
 from understudy.learn.plans import GRADIENT, PICK
 from understudy.learn.solvers import frank_wolfe, stochastic_descent
@@ -242,8 +243,7 @@ def test_exact_privacy_of_frank_wolfe(relation, steps):
         check(lambda d: picks_law(d, steps, event, relation, 0.3), pairs, **claims)
 
 
-@pytest.mark.parametrize("relation", BOTH)
-@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize(("relation", "steps"), some(itertools.product(BOTH, (1, 2)), 3))
 def test_exact_privacy_of_stochastic_frank_wolfe(relation, steps):
     event = SampledSelection(4.0 * UNIT, UNIT * relation.marginal_l1(), 0.5)
     pairs = [pair for pair in neighbours(ROWS, 1, str(relation)) if all(pair)]
@@ -325,8 +325,7 @@ def gradients_law(data, steps, event, relation, factor=1.0):
 TINY = [((1 / GRID,), 0), ((1 / GRID,), 1), ((-1 / GRID,), 1)]
 
 
-@pytest.mark.parametrize("relation", BOTH)
-@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize(("relation", "steps"), some(itertools.product(BOTH, (1, 2)), 3))
 def test_exact_privacy_of_noisy_gradients(relation, steps):
     event = SampledGaussian(16.0, 12, 1, 0.5, relation.marginal_l1())
     delta = 0.02

@@ -71,7 +71,7 @@ def test_a_form_that_is_sent_twice_starts_one_release(custodian):
 
 def test_what_says_nothing_is_said_to(custodian):
     put_table(custodian)
-    wish = {"method": "fem", "epsilon": "0.001", "rows": "100", "workload": "marginals:1"}
+    wish = {"method": "dualquery", "epsilon": "0.001", "rows": "100", "workload": "marginals:1"}
     response = custodian.client.get("/tables/people/plan/forecast", params=wish)
     assert response.status_code == 200
     assert "% confidence, which says nothing here" in response.text

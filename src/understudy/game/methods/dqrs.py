@@ -1,13 +1,13 @@
 """`dqrs`: DualQuery that keeps queries by rejection sampling where that is cheaper than drawing anew.
 
-Vietri et al. (2020), Algorithm 4, with its errata: see `understudy.players.query.recycling`. T and s
-are `dualquery`'s public rules and η is solved from the budget. Recycling pays where η = n/B is well
-below 1/4: large samples, or few rows for the budget; elsewhere the plan is DualQuery's, without coins.
-Where n is private, 10 000 rows are assumed to choose s~_t; costs do not depend on n.
+Vietri et al. (2020), Algorithm 4, with its errata: see `understudy.players.query.recycling`. T and the
+number of new draws in a round, s~, are `dualquery`'s public rules; a sample has up to s = 2·s~ queries,
+the others recycled. η_t falls as t^(−1/4) and is solved from the budget.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,14 +22,28 @@ __all__ = ["DQRSMethod"]
 
 @dataclass(frozen=True, slots=True)
 class DQRSMethod(DualQueryMethod):
-    """DualQuery's settings, oracle and data player; queries are recycled, and no theorem is known."""
+    """DualQuery's settings, oracle and data player; queries are recycled, and no theorem is known.
 
+    `samples` is s; half of them, or as many as `fresh` says, are drawn anew.
+    """
+
+    fresh: int | None = None
     name: str = "dqrs"
+
+    def check(self, design: Design) -> None:
+        """As `dualquery`; and at least one query is new in a round."""
+        DualQueryMethod.check(self, design)
+        most = self.samples or 10_000
+        if self.fresh is not None and not 1 <= self.fresh <= most:
+            self.refuse(f"fresh = {self.fresh} must be between 1 and samples, {most}")
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """For every round from the second on: coins where they pay, and new draws."""
-        rounds, samples = sizes(design, rho, self.rounds, self.samples)
-        return Recycling.charges(rounds, samples, design.assumed_rows, rho)
+        fresh = self.fresh
+        if fresh is None and self.samples is not None:
+            fresh = math.ceil(self.samples / 2)
+        rounds, fresh = sizes(design, rho, self.rounds, fresh)
+        return Recycling.charges(rounds, self.samples or 2 * fresh, fresh, rho)
 
     def players(self, design: Design, plan: Plan) -> tuple[Recycling, BestResponse]:
         """Recycled weights over queries against best responses."""
@@ -46,7 +60,7 @@ class DQRSMethod(DualQueryMethod):
             design,
             rows,
             player.rounds,
-            f"up to {samples} queries, {recycled} of them partly recycled",
+            f"up to {samples} queries, which {recycled} rounds partly recycle",
             drawing=3e-4 * drawn + 2e-4 * recycled * samples,
         )
 

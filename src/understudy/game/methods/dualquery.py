@@ -5,8 +5,11 @@ the data player answers each sample with the records that satisfy most of it, fo
 table over the universe and none over a marginal is ever made. See `understudy.players.query.weights`
 for the cost and `understudy.players.data.response` for the records.
 
-T and s are public rules: T = 1.5·√κ and s = max(5, √κ/10) with κ = n√(2ρ), where n is declared; 10 000
-rows are assumed where it is not. η follows from the budget: all of ρ is used.
+T and s are public rules of κ = n√(2ρ), where n is declared; 10 000 rows are assumed where it is not.
+The draws of all rounds, T·s, are 2√κ·max(3, √κ/15): T = 2√κ. The weights of the last round tell cells
+apart that differ by about ln(2|Q|)/(ηT) = ln(2|Q|)·√(T·s/3)/κ, which is kept at 1/5: T·s is at most
+3·(κ/(5·ln(2|Q|)))², and where that is less, s falls to 1 and T is at most 3√κ. η follows from the
+budget: all of ρ is used.
 """
 
 from __future__ import annotations
@@ -124,9 +127,12 @@ def sizes(
     design: Design, rho: Fraction, rounds: int | None, samples: int | None
 ) -> tuple[int, int]:
     """(T, s): as given, or by the public rule."""
-    root = math.sqrt(design.kappa(rho))
-    if rounds is None:
-        rounds = min(_MOST_ROUNDS, max(2, round(1.5 * root)))
+    kappa = design.kappa(rho)
+    root = math.sqrt(kappa)
+    telling = 3 * (kappa / (5 * math.log(2.0 * design.queries))) ** 2
+    draws = min(2 * root * max(3, root / 15), telling)
     if samples is None:
-        samples = min(_MOST_SAMPLES, max(5, round(root / 10)))
+        samples = min(_MOST_SAMPLES, max(1, int(draws / (rounds or 2 * root) + 1e-9)))
+    if rounds is None:
+        rounds = min(_MOST_ROUNDS, max(2, round(min(draws / samples, 3 * root))))
     return rounds, samples

@@ -6,6 +6,10 @@ player's records are most wrong (ρ/T, that is ε0 = √(8ρ/T)), and the data p
 oracle. `fem` perturbs with exponential noise, `sepfem` with Laplace noise on the literals, which
 separate all records. T is a public rule: T = min(2·√κ, 88·κ/ln(2|Q|)^(5/2)) with κ = n·√(2ρ), n
 declared or assumed.
+
+`published = true` plays the paper's own algorithm: queries of weight 1, noise of one `scale` on every
+coordinate, records of all rounds. The paper's theorem is for that; none is known for ours, whose
+weights come from a line search.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from fractions import Fraction
 from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
 from understudy.game.methods.oracle import check_oracle, exact, seconds_of_search
 from understudy.oracles import Annealed, Law
-from understudy.players.data import PerturbedLeader
+from understudy.players.data import PerturbedLeader, UnitLeader
 from understudy.players.query import CellPicker, QueryPicker
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
@@ -27,11 +31,16 @@ from understudy.wording import nothing
 __all__ = ["FEMMethod", "SepFEMMethod"]
 
 _MOST_CODES = 1_000_000_000
+_SCALE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class FEMMethod(Method):
-    """`rounds = None` takes the public rule. `oracle` may be "exact", with `seconds` for a search."""
+    """`rounds = None` takes the public rule. `oracle` may be "exact", with `seconds` for a search.
+
+    `scale` is that of the noise where `published`; None is the public rule, `step`, `decay` and `keep`
+    are then not used.
+    """
 
     rounds: int | None = None
     samples: int = 300
@@ -43,6 +52,8 @@ class FEMMethod(Method):
     law: str = "exponential"
     oracle: str = "annealed"
     seconds: float = 1.0
+    published: bool = False
+    scale: float | None = None
     name: str = "fem"
 
     max_cells = 2**62
@@ -55,12 +66,27 @@ class FEMMethod(Method):
         self.require_least(0, decay=self.decay)
         self.require_one_of(tuple(Law), law=self.law)
         check_oracle(self.name, self.oracle, self.seconds)
+        self._check_published()
         codes = self.samples * (self.rounds or 1000) * len(design.shape)
         if codes > _MOST_CODES:
             self.refuse(
                 f"samples = {self.samples} records a round would need "
                 f"{codes / 1e9:.1f} GB; use fewer samples or rounds"
             )
+
+    def _check_published(self) -> None:
+        """Settings that would not be used are refused."""
+        if not isinstance(self.published, bool):
+            self.refuse(f"published = {self.published!r} must be true or false")
+        if self.scale is not None and not self.published:
+            self.refuse(
+                f"scale = {self.scale} is of published = true; set that too, or leave it out"
+            )
+        if self.scale is not None and not (math.isfinite(self.scale) and self.scale > 0):
+            self.refuse(f"scale = {self.scale} must be a number above 0")
+        own = FEMMethod()
+        if self.published and (self.step, self.decay, self.keep) != (own.step, own.decay, own.keep):
+            self.refuse("step, decay and keep are not used with published = true; leave them out")
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
         if self.rounds is not None:
@@ -84,15 +110,12 @@ class FEMMethod(Method):
         """The cell picker, or for other classes the query picker, against the perturbed leader."""
         T = plan[CellPicker.PICK].times
         annealed = Annealed(starts=self.starts, blocks=self.blocks)
-        leader = PerturbedLeader(
-            T,
-            self.samples,
-            Law(self.law),
-            self.step,
-            self.decay,
-            self.keep,
-            exact(self.seconds, annealed) if self.oracle == "exact" else annealed,
-        )
+        oracle = exact(self.seconds, annealed) if self.oracle == "exact" else annealed
+        law = Law(self.law)
+        if self.published:
+            leader = UnitLeader(T, self.samples, law, oracle=oracle, scale=self._scale())
+        else:
+            leader = PerturbedLeader(T, self.samples, law, self.step, self.decay, self.keep, oracle)
         if design.families:
             return QueryPicker.over(T, design.families, design.shape), leader
         return CellPicker(T), leader
@@ -123,21 +146,29 @@ class FEMMethod(Method):
             + 2 * T * self.samples * seconds_of_search(self.oracle, self.seconds),
         )
 
-    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem:
-        """The corrected bound of the paper for T rounds, for the record."""
+    def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem | None:
+        """The paper's bound, corrected, for this T, s and scale; for its own algorithm only."""
+        if not self.published or self.law != type(self)().law:
+            return None
         T, event = plan[CellPicker.PICK].times, planned(plan, CellPicker.PICK, Selection)
         queries = 2.0 * design.queries
         regret, words = self._regret(design, T)
+        sampling = math.sqrt(math.log(4 * T * queries / beta) / (2 * self.samples))
         picking = event.scale / UNIT / rows * math.log(2 * T * queries / beta)
         return Theorem(
-            min(1.0, regret + picking),
+            min(1.0, regret + sampling + picking),
             beta,
-            f"{words} + (2/(n·ε0))·ln(2T|Q|/β), for an exact oracle, the theorem's own noise and "
-            f"sample size; the certificate is what was measured",
+            f"{words} + √(ln(4T|Q|/β)/(2s)) + (2/(n·ε0))·ln(2T|Q|/β), b the scale of the noise: regret "
+            f"of the leader, its sampling and the picks; it takes an exact oracle for granted",
         )
 
+    def _scale(self) -> float:
+        """b: as given, or one of the paper's grid (1 to 4), which it searched on the private table."""
+        return _SCALE if self.scale is None else self.scale
+
     def _regret(self, design: Design, T: int) -> tuple[float, str]:
-        return 5 * sum(design.shape) ** 1.5 / math.sqrt(T), "5·d^(3/2)/√T"
+        d, b = sum(design.shape), self._scale()
+        return 125 * d * d / b + d * b / (20 * T), "125·d²/b + d·b/(20·T)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,5 +184,5 @@ class SepFEMMethod(FEMMethod):
         separator(design.asked, design.shape)
 
     def _regret(self, design: Design, T: int) -> tuple[float, str]:
-        d, M = sum(design.shape), len(separator(design.asked, design.shape))
-        return 2 * math.sqrt(40) * M**0.75 * math.sqrt(d) / math.sqrt(T), "2√40·M^(3/4)·√d/√T"
+        d, M, b = sum(design.shape), len(separator(design.asked, design.shape)), self._scale()
+        return 4 * M / b + 10 * b * math.sqrt(M) * d / T, "4·M/b + 10·b·√M·d/T"

@@ -80,23 +80,32 @@ class HDMMMethod(Method):
             for at, cliques in enumerate(self._strategy(design).levels)
         )
 
+    def spread(self, design: Design, plan: Plan) -> list[float]:
+        """The standard error of a cell of each marginal of the workload, in rows, exactly."""
+        variances = {
+            clique: level.sigma**2
+            for level in self._levels(design, plan)
+            for clique in level.cliques
+        }
+        return [math.sqrt(v) for v in cell_variance(design.shape, variances, design.cliques)]
+
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """The expected error of the answers, exactly; counting and fitting take the time."""
         levels = self._levels(design, plan)
-        variances = {clique: level.sigma**2 for level in levels for clique in level.cliques}
-        spread = [math.sqrt(v) for v in cell_variance(design.shape, variances, design.cliques)]
+        measured = [clique for level in levels for clique in level.cliques]
+        spread = self.spread(design, plan)
         sizes = [design.cells([clique]) for clique in design.cliques]
         mean = math.sqrt(
             sum(s * s * size for s, size in zip(spread, sizes, strict=True)) / sum(sizes)
         )
-        cells, points = design.cells(variances), min(design.universe, self.points)
+        cells, points = design.cells(measured), min(design.universe, self.points)
         return Forecast(
             {level.purpose: level.sigma for level in levels},
             f"all {len(design.cliques)} marginals of the workload are measured; expected error of "
             f"a cell {mean / max(rows, 1):.2g} of the rows (root mean square), "
             f"{max(spread) / max(rows, 1):.2g} in the worst marginal",
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * cells + 16.0 * points * len(sizes),
-            2.0 + 1e-8 * rows * len(variances) + 4e-7 * cells + 4e-7 * points * len(sizes),
+            2.0 + 1e-8 * rows * len(measured) + 4e-7 * cells + 4e-7 * points * len(sizes),
         )
 
 

@@ -89,17 +89,19 @@ class _Answered:
     """The share of the rounds, the last ones, whose mixture is the result."""
     records: int
     """Of all kept rounds together; a picked query is judged by those of its round."""
-    steps: int
-    """Of a leader, every round."""
     whole: bool
     """Whether the oracle looks at the records of all rounds so far, not of the last one alone."""
+    steps: int = 10
+    """Of a leader, every round."""
+    eta: float | None = None
+    """η of a leader; None for the rule. A regression estimates a log-ratio, which counts as it is."""
 
 
 ORACLES = {
-    "moments": _Answered(MATCHING, 0.25, 100_000, 10, whole=False),
-    "exponential": _Answered("ftl", 0.5, 500_000, 10, whole=False),
-    "weights": _Answered("ftl", 1.0, 200_000, 10, whole=True),
-    "logistic": _Answered("ftl", 0.5, 200_000, 100, whole=False),
+    "moments": _Answered(MATCHING, 0.25, 100_000, whole=False),
+    "exponential": _Answered("ftl", 0.5, 500_000, whole=False),
+    "weights": _Answered("ftl", 1.0, 200_000, whole=True),
+    "logistic": _Answered("ftl", 0.5, 200_000, whole=False, steps=100, eta=1.0),
 }
 """Critics of noisy means are exact and fresh every round, so that gradient steps against the last one,
 which is gradient descent on a distance, are the most accurate answer to them. Every other oracle is
@@ -116,19 +118,19 @@ class QueryGANMethod(Method):
     made of: 2 for all pairs of columns inside the workload's marginals. `units` random features look
     at every marginal of the workload, drawn from the public number `seed`. `rounds`, `objective`,
     `play`, `columns` (the share of ρ that columns get), `steps`, `rate`, `keep` and `records` follow
-    from the oracle, the objective and the play where they are None. `critics = "ftrl"` lets critics of
-    "moments" follow the regularised leader, as in the semi-convex solver. `eta` is the learning rate η
-    of a leader, 0.8·√(ln|X|/T) if None, 1 for regressions; `scale` that of its perturbation; `history`
-    how many past critics "sftpl" draws, each with probability 1/2 if None. `kernel` is w of the
-    all-subsets kernel, 1/d if None. `alpha` is the share of the budget that the payoff of picked
-    queries gets, 0 to leave it private.
+    from the oracle, the objective and the play where they are None. `critics` of "moments" are best
+    responses, or follow the regularised leader ("ftrl", as in the semi-convex solver), which they do
+    against a leader if nothing is said. `eta` is the learning rate η of a leader, 0.8·√(ln|X|/T) if
+    None, 1 for regressions; `scale` that of its perturbation; `history` how many past critics "sftpl"
+    draws, each with probability 1/2 if None. `kernel` is w of the all-subsets kernel, 1/d if None.
+    `alpha` is the share of the budget that the payoff of picked queries gets, 0 to leave it private.
     """
 
     oracle: str = "moments"
     features: str = "cells"
     objective: str | None = None
     play: str | None = None
-    critics: str = "best"
+    critics: str | None = None
     degree: int = 2
     rounds: int | None = None
     samples: int | None = None
@@ -157,7 +159,7 @@ class QueryGANMethod(Method):
         self.require_one_of(FEATURES, features=self.features)
         self.require_one_of(OBJECTIVES, objective=self._objective)
         self.require_one_of(PLAYS, play=self._play)
-        self.require_one_of(CRITICS, critics=self.critics)
+        self.require_one_of(CRITICS, critics=self._critics)
         self.require_least(1, degree=self.degree, batch=self.batch, history=self.history)
         self.require_least(1, records=self.records, width=self.width, cells=self.cells)
         self.require_least(1, units=self.units, steps=self.steps, samples=self.samples)
@@ -197,7 +199,12 @@ class QueryGANMethod(Method):
                 f"play = {MATCHING} has no past, and a critic of oracle = {self.oracle} says nothing "
                 f"of its own size: use play = ftl, ftpl or sftpl, or oracle = moments"
             )
-        if self.critics == "ftrl" and (self.oracle != "moments" or self._play == MATCHING):
+        if self._critics == "ftrl" and self.objective is not None:
+            self.refuse(
+                f"critics = ftrl have an objective of their own, the unit ball of the features: leave "
+                f"objective = {self.objective} out, or use critics = best"
+            )
+        if self._critics == "ftrl" and (self.oracle != "moments" or self._play == MATCHING):
             self.refuse(
                 f"critics = ftrl follow the leader of noisy means, and are answered by a leader: use "
                 f"oracle = moments and play = ftl, ftpl or sftpl, not oracle = {self.oracle} and "
@@ -368,10 +375,10 @@ class QueryGANMethod(Method):
             batch=self.batch,
             steps=self.steps or (1 if matching else own.steps),
             rate=self.rate or (0.01 if matching else 0.005),
-            eta=self._eta(design, rounds),
+            eta=self.eta or own.eta or _ETA * math.sqrt(self._log_universe(design) / rounds),
             scale=self.scale,
             history=self.history,
-            regularised=_FTRL if self.critics == "ftrl" else None,
+            regularised=_FTRL if self._critics == "ftrl" else None,
             kernel=self._weight(design) if self._objective == "mmd" else 1.0,
             keep=self._keep,
             records=self.records or own.records,
@@ -417,21 +424,20 @@ class QueryGANMethod(Method):
         return self.play or ORACLES[self.oracle].play
 
     @property
+    def _critics(self) -> str:
+        """Against a leader critics of noisy means follow the regularised one, without an objective."""
+        leads = self.oracle == "moments" and self._play != MATCHING
+        own = "ftrl" if leads and self.objective is None else "best"
+        return self.critics or own
+
+    @property
     def _keep(self) -> float:
         if self.keep is not None:
             return self.keep
-        if self.critics == "ftrl":
+        if self._critics == "ftrl":
             return 1.0
         leads = self.oracle == "moments" and self._play != MATCHING
         return 0.5 if leads else ORACLES[self.oracle].keep
-
-    def _eta(self, design: Design, rounds: int) -> float:
-        """A regression is the logarithm of a ratio of densities: it is taken as it is."""
-        if self.eta is not None:
-            return self.eta
-        if self.oracle == "logistic":
-            return 1.0
-        return _ETA * math.sqrt(self._log_universe(design) / max(rounds, 1))
 
     @staticmethod
     def _log_universe(design: Design) -> float:
@@ -504,7 +510,8 @@ class QueryGANMethod(Method):
         return grouped(self._tables(design), design.shape, self.cells)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
-        """Gradient steps dominate; each touches every cell that critics look at, once a latent."""
+        """Gradient steps dominate: each has a pass through the network for every latent, and every cell
+        that critics look at (matching), or the density of as many records (a leader)."""
         _, leader = self.players(design, plan)
         noise = {
             purpose: _sigma(plan, purpose) for purpose in self._tabulated(design) if purpose in plan
@@ -528,15 +535,16 @@ class QueryGANMethod(Method):
         else:
             words = f"all columns; {leader.rounds} rounds of critics steer the rest"
         outputs = sum(design.shape)
-        weights = self.width * (self.width * 2 + outputs + 64)
-        work = self.batch * (weights + (features if self.oracle != "exponential" else outputs))
+        weights = self.width * (2 * leader.blocks * self.width + outputs + leader.latent)
+        matching = self._play == MATCHING
+        work = self.batch * (weights + (features if matching else self.batch * outputs))
         history = leader.rounds if self._play == "sftpl" else 4
         return Forecast(
             noise,
             f"measured: {words}; the rest is model",
             1.2e9 + 40.0 * rows * len(design.shape) + 4.0 * features * history,
             12.0
-            + 1.2e-10 * work * leader.rounds * leader.steps
+            + (1.2e-10 if matching else 1.6e-10) * work * leader.rounds * leader.steps
             + 2e-8 * rows * len(design.cliques),
         )
 

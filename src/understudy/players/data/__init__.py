@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from understudy._lazy import lazily
 
 if TYPE_CHECKING:
-    from understudy.players.data.ftpl import PerturbedLeader
+    from understudy.players.data.ftpl import PerturbedLeader, UnitLeader
     from understudy.players.data.ftpl_generator import FTPLGenerator
     from understudy.players.data.maxent import MaximumEntropy
     from understudy.players.data.particles import Particles
@@ -22,6 +22,7 @@ __all__ = [
     "PerturbedLeader",
     "Reconstruction",
     "SoftmaxResponse",
+    "UnitLeader",
 ]
 
 __getattr__ = lazily(
@@ -35,5 +36,6 @@ __getattr__ = lazily(
         "PerturbedLeader": "ftpl",
         "Reconstruction": "reconstruction",
         "SoftmaxResponse": "universe",
+        "UnitLeader": "ftpl",
     },
 )

@@ -15,6 +15,8 @@ the weight of a query is found by a line search: as much as makes a step of the 
 For every σ_j the oracle finds the best record x_j and the best one y_j that satisfies the query; at
 weight w the best record is y_j if that falls short of x_j by at most w. Steps begin large, as those of
 Frank and Wolfe do: a table with a cell of 90 % is met in a few rounds, not in ninety.
+
+`UnitLeader` is the player as it was published: weight 1, noise of one scale, no line search.
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ from understudy.players.base import (
     PickedQuery,
     Problem,
 )
+from understudy.players.data.response import uniform_queries
 
-__all__ = ["PerturbedLeader"]
+__all__ = ["PerturbedLeader", "UnitLeader"]
 
 Records = NDArray[np.integer[Any]]
 
@@ -102,11 +105,9 @@ class PerturbedLeader(DataPlayer[Leader]):
             query = _query(problem.shape, answer)
             if not query.terms:
                 continue
-            pair = self.oracle.split(history, query, noise, warm=records, rng=rng)
-            late |= pair.late
-            share = float((pair.gap <= 0).mean())
-            weight = pair.weight(min(share + step, (1 + share) / 2))
-            history, records = history.plus(query, weight), pair.at(weight)
+            known = Leader(history, records, (), played)
+            history, records, slow = self._learn(known, query, noise, step, rng)
+            late |= slow
         kept = self._kept(state.kept, records, played)
         return Leader(history, records, kept, played, state.proofs.after(late))
 
@@ -122,12 +123,51 @@ class PerturbedLeader(DataPlayer[Leader]):
         """How often an oracle that proves its records ran out of time."""
         return state.proofs.diagnostics(self.oracle)
 
+    def _learn(
+        self, known: Leader, query: History, noise: LazyNoise, step: float, rng: np.random.Generator
+    ) -> tuple[History, Records, bool]:
+        """(history with the query, the records it leads to, whether a proof was late)."""
+        pair = self.oracle.split(known.history, query, noise, warm=known.records, rng=rng)
+        share = float((pair.gap <= 0).mean())
+        weight = pair.weight(min(share + step, (1 + share) / 2))
+        return known.history.plus(query, weight), pair.at(weight), pair.late
+
     def _kept(self, kept: tuple[Records, ...], records: Records, round: int) -> tuple[Records, ...]:
         first = math.floor(self.rounds * (1 - self.keep))
         return (*kept, records) if round >= first else kept
 
     def _scales(self, problem: Problem) -> tuple[float, ...]:
         return tuple(1 / (0.58 + math.log(size)) for size in problem.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitLeader(PerturbedLeader):
+    """The perturbed leader as published: every query has weight 1, every coordinate noise of `scale`.
+
+    q_0, a cell or its complement drawn uniformly from a fixed public key, comes first. The records of
+    all rounds are the result.
+    """
+
+    keep: float = 1.0
+    scale: float = 1.0
+
+    def start(self, problem: Problem) -> Leader:
+        """The response to q_0."""
+        rng = np.random.default_rng(0)
+        (first,) = uniform_queries(problem, 1, rng)
+        history = History.empty(problem.shape).plus(_query(problem.shape, first), 1.0)
+        noise = LazyNoise(self.law, self._scales(problem), self.samples)
+        records, late = self.oracle.best(history, noise, rng=rng)
+        return Leader(history, records, (records,), 0, Proofs().after(late))
+
+    def _learn(
+        self, known: Leader, query: History, noise: LazyNoise, step: float, rng: np.random.Generator
+    ) -> tuple[History, Records, bool]:
+        history = known.history.plus(query, 1.0)
+        return history, *self.oracle.best(history, noise, warm=known.records, rng=rng)
+
+    def _scales(self, problem: Problem) -> tuple[float, ...]:
+        return (self.scale,) * len(problem.shape)
 
 
 def _query(shape: tuple[int, ...], answer: Answer) -> History:

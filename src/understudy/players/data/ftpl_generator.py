@@ -41,6 +41,7 @@ from understudy.players.base import (
     kinds_of,
 )
 from understudy.progress import Progress
+from understudy.wording import NOTHING
 
 if TYPE_CHECKING:
     from understudy.nets.critics import Units
@@ -78,7 +79,6 @@ class Game:
     columns: tuple[Measured, ...] = ()
     trained: Trained | None = None
     past: Past | None = None
-    features: Features | None = None
     literals: tuple[tuple[int, ...], ...] = ()
     tables: tuple[Measured, ...] = ()
     critics: Critics | None = None
@@ -195,7 +195,7 @@ class FTPLGenerator(DataPlayer[Game]):
         bound = state.critics.bound
         return {
             "regret_of_the_critics": state.critics.regret,
-            "bound_on_their_regret": bound if bound < 1 else "says nothing here",
+            "bound_on_their_regret": bound if bound < 1 else NOTHING,
         }
 
     def finish(self, problem: Problem, state: Game) -> Empirical:
@@ -270,9 +270,10 @@ class FTPLGenerator(DataPlayer[Game]):
         assert state.trained is not None
         objective, rounds = Objective(self.objective), range(1, self.rounds + 1)
         critics: Critics = Best(objective, truth)
+        most = reach(objective, truth.features, truth.weights)
         if self.regularised is not None:
-            critics = Regularised(self.rounds, self.regularised)
-        player = self._player(problem, reach(objective, truth.features, truth.weights))
+            critics, most = Regularised(self.rounds, self.regularised), 1.0
+        player = self._player(problem, most)
         kept, good, past = list(state.kept), [state.trained], [self._past]
 
         def answer(trained: Trained, critic: Any, round: int, key: Any) -> Trained:
@@ -296,7 +297,7 @@ class FTPLGenerator(DataPlayer[Game]):
             last = replace(state, trained=good[0], kept=tuple(kept))
             return self._stopped(problem, last, error, rng)
         done = replace(state, trained=good[0], past=past[0], kept=tuple(kept), records=kept[-1])
-        return replace(done, round=self.rounds, features=truth.features, critics=critics)
+        return replace(done, round=self.rounds, critics=critics)
 
     def _answered(
         self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
@@ -332,7 +333,7 @@ class FTPLGenerator(DataPlayer[Game]):
             kept = (*kept, state.records if alone else records)
             picks = (*picks, _pick(problem, state.records, answers[0])) if alone else ()
         self._say(problem, "playing", round, f"loss {loss:.4g}")
-        done = replace(state, trained=trained, past=past, features=features, literals=literals)
+        done = replace(state, trained=trained, past=past, literals=literals)
         return replace(done, round=round, records=records, kept=kept, picks=picks)
 
     def _stopped(

@@ -38,7 +38,7 @@ from understudy.players.data.checkpoints import (
     by_marginals,
     by_task,
 )
-from understudy.players.data.grouping import LOOKED_AT, Grouping, grouped, regrouped
+from understudy.players.data.grouping import LOOKED_AT, Grouping, grouped, parted, regrouped
 from understudy.progress import Progress
 
 if TYPE_CHECKING:
@@ -227,16 +227,19 @@ class GanPlayer(DataPlayer[State]):
         shares = tuple(np.maximum(t, 1e-9) / np.maximum(t, 1e-9).sum() for t in known)
         begun = Networks.begun(self.gan, key, shares)
         if self.public is not None:
-            begun = replace(begun, playing=self._warm(problem, begun, self.public, key))
-        return replace(begun, grouping=grouped(*self._looked_at(begun, key), self.groups))
+            _, trained = parted(self.public)
+            begun = replace(begun, playing=self._warm(problem, begun, trained, key))
+        return replace(
+            begun, grouping=grouped(begun.rows, self._looked_at(begun, key), self.groups)
+        )
 
-    def _looked_at(self, networks: Networks, key: int) -> tuple[Rows, tuple[NDArray[Any], ...]]:
-        """A batch of public rows, or of records that the generator makes up itself."""
+    def _looked_at(self, networks: Networks, key: int) -> tuple[NDArray[Any], ...]:
+        """A batch of public rows that the critic was not warmed with, or of the generator's own."""
         if self.public is None:
-            made = networks.records(networks.playing.generator, LOOKED_AT, key)
-            return replace(networks.rows, made_up=True), made
-        drawn = np.random.default_rng(key).integers(len(self.public[0]), size=LOOKED_AT)
-        return networks.rows, tuple(column[drawn] for column in self.public)
+            return networks.records(networks.playing.generator, LOOKED_AT, key)
+        kept, _ = parted(self.public)
+        drawn = np.random.default_rng(key).integers(len(kept[0]), size=LOOKED_AT)
+        return tuple(column[drawn] for column in kept)
 
     def _warm(
         self, problem: Problem, begun: Networks, public: tuple[Codes, ...], key: int
@@ -278,7 +281,8 @@ class GanPlayer(DataPlayer[State]):
         history = (*state.history, (step, float(fake), loss, grouping))
         moved = replace(networks, playing=playing)
         if self.groups > 1 and step % self.regroup == 0 and step < self.steps:
-            grouping = regrouped(grouping, *self._looked_at(moved, key), self.groups)
+            codes = self._looked_at(moved, key)
+            grouping = regrouped(grouping, moved.rows, codes, self.groups)
         kept = (*state.checkpoints, playing.average) if step in self._stops() else state.checkpoints
         return replace(
             state,

@@ -17,15 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Codes
+
 if TYPE_CHECKING:
     from understudy.nets.gan import Rows
 
-__all__ = ["LOOKED_AT", "Grouping", "grouped", "regrouped"]
+__all__ = ["LOOKED_AT", "Grouping", "grouped", "parted", "regrouped"]
 
 Float = NDArray[np.float64]
 
 LOOKED_AT = 512
 """Public rows, or made-up ones, whose gradients tell groups and thresholds."""
+_KEPT = 4
+"""Of so many public rows one is kept from the warm start."""
 _FINER = 4
 """Clustering stops at so many times the groups that are wanted, so that enough of them are alive."""
 _DEAD = 1e-2
@@ -34,15 +38,11 @@ _DEAD = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Who belongs where, thresholds c_j, and shares s_j of the joint multiplier, Σ s_j² = 1.
-
-    `found` are the thresholds as public rows had them; adaptive clipping has moved the others since.
-    """
+    """Who belongs where, thresholds c_j, and shares s_j of the joint multiplier, Σ s_j² = 1."""
 
     members: tuple[NDArray[np.int32], ...] | None
     thresholds: tuple[float, ...]
     shares: tuple[float, ...]
-    found: tuple[float, ...]
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -75,23 +75,31 @@ def grouped(network: Rows, codes: Sequence[NDArray[Any]], groups: int) -> Groupi
     members, limits = names[members], thresholds(alive)
     sizes = np.bincount(members, minlength=len(limits)).tolist()
     kept = _by_layer(members, network.layers) if len(limits) > 1 else None
-    return Grouping(kept, limits, shares(limits, sizes), limits)
+    return Grouping(kept, limits, shares(limits, sizes))
 
 
 def regrouped(
     before: Grouping, network: Rows, codes: Sequence[NDArray[Any]], groups: int
 ) -> Grouping:
-    """Groups as the critic has them now; what adaptive clipping has learned of thresholds stays.
+    """Groups as the critic has them now: who belongs where, and how thresholds compare.
 
-    The factors by which it moved them go over from group to group, in order of size, or their
-    geometric mean does where groups have become more or fewer.
+    How large they are together, √Σ c_j², stays as it was: that is for adaptive clipping to change.
     """
     made = grouped(network, codes, groups)
-    moved = [c / f for c, f in zip(before.thresholds, before.found, strict=True)]
-    if len(moved) != len(made.found):
-        moved = [math.exp(sum(map(math.log, moved)) / len(moved))] * len(made.found)
-    pairs = zip(made.found, moved, strict=True)
-    return replace(made, thresholds=tuple(c * factor for c, factor in pairs))
+    factor = math.hypot(*before.thresholds) / math.hypot(*made.thresholds)
+    return replace(made, thresholds=tuple(factor * c for c in made.thresholds))
+
+
+def parted(public: tuple[Codes, ...]) -> tuple[tuple[Codes, ...], tuple[Codes, ...]]:
+    """Public rows for groups and thresholds, a quarter, and for the warm start.
+
+    A critic knows the rows that it was warmed with: their gradients are small, and tell little of those
+    of other rows. A single row is both.
+    """
+    order = np.random.default_rng(0).permutation(len(public[0]))
+    cut = -(-len(order) // _KEPT)
+    kept, rest = order[:cut], order[cut:] if len(order) > 1 else order
+    return tuple(column[kept] for column in public), tuple(column[rest] for column in public)
 
 
 def _by_layer(

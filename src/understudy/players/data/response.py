@@ -6,8 +6,9 @@ Every round answers the sampled queries S_t with a best response,
 
 found by an oracle, without perturbation. Many records are equally good for a few queries, and every
 mixture of them is a best response. Which ones are taken matters in practice: first those that satisfy
-most queries of the rounds just before (in all they weigh half of one query of S_t, so they decide
-between equals only); what is left open is drawn uniformly, and a round mixes a few searches.
+most queries of the rounds before, which are released already (in all they weigh half of one query of
+S_t, so they decide between equals only); what is left open is drawn uniformly, and a round mixes a few
+searches. A few queries of three columns leave most of fifty columns open: a hundred do not.
 
 The result is the uniform distribution over the records of all rounds, the average that the weights
 steer: without the first rounds the others are off by what they made up for. In a round without answers,
@@ -17,6 +18,7 @@ randomness, no look at the data. Answers beyond `samples` are cut to a random su
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -80,14 +82,14 @@ class Responses(View):
 class BestResponse(DataPlayer[Responses]):
     """`samples` is s; a round adds `records` records, and all of them are the result.
 
-    Ties are broken by the queries of `recall` earlier rounds. What they leave open the default oracle
-    draws by itself; for one that always finds the same record, `ties` is the size of the perturbation
-    that does, in parts of the least weight of a query: far below 1.
+    Ties are broken by the latest `recall` queries of earlier rounds. What they leave open the default
+    oracle draws by itself; for one that always finds the same record, `ties` is the size of the
+    perturbation that does, in parts of the least weight of a query: far below 1.
     """
 
     samples: int
     records: int = 1
-    recall: int = 3
+    recall: int = 100
     oracle: Oracle = field(default=ANNEALED)
     ties: float = 0.0
 
@@ -113,13 +115,14 @@ class BestResponse(DataPlayer[Responses]):
             chosen = rng.permutation(len(queries))[: self.samples]
             queries = [queries[i] for i in sorted(chosen)]
         sample = tuple(queries)
-        earlier = [query for queries in state.latest[: self.recall] for query in queries]
+        before = itertools.chain.from_iterable(state.latest)
+        earlier = tuple(itertools.islice(before, self.recall))
         weights = np.full(len(sample) + len(earlier), 1.0 / len(sample))
         weights[len(sample) :] *= 0.5 / max(1, len(earlier))
         history = _sum(problem.shape, (*sample, *earlier), weights)
         same = LazyNoise(Law.EXPONENTIAL, self.ties * float(weights.min()), self.records)
         found, late = self.oracle.best(history, same, rng=rng)
-        latest = (sample, *state.latest)[: max(1, self.recall)]
+        latest = (sample, *state.latest)[: 1 + self.recall // len(sample)]
         records = np.vstack([state.records, found])
         return Responses(state.shape, records, latest, self.records, state.proofs.after(late))
 

@@ -1,15 +1,20 @@
-"""Rejection recycling: the query player of DQRS, which keeps queries instead of drawing all anew.
+"""Rejection recycling: the query player of DQRS, which keeps queries as well as drawing new ones.
 
-A draw from Q^t that is kept with probability a_t(q) = exp(−η − γ_t + η(q(D) − q(x^t))) is a draw from
+A draw from Q^t that is kept with probability a_t(q) = exp(−η − γ + η(q(D) − q(x^t))) is a draw from
 Q^{t+1} ∝ Q^t·a_t, for responses x^t that do not depend on it. A kept query costs a coin where a new one
-costs a selection over the whole class. In rows, with B = n/η, the number of rows cancels from costs:
+costs a selection over the whole class. In rows, with B_t = n/η_t, the number of rows cancels:
 
-    coin:   ln a = −γ_t − (n − s)/B,  s the score against x^t;    ρ = 1/(8·B²·(1−e^{−γ_t})²)
-    draw:   b_t = B/t rows, from the t responses so far;          ρ = t²/(2·B²)
+    coin:   ln a = −γ − (n − s)/B_t,  s the score against x^t;    ρ = 1/(8·B_t²·(1−e^{−γ})²)
+    draw:   b_t = B_t/t rows, from the t responses so far;        ρ = t²/(2·B_t²)
 
-γ_t = 1/(2t^{2/3}). Of s queries about (γ_t + η)s are lost in a round; s~_t = min(s, ⌈(2γ_t + 4η)s⌉) are
-drawn anew, and the data player keeps a random s of what was kept and drawn. A round recycles only where
-that is cheaper than s new draws, which is public: never where η ≥ 1/4, for then s~_t = s.
+η_t falls as t^(−1/4): Q^{t+1} ∝ exp(η_t·Σ_{i≤t} (q(D) − q(x^i))). The first rounds learn sooner than
+with one η for all, and late weights differ less from round to round. γ is public and free to choose.
+The document's γ_t = 1/(2t^{2/3}) loses few queries and pays 1/γ² for each coin; at η ≥ 1 most are lost
+to η, and γ = 0.3 keeps about as many for next to nothing: a coin costs 1.9/B_t².
+
+Every round draws s~ queries anew, and the data player keeps a random s of what was kept and drawn, all
+if there are fewer. A round recycles only where its coins cost less than the s − s~ draws they stand
+for, which is public; the others, the first few, draw s anew.
 
 x^t is an answer to the very queries that are kept, so what is kept is not an independent sample of
 Q^{t+1}: the published accuracy proof has a gap there. Privacy is not touched by it.
@@ -34,23 +39,18 @@ from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import BernoulliRejection, rejection_scale
 
-__all__ = ["Recycling", "fresh", "gamma"]
+__all__ = ["GAMMA", "Recycling"]
 
 
-def gamma(t: int) -> float:
-    """The margin of the coins that follow response t."""
-    return 0.5 * t ** (-2 / 3)
-
-
-def fresh(t: NDArray[np.int64], samples: int, eta: float) -> NDArray[np.int64]:
-    """s~_t: how many queries are drawn anew after response t, where others are kept."""
-    many = np.ceil((t ** (-2 / 3) + 4 * eta) * samples)
-    return np.minimum(samples, many).astype(np.int64)
+GAMMA = 0.3
+"""γ: a coin comes up with probability at most e^−γ."""
+_COIN = 1 / (8 * math.expm1(-GAMMA) ** 2)
+"""ρ·B² of one coin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recycling:
-    """`scale` is B in rows; `recycled` are the rounds whose queries are partly kept from the last."""
+    """`scale` is B after the last draw, in rows; `recycled` are the rounds that keep queries."""
 
     rounds: int
     scale: float
@@ -65,25 +65,32 @@ class Recycling:
         return f"coins of round {t}"
 
     @classmethod
-    def charges(cls, rounds: int, samples: int, rows: int, rho: Fraction) -> tuple[Charge, ...]:
+    def charges(cls, rounds: int, samples: int, fresh: int, rho: Fraction) -> tuple[Charge, ...]:
         """The smallest B, so the largest η = n/B, for which coins and draws cost at most ρ."""
-        scale = _solve(rounds, samples, rows, float(rho))
-        charges = cls._at(rounds, samples, rows, scale)
-        while total_rho(Plan(charges)) > rho:
+        t = np.arange(1, rounds)
+        recycled = _COIN * samples < (samples - fresh) * t**2 / 2
+        draws = np.where(recycled, fresh, samples)
+        worth = (recycled * _COIN * samples + draws * t**2 / 2) / _rising(t, rounds) ** 2
+        scale = math.sqrt(float(worth.sum()) / float(rho)) * (1 + 1e-12)
+        while True:
+            charges = cls._at(samples, draws, recycled, scale)
+            if total_rho(Plan(charges)) <= rho:
+                return charges
             scale *= 1 + 1e-13
-            charges = cls._at(rounds, samples, rows, scale)
-        return charges
 
     @classmethod
-    def _at(cls, rounds: int, samples: int, rows: int, scale: float) -> tuple[Charge, ...]:
+    def _at(
+        cls, samples: int, draws: NDArray[np.int64], recycled: NDArray[np.bool_], scale: float
+    ) -> tuple[Charge, ...]:
+        """The charges where B ends at `scale` rows."""
         charges: list[Charge] = []
-        step = scale * SCORE_SENSITIVITY / UNIT
-        draws, recycles = _draws(rounds, samples, rows, scale)
-        for t, number, recycled in zip(range(1, rounds), draws, recycles, strict=True):
-            if recycled:
-                coin = Selection(rejection_scale(step, gamma(t)), SCORE_SENSITIVITY, samples)
+        for t, (number, tossed) in enumerate(zip(draws, recycled, strict=True), 1):
+            own = scale * float(_rising(t, len(draws) + 1))
+            if tossed:
+                gumbel = rejection_scale(own * SCORE_SENSITIVITY / UNIT, GAMMA)
+                coin = Selection(gumbel, SCORE_SENSITIVITY, samples)
                 charges.append(Charge(cls.coins(t + 1), coin))
-            draw = Selection(SCORE_SENSITIVITY * scale / t, SCORE_SENSITIVITY, int(number))
+            draw = Selection(SCORE_SENSITIVITY * own / t, SCORE_SENSITIVITY, int(number))
             charges.append(Charge(QueryWeights.purpose(t + 1), draw))
         return tuple(charges)
 
@@ -105,42 +112,15 @@ class Recycling:
                 raise InputError("recycling needs a data player that lists its queries")
             before = view.latest[0]
             cells = [query.cell for query in before]
+            scale = self.scale * float(_rising(round, self.rounds))
             rejection = BernoulliRejection(
-                problem.cliques, cells, view.newest, problem.rows, self.scale, gamma(round)
+                problem.cliques, cells, view.newest, problem.rows, scale, GAMMA
             )
             coins = gate.ask(self.coins(round + 1), rejection)
             kept = tuple(query for query, coin in zip(before, coins, strict=True) if coin)
         return (*kept, *QueryWeights.draw(problem, gate, view, round + 1))
 
 
-def _draws(
-    rounds: int, samples: int, rows: int, scale: float
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(new draws, whether the rest is recycled) after every response t = 1..T−1."""
-    t = np.arange(1, rounds)
-    few = fresh(t, samples, rows / scale)
-    recycled = _coin(t) * samples + few * t**2 / 2 < samples * t**2 / 2
-    return np.where(recycled, few, samples), recycled
-
-
-def _coin(t: NDArray[np.int64]) -> NDArray[np.float64]:
-    """ρ·B² of one coin."""
-    return 1 / (8 * np.expm1(-0.5 * t ** (-2 / 3)) ** 2)
-
-
-def _solve(rounds: int, samples: int, rows: int, rho: float) -> float:
-    """The smallest B with cost at most ρ: the cost falls as B grows, since s~_t falls with η."""
-    t = np.arange(1, rounds)
-
-    def excess(scale: float) -> float:
-        draws, recycled = _draws(rounds, samples, rows, scale)
-        worth = float((recycled * _coin(t) * samples + draws * t**2 / 2).sum())
-        return worth / (scale * scale) - rho
-
-    # Without recycling the cost is known; with it, at least one of s draws is left.
-    high = math.sqrt(samples * float((t**2).sum()) / (2 * rho)) * (1 + 1e-12)
-    low = high / (2 * math.sqrt(samples))
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if excess(middle) <= 0 else (middle, high)
-    return high
+def _rising(t: int | NDArray[np.int64], rounds: int) -> NDArray[np.float64]:
+    """B_t in parts of the last: η falls as t^(−1/4)."""
+    return (np.asarray(t) / (rounds - 1)) ** 0.25
