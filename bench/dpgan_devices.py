@@ -148,7 +148,10 @@ def parted(given: Given, rows: int, run: int) -> Parts:
     ends = np.cumsum([rows, rows // 50, TESTED])
     if ends[-1] > len(order):
         raise ValueError(f"{len(order)} rows are fewer than {ends[-1]}; lower --rows")
-    return Parts(*(given.rows.take(part) for part in np.split(order, ends)[:3]))
+    private, public, tested = (given.rows.take(part) for part in np.split(order, ends)[:3])
+    # Public rows must have values of the schema, where private ones go to its `other`.
+    legal = given.schema.decode(given.schema.encode(public), np.random.default_rng(run))
+    return Parts(private, legal, tested)
 
 
 def scores(given: Given, parts: Parts, made: pa.Table) -> dict[str, float]:

@@ -48,6 +48,15 @@ def querygan(
             rich_help_panel=options.DATA,
         ),
     ] = "",
+    chains: Annotated[
+        str,
+        typer.Option(
+            "--chains",
+            metavar="K,…",
+            help="Generated tables of columns that follow from one another, by their keys.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = "",
     ordinal: Annotated[
         str,
         typer.Option(
@@ -90,9 +99,8 @@ def querygan(
       python -m bench querygan --demo --rows 5000 --workload marginals:2 --runs 1 --out nets
     """
     from bench.published import querygan as bench
+    from bench.published import tables as made
     from bench.published.figure import require_matplotlib
-    from bench.published.tables import WHERE
-    from bench.published.tables import scales as generated_scales
     from understudy.errors import require_extra
 
     require_matplotlib()
@@ -104,11 +112,14 @@ def querygan(
     given = [("ADULT", adult, adult_domain), ("LOANS", loans, loans_domain)]
     tables = _tables(given, ordered, demo, rows)
     if scales:
-        tables += [generated_scales(rows, key) for key in options.listed(scales, "scales", int)]
+        tables += [made.scales(rows, key) for key in options.listed(scales, "scales", int)]
+    if chains:
+        tables += [made.chains(rows, key) for key in options.listed(chains, "chains", int)]
     if not tables:
         raise InputError(
             f"there is no table: give --adult and --adult-domain, --loans and --loans-domain, --demo "
-            f"for the generated survey, or --scales 0. {WHERE['ADULT']}. {WHERE['LOANS']}"
+            f"for the generated survey, --scales 0 or --chains 0. {made.WHERE['ADULT']}. "
+            f"{made.WHERE['LOANS']}"
         )
     results = bench.Nets(out / "querygan.json")
     numbers = options.listed(rounds, "rounds", int) if options.split(rounds) else []

@@ -53,10 +53,6 @@ def _over_epsilon(points: Sequence[Point], answers: Answers) -> str:
             values = [_share(known[e]) if e in known else "" for e in epsilons]
             lines.append(_row(name, published.FEM_NAME, *values, published.RUNS, "", ""))
             name = ""
-        if expected := answers.get(panel):
-            values = [_share(expected[e]) if e in expected else "" for e in epsilons]
-            lines.append(_row(name, published.HDMM_NAME, *values, "", "", ""))
-            name = ""
         for method, own in _by_method([p for p in points if p.panel == panel]):
             at = {point.epsilon: point for point in own}
             values = [_share(at[e].mean) if e in at else "" for e in epsilons]
@@ -67,6 +63,9 @@ def _over_epsilon(points: Sequence[Point], answers: Answers) -> str:
                 )
             )  # fmt: skip
             name = ""
+        if expected := answers.get(panel):
+            values = [_share(expected[e]) if e in expected else "" for e in epsilons]
+            lines.append(_row(name, published.HDMM_NAME, *values, "", "", ""))
     return "\n".join(lines)
 
 
@@ -79,9 +78,6 @@ def _growing(panel: str, points: Sequence[Point], answers: Answers) -> str:
         _row(title, *map(_number, numbers), "runs", "CPU s"),
         _row(*["---"] * (len(numbers) + 3)),
     ]
-    if expected:
-        values = [_share(expected[str(n)]) if str(n) in expected else "" for n in numbers]
-        lines.append(_row(published.HDMM_NAME, *values, "", ""))
     for method, own in _by_method(points):
         at = {point.marginals: point for point in own}
         values = [_share(at[n].mean) if n in at else "" for n in numbers]
@@ -91,6 +87,9 @@ def _growing(panel: str, points: Sequence[Point], answers: Answers) -> str:
                 _range([p.cpu for p in own], "{:.1f}"),
             )
         )  # fmt: skip
+    if expected:
+        values = [_share(expected[str(n)]) if str(n) in expected else "" for n in numbers]
+        lines.append(_row(published.HDMM_NAME, *values, "", ""))
     return "\n".join(lines)
 
 

@@ -43,7 +43,7 @@ def expected_worst(bench: Bench, workload: str, epsilon: str, delta: Any) -> flo
         method=_ANY_WIDTH,
     )  # fmt: skip
     design = prepared.design
-    spread = np.array(_ANY_WIDTH.spread(design, prepared.plan)) / bench.rows
+    spread = np.array(_ANY_WIDTH.spread(design, prepared.game_plan)) / bench.rows
     sizes = np.array([float(cells(design.shape, clique)) for clique in design.cliques])
 
     def excess(x: float) -> float:

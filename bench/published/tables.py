@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from understudy.errors import InputError
 from understudy.queries import cells
 from understudy.schema import Category, Integer, Schema, import_mbi
 
-__all__ = ["WHERE", "Bench", "adult_of_15", "generated", "load", "scales"]
+__all__ = ["WHERE", "Bench", "adult_of_15", "chains", "generated", "load", "scales"]
 
 WHERE = {
     "ADULT": (
@@ -228,6 +229,20 @@ def scales(rows: int = 50_000, key: int = 0) -> Bench:
         columns.append(Category(f"kind {at + 1}", tuple(range(size))))
         arrays[columns[-1].name] = np.minimum(codes, size - 1)
     return Bench.of(f"SCALES {key}", Schema(tuple(columns)), pa.table(arrays))
+
+
+def chains(rows: int = 50_000, key: int = 0) -> Bench:
+    """Seven columns of 2 to 16 values, each of which follows from the one before."""
+    rng = np.random.default_rng(key)
+    shape = (5, 16, 4, 12, 2, 7, 10)
+    codes = [rng.choice(shape[0], size=rows, p=rng.dirichlet(np.ones(shape[0])))]
+    for before, size in pairwise(shape):
+        laws = rng.dirichlet(np.full(size, 0.35), size=before)
+        drawn = (laws[codes[-1]].cumsum(axis=1) < rng.random(rows)[:, None]).sum(axis=1)
+        codes.append(np.minimum(drawn, size - 1))
+    columns = tuple(Category(f"link {at}", tuple(range(size))) for at, size in enumerate(shape, 1))
+    arrays = {column.name: each for column, each in zip(columns, codes, strict=True)}
+    return Bench.of(f"CHAIN {key}", Schema(columns), pa.table(arrays))
 
 
 def generated(rows: int = 50_000) -> Bench:

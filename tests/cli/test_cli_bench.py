@@ -1,6 +1,7 @@
 """`python -m bench`: small figures on the generated survey and on files."""
 
 import json
+import math
 import sys
 from importlib import import_module
 from itertools import combinations
@@ -10,11 +11,22 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 from bench.__main__ import BENCHMARKS, WITH_FILES
-from bench.published import Bench, LeftOut, Results, generated, load
+from bench.published import (
+    Bench,
+    LeftOut,
+    Results,
+    adult_of_15,
+    figure_two,
+    generated,
+    load,
+)
 from bench.published.game import sizes
+from bench.published.matrix import expected_worst
 
+import understudy as us
 from tests.cli.cli_cases import run
 from understudy import demo
+from understudy.errors import InputError
 from understudy.queries import counts, resolve
 from understudy.schema import Integer, Schema
 
@@ -141,7 +153,7 @@ def test_the_tables_and_the_picture_say_what_is_missing_and_where_one_run_must_d
     results = Results(folder / "results.json")
     results.runs = [*results.runs, {**results.runs[0], "run": 1, "max": 0.5}]
     results.runs = [
-        {**one, "theorem": 1.0 if one["method"] == "fem" else None} for one in results.runs
+        one | {"theorem": 1.0 if one["method"] == "fem" else None} for one in results.runs
     ]
     why = "method = hdmm measures every cell, 9e+07 of them; use method = fem"
     results.leave_out(LeftOut("SURVEY 3-way", "hdmm", "marginals:3:64@0", why))
@@ -245,6 +257,46 @@ def test_workloads_grow_to_all():
     assert sizes(13, 3) == (64, 128, 256, 286)
     assert sizes(5, 3) == (10,)
     assert len(generated(20).schema.shape) == len(demo.schema().modelled)
+
+
+def test_figure_two_has_a_panel_for_every_order():
+    panels = figure_two([generated(20)], (3, 5), most=128)
+    assert [panel.order for panel in panels] == [3, 5]
+    for panel in panels:
+        assert panel.workloads == tuple(f"marginals:{panel.order}:{n}@0" for n in (64, 128))
+
+
+def test_the_matrix_mechanisms_line_is_that_of_gaussian_noise():
+    """As if the 200 cells of one marginal had independent noise of their standard error."""
+    schema = Schema((Integer("a", 0, 9), Integer("b", 0, 19)))
+    codes = np.zeros(500, np.int64)
+    bench = Bench.of("t", schema, pa.table({"a": codes, "b": codes}))
+    settings = {"epsilon": "1", "delta": "1e-6", "workload": "marginals:2", "rows_public": 500}
+    ready = us.prepare(schema, method="hdmm", **settings)
+    (noise,) = ready.method.spread(ready.design, ready.game_plan)
+    found = expected_worst(bench, "marginals:2", "1", "1e-6") * 500
+    assert math.erf(found / noise / math.sqrt(2)) ** 200 == pytest.approx(0.5, rel=1e-6)
+    assert expected_worst(bench, "marginals:2", "2", "1e-6") * 500 < 0.7 * found
+
+
+def test_adult_has_fifteen_columns(tmp_path):
+    names = [
+        "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+        "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+        "native-country", "income",
+    ]  # fmt: skip
+    numbers = {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
+    row = ["17" if name in numbers else "?" for name in names]
+    row[4] = "16"
+    path = tmp_path / "adult.csv"
+    path.write_text(f"{','.join(names)}\n{','.join(row)}\n{','.join(row)}\n", encoding="utf-8")
+    bench = adult_of_15(path)
+    assert (bench.name, bench.rows, len(bench.schema.shape)) == ("ADULT-15", 2, 15)
+    assert bench.schema.shape[0] == 10
+    assert adult_of_15(None) is None
+    path.write_text("age\n3\n", encoding="utf-8")
+    with pytest.raises(InputError, match="lacks capital-gain"):
+        adult_of_15(path)
 
 
 def test_equal_runs_whose_mean_rounds_are_drawn(small, tmp_path):

@@ -2,9 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 from bench.published.querygan import Nets, draw, systems, tasks
-from bench.published.tables import generated
+from bench.published.tables import chains, generated
 
 from tests.cli.cli_cases import run
 
@@ -86,6 +87,18 @@ def test_another_file_is_not_overwritten(tmp_path):
     assert path.read_text() == '{"runs": [1]}'
 
 
+def test_the_links_of_a_chain_depend_on_their_neighbours():
+    chain, again = chains(2_000, 3), chains(2_000, 3)
+    assert chain.table.equals(again.table)
+    assert not chain.table.equals(chains(2_000, 4).table)
+    shape = chain.schema.shape
+    for i in range(6):
+        table = np.zeros((shape[i], shape[i + 1]))
+        np.add.at(table, (chain.codes[i], chain.codes[i + 1]), 1 / 2_000)
+        apart = np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum() / 2
+        assert apart > 0.05
+
+
 def test_a_bound_on_regret_is_a_number_or_says_nothing(tmp_path):
     results = Nets(tmp_path / "querygan.json")
     base = {
@@ -106,7 +119,7 @@ def test_points_put_runs_together(tmp_path):
     results = Nets(tmp_path / "querygan.json")
     base = {
         "table": "T", "rows": 9, "system": "gem", "axis": "epsilon", "epsilon": "1", "rounds": None,
-        "max": 0.2, "certificate": 0.3, "cpu": 2.0,
+        "max": 0.2, "certificate": 0.3, "cpu": 2.0, "wasserstein": 0.01, "parity": 0.05,
     }  # fmt: skip
     for number, tv in enumerate((0.1, 0.3)):
         results.add({**base, "run": number, "mean_total_variation": tv})

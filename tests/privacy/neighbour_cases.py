@@ -289,6 +289,12 @@ def moved(a: World, b: World, question: Any, event: Any) -> float:
     return compared(given_to_noise(a, question, event), given_to_noise(b, question, event), event)
 
 
+def picked(a: World, b: World, question: Any, event: Laplace) -> float:
+    """A pick by Laplace noise: l1 is twice what a score moves at most."""
+    given = (given_to_noise(table, question, event) for table in (a, b))
+    return compared(*given, Selection(event.scale, event.l1 // 2))
+
+
 def contributed(a: World, b: World, question: Any, event: Any) -> float:
     """Sampled sums: what one row adds to them. A replacement is two of these, on two `sides`."""
     at = next((i for i, row in enumerate(a.rows) if b.rows[i : i + 1] != (row,)), len(a.rows) - 1)
@@ -718,11 +724,11 @@ def descent(rng: Random) -> tuple[Any, Weights]:
     return loss, Weights(whole, 1e-3)
 
 
-def steepest(rate: float | None) -> Any:
+def steepest(event: Callable[[int], Any]) -> Any:
+    """`event` of the most that a score moves."""
+
     def request(rng: Random, table: World) -> Any:
-        most = 2**30 * table.sides
-        event = Selection(1e9, most) if rate is None else SampledSelection(1e9, most, rate)
-        return SteepestVertex(*descent(rng)), event
+        return SteepestVertex(*descent(rng)), event(2**30 * table.sides)
 
     return request
 
@@ -845,8 +851,18 @@ CASES = {
     "best models, task": Case(BestModels, best_by_task, ("sensitivity",), reach=256 / 257),
     "best models, divergence": Case(BestModels, best_by_divergence, ("sensitivity",), reach=0.9),
     "best models, costs": Case(BestModels, best_by_costs, ("sensitivity",), reach=256 / 257),
-    "steepest vertex": Case(SteepestVertex, steepest(None), ("sensitivity",), learning),
-    "steepest vertex, sampled": Case(SteepestVertex, steepest(0.5), ("sensitivity",), learning),
+    "steepest vertex": Case(
+        SteepestVertex, steepest(lambda most: Selection(1e9, most)), ("sensitivity",), learning
+    ),
+    "steepest vertex, sampled": Case(
+        SteepestVertex,
+        steepest(lambda most: SampledSelection(1e9, most, 0.5)),
+        ("sensitivity",),
+        learning,
+    ),
+    "steepest vertex, Laplace": Case(
+        SteepestVertex, steepest(lambda most: Laplace(1e9, 2 * most)), ("l1",), learning, picked
+    ),
     # The norm is the event's own; rows are clipped a millionth inside it.
     "linear gradient": Case(
         LinearGradient, linear_gradient, ("coordinates", "sides"), learning, contributed, 0.999

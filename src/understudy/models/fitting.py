@@ -82,7 +82,8 @@ class Fitted(View):
 class Belief:
     """What a measured table says, in counts: values y, what was expected of it, and e of a cell.
 
-    `ratio` is e, the ratio of noise to prior variance.
+    `ratio` is e, the ratio of noise to prior variance, `noise` the variance of the noise in a cell,
+    and `again` that noise drawn once more, the same in all views of a table.
     """
 
     clique: Clique
@@ -90,6 +91,8 @@ class Belief:
     values: Table
     expected: Table
     ratio: Table
+    noise: Table
+    again: Table
 
 
 @dataclass(eq=False)
@@ -100,11 +103,13 @@ class _Block:
     labels: tuple[Labels, ...] | None
     y: Table
     ratio: Table
+    noise: Table
     margins: tuple[Table, Table] | None
     theta: Table = field(init=False)
+    again: Table = field(init=False)
 
     def __post_init__(self) -> None:
-        self.theta = np.zeros(self.y.size)
+        self.theta, self.again = np.zeros(self.y.size), np.zeros(self.y.size)
 
     def refine(self, current: Table, rows: float) -> Table:
         """Factors that take the current table (flat, summing to `rows`) to the solution."""
@@ -141,22 +146,23 @@ def beliefs(
     measured: Sequence[Measured],
     rows: float,
     prior: Prior | None = None,
+    rng: np.random.Generator | None = None,
 ) -> tuple[tuple[Table, ...], tuple[Belief, ...]]:
     """(counts of every column, what the larger tables say), for models that fit them otherwise.
 
     `prior` takes the place of independence as what is expected where noise hides the table. Tables of
-    three and more columns are believed whole, what their pairs say included.
+    three and more columns are believed whole, what their pairs say included. `rng` draws their noise
+    once more.
     """
     rows = max(float(rows), 1.0)
     estimates, _ = one_ways(shape, measured, rows)
     found: list[Belief] = []
-    for block in _blocks(shape, measured, estimates, rows, prior, whole_larger=True)[0]:
+    for block in _blocks(shape, measured, estimates, rows, prior, rng, whole_larger=True)[0]:
         expected = _expected(block.clique, estimates, rows, prior)
         if block.labels is not None:
             expected = merge(expected, block.labels)
-        found.append(
-            Belief(block.clique, block.labels, block.y, expected.reshape(-1), block.ratio)
-        )  # fmt: skip
+        told = block.y, expected.reshape(-1), block.ratio, block.noise, block.again
+        found.append(Belief(block.clique, block.labels, *told))
     return estimates, tuple(found)
 
 
@@ -179,7 +185,7 @@ def fit(
     estimates, deviations = one_ways(shape, measured, rows)
     blocks, gains = _blocks(shape, measured, estimates, rows)
     ones = [
-        _Block((i,), None, estimate, np.full(estimate.size, 1e-6), None)
+        _Block((i,), None, estimate, np.full(estimate.size, 1e-6), np.zeros(estimate.size), None)
         for i, estimate in enumerate(estimates)
     ]
     blocks = blocks + ones
@@ -231,6 +237,7 @@ def _blocks(
     estimates: Sequence[Table],
     rows: float,
     prior: Prior | None = None,
+    rng: np.random.Generator | None = None,
     *,
     whole_larger: bool = False,
 ) -> tuple[list[_Block], dict[Clique, float]]:
@@ -256,9 +263,14 @@ def _blocks(
             block, found = _view(clique, labels, values, expected, sigma, rows, apart)
             blocks.append(block)
             gain = max(gain, found)
+            noise = np.zeros(values.shape) if rng is None else rng.normal(0, sigma, values.shape)
+            noise = _interaction(noise) if apart else noise - noise.mean()
+            block.again[:] = noise.reshape(-1)
             if labels is None and len(clique) == 2:
                 second = _second_view(clique, values, expected, estimates, sigma, rows)
-                blocks += [second] if second is not None else []
+                if second is not None and second.labels is not None:
+                    second.again[:] = merge(noise, second.labels).reshape(-1)
+                    blocks.append(second)
         gains[clique] = gain
         if len(clique) > 2:  # its pairs must be able to meet in the tree as well
             gains[clique] = gain + 1e-9
@@ -287,7 +299,7 @@ def _view(
     believed = min(believed, 2 * rows)  # no table varies more than all rows in one cell would
     ratio = sigma**2 / per_cell(residual, noise, base, believed)
     margins = _margins(base)
-    block = _Block(clique, labels, (base + residual).reshape(-1), ratio, margins)
+    block = _Block(clique, labels, (base + residual).reshape(-1), ratio, noise, margins)
     flat = base.reshape(-1)
     shown = flat * block.refine(flat.copy(), rows)
     block.theta[:] = 0.0
@@ -320,7 +332,7 @@ def _second_view(
     if believed <= 0 and cells.max() <= 0.1:
         return None
     ratio = np.maximum(noise, 1e-6) / cells
-    return _Block(clique, labels, (base + residual).reshape(-1), ratio, _margins(base))
+    return _Block(clique, labels, (base + residual).reshape(-1), ratio, noise, _margins(base))
 
 
 def _interaction(residual: Table) -> Table:

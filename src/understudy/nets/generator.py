@@ -58,22 +58,32 @@ class Generator:
 
     def init(self, key: Array, shares: Sequence[NDArray[np.float64]] | None = None) -> Params:
         """Fresh parameters. With `shares`, one table per column, the heads start about there."""
-        keys = jax.random.split(key, self.blocks + 2)
+        *inside, first, last = jax.random.split(key, self.blocks + 2)
+        keys = [each for pair in inside for each in jax.random.split(pair)]
+        draws = zip([*keys, first, last], self.sizes, strict=True)
+        return self.filled([jax.random.normal(k, size, jnp.float32) for k, size in draws], shares)
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """Of all weights: two for every block, then those of the latents and of the heads."""
+        inside = [(self.width, self.width)] * (2 * self.blocks)
+        return [*inside, (self.latent, self.width), (self.width, self.outputs)]
+
+    def filled(
+        self, draws: Sequence[Array], shares: Sequence[NDArray[np.float64]] | None = None
+    ) -> Params:
+        """Parameters from normal numbers of these `sizes`."""
         bias = jnp.zeros(self.outputs)
         if shares is not None:
             flat = np.concatenate([np.maximum(s, 1e-7) / np.sum(s) for s in shares])
             bias = jnp.asarray(np.log(flat), jnp.float32)
-        blocks: list[Params] = []
-        for k in range(self.blocks):
-            first, second = jax.random.split(keys[k])
-            inner, outer = (_dense(k, self.width, self.width) for k in (first, second))
-            blocks.append({"inner": inner, "outer": outer})
-        heads = _dense(keys[-1], self.width, self.outputs, _HEADS)
-        return {
-            "in": _dense(keys[-2], self.latent, self.width),
-            "blocks": blocks,
-            "heads": {"w": heads["w"], "b": bias},
-        }
+        *inside, first, heads = draws
+        blocks = [
+            {"inner": _dense(inner), "outer": _dense(outer)}
+            for inner, outer in zip(inside[::2], inside[1::2], strict=True)
+        ]
+        last = {"w": _dense(heads, _HEADS)["w"], "b": bias}
+        return {"in": _dense(first), "blocks": blocks, "heads": last}
 
     def latents(self, key: Array, batch: int) -> Array:
         """(batch, latent) normal numbers. Kept fixed, they make a mixture of `batch` products."""
@@ -130,10 +140,9 @@ def one_hot(shape: tuple[int, ...], codes: Array) -> Array:
     return jnp.concatenate(parts, axis=-1)
 
 
-def _dense(key: Array, inputs: int, outputs: int, gain: float = 1.0) -> Params:
-    scale = gain * np.sqrt(2.0 / inputs)
-    w = scale * jax.random.normal(key, (inputs, outputs), jnp.float32)
-    return {"w": w, "b": jnp.zeros(outputs)}
+def _dense(draws: Array, gain: float = 1.0) -> Params:
+    inputs, outputs = draws.shape
+    return {"w": gain * np.sqrt(2.0 / inputs) * draws, "b": jnp.zeros(outputs)}
 
 
 def _apply(layer: Params, x: Array) -> Array:

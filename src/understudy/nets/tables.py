@@ -45,7 +45,7 @@ _FAN = 16
 """Rows added at once when gradients are summed."""
 _TILES = [(rows, width) for rows in (16, 32, 64, 128) for width in range(8, 257, 8)]
 """Rows and width of a tile."""
-_GATHER = 10
+_GATHER = 20
 """What a gathered number costs, in products."""
 
 

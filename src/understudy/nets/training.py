@@ -11,10 +11,21 @@ the columns, is at least the relative entropy of the mixture to independent colu
 keeps products wide, so that long training makes up no dependence that nobody measured. Columns are
 held to their estimates by Σ (m − y)²/y.
 
-Adam, with a rate that rises for a twentieth of the steps and falls along a cosine; the latents are
-trained with the weights (a fixed batch of them *is* the mixture). Steps run in compiled stretches;
-after each the loss, a function of released numbers, is looked at: where it is no number, training ends
-with the last stretch that was good. Deterministic given its arguments on one kind of device.
+Noise is not to be fitted, however many steps there are. A measurement is split in two by noise z that
+is drawn once more from its own distribution (data fission; a public function of what was released):
+
+    y₁ = y + √f·z  is trained on,      y₂ = y − z/√f  is held out,      f = 0.1.
+
+The noise of the two is uncorrelated, so Σ (m − y₂)²/s², s² the noise variance of a cell, is up to a
+constant an unbiased estimate of how far m is from the truth. Training goes on at full rate until that
+has not fallen for as many steps as it took to its lowest value (200 at least), returns to where it was
+lowest, and takes a quarter as many steps as led there on y itself, at a rate that falls to a
+hundredth.
+
+Adam; the latents are trained with the weights (a fixed batch of them *is* the mixture). Steps run in
+compiled stretches; after each the loss and the held-out error, functions of released numbers, are
+looked at: where the loss is no number, training ends with the last stretch that was good.
+Deterministic given its arguments on one kind of device.
 """
 
 from __future__ import annotations
@@ -41,7 +52,7 @@ Float = NDArray[np.float64]
 Report = Callable[[int, int, float], None]
 """report(step, steps, loss)."""
 
-_STRETCH = 50
+_STRETCH = 25
 _COLUMNS = 10.0
 """Weight of the columns, which are known best."""
 _TABLES = 0.3
@@ -49,17 +60,29 @@ _TABLES = 0.3
 _LEAST = 1e-4
 """Shares below this are held no closer than this one."""
 _TINY = 1e-9
+_HELD = 0.1
+"""f: what is trained on has this much more noise variance, what is held out 1/f times more."""
+_LAST = 5
+"""A fifth of all steps is taken at the end, on everything."""
+_PATIENCE = 200
+"""Steps without a gain that end the search, at least."""
 _ADAM = optax.scale_by_adam(b2=0.99)
+_COMPILE = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
+"""No search for the fastest kernels: it takes longer than training, and what it finds varies."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Evidence:
-    """A released table in shares: what was seen, what independence expects, and e of a cell."""
+    """A released table in shares: what was seen, what was expected, and e of a cell."""
 
     table: Table
     values: Float
     expected: Float
     ratio: Float
+    noise: Float
+    """Variance of the noise in a cell of `values`."""
+    again: Float
+    """The noise drawn once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +107,8 @@ class Mixture:
 
     def heads(self) -> list[Float]:
         """One (B, size) array of probabilities per column, each row summing to one."""
-        flat = _heads(self.generator, self.params, self.latents)
-        parts = [np.asarray(part, np.float64) for part in self.generator.split(flat)]
+        flat = np.asarray(_heads(self.generator, self.params, self.latents), np.float64)
+        parts = np.split(flat, np.cumsum(self.generator.shape)[:-1], axis=1)
         return [part / part.sum(axis=1, keepdims=True) for part in parts]
 
 
@@ -103,8 +126,11 @@ def start(
     generator: Generator, batch: int, key: int, shares: Sequence[Float] | None = None
 ) -> Mixture:
     """Fresh parameters and latents from an integer key; heads about at `shares`."""
-    weights, noise = jax.random.split(jax.random.key(key % 2**32))
-    return Mixture(generator, generator.init(weights, shares), generator.latents(noise, batch))
+    rng = np.random.default_rng(key % 2**32)
+    sizes = [*generator.sizes, (batch, generator.latent)]
+    *draws, latents = (rng.standard_normal(size, np.float32) for size in sizes)
+    filled = jax.jit(lambda numbers: generator.filled(numbers, shares))
+    return Mixture(generator, filled(draws), jax.device_put(latents))
 
 
 def train(
@@ -115,111 +141,153 @@ def train(
     report: Report | None = None,
 ) -> Trained:
     """Fit the mixture to released tables; `columns` are the estimated shares of every column."""
+    run = _Run(mixture.generator, np.float32(np.concatenate(columns)), effort, report)
     told = _told(mixture.generator, evidence, effort)
-    flat = jnp.asarray(np.concatenate(columns), jnp.float32)
-    stretches = max(1, round(effort.steps / _STRETCH))
     state: Any = {"params": mixture.params, "latents": mixture.latents}
-    moments = _ADAM.init(state)
-    plan = jnp.asarray([effort.rate, stretches * _STRETCH, effort.spread], jnp.float32)
-    good, last = state, math.nan
-    for k in range(stretches):
-        first = jnp.int32(k * _STRETCH)
-        state, moments, losses = _stretch(
-            mixture.generator, state, moments, told, flat, first, plan
+    best = here = _Point(state, _moments(state))
+    rise = max(1.0, run.total * _STRETCH / 20)
+    for k in range(run.total - max(1, run.total // _LAST)):
+        rates = np.minimum(1.0, (np.arange(_STRETCH) + k * _STRETCH + 1) / rise)
+        here, before = run.stretch(here, told and told._replace(values=told.mixed), rates), here
+        if not here.finite:
+            return run.trained(before, diverged=True)
+        best = here if here.held < best.held else best
+        if here.steps - best.steps >= max(_PATIENCE, best.steps):
+            break
+    here, last = best, max(1, best.steps // _STRETCH // (_LAST - 1))
+    for rates in np.linspace(1.0, 0.01, last * _STRETCH).reshape(last, _STRETCH):
+        here, before = run.stretch(here, told, rates), here
+        if not here.finite:
+            return run.trained(before, diverged=True)
+    return run.trained(here)
+
+
+class _Point(NamedTuple):
+    """Where training is after some steps; loss and held-out error are those of the last stretch."""
+
+    state: Any
+    moments: Any
+    steps: int = 0
+    loss: float = math.nan
+    held: float = math.inf
+
+    @property
+    def finite(self) -> bool:
+        return math.isfinite(self.loss)
+
+
+@dataclass
+class _Run:
+    """What does not change while training; `taken` counts all steps, also those taken back."""
+
+    generator: Generator
+    columns: NDArray[np.float32]
+    effort: Effort
+    report: Report | None
+    taken: int = 0
+
+    @property
+    def total(self) -> int:
+        """Stretches at most."""
+        return max(1, round(self.effort.steps / _STRETCH))
+
+    def stretch(self, point: _Point, told: _Told | None, rates: Float) -> _Point:
+        given = np.float32(self.effort.rate * rates), np.float32(self.effort.spread)
+        state, moments, loss, held = _stretch(
+            self.generator, point.state, point.moments, told, self.columns, *given
         )
-        seen = float(jnp.mean(losses))
-        if not math.isfinite(seen) or not _finite(state):
-            kept = Mixture(mixture.generator, good["params"], good["latents"])
-            return Trained(kept, last, k * _STRETCH, diverged=True)
-        good, last = state, seen
-        if report is not None:
-            report((k + 1) * _STRETCH, stretches * _STRETCH, last)
-    return Trained(
-        Mixture(mixture.generator, good["params"], good["latents"]), last, stretches * _STRETCH
-    )
+        done = _Point(state, moments, point.steps + _STRETCH, float(loss), float(held))
+        self.taken += _STRETCH
+        if self.report is not None and done.finite:
+            self.report(self.taken, self.total * _STRETCH, done.loss)
+        return done
+
+    def trained(self, point: _Point, *, diverged: bool = False) -> Trained:
+        mixture = Mixture(self.generator, point.state["params"], point.state["latents"])
+        return Trained(mixture, point.loss, point.steps, diverged)
 
 
 class _Told(NamedTuple):
-    """All released tables in one vector: the pass that computes them, y, b and e of every cell."""
+    """All released tables as vectors, and the pass that computes them: y, b, e, s², y₁ and y₂."""
 
     once: Pass
     values: Array
     expected: Array
     ratio: Array
+    noise: Array
+    mixed: Array
+    held: Array
 
 
 def _told(generator: Generator, evidence: Sequence[Evidence], effort: Effort) -> _Told | None:
     if not evidence:
         return None
     layout = Layout(generator.shape, tuple(e.table for e in evidence), _entries(effort))
-    values, expected, ratio = (
-        layout.arrange(each)
-        for each in zip(*((e.values, e.expected, e.ratio) for e in evidence), strict=True)
+    values, expected, ratio, noise, again = (
+        layout.arrange([part(e) for e in evidence])
+        for part in (
+            lambda e: e.values,
+            lambda e: np.maximum(e.expected, _TINY),
+            lambda e: np.maximum(e.ratio, _TINY),
+            lambda e: e.noise,
+            lambda e: e.again,
+        )
     )
-    least = np.float32(_TINY)
-    told = _Told(layout.once, values, np.maximum(expected, least), np.maximum(ratio, least))
-    return jax.device_put(told)
+    share = np.float32(math.sqrt(_HELD))
+    mixed, held = values + share * again, values - again / share
+    return jax.device_put(_Told(layout.once, values, expected, ratio, noise, mixed, held))
 
 
 def _loss(
     generator: Generator, state: Any, told: _Told | None, columns: Array, spread: Array
-) -> Array:
+) -> tuple[Array, Array]:
+    """The loss, and the error on what is held out, less a constant."""
     flat = generator.probabilities(state["params"], state["latents"])
     total = _COLUMNS * ((flat.mean(axis=0) - columns) ** 2 / (columns + _LEAST)).sum()
     far = flat * jnp.log(jnp.maximum(flat, _TINY) / jnp.maximum(columns, _TINY))
     total += spread * far.sum() / flat.shape[0]
     if told is None:
-        return total
+        return total, total
     m, b = told.once.marginals(flat), told.expected
     away = m * jnp.log(jnp.maximum(m, _TINY) / b) - m + b
-    return total + ((m - told.values) ** 2 / (2 * told.ratio) + _TABLES * away).sum()
+    held = (m * (m - 2 * told.held) / told.noise).sum()
+    return total + ((m - told.values) ** 2 / (2 * told.ratio) + _TABLES * away).sum(), held
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=0, compiler_options=_COMPILE)
 def _stretch(
     generator: Generator,
     state: Any,
     moments: Any,
     told: _Told | None,
     columns: Array,
-    first: Array,
-    plan: Array,
-) -> tuple[Any, Any, Array]:
-    """`_STRETCH` steps from `first` on, by a `plan` (rate, steps, spread); compiled once per size."""
+    rates: Array,
+    spread: Array,
+) -> tuple[Any, Any, Array, Array]:
+    """A step for each of `rates`; compiled once per size.
 
-    def step(carry: tuple[Any, Any], number: Array) -> tuple[tuple[Any, Any], Array]:
-        held, kept = carry
-        loss = partial(_loss, generator)
-        value, gradient = jax.value_and_grad(loss)(held, told, columns, plan[2])
+    Also the mean loss, which is no number where anything that was trained is none, and the mean error
+    on what is held out.
+    """
+    loss = jax.value_and_grad(partial(_loss, generator), has_aux=True)
+
+    def step(carry: tuple[Any, Any], rate: Array) -> tuple[tuple[Any, Any], tuple[Array, Array]]:
+        here, kept = carry
+        seen, gradient = loss(here, told, columns, spread)
         updates, kept = _ADAM.update(gradient, kept)
-        rate = _rate(number, plan)
-        return (jax.tree.map(lambda x, u: x - rate * u, held, updates), kept), value
+        return (jax.tree.map(lambda x, u: x - rate * u, here, updates), kept), seen
 
-    numbers = first + jnp.arange(_STRETCH)
-    (state, moments), losses = jax.lax.scan(step, (state, moments), numbers)
-    return state, moments, losses
-
-
-def _rate(number: Array, plan: Array) -> Array:
-    """Rising for a twentieth of the steps, then falling along a cosine to a hundredth."""
-    rate, steps = plan[0], plan[1]
-    rise = steps / 20
-    share = jnp.clip((number - rise) / (steps - rise), 0.0, 1.0)
-    return rate * jnp.minimum((number + 1) / rise, 0.505 + 0.495 * jnp.cos(jnp.pi * share))
+    (state, moments), (losses, held) = jax.lax.scan(step, (state, moments), rates)
+    finite = jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves(state)]).all()
+    return state, moments, jnp.where(finite, losses.mean(), jnp.nan), held.mean()
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=0, compiler_options=_COMPILE)
 def _heads(generator: Generator, params: Params, latents: Array) -> Array:
     return generator.probabilities(params, latents)
 
 
-@jax.jit
-def _all_finite(state: Any) -> Array:
-    return jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves(state)]).all()
-
-
-def _finite(state: Any) -> bool:
-    return bool(_all_finite(state))
+_moments = jax.jit(_ADAM.init)
 
 
 def _entries(effort: Effort) -> int:

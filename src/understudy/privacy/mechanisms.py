@@ -61,7 +61,7 @@ def top(scores: Integers, event: Selection | SampledSelection | Laplace, noise: 
     noise.
     """
     if isinstance(event, Laplace):
-        return noise.laplace(scores, event.scale).argmax(keepdims=True).astype(np.int64)
+        return np.array([noise.laplace(scores, event.scale).argmax()], np.int64)
     k = event.k if isinstance(event, Selection) else 1
     return np.array(noise.top_k(scores, event.scale, k), np.int64)
 

@@ -104,6 +104,16 @@ def test_picks_are_a_part_of_those_at_which_both_regrets_are_alike(rho):
     assert leader.rounds == pytest.approx(min(400, max(10, 0.05 * alike)), abs=0.51)
 
 
+def test_a_sample_of_picks_is_followed_at_half_the_rate():
+    design = tiny_design((3, 2, 2), rows=50_000)
+    rates = {}
+    for name in ("ftl", "sftpl"):
+        made = QueryGANMethod(oracle="exponential", play=name, rounds=50)
+        rates[name] = made.players(design, Plan(made.charges(design, Fraction(1))))[1].eta
+    assert rates["ftl"] == pytest.approx(0.8 * math.sqrt(math.log(12) / 50))
+    assert rates["sftpl"] == rates["ftl"] / 2
+
+
 KEPT = [
     ({}, 0.25, False, False),
     ({"play": "ftl", "critics": "best"}, 0.5, False, False),

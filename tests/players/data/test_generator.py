@@ -71,7 +71,8 @@ def test_marginals_of_a_mixture_are_exact_and_records_follow_it():
 
 def test_no_spike_is_held_so_closely_that_it_outweighs_the_rest():
     shares = np.array([0.5, 0.01, 0.0])
-    belief = Belief((0, 1), None, 1e4 * shares, np.full(3, 5.0), np.full(3, 1e-3))
+    told = 1e4 * shares, np.full(3, 5.0), np.full(3, 1e-3), np.ones(3), np.zeros(3)
+    belief = Belief((0, 1), None, *told)
     ratio = _evidence(belief, 1e4).ratio
     np.testing.assert_allclose(ratio, 1e-3 * np.maximum(shares, 5e-4))
     loose = _evidence(replace(belief, ratio=np.full(3, 1e5)), 1e4).ratio

@@ -375,7 +375,7 @@ class QueryGANMethod(Method):
             batch=self.batch,
             steps=self.steps or (1 if matching else own.steps),
             rate=self.rate or (0.01 if matching else 0.005),
-            eta=self.eta or own.eta or _ETA * math.sqrt(self._log_universe(design) / rounds),
+            eta=self.eta or own.eta or self._eta(design, rounds),
             scale=self.scale,
             history=self.history,
             regularised=_FTRL if self._critics == "ftrl" else None,
@@ -422,6 +422,11 @@ class QueryGANMethod(Method):
     @property
     def _play(self) -> str:
         return self.play or ORACLES[self.oracle].play
+
+    def _eta(self, design: Design, rounds: int) -> float:
+        """Half of it where picks are sampled: a sum of t of them then has the variance of t picks."""
+        part = _ETA / 2 if self._play == "sftpl" and self.oracle != "moments" else _ETA
+        return part * math.sqrt(self._log_universe(design) / rounds)
 
     @property
     def _critics(self) -> str:

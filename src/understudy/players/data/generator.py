@@ -154,18 +154,15 @@ class GeneratorPlayer(DataPlayer[State]):
 
         rows = float(max(problem.rows, 1))
         prior = self._prior(problem, state)
-        columns, found = beliefs(problem.shape, state.measured, rows, prior)
+        rng = np.random.default_rng(key)
+        columns, found = beliefs(problem.shape, state.measured, rows, prior, rng)
         shares = [column / column.sum() for column in columns]
         mixture, fresh = state.mixture, state.mixture is None and self.public is None
         if mixture is None:
             net = Generator(problem.shape, self.latent, self.width, self.blocks)
             mixture = start(net, self.batch, key, shares)
             if self.public is not None:  # their tables, as if they had been measured
-                told = [
-                    replace(b, values=b.expected, ratio=np.full(b.expected.size, 1.0 / rows))
-                    for b in found
-                ]
-                evidence = [_evidence(belief, rows) for belief in told]
+                evidence = [_evidence(_certain(belief, rows), rows) for belief in found]
                 report = self._report(problem, "public rows")
                 mixture = train(mixture, shares, evidence, self._effort(True), report).mixture
         if state.diverged:
@@ -231,7 +228,16 @@ def _evidence(belief: Belief, rows: float) -> Any:
     values, expected = belief.values / rows, belief.expected / rows
     least = _CLOSE * np.maximum(np.maximum(values, expected), _SMALL)
     ratio = np.maximum(np.asarray(belief.ratio) / rows, least)
-    return Evidence(Which(belief.clique, belief.labels), values, expected, ratio)
+    noise, again = belief.noise.reshape(-1) / rows**2, belief.again / rows
+    return Evidence(Which(belief.clique, belief.labels), values, expected, ratio, noise, again)
+
+
+def _certain(belief: Belief, rows: float) -> Belief:
+    """What was expected, as if it had been measured."""
+    sure = np.full(belief.expected.size, 1.0 / rows)
+    return replace(
+        belief, values=belief.expected, ratio=sure, noise=sure, again=np.zeros(sure.size)
+    )
 
 
 def listed(heads: list[Table], each: int, rng: np.random.Generator) -> tuple[Codes, ...]:
