@@ -50,4 +50,5 @@ def expected_worst(bench: Bench, workload: str, epsilon: str, delta: Any) -> flo
         inside = np.log1p(-2 * np.exp(log_ndtr(-x / spread)))
         return float(sizes @ inside) - math.log(0.5)
 
-    return float(brentq(excess, 1e-9 * spread.max(), 60 * spread.max()))
+    found: Any = brentq(excess, 1e-9 * spread.max(), 60 * spread.max())
+    return float(found)

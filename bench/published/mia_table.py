@@ -68,6 +68,8 @@ def cell(point: Point | None) -> str:
         return "–"
     if not point.attacked:
         return f"{point.better} of {point.trainings}"
+    if point.trainings == 1:
+        return f"{100 * point.mean:.1f} (one)"
     return f"{100 * point.mean:.1f} ± {50 * (point.high - point.low):.1f}"
 
 

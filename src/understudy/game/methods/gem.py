@@ -42,9 +42,9 @@ class GEMMethod(WarmMethod):
     """Public settings. `rounds` of `picks` selections; a network of `blocks` × `width`.
 
     `batch` latents make the mixture, by default 1000, or fewer, where all columns together have more
-    than 1000 values; the first training takes `steps` at `rate`, every later round
-    0.7 of them at a third of it; `megabytes` is what training may hold. `steps` are 1200, fewer where
-    the pairs have more than 500 000 cells together, 600 at least.
+    than 1000 values; the first training takes `steps` at most at `rate`, every later round 0.7 of them
+    at a third of it; `megabytes` is what training may hold. `steps` are 1200, fewer where the pairs
+    have more than 500 000 cells together, 600 at least.
     """
 
     rounds: int = 1
