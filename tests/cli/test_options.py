@@ -61,7 +61,8 @@ def test_parameters_of_a_method(case: Case):
         ("rounds", "name=value"),
         ("round=2", "rounds"),
         ("rounds=two", "whole number"),
-        ("rounds=-1", "above 0"),
+        ("rounds=-1", "below 0"),
+        ("rounds=0", "rounds = 0"),
         ("name=mst", "no parameter"),
         ("measure=1", "true or false"),
     ]:

@@ -6,10 +6,7 @@ belong together are the fields of a frozen dataclass; `shell.guarded` shows Type
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import types
-import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -286,9 +283,10 @@ def parameters(method: str, settings: Sequence[str] | None) -> dict[str, Any]:
     if not settings:
         return {}
     from understudy.game.methods import method as named
+    from understudy.game.methods import settings as settings_of
 
     maker = named(method)
-    known = _known(maker)
+    known = settings_of(type(maker))
     chosen: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = (part.strip() for part in setting.partition("="))
@@ -306,39 +304,16 @@ def parameters(method: str, settings: Sequence[str] | None) -> dict[str, Any]:
     return chosen
 
 
-_KINDS: dict[type, str] = {
-    type(None): "null",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-}
+def _value(setting: str, text: str, allowed: tuple[Any, ...]) -> Any:
+    from understudy.game.methods import typed
 
-
-def _known(method: Any) -> dict[str, tuple[type, ...]]:
-    """The parameters of a method and the types each may have."""
-    hints = typing.get_type_hints(type(method))
-    names = [field.name for field in dataclasses.fields(method) if field.name != "name"]
-    return {name: _members(hints[name]) for name in names}
-
-
-def _members(hint: Any) -> tuple[type, ...]:
-    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return typing.get_args(hint) if is_union else (hint,)
-
-
-def _value(setting: str, text: str, allowed: tuple[type, ...]) -> Any:
+    if Any in allowed:  # a name, or an object that only Python can hand in
+        return None if text == "None" else text
     try:
         value = json.loads(text.lower() if text in ("True", "False", "None") else text)
     except ValueError:
         value = None if text == "None" else text
-    if type(value) is int and int not in allowed and float in allowed:
-        value = float(value)
-    if Any in allowed:  # a name, or an object that only Python can hand in
-        return None if text == "None" else text
-    if type(value) not in allowed:
-        kinds = " or ".join(_KINDS.get(kind, kind.__name__) for kind in allowed)
-        raise InputError(f"--set {setting}: the value must be {kinds}")
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and not value > 0:
-        raise InputError(f"--set {setting}: the value must be above 0")
+    value = typed(f"--set {setting}: the value", value, allowed)
+    if isinstance(value, (int, float)) and not value >= 0:
+        raise InputError(f"--set {setting}: the value must not be below 0")
     return value

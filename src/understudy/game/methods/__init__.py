@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import types
+import typing
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from understudy._lazy import lazily
@@ -49,6 +53,8 @@ __all__ = [
     "SepFEMMethod",
     "Theorem",
     "method",
+    "settings",
+    "typed",
 ]
 
 
@@ -101,12 +107,52 @@ __getattr__ = lazily(
 _AUTO = "maxent"
 
 
-def method(name: str, **parameters: Any) -> Method:
-    """The method called `name`; `auto` is the default choice."""
+_KINDS: dict[Any, str] = {
+    type(None): "null",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+}
+
+
+def method(name: str, /, **parameters: Any) -> Method:
+    """The method called `name`; `auto` is the default choice.
+
+    Raises:
+        InputError: There is none, or it has no such setting, or none of that type.
+    """
     known = _AUTO if name == "auto" else name
     if known not in METHODS:
         raise InputError(f"method = {name!r} is not known; choose auto, {', '.join(METHODS)}")
-    try:
-        return METHODS[known](**parameters)
-    except TypeError as error:
-        raise InputError(f"method = {name}: {error}") from None
+    maker, chosen = METHODS[known], {}
+    allowed = settings(maker)
+    for setting, value in parameters.items():
+        if setting not in allowed:
+            listed = ", ".join(allowed) or "none"
+            raise InputError(f"method = {known}: there is no setting {setting!r}; it has: {listed}")
+        chosen[setting] = typed(f"method = {known}: {setting} = {value!r}", value, allowed[setting])
+    return maker(**chosen)
+
+
+def settings(maker: Any) -> dict[str, tuple[Any, ...]]:
+    """The settings of a method and the types that each may have."""
+    hints = typing.get_type_hints(maker)
+    return {f.name: _members(hints[f.name]) for f in fields(maker) if f.name != "name"}
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if is_union else (hint,)
+
+
+def typed(what: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """The value as one of the types; NumPy's numbers become Python's, and whole ones may be floats."""
+    if Any in allowed or type(value) in allowed:
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool) and int in allowed:
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, bool) and float in allowed:
+        return float(value)
+    kinds = " or ".join(_KINDS.get(kind, str(kind)) for kind in allowed)
+    raise InputError(f"{what} must be {kinds}")
