@@ -1776,7 +1776,7 @@ def _querygan(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
             )
             for k in sorted(orders)
         ]
-    share = p["columns"]
+    share = p["columns"] or (0.5 if p["objective"] == "wasserstein" else 0.15)
     if p["oracle"] == "moments" and p["features"] == "cells":
         sigma = math.sqrt(d.sides * len(tables) / (2 * (1 - share) * rho))
         seen = min(1.0, 2 * d.assumed() / (d.mean_cells(tables) * sigma))
@@ -1818,7 +1818,7 @@ def _oracle(d: Design, p: dict[str, Any], rho: float, tables: list[Clique]) -> l
             universe = max(math.log(2), sum(map(math.log, d.shape)))
             even = d.assumed() * math.sqrt(2 * rho) * math.sqrt(2 * universe)
             rounds = p["rounds"] or round(min(max(10, 0.05 * even / math.log(2 * d.queries)), 400))
-            paid = p["alpha"] * rho if d.rows is not None and not p["tilt"] else 0.0
+            paid = p["alpha"] * rho if d.rows is not None else 0.0
             slots = [selection("pick a query", (rho - paid) / rounds, SCORE, rounds)]
             if paid:
                 kept = rounds - math.floor(rounds * (1 - (p["keep"] or 0.5)))
@@ -1831,11 +1831,15 @@ def _oracle(d: Design, p: dict[str, Any], rho: float, tables: list[Clique]) -> l
                     groups[-1].append(table)
                 else:
                     groups.append([table])
-            rounds = p["rounds"] or len(groups) * max(1, min(10, 100 // len(groups)))
+            noise = math.sqrt(d.sides * len(tables) / (2 * rho))
+            clear = (d.assumed() / (4 * d.mean_cells(tables) * noise)) ** 2
+            passes = max(1, min(10, math.floor(clear), 100 // len(groups)))
+            rounds = p["rounds"] or len(groups) * passes
+            curved = 0.05 * min(1.0, max(1e-6, round(clear * len(groups) / rounds, 6)))
             return [
                 {
                     "purpose": f"critics of group {i + 1}",
-                    "event": _perturbation(d, group, rho / rounds),
+                    "event": _perturbation(d, group, rho / rounds, curved),
                     "times": len(range(i, rounds, len(groups))),
                 }
                 for i, group in enumerate(groups[:rounds])
@@ -1843,15 +1847,15 @@ def _oracle(d: Design, p: dict[str, Any], rho: float, tables: list[Clique]) -> l
     raise ValueError(f"method.oracle = {p['oracle']!r:.80} is not known")
 
 
-def _perturbation(d: Design, group: list[Clique], rho: float) -> dict[str, Any]:
+def _perturbation(d: Design, group: list[Clique], rho: float, share: float) -> dict[str, Any]:
     """Objective perturbation over the p cells of J tables, at ρ.
 
-    A hundredth of ρ is for noise on the result, a twentieth for the determinant. The linear term is on
+    A hundredth of ρ is for noise on the result, `share` for the determinant. The linear term is on
     the lattice 2⁻²⁴, where J cells (twice, for a replacement) move by one row; the result on the grid
     2⁻³⁰, within γ = 2⁻²⁰ and rounding of the minimum, over the ridge.
     """
     size, changes = sum(map(d.cells, group)), d.sides * len(group)
-    whole, curved = 0.99 * rho, rho / 20
+    whole, curved = 0.99 * rho, share * rho
     jacobian = math.sqrt(curved / 4)
     a, b = changes * 2.0**48 / 2, math.sqrt(8 * size)
     root = math.sqrt(whole * b * b + (a - b * b) * (whole - curved))
@@ -1949,8 +1953,9 @@ GAMES: dict[str, tuple[Callable[..., list[Slot]], dict[str, Any]]] = {
     "mwem": (_mwem, {**PICKS, "measure": ("true", "false"), "selection": "share"}),
     "querygan": (_querygan, {
         **DRAWS, "oracle": "name", "features": ("=cells", "=subsets", "=fourier", "=relu",
-        "=softplus"), "degree": "times", "columns": "share", "alpha": "share", "units": "times",
-        "kernel": NUMBER, "tilt": "not negative", "keep": ("null", "share"), "cells": "times",
+        "=softplus"), "degree": "times", "columns": ("null", "share"), "alpha": "share",
+        "objective": ("null", "name"), "units": "times",
+        "kernel": NUMBER, "keep": ("null", "share"), "cells": "times",
     }),
     "sepfem": (_fem, PICKS),
 }  # fmt: skip

@@ -155,7 +155,9 @@ def _declared(panel: Panel) -> dict[str, Any]:
 def _fit(training: Training, members: Sample) -> Any:
     from understudy import learn
 
-    kind = learn.PrivateLogisticRegression if training.panel.classes else learn.PrivateLasso
+    kind: Any = learn.PrivateLasso
+    if training.panel.classes:
+        kind = learn.PrivateLogisticRegression
     return kind(
         epsilon=training.epsilon,
         solver=training.solver,

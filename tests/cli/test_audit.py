@@ -151,7 +151,7 @@ def test_bench_mia_draws_and_goes_on(tmp_path: Path):
     words = (*words, "--rows", 300, "--epsilons", "1", "--alone", 2)
     code, out, err = run(*words, "--trainings", 2)
     assert code == 0, err
-    assert "LASSO, p = 10, N = 300" in out
+    assert "| LASSO, p = 10 | 300 | loss |" in out
     assert "73.1" in out  # the ceiling at ε = 1
     body = json.loads((tmp_path / "results.json").read_text())
     assert len(body["runs"]) == 12

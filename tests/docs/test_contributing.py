@@ -10,13 +10,14 @@ from fractions import Fraction
 import pytest
 
 import understudy as us
+from understudy.players import data, query
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.testing import check_query_player
 
 from .test_readme import ROOT, blocks
 
 PLAYER = "understudy.players.query.round_robin"
-METHOD = "understudy.game.methods.round_robin"
+METHOD = "understudy.game.methods.roundrobin"
 
 
 @pytest.fixture
@@ -67,12 +68,26 @@ def test_the_places_of_the_page_are_there():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     for file, names in {
         "src/understudy/game/methods/__init__.py": ["METHODS"],
+        "src/understudy/players/query/__init__.py": ["__all__"],
         "src/understudy/releases/paid.py": ["_match", "take_any", "workload"],
-        "tools/verify_release.py": ["GAMES", "pools_of", "Slot"],
+        "src/understudy/releases/replan.py": ["_require_bearable"],
+        "src/understudy/errors.py": ["require_extra"],
+        "tools/verify_release.py": ["GAMES", "LEAVES", "pools_of", "Slot"],
         "tests/testing/test_methods.py": ["OURS"],
+        "tests/game/test_play.py": ["SMALL"],
+        "tests/audit/test_self.py": ["SMALL"],
         "tests/releases/test_replan.py": ["RELEASES"],
+        "tests/tools/test_stranger_plans.py": ["METHOD_SETTINGS"],
+        "tests/test_architecture.py": ["PUBLIC"],
     }.items():
         code = (ROOT / file).read_text()
         for name in names:
             assert re.search(rf"\b{name}\b", code), f"{file} has no {name}"
             assert re.search(rf"\b{name}\b", text), f"CONTRIBUTING.md does not name {name}"
+
+
+def test_the_page_about_players_names_all_of_them():
+    text = (ROOT / "docs" / "players.md").read_text(encoding="utf-8")
+    asking = [name for name in query.__all__ if hasattr(getattr(query, name), "play")]
+    assert len(asking) > 10
+    assert [name for name in (*asking, *data.__all__) if f"`{name}`" not in text] == []

@@ -126,7 +126,6 @@ MADE = {name: METHODS[name](**SMALL.get(name, {})) for name in METHODS} | {
         for oracle in ("exponential", "weights", "logistic")
     },
     "querygan, random features": QueryGANMethod(features="fourier", units=4, **SMALL["querygan"]),
-    "querygan, tilted": QueryGANMethod(oracle="exponential", tilt=1.0, **SMALL["querygan"]),
 }
 PLANS = {name: Plan(method.charges(DESIGN, RHO)) for name, method in MADE.items()}
 PAIRS = {name: method.players(DESIGN, PLANS[name]) for name, method in MADE.items()}
@@ -254,7 +253,6 @@ def test_what_a_network_accepts_follows_from_its_settings():
     assert Kind.PICKED_CELL in FTPLGenerator(3).accepts
     assert Kind.CRITIC not in FTPLGenerator(3).accepts
     assert Kind.CRITIC in FTPLGenerator(3, features=((0, 1),)).accepts
-    assert Kind.PAYOFF not in FTPLGenerator(3, tilt=1.0).accepts
 
 
 def test_players_must_say_what_they_accept():

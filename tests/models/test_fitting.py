@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.models import Measured
-from understudy.models.fitting import Effort, fit, independent
+from understudy.models.fitting import Effort, beliefs, fit, independent
 from understudy.models.measured import merge, pair_labels
 from understudy.testing.distributions import fingerprint
 
@@ -233,3 +233,24 @@ def test_the_model_is_held_to_the_workload():
     fitted = run(measured(people(), SHAPE, ONES, 5.0, key=1), cliques=((0, 1, 2),))
     assert fitted.model.cliques == ((0, 1, 2),)
     assert fitted.model.size == 20_000
+
+
+def test_noise_drawn_again_is_like_that_of_what_is_believed_in_all_views():
+    shape, rng = (6, 7), np.random.default_rng(0)
+    shares = np.array([0.5, 0.4, 0.04, 0.03, 0.02, 0.01])
+    exact = 10_000 * np.multiply.outer(shares, np.r_[shares[:5], 0.005, 0.005])
+    exact[0, 0] += 2_000
+    exact[1, 0] -= 2_000
+    told = [
+        Measured((0,), exact.sum(1), 5.0),
+        Measured((1,), exact.sum(0), 5.0),
+        Measured((0, 1), exact + np.rint(rng.normal(0, 5.0, shape)), 5.0),
+    ]
+    _, (whole, second) = beliefs(shape, told, exact.sum(), rng=np.random.default_rng(1))
+    again = whole.again.reshape(shape)
+    np.testing.assert_allclose(again.sum(0), 0, atol=1e-9)
+    np.testing.assert_allclose(again.sum(1), 0, atol=1e-9)
+    assert 0.5 < (again**2).sum() / whole.noise.sum() < 2  # of 30 degrees of freedom, seeded
+    assert second.labels is not None
+    np.testing.assert_allclose(second.again, merge(again, second.labels).reshape(-1), atol=1e-9)
+    assert not any(belief.again.any() for belief in beliefs(shape, told, exact.sum())[1])

@@ -17,7 +17,6 @@ from understudy.nets.critics import (
     Units,
     best_response,
     reach,
-    reject,
 )
 from understudy.nets.generator import one_hot
 
@@ -383,24 +382,3 @@ def test_the_distance_moves_no_more_than_its_sensitivity():
     ]
     assert 0 < max(moves) <= math.sqrt(2 * kappa) / 2
     assert kappa <= math.e
-
-
-# --- rejection ----------------------------------------------------------------------------------
-
-
-def test_no_tilt_keeps_everything():
-    scores = np.random.default_rng(0).standard_normal(500)
-    assert reject(scores, 0.0, np.random.default_rng(1)).all()
-
-
-def test_accepted_records_follow_the_tilted_law():
-    law, value, tilt = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.9, -0.4]), 1.5
-    rng = np.random.default_rng(0)
-    pool = rng.choice(3, 60_000, p=law)
-    kept = reject(value[pool], tilt, rng)
-    rate = (law * np.exp(tilt * (value - value.max()))).sum()
-    assert kept.mean() == pytest.approx(rate, abs=4 * math.sqrt(rate / 60_000))
-    tilted = law * np.exp(tilt * value)
-    seen = np.bincount(pool[kept], minlength=3)
-    assert stats.chisquare(seen, kept.sum() * tilted / tilted.sum()).pvalue > 1e-3
-    assert stats.chisquare(seen, kept.sum() * law).pvalue < 1e-6

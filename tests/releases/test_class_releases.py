@@ -197,7 +197,15 @@ def test_marginals_alone_are_played_as_before(schema):
 
 def test_the_theorem_counts_the_queries(schema):
     few, many = (
-        us.prepare(schema, epsilon=1, rows_public=10**6, workload=w, method="fem", beta=0.05)
+        us.prepare(
+            schema,
+            epsilon=1,
+            rows_public=10**6,
+            workload=w,
+            method="fem",
+            beta=0.05,
+            parameters={"published": True},
+        )
         for w in ("prefixes:1", "conjunctions:2")
     )
     assert few.design.queries == 15

@@ -53,7 +53,6 @@ __all__ = [
     "Units",
     "best_response",
     "reach",
-    "reject",
 ]
 
 Reals = NDArray[np.float64]
@@ -335,13 +334,3 @@ def _along(table: Array, matrices: Sequence[Reals]) -> Array:
         moved = jnp.tensordot(jnp.asarray(matrix, table.dtype), table, axes=(1, axis))
         table = jnp.moveaxis(moved, 0, axis)
     return table
-
-
-def reject(scores: Reals, tilt: float, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Which records of a pool are kept: with probability exp(λ·(D̄(x) − max D̄)).
-
-    One step of exponentiated gradient on the pool, p'(x) ∝ p(x)·e^{λ·D̄(x)}. Post-processing; that it
-    helps is not proved, which is why the certificate comes afterwards. λ = 0 keeps all.
-    """
-    chances = np.exp(tilt * (scores - scores.max()))
-    return rng.random(scores.size) < chances

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkError
 from understudy.nets.critics import Cells, Conjunctions, Units
-from understudy.nets.generator import Generator, Params, one_hot
+from understudy.nets.generator import Generator, Params
 
 __all__ = [
     "Diverged",
@@ -52,15 +52,12 @@ __all__ = [
     "Trained",
     "descend",
     "key_of",
-    "scores",
 ]
 
 Critic = NDArray[np.float32]
 Features = Cells | Units | Conjunctions
 
 _ADAM = optax.scale_by_adam()
-_JUDGED = 10_000
-"""Records that are judged at once."""
 
 
 class Diverged(WorkError):
@@ -109,11 +106,6 @@ class Past:
         total = critic if self.total is None else np.add(self.total, critic)
         kept = (*self.critics, critic) if self.play is Play.SFTPL else ()
         return Past(self.play, self.batch, self.rounds + 1, kept, total)
-
-    def mean(self) -> Critic:
-        """D̄, the average of all critics."""
-        assert self.total is not None
-        return np.divide(self.total, np.float32(self.rounds))
 
     def leader(self, rng: np.random.Generator) -> Critic:
         """The sum to answer to; where it is sampled, without bias."""
@@ -177,16 +169,6 @@ class Player:
     def records(self, trained: Trained, number: int, key: Array) -> NDArray[np.int32]:
         """Hard records (number, d)."""
         return np.asarray(_records(self.generator, number, trained.params, key))
-
-
-def scores(
-    features: Features, critic: Any, shape: tuple[int, ...], records: NDArray[np.integer[Any]]
-) -> NDArray[np.float64]:
-    """D of hard records (N, d), a slice at a time."""
-    critic = jax.tree.map(jnp.asarray, critic)
-    parts = np.array_split(records.astype(np.int32), -(-len(records) // _JUDGED))
-    hot = (one_hot(shape, jnp.asarray(part)) for part in parts)
-    return np.concatenate([np.asarray(features.scores(critic, rows), np.float64) for rows in hot])
 
 
 def key_of(rng: np.random.Generator) -> Array:

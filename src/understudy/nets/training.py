@@ -82,7 +82,7 @@ class Evidence:
     noise: Float
     """Variance of the noise in a cell of `values`."""
     again: Float
-    """The noise drawn once more."""
+    """The noise drawn once more; zeros hold nothing out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,8 @@ def train(
     report: Report | None = None,
 ) -> Trained:
     """Fit the mixture to released tables; `columns` are the estimated shares of every column."""
-    run = _Run(mixture.generator, np.float32(np.concatenate(columns)), effort, report)
+    flat = np.concatenate(columns).astype(np.float32)
+    run = _Run(mixture.generator, flat, effort, report)
     told = _told(mixture.generator, evidence, effort)
     state: Any = {"params": mixture.params, "latents": mixture.latents}
     best = here = _Point(state, _moments(state))
@@ -235,7 +236,8 @@ def _told(generator: Generator, evidence: Sequence[Evidence], effort: Effort) ->
     )
     share = np.float32(math.sqrt(_HELD))
     mixed, held = values + share * again, values - again / share
-    return jax.device_put(_Told(layout.once, values, expected, ratio, noise, mixed, held))
+    vectors = (jnp.asarray(each) for each in (values, expected, ratio, noise, mixed, held))
+    return _Told(jax.device_put(layout.once), *vectors)
 
 
 def _loss(

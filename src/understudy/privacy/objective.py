@@ -85,8 +85,8 @@ _STEPS, _HALVINGS = 200, 60
 # Up to so many rows, records or units of noise, float64 loses far less of a gradient than half of γ,
 # and up to such a jacobian nothing of what makes a Hessian positive.
 MOST_ROWS, _FLATTEST = 2.0**27, 2.0**10
-# Of ρ, what hides the distance from the exact minimum, and what the determinants get.
-_OUTPUT, _CURVATURE = Fraction(1, 100), Fraction(1, 20)
+# Of ρ, what hides the distance from the exact minimum.
+_OUTPUT = Fraction(1, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +142,18 @@ class MarginalFeatures:
 
 
 def event_for(
-    looks: MarginalFeatures, relation: Relation, rho: Fraction, precision: Precision = PRECISION
+    looks: MarginalFeatures,
+    relation: Relation,
+    rho: Fraction,
+    curvature: float = 0.05,
+    precision: Precision = PRECISION,
 ) -> Perturbation:
-    """The least noise that costs at most ρ, with a fixed part of it for the curvature."""
+    """The least noise that costs at most ρ, with a part `curvature` of it for the determinants.
+
+    The less they get the larger Δ is, and the smaller weights and their noise are, by the same factor.
+    """
     changes = relation.marginal_l2_squared(len(looks.cliques))
-    whole, curved = float(rho * (1 - _OUTPUT)), float(rho * _CURVATURE)
+    whole, curved = float(rho * (1 - _OUTPUT)), float(rho) * curvature
     jacobian = math.sqrt(curved / 4)
     # √(a·x² + curved) + d·x = √whole, x = 1/σ on the lattice.
     a, d = changes * precision.lattice**2 / 2, math.sqrt(8 * looks.size)

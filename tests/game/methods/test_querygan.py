@@ -268,8 +268,8 @@ def test_the_payoff_of_picked_queries_has_its_share_where_it_is_of_use():
     plan = Plan(PICKING.charges(design, Fraction(1)))
     assert [charge.purpose for charge in plan] == [COLUMNS, CellPicker.PICK, Payoffs.PURPOSE]
     assert plan[Payoffs.PURPOSE].event.l1 == 3 * UNIT  # the last half of six rounds
-    for other in (replace(PICKING, alpha=0.0), replace(PICKING, tilt=1.0)):
-        assert Payoffs.PURPOSE not in Plan(other.charges(design, Fraction(1)))
+    silent = replace(PICKING, alpha=0.0)
+    assert Payoffs.PURPOSE not in Plan(silent.charges(design, Fraction(1)))
     private = replace(design, rows=None)
     assert Payoffs.PURPOSE not in Plan(PICKING.charges(private, Fraction(1)))
 
@@ -336,6 +336,11 @@ def test_the_certificate_covers_whatever_the_generator_did():
 BAD = {
     "oracle": ({"oracle": "odo"}, "oracle = 'odo' is not one of moments, exponential"),
     "objective": ({"objective": "kl"}, "objective = 'kl' is not one of tv"),
+    "whose": (
+        {"objective": "max", "oracle": "weights"},
+        "maximise; oracle = weights has critics of",
+    ),
+    "asked": ({"objective": "parity", "features": "relu"}, "asks about cells of tables; .* relu"),
     "play": ({"play": "last"}, "play = 'last' is not one of matching, ftl"),
     "critics": ({"critics": "ftl"}, "critics = 'ftl' is not one of best, ftrl"),
     "matching": (
@@ -346,18 +351,12 @@ BAD = {
     "ball": ({"critics": "ftrl", "play": "ftl", "objective": "tv"}, "leave objective = tv out"),
     "eta": ({"eta": 0.0}, "eta = 0.0 must be above 0"),
     "history": ({"play": "sftpl", "history": 0}, "history = 0 must be at least 1"),
-    "whose": (
-        {"objective": "max", "oracle": "weights"},
-        "maximise; oracle = weights has critics of",
-    ),
-    "asked": ({"objective": "parity", "features": "relu"}, "asks about cells of tables; .* relu"),
     "rounds": ({"rounds": 0}, "rounds = 0 must be at least 1"),
     "weights": ({"oracle": "weights", "rounds": 1}, "rounds = 1 must be at least 2"),
     "steps": ({"steps": 0}, "steps = 0 must be at least 1"),
     "degree": ({"degree": 0}, "degree = 0"),
     "rate": ({"rate": 0.0}, "rate = 0.0 must be above 0"),
     "nan": ({"rate": math.nan}, "rate = nan must be above 0"),
-    "tilt": ({"tilt": -1.0}, "tilt = -1.0 must be at least 0"),
     "columns": ({"columns": 1.0}, "columns = 1.0 must lie between 0 and 1; .* 0.15 is usual"),
     "features": ({"features": "rff"}, "features = 'rff' is not one of cells, subsets, fourier"),
     "kernel": ({"features": "subsets", "degree": 1}, "needs tables of two columns: degree = 1"),

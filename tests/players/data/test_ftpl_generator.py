@@ -1,6 +1,5 @@
 """A generator that follows the leader of all critics."""
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -21,7 +20,7 @@ from understudy.players.base import (
     Problem,
 )
 from understudy.players.data import FTPLGenerator
-from understudy.players.data.ftpl_generator import _arranged, _units
+from understudy.players.data.ftpl_generator import _arranged, _consistent, _units
 from understudy.players.query import CellPicker
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
@@ -99,20 +98,6 @@ def test_no_answers_change_nothing_and_wrong_ones_are_said():
         )
 
 
-@pytest.mark.slow
-def test_a_tilt_thins_out_what_critics_dislike():
-    rng = np.random.default_rng(0)
-    plain, tilted = leader(records=30_000), leader(records=30_000, tilt=4.0)
-    state = plain.start(PROBLEM)
-    answer = MeasuredCell((0, 1), Cell(0, (1, 2), 1))
-    state = plain.respond(PROBLEM, state, (answer,), rng)
-    before, after = (player.finish(PROBLEM, state) for player in (plain, tilted))
-    p = before.marginal((0, 1))[1, 2]
-    expected = p / (p + (1 - p) * math.exp(-4.0))
-    assert after.size < before.size
-    assert after.marginal((0, 1))[1, 2] == pytest.approx(expected, abs=0.05)
-
-
 def test_coins_of_the_first_rounds_may_leave_no_critic():
     """Half of all first rounds of S-FTPL have an empty sample; they are played all the same."""
     player = leader(play="sftpl", scale=0.3, steps=1, width=4, batch=8)
@@ -153,3 +138,20 @@ def test_divergence_keeps_the_last_good_round_and_asks_nothing_more(oracle):
     if oracle == "exponential":
         assert asked[:2] == [COLUMNS, CellPicker.PICK]
         assert len(asked) < query.rounds
+
+
+def test_tables_are_scaled_to_their_columns():
+    rng = np.random.default_rng(3)
+    true = rng.dirichlet(np.ones(12)).reshape(3, 4) * 1_000
+    columns = [true.sum(axis=1), true.sum(axis=0)]
+    noisy = np.maximum(true + rng.normal(0, 20, true.shape), 0.0)
+    noisy[1] = 0.0  # a row that noise took away stays empty
+    cliques = ((0,), (1,), (0, 1))
+    first, second, joint = _consistent(cliques, [*columns, noisy])
+    assert (first == columns[0]).all()
+    assert (second == columns[1]).all()
+    np.testing.assert_allclose(joint.sum(axis=0), columns[1], rtol=1e-9)
+    assert not joint[1].any()
+    joint = _consistent(cliques, [*columns, np.maximum(noisy, 1.0)])[2]
+    np.testing.assert_allclose(joint.sum(axis=1), columns[0], rtol=1e-3)
+    np.testing.assert_allclose(joint.sum(axis=0), columns[1], rtol=1e-9)

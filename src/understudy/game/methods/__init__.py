@@ -1,4 +1,4 @@
-"""Named methods, each loaded when it is asked for. Adding one is a file and a line in `METHODS`."""
+"""Named methods, each loaded when it is asked for. CONTRIBUTING.md says how to add one."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class GEMMethod(WarmMethod):
     `batch` latents make the mixture, by default 1000, or fewer, where all columns together have more
     than 1000 values; the first training takes `steps` at most at `rate`, every later round 0.7 of them
     at a third of it; `megabytes` is what training may hold. `steps` are 1200, fewer where the pairs
-    have more than 500 000 cells together, 600 at least.
+    have more than 500 000 cells together, 600 at least. `hold_out` stops training where it fits noise.
     """
 
     rounds: int = 1
@@ -56,6 +56,7 @@ class GEMMethod(WarmMethod):
     steps: int | None = None
     rate: float = 0.03
     megabytes: float = 4000.0
+    hold_out: bool = False
     name: str = "gem"
 
     def check(self, design: Design) -> None:
@@ -113,6 +114,7 @@ class GEMMethod(WarmMethod):
             self.rate,
             self.megabytes * 5e5,
             self.public,
+            self.hold_out,
         )
         return query, data
 

@@ -61,6 +61,10 @@ CRITICS = ("best", "ftrl")
 _LEARNABLE = 2.0
 _PASSES, _MOST_CRITICS = 10, 100
 """Regressions of every group of tables, as long as there are not too many of them altogether."""
+_CLEAR = 4.0
+"""Rows of a cell over the noise of its weight, from which on regressions are taken as they are."""
+_CURVATURE = 0.05
+"""Of the ρ of a regression, what its curvature gets; less where cells do not stand out."""
 _HELD = 50_000_000
 """Weights of a layer of random units."""
 _ETA = 0.8
@@ -87,6 +91,8 @@ class _Answered:
     """Of all kept rounds together; a picked query is judged by those of its round."""
     whole: bool
     """Whether the oracle looks at the records of all rounds so far, not of the last one alone."""
+    steps: int = 10
+    """Of a leader, every round."""
     eta: float | None = None
     """η of a leader; None for the rule. A regression estimates a log-ratio, which counts as it is."""
 
@@ -95,12 +101,12 @@ ORACLES = {
     "moments": _Answered(MATCHING, 0.25, 100_000, whole=False),
     "exponential": _Answered("ftl", 0.5, 500_000, whole=False),
     "weights": _Answered("ftl", 1.0, 200_000, whole=True),
-    "logistic": _Answered("ftl", 1.0, 200_000, whole=True, eta=1.0),
+    "logistic": _Answered("ftl", 0.5, 200_000, whole=False, steps=100, eta=1.0),
 }
 """Critics of noisy means are exact and fresh every round, so that gradient steps against the last one,
 which is gradient descent on a distance, are the most accurate answer to them. Every other oracle is
-answered by the leader of all critics. Weights over queries and regressions against all records so far
-speak of the average of all rounds, and that is kept."""
+answered by the leader of all critics. Weights over queries speak of the average of all rounds, and that
+is kept. Regressions are few and say much: each is answered by many steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +117,13 @@ class QueryGANMethod(Method):
     have their own. `degree` is the order of the monomials that critics of "moments" and "logistic" are
     made of: 2 for all pairs of columns inside the workload's marginals. `units` random features look
     at every marginal of the workload, drawn from the public number `seed`. `rounds`, `objective`,
-    `play`, `steps`, `rate`, `keep` and `records` follow from the oracle and the play where they are
-    None. `critics` of "moments" are best responses, or follow the regularised leader ("ftrl", as in
-    the semi-convex solver), which they do against a leader if nothing is said. `eta` is the learning
-    rate η of a leader, 0.8·√(ln|X|/T) if None; `scale` that of its perturbation; `history` how many
-    past critics "sftpl" draws, each with probability 1/2 if None. `kernel` is w of the all-subsets
-    kernel, 1/d if None. `alpha` is the share of the budget that the payoff of picked queries gets, 0 to
-    leave it private.
+    `play`, `columns` (the share of ρ that columns get), `steps`, `rate`, `keep` and `records` follow
+    from the oracle, the objective and the play where they are None. `critics` of "moments" are best
+    responses, or follow the regularised leader ("ftrl", as in the semi-convex solver), which they do
+    against a leader if nothing is said. `eta` is the learning rate η of a leader, 0.8·√(ln|X|/T) if
+    None, 1 for regressions; `scale` that of its perturbation; `history` how many past critics "sftpl"
+    draws, each with probability 1/2 if None. `kernel` is w of the all-subsets kernel, 1/d if None.
+    `alpha` is the share of the budget that the payoff of picked queries gets, 0 to leave it private.
     """
 
     oracle: str = "moments"
@@ -128,7 +134,7 @@ class QueryGANMethod(Method):
     degree: int = 2
     rounds: int | None = None
     samples: int | None = None
-    columns: float = 0.15
+    columns: float | None = None
     alpha: float = 0.02
     units: int = 32
     seed: int = 0
@@ -139,7 +145,6 @@ class QueryGANMethod(Method):
     scale: float = 0.3
     history: int | None = None
     kernel: float | None = None
-    tilt: float = 0.0
     keep: float | None = None
     records: int | None = None
     width: int = 128
@@ -160,8 +165,8 @@ class QueryGANMethod(Method):
         self.require_least(1, units=self.units, steps=self.steps, samples=self.samples)
         self.require_least(2 if self.oracle == "weights" else 1, rounds=self.rounds)
         self.require_positive(rate=self.rate, kernel=self.kernel, eta=self.eta)
-        self.require_least(0, seed=self.seed, scale=self.scale, tilt=self.tilt)
-        if not 0 < self.columns < 1:
+        self.require_least(0, seed=self.seed, scale=self.scale)
+        if not 0 < self._columns < 1:
             self.refuse(
                 f"columns = {self.columns} must lie between 0 and 1; it is the "
                 f"share of the budget that columns get, 0.15 is usual"
@@ -261,12 +266,12 @@ class QueryGANMethod(Method):
         return first, *self._looks(design, rho - share)
 
     def _columns_share(self, design: Design, rho: Fraction) -> Fraction:
-        """`columns`; more where tables have so many cells that noise hides them.
+        """That of the option; more where tables have so many cells that noise hides them.
 
         Tables get (1 − columns)·min(1, 2n/(Kσ)), K their mean number of cells and σ the noise they
         would have with all of it.
         """
-        least = Fraction(self.columns)
+        least = Fraction(self._columns)
         if self.oracle != "moments" or self.features != "cells":
             return least
         tables = self._tables(design)
@@ -316,29 +321,41 @@ class QueryGANMethod(Method):
                 return QueryWeights.charges(*sizes(design, rho, self.rounds, self.samples), rho)
             case _:
                 groups, T = self._groups(design), self._rounds(design, rho)
+                each = self._clear(design, rho) * len(groups) / T
+                curvature = _CURVATURE * min(1.0, max(1e-6, round(each, 6)))
                 looks = [MarginalFeatures(design.shape, group) for group in groups]
                 return tuple(
                     Charge(
                         LogisticCritics.purpose(i),
-                        event_for(look, design.relation, rho / T),
+                        event_for(look, design.relation, rho / T, curvature),
                         len(range(i, T, len(groups))),
                     )
                     for i, look in enumerate(looks[:T])
                 )
 
     def _pays(self, design: Design) -> bool:
-        """Whether the payoff is released: it is of use where n is public and all records are kept."""
-        return self.alpha > 0 and design.rows is not None and not self.tilt
+        """Whether the payoff is released: it is of use where n is public."""
+        return self.alpha > 0 and design.rows is not None
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
         if self.rounds is not None:
             return self.rounds
         if self.oracle == "logistic":
             groups = len(self._groups(design))
-            return groups * max(1, min(_PASSES, _MOST_CRITICS // groups))
+            clear = math.floor(self._clear(design, rho))
+            return groups * max(1, min(_PASSES, clear, _MOST_CRITICS // groups))
         # The leader's regret √(2·ln|X|/T) is that of the picks, ln(2|Q|)·√T/κ, at T = `even`/ln(2|Q|).
         even = design.kappa(rho) * math.sqrt(2 * self._log_universe(design))
         return _within(_PICKED, _SOONER * even / math.log(2 * design.queries))
+
+    def _clear(self, design: Design, rho: Fraction) -> float:
+        """(n/(4·K·σ))²: how many regressions of each table could have weights that stand out.
+
+        K is the mean number of cells of a table and σ the noise of one regression with all of ρ.
+        """
+        tables = self._tables(design)
+        sigma = design.gaussian(rho, len(tables)).sigma
+        return (design.assumed_rows * len(tables) / (_CLEAR * design.cells(tables) * sigma)) ** 2
 
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
         """The columns, then the oracle, against the generator."""
@@ -356,14 +373,13 @@ class QueryGANMethod(Method):
             questions=self._questions(design),
             play=self._play,
             batch=self.batch,
-            steps=self.steps or (1 if matching else 10),
+            steps=self.steps or (1 if matching else own.steps),
             rate=self.rate or (0.01 if matching else 0.005),
             eta=self.eta or own.eta or self._eta(design, rounds),
             scale=self.scale,
             history=self.history,
             regularised=_FTRL if self._critics == "ftrl" else None,
             kernel=self._weight(design) if self._objective == "mmd" else 1.0,
-            tilt=self.tilt,
             keep=self._keep,
             records=self.records or own.records,
             whole=own.whole,
@@ -395,6 +411,13 @@ class QueryGANMethod(Method):
                 own = {LogisticCritics.purpose(i) for i in range(len(groups))}
                 times = sum(charge.times for charge in plan if charge.purpose in own)
                 return LogisticCritics(times, groups)
+
+    @property
+    def _columns(self) -> float:
+        """Distribution functions are sums of many cells: columns show them best, and get more."""
+        if self.columns is not None:
+            return self.columns
+        return 0.5 if self.objective == "wasserstein" else 0.15
 
     @property
     def _play(self) -> str:

@@ -10,13 +10,14 @@ Critics come as released answers, and what is done with them depends on their ki
     a payoff             is kept for who judges the game
 
 The result is the mixture over the rounds of the last part of the game: hard records of each, equally
-weighted, and, where a tilt is given, thinned out by the average critic (rejection sampling).
+weighted.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +61,12 @@ _NONE = 1e-6
 _OFTEN = 10
 """Rounds between two words on how training goes."""
 _MOST = 5_000
-"""Records of one round."""
+"""Records of one round, where critics are not regressions against them."""
 _SEEN = 8
-"""Batches that critics of noisy means see of a generator that follows the leader."""
+"""Batches that critics of noisy means see of a generator that follows the leader, or of one whose
+critics add up many cells."""
+_SCALED = 10
+"""How often a table is scaled to its columns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +79,6 @@ class Game:
     columns: tuple[Measured, ...] = ()
     trained: Trained | None = None
     past: Past | None = None
-    features: Features | None = None
     literals: tuple[tuple[int, ...], ...] = ()
     tables: tuple[Measured, ...] = ()
     critics: Critics | None = None
@@ -113,7 +116,6 @@ class FTPLGenerator(DataPlayer[Game]):
     of a sample of past critics, None for one coin each. `regularised` is η of critics that follow the
     regularised leader, None for best responses. `kernel` is w of the weighted all-subsets kernel.
     `questions` are what critics ask of each column where the objective is not about cells.
-    `tilt` is λ of rejection sampling, 0 for none.
     """
 
     rounds: int
@@ -129,7 +131,6 @@ class FTPLGenerator(DataPlayer[Game]):
     history: int | None = None
     regularised: float | None = None
     kernel: float = 1.0
-    tilt: float = 0.0
     keep: float = 0.5
     records: int = 500_000
     whole: bool = False
@@ -142,9 +143,7 @@ class FTPLGenerator(DataPlayer[Game]):
 
     def __post_init__(self) -> None:
         critics = Kind.CRITIC if self.features else Kind.PICKED_CELL
-        # A payoff speaks of all kept records; where they are thinned out it would be lost.
-        paid = () if self.tilt else (Kind.PAYOFF,)
-        accepts = frozenset({Kind.TABLE, Kind.MOMENTS, critics, *paid})
+        accepts = frozenset({Kind.TABLE, Kind.MOMENTS, critics, Kind.PAYOFF})
         object.__setattr__(self, "accepts", accepts)
 
     def start(self, problem: Problem) -> Game:
@@ -201,24 +200,17 @@ class FTPLGenerator(DataPlayer[Game]):
 
     def finish(self, problem: Problem, state: Game) -> Empirical:
         """The mixture of the kept rounds."""
-        from understudy.nets import critics
-
         kept = [records for records in state.kept if len(records)]
         if self.whole:
             kept = kept[math.floor(len(kept) * (1 - self.keep)) :]
         pool = np.concatenate(kept) if kept else state.records
-        if self.tilt and state.features is not None:
-            scores = self._scores(problem, state, pool)
-            accepted = critics.reject(scores, self.tilt, np.random.default_rng(len(pool)))
-            pool = pool[accepted]
         model = Empirical.of(problem.shape, pool)
         apart = [
             np.abs(table.values / max(problem.rows, 1) - model.marginal(table.clique)).max()
             for table in state.tables
         ]
         gaps = tuple(float(gap) for gap in apart)
-        # A payoff was earned against all kept records; of fewer of them it says nothing.
-        return Judged(model.shape, model.codes, gaps, None if self.tilt else state.paid)
+        return Judged(model.shape, model.codes, gaps, state.paid)
 
     # -- the three kinds of answers --------------------------------------------------------------
 
@@ -246,6 +238,8 @@ class FTPLGenerator(DataPlayer[Game]):
         cells = Cells(problem.shape, tuple(table.clique for table in tables), questions)
         rows = max(problem.rows, 1)
         means, noise = _believed(problem, tables)
+        if questions:
+            means = _consistent(cells.cliques, means)
         truth = Truth(
             cells,
             cells.flat(means) / rows,
@@ -303,7 +297,7 @@ class FTPLGenerator(DataPlayer[Game]):
             last = replace(state, trained=good[0], kept=tuple(kept))
             return self._stopped(problem, last, error, rng)
         done = replace(state, trained=good[0], past=past[0], kept=tuple(kept), records=kept[-1])
-        return replace(done, round=self.rounds, features=truth.features, critics=critics)
+        return replace(done, round=self.rounds, critics=critics)
 
     def _answered(
         self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
@@ -317,8 +311,7 @@ class FTPLGenerator(DataPlayer[Game]):
         literals, round = state.literals, state.round + 1
         if self.features:
             features: Features = Cells(problem.shape, self.features)
-            # Clipped: the weight of a cell with few rows is mostly noise.
-            past = past.plus(np.clip(_joined(features, answers), -1, 1))
+            past = past.plus(_joined(features, answers))
             critic: Any = past.leader(rng)
         else:
             capacity = self.rounds * max(1, len(answers))
@@ -336,11 +329,11 @@ class FTPLGenerator(DataPlayer[Game]):
         kept, picks = state.kept, state.picks
         if self.whole or round > self._first:
             # Whoever picks one query a round is judged by the records that it was picked against.
-            alone = not self.whole and len(answers) == 1
+            alone = not self.features and not self.whole and len(answers) == 1
             kept = (*kept, state.records if alone else records)
             picks = (*picks, _pick(problem, state.records, answers[0])) if alone else ()
         self._say(problem, "playing", round, f"loss {loss:.4g}")
-        done = replace(state, trained=trained, past=past, features=features, literals=literals)
+        done = replace(state, trained=trained, past=past, literals=literals)
         return replace(done, round=round, records=records, kept=kept, picks=picks)
 
     def _stopped(
@@ -380,7 +373,7 @@ class FTPLGenerator(DataPlayer[Game]):
     def _each(self) -> int:
         """Records of one round, so that those of the kept rounds are about `records`."""
         each = math.ceil(self.records / max(1, math.ceil(self.rounds * self.keep)))
-        return min(_MOST, max(1, each))
+        return max(1, each if self.features else min(_MOST, each))
 
     def _drawn(self, player: Player, trained: Trained, rng: np.random.Generator) -> Records:
         """A round's records, in as few bytes as their codes need."""
@@ -402,23 +395,11 @@ class FTPLGenerator(DataPlayer[Game]):
             generator,
             self.steps,
             self.batch,
-            self.batch if matching else _SEEN * self.batch,
+            self.batch if matching and not self.questions else _SEEN * self.batch,
             self.rate,
             self.eta / reach,
             self.scale if self._past.play.perturbed else 0.0,
         )
-
-    def _scores(self, problem: Problem, state: Game, pool: Records) -> NDArray[np.float64]:
-        """D̄ of every record of the pool."""
-        from understudy.nets.critics import Conjunctions
-        from understudy.nets.leader import scores
-
-        assert state.past is not None
-        assert state.features is not None
-        mean: Any = state.past.mean()
-        if isinstance(state.features, Conjunctions):
-            mean = (_padded(problem, state.literals, mean.size), mean)
-        return scores(state.features, mean, problem.shape, pool)
 
 
 def _key(rng: np.random.Generator) -> Any:
@@ -462,6 +443,30 @@ def _believed(
         means.append(counts.reshape(shape))
         noise.append((table.sigma * np.sqrt(counts / (counts + ratio)) + _NONE).reshape(shape))
     return means, noise
+
+
+def _consistent(
+    cliques: Sequence[Clique], means: Sequence[NDArray[np.float64]]
+) -> list[NDArray[np.float64]]:
+    """Tables scaled in turn along their axes to the columns' own counts.
+
+    Sums over many cells add up the noise of all; what is known of a column, all tables together, is far
+    better than what one of them says of it.
+    """
+    columns = {
+        clique[0]: mean for clique, mean in zip(cliques, means, strict=True) if len(clique) == 1
+    }
+    found: list[NDArray[np.float64]] = []
+    for clique, mean in zip(cliques, means, strict=True):
+        table = np.asarray(mean, np.float64)
+        for _ in range(_SCALED if len(clique) > 1 else 0):
+            for axis, column in enumerate(clique):
+                others = tuple(k for k in range(table.ndim) if k != axis)
+                have = table.sum(axis=others, keepdims=True)
+                want = columns[column].reshape(have.shape)
+                table = table * np.where(have > _NONE, want / np.maximum(have, _NONE), 1.0)
+        found.append(table)
+    return found
 
 
 def _units(moments: MeasuredMoments) -> Units:

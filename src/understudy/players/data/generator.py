@@ -87,7 +87,8 @@ class GeneratorPlayer(DataPlayer[State]):
 
     `rounds` is how many rounds the game has; the first training is the longest. `public`, one code
     array per column, are rows that anybody may know: training starts there, and where noise hides a
-    table, their table is believed instead of independence.
+    table, their table is believed instead of independence. `hold_out` stops training by noise that is
+    held out of the measurements; otherwise all steps are taken.
     """
 
     rounds: int
@@ -99,6 +100,7 @@ class GeneratorPlayer(DataPlayer[State]):
     rate: float = 0.03
     memory: float = 2e9
     public: tuple[Codes, ...] | None = field(default=None, repr=False)
+    hold_out: bool = False
 
     accepts = frozenset({Kind.TABLE, Kind.COARSENED})
     shows = ProductMixture
@@ -154,7 +156,7 @@ class GeneratorPlayer(DataPlayer[State]):
 
         rows = float(max(problem.rows, 1))
         prior = self._prior(problem, state)
-        rng = np.random.default_rng(key)
+        rng = np.random.default_rng(key) if self.hold_out else None
         columns, found = beliefs(problem.shape, state.measured, rows, prior, rng)
         shares = [column / column.sum() for column in columns]
         mixture, fresh = state.mixture, state.mixture is None and self.public is None
