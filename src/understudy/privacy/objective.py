@@ -47,7 +47,9 @@ argument of Iyengar et al. 2019 for approximate minima, with the factor 2 that p
 The noise of ODO-1 is calibrated to ‖x‖_∞, to no curvature and to no swap of sums; see docs.
 
 If the solver does not reach γ nothing is released and the charge stands. Newton's method on a strongly
-convex function with backtracking on the norm of the gradient does reach it.
+convex function with backtracking on the norm of the gradient does reach it, as long as float64 can tell
+γ from what it rounds off: up to 2^27 rows, records and noise, and a curvature above J/4·2^−10. Beyond,
+it would depend on the rows whether a minimum is found, so such requests are refused.
 """
 
 from __future__ import annotations
@@ -68,6 +70,7 @@ from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 
 __all__ = [
+    "MOST_ROWS",
     "PRECISION",
     "MarginalFeatures",
     "Precision",
@@ -79,6 +82,9 @@ __all__ = [
 
 Reals = NDArray[np.float64]
 _STEPS, _HALVINGS = 200, 60
+# Up to so many rows, records or units of noise, float64 loses far less of a gradient than half of γ,
+# and up to such a jacobian nothing of what makes a Hessian positive.
+MOST_ROWS, _FLATTEST = 2.0**27, 2.0**10
 # Of ρ, what hides the distance from the exact minimum.
 _OUTPUT = Fraction(1, 100)
 
@@ -164,9 +170,11 @@ def covers(
     relation: Relation,
     precision: Precision = PRECISION,
 ) -> bool:
-    """Whether the event's sensitivities are those of a critic with these looks."""
+    """Whether the event's sensitivities are those of a critic with these looks, within float64."""
     return (
         event.step >= precision.lattice
+        and event.sigma * math.sqrt(looks.size) <= MOST_ROWS * precision.lattice
+        and event.jacobian <= _FLATTEST
         and event.changes >= relation.marginal_l2_squared(len(looks.cliques))
         and event.coordinates >= looks.size
         and event.output_l2 >= _beyond(looks, _ridge(looks, event.jacobian), precision)

@@ -117,7 +117,10 @@ class ProductQueries:
 
     def holds(self, index: tuple[int, ...]) -> NDArray[np.bool_]:
         """In which cells the query of this number holds, one literal number per column."""
-        rows = [matrix[row] for matrix, row in zip(self.literals, index, strict=False)]
+        rows = [
+            matrix[row]
+            for matrix, row in zip(self.literals, index[: len(self.literals)], strict=True)
+        ]
         if self.rule is Rule.ODD:
             return reduce(np.add.outer, rows) % 2 == 1
         if self.rule is Rule.LEAST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -187,3 +188,14 @@ def test_a_choice_that_is_not_covered_is_refused():
         Models((len,), sensitivity=0.0)
     with pytest.raises(PrivacyError, match="one kind of score"):
         Models()
+
+
+def test_a_bound_on_costs_cannot_change_after_its_check_and_no_warning_tells_of_a_row():
+    costs = ((np.array([[0.0], [2.0**52]]),),)
+    bound = np.array(1e-300)
+    models = Models(sensitivity=bound, costs=costs)
+    bound[...] = -1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = [cost_scores(models, np.array(rows)) for rows in ([[0]], [[0], [1]])]
+    assert [int(scores[0]) for scores in found] == [0, -256]

@@ -268,6 +268,9 @@ def test_picks_by_laplace_noise_need_twice_what_a_score_moves():
         short = Plan((Charge(PICK, Laplace(3.0 * UNIT, 2 * most - 1), 1),))
         with pytest.raises(PrivacyError, match="scores of vertices"):
             vertex(gate_of(rows, targets, short, relation=relation), zero(2))
+        cut_off = Plan((Charge(PICK, Laplace(2.0**60, 2 * most), 1),))
+        with pytest.raises(PrivacyError, match="scores of vertices"):
+            vertex(gate_of(rows, targets, cut_off, relation=relation), zero(2))
 
 
 class Scripted(StillNoise):

@@ -246,6 +246,34 @@ def test_groups_are_checked():
         Groups((1.0, 2.0), (np.zeros((2, 1), int),)).flat([(2, 1)])
 
 
+def test_what_was_checked_of_groups_is_what_rows_are_clipped_to():
+    class Changing:
+        """Every weight in the first group, and when asked again in the second."""
+
+        times = 0
+
+        def __array__(self, dtype=None, copy=None):
+            self.times += 1
+            return np.full((3, 1), 1 - self.times % 2)
+
+    shares, thresholds, names = [0.6, 0.8], np.array([1.0, 2.0]), np.array([[0], [1], [1]])
+    clip = Groups(thresholds, (names,), shares)
+    shares[0], thresholds[0], names[0, 0] = 100.0, 1e-30, 1
+    assert (clip.shares, clip.thresholds) == ((0.6, 0.8), (1.0, 2.0))
+    assert clip.flat([(2, 1)]).tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        clip.members[0][0, 0] = 1
+    net = Given([np.ones((1, 2))], [np.full((1, 1), 1e9)])
+    sums, _ = clipped_sums(net, np.zeros((1, 1), int), Groups((1.0, 1.0), (Changing(),)))
+    assert sum(int(v) ** 2 for v in sums) <= UNIT**2
+
+
+@given(groups=st.integers(1, 2**40))
+@settings(max_examples=300, deadline=None)
+def test_all_watched_bits_together_move_by_one_unit_at_most(groups):
+    assert math.isqrt(UNIT**2 // groups) ** 2 * groups <= UNIT**2
+
+
 # --- noise --------------------------------------------------------------------------------------
 
 

@@ -74,6 +74,7 @@ class Models:
     SENSITIVITY: ClassVar[int] = _GRID + 1
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", float(self.sensitivity))
         if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
             raise PrivacyError(f"sensitivity = {self.sensitivity} must be finite and above 0")
         if sum(map(bool, (self.scorers, self.tables, self.costs))) != 1:
@@ -136,7 +137,8 @@ def cost_scores(models: Models, rows: NDArray[Any]) -> Counts:
         total = np.zeros((len(rows), each[0].shape[1]))
         for i, table in enumerate(each):
             total += table[rows[:, i]]
-        share = np.minimum(total.min(axis=1) / models.sensitivity, 1.0)
+        with np.errstate(over="ignore"):  # a warning would tell of a row
+            share = np.minimum(total.min(axis=1) / models.sensitivity, 1.0)
         scores.append(-int(np.rint(_GRID * share).astype(np.int64).sum()))
     return np.array(scores, np.int64)
 

@@ -16,7 +16,7 @@ from understudy.errors import PrivacyError
 from understudy.privacy.cost import Perturbation
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
-from understudy.privacy.objective import MarginalFeatures, Sides, covers, perturbed
+from understudy.privacy.objective import MOST_ROWS, MarginalFeatures, Sides, covers, perturbed
 from understudy.privacy.questions.requests import (
     Clique,
     Codes,
@@ -41,11 +41,11 @@ class Critic:
     mechanism = staticmethod(perturbed)
 
     def need(self, facts: Facts) -> Need:
-        """A pure ε: see `objective`."""
+        """What `objective` proves."""
         require_cliques(self.cliques, facts)
         require_records(self.records, facts)
-        if not (math.isfinite(self.weight) and self.weight > 0):
-            raise PrivacyError(f"weight = {self.weight} must be a finite number above 0")
+        if type(self.weight) not in (int, float) or not 0 < self.weight <= MOST_ROWS:
+            raise PrivacyError(f"weight = {self.weight} must be a number above 0, up to 2^27")
         looks = MarginalFeatures(facts.shape, tuple(self.cliques))
         if math.prod(shape_of(looks.columns, facts)) > 2**62:
             raise PrivacyError(

@@ -45,6 +45,10 @@ UNIT = GRID * _RESIDUALS
 # A hair below the norm, so that float64 cannot round a row's part beyond it.
 _INSIDE = 1 - 1e-6
 
+# Noise that passes 64 bits is cut off there, and of scores that meet so the first is picked: more than
+# the charge covers. Up to this scale the chance of that is below e^−200.
+_LARGEST_SCALE = 2.0**54
+
 Reals = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
@@ -97,7 +101,7 @@ class SteepestVertex:
 
         def covers(event: Selection | SampledSelection | Laplace) -> bool:
             if isinstance(event, Laplace):
-                return event.l1 >= 2 * most
+                return event.l1 >= 2 * most and event.scale <= _LARGEST_SCALE
             return event.sensitivity >= most and (not isinstance(event, Selection) or event.k == 1)
 
         return Need(

@@ -105,6 +105,11 @@ class Groups:
 
     def __post_init__(self) -> None:
         low, high = _THRESHOLDS
+        # Copies: what is checked here stays what rows are clipped to.
+        for name in ("thresholds", "shares"):
+            object.__setattr__(self, name, tuple(map(float, getattr(self, name))))
+        if self.members is not None:
+            object.__setattr__(self, "members", tuple(map(_fixed, self.members)))
         if not self.thresholds or not all(low <= c <= high for c in self.thresholds):
             raise PrivacyError(f"thresholds {self.thresholds} must be above 0 and finite")
         if self.members is None and len(self.thresholds) != 1:
@@ -135,6 +140,12 @@ class Groups:
         if flat.dtype.kind not in "iu" or flat.min() < 0 or flat.max() >= len(self.thresholds):
             raise PrivacyError(f"groups must be whole numbers below {len(self.thresholds)}")
         return flat
+
+
+def _fixed(members: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+    kept = np.array(members)
+    kept.setflags(write=False)
+    return kept
 
 
 def clipped_sums(network: Network, rows: NDArray[Any], groups: Groups) -> tuple[Counts, Counts]:
@@ -275,7 +286,7 @@ class NetworkGradient:
         sums, below = clipped_sums(self.network, records[sample], self.groups)
         kind = np.repeat([0, 1], [sums.size, self._watched])
         if self.watch:
-            sums = np.concatenate([sums, math.floor(UNIT / math.sqrt(below.size)) * below])
+            sums = np.concatenate([sums, math.isqrt(UNIT**2 // below.size) * below])
         return Grouped(sums, kind, UNIT)
 
     def decode(self, drawn: Counts, facts: Facts) -> tuple[Steps, Steps]:
