@@ -160,7 +160,9 @@ def shown(data, problem, state):
     reckoned = state.latest if isinstance(data, BestResponse) else None
     reckoned = state.history if isinstance(data, PerturbedLeader) else reckoned
     # A network that is moved a little may draw the same few records.
-    reckoned = state.past and state.past.total if isinstance(data, FTPLGenerator) else reckoned
+    if isinstance(data, FTPLGenerator):
+        begun = state.trained and np.asarray(state.trained.base)
+        reckoned = (state.past and state.past.total, begun)
     paid = model.paid if isinstance(model, Judged) else None
     return tables, fingerprint(model), fingerprint(reckoned), fingerprint(paid)
 

@@ -314,9 +314,10 @@ class FTPLGenerator(DataPlayer[Game]):
             past = past.plus(_joined(features, answers))
             critic: Any = past.leader(rng)
         else:
-            capacity = self.rounds * max(1, len(answers))
+            room = 0 if past.total is None else past.total.size
+            capacity = max(room, self.rounds * max(1, len(answers)))
             literals, theta = _picked(problem, answers, state.literals, capacity)
-            past = past.plus(theta)
+            past = past.widened(theta.size).plus(theta)
             padded = _padded(problem, literals, theta.size)
             features = Conjunctions(theta.size, padded.shape[1])
             critic = (padded, past.leader(rng))
