@@ -17,7 +17,7 @@ from understudy.cli import options
 from understudy.cli.app import app
 from understudy.demo import schema
 from understudy.errors import InputError, UnderstudyError
-from understudy.game.methods import METHODS, method
+from understudy.game.methods import METHODS, method, settings
 from understudy.releases import prepare
 from understudy.schema import Schema
 
@@ -162,15 +162,15 @@ def test_options_that_the_page_names_exist():
     assert named
     for one in named:
         name, _, value = one.partition("=")
-        settings = [one] if value else []
-        having = [each for each in METHODS if name in options._known(method(each))]
+        given = [one] if value else []
+        having = [each for each in METHODS if name in settings(METHODS[each])]
         assert having, one
-        assert not value or any(accepted(each, settings) for each in having), one
+        assert not value or any(accepted(each, given) for each in having), one
 
 
-def accepted(name: str, settings: list[str]) -> bool:
+def accepted(name: str, given: list[str]) -> bool:
     try:
-        method(name, **options.parameters(name, settings))
+        method(name, **options.parameters(name, given))
     except InputError:
         return False
     return True
