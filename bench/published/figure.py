@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from bench.published import published
@@ -41,8 +42,8 @@ def draw(panels: Sequence[Panel], results: Results, folder: Path) -> list[Path]:
         return []
     width = max(len(row) for row in rows)
     with matplotlib.rc_context(STYLE):
-        notes = _notes(panels, results)
-        height = 2.75 * len(rows) + 0.7 + 0.16 * len(notes)
+        notes = [part for note in _notes(panels, results) for part in wrap(note, 45 * width)]
+        height = 2.75 * len(rows) + 0.9 + 0.16 * len(notes)
         figure = Figure(figsize=(3.0 * width + 0.4, height), layout="constrained")
         axes = figure.subplots(len(rows), width, squeeze=False)
         handles: dict[str, Any] = {}
@@ -54,7 +55,7 @@ def draw(panels: Sequence[Panel], results: Results, folder: Path) -> list[Path]:
             for spot in place[len(row) :]:
                 spot.set_axis_off()
             place[0].set_ylabel("worst error over all cells")
-        _legend(figure, handles)
+        _legend(figure, handles, 2 * width)
         figure.supxlabel("\n".join(notes), x=0.005, ha="left", fontsize=7.5, linespacing=1.35)
         return save(figure, folder)
 
@@ -183,11 +184,17 @@ def _apart(ticks: Sequence[float]) -> list[float]:
     return kept[::-1]
 
 
-def _legend(figure: Any, handles: dict[str, Any]) -> None:
+def _legend(figure: Any, handles: dict[str, Any], most: int) -> None:
+    """Names above the panels, at most so many side by side."""
     order = [published.FEM_NAME, published.HDMM_NAME, *_LOOKS]
     names = [name for name in order if name in handles]
     words = [_name(name) for name in names]
     figure.legend(
-        [handles[name] for name in names], words, loc="outside upper left", ncols=len(names),
-        frameon=False, handlelength=1.8, columnspacing=1.6,
-    )  # fmt: skip
+        [handles[name] for name in names],
+        words,
+        loc="outside upper left",
+        ncols=min(most, len(names)),
+        frameon=False,
+        handlelength=1.8,
+        columnspacing=1.6,
+    )
