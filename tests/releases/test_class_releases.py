@@ -44,7 +44,7 @@ def worst(release, table):
     return found
 
 
-@pytest.mark.parametrize(("workload", "method"), some(product(WORKLOADS, ["fem", "sepfem"]), 5))
+@pytest.mark.parametrize(("workload", "method"), some(product(WORKLOADS, ["fem", "sepfem"]), 9))
 def test_the_error_falls_with_epsilon(workload, method, table, schema):
     def mean(epsilon):
         errors = []

@@ -14,7 +14,7 @@ WRONG = {
     "a number for truth": ("fem", {"published": 1}, "published = 1 must be true or false"),
     "a number for a name": ("fem", {"law": 1}, "law = 1 must be a text"),
     "none": ("gem", {"width": None}, "width = None must be a whole number"),
-    "no such setting": ("gem", {"widht": 3}, "there is no setting 'widht'; it has: public, rounds"),
+    "no such setting": ("gem", {"widht": 3}, "there is no setting 'widht'; it has: rounds, picks"),
     "its name": ("gem", {"name": "x"}, "there is no setting 'name'"),
     "no such method": ("magic", {}, "'magic' is not known; choose auto, aim"),
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from understudy._lazy import lazily
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method, Theorem
+from understudy.game.methods.base import NO_SETTING, Design, Forecast, Method, Theorem
 
 if TYPE_CHECKING:
     from understudy.game.methods.aim import AIMMethod
@@ -105,6 +105,7 @@ __getattr__ = lazily(
     },
 )
 _AUTO = "maxent"
+_NO_SETTINGS = ("name", "public")
 
 
 _KINDS: dict[Any, str] = {
@@ -128,6 +129,8 @@ def method(name: str, /, **parameters: Any) -> Method:
     maker, chosen = METHODS[known], {}
     allowed = settings(maker)
     for setting, value in parameters.items():
+        if setting == "public":
+            raise InputError(f"method = {known}: {NO_SETTING}")
         if setting not in allowed:
             listed = ", ".join(allowed) or "none"
             raise InputError(f"method = {known}: there is no setting {setting!r}; it has: {listed}")
@@ -136,9 +139,9 @@ def method(name: str, /, **parameters: Any) -> Method:
 
 
 def settings(maker: Any) -> dict[str, tuple[Any, ...]]:
-    """The settings of a method and the types that each may have."""
+    """The settings of a method and the types that each may have. Public rows are none."""
     hints = typing.get_type_hints(maker)
-    return {f.name: _members(hints[f.name]) for f in fields(maker) if f.name != "name"}
+    return {f.name: _members(hints[f.name]) for f in fields(maker) if f.name not in _NO_SETTINGS}
 
 
 def _members(hint: Any) -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.relation import Relation
 from understudy.queries import MAX_CELLS, Family, sizes
 
-__all__ = ["Design", "Forecast", "Method", "Theorem", "WarmMethod", "planned"]
+__all__ = ["NO_SETTING", "Design", "Forecast", "Method", "Theorem", "WarmMethod", "planned"]
 
 E = TypeVar("E")
 
@@ -276,6 +276,12 @@ class Method(ABC):
                 self.refuse(f"{name} = {value} must be a whole number from {low:,} to {high:,}")
 
 
+NO_SETTING = (
+    "public is no setting; give a table of the same schema by the option --public "
+    "(public= in Python)"
+)
+
+
 @dataclass(frozen=True)
 class WarmMethod(Method):
     """A method that can start from rows that anybody may know, `public`: they must not be private."""
@@ -296,10 +302,7 @@ class WarmMethod(Method):
             isinstance(codes, np.ndarray) and codes.size and 0 <= codes.min() <= codes.max() < size
             for codes, size in zip(public, shape, strict=True)
         ):
-            self.refuse(
-                "public is no setting; give a table of the same schema by the option --public "
-                "(public= in Python)"
-            )
+            self.refuse(NO_SETTING)
 
     def describe(self) -> dict[str, Any]:
         """Name and parameters; of public rows their number and a digest."""
