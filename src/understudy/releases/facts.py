@@ -28,7 +28,7 @@ from understudy.privacy.exact import ExactCounts
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, Values
 from understudy.privacy.relation import Relation
-from understudy.schema import Identifier, Modelled, Schema, UndeclaredBins, UndeclaredCategory
+from understudy.schema import Identifier, Schema, UndeclaredBins, UndeclaredCategory
 from understudy.source import Source
 from understudy.source.base import Bindable, check_header
 from understudy.source.values import Holders
@@ -111,9 +111,7 @@ def look(source: Bindable, schema: Schema) -> Look:
     cut = {c.name: c.fine() for c in schema.undeclared if isinstance(c, UndeclaredBins)}
     # Only the columns to be cut are counted; the others are there, and not looked at.
     others = {
-        column.name: Identifier(column.name)
-        for column in schema.columns
-        if isinstance(column, Modelled | UndeclaredCategory)
+        column.name: Identifier(column.name) for column in schema.columns if column.name not in cut
     }
     fine: Any = _Nothing(schema)
     if cut:
