@@ -6,6 +6,9 @@ down whole: the values where it changes, found by bisection over every value of 
 `encode` itself, and the code from each of them on (`Pieces`). On texts it is a list of words
 (`Words`). An engine that looks values up in such a table agrees with `encode` by construction.
 
+How round numbers are (`Rounds`) is no function of their order: their cell is a form, and the steps that
+they may be multiples of are listed beside it.
+
 Forms are public: they follow from the schema and from the type of the stored column alone.
 """
 
@@ -29,9 +32,10 @@ from understudy.columns.base import Modelled
 from understudy.columns.category import Boolean, Category
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import FALSE_WORDS, TRUE_WORDS
+from understudy.columns.roundness import Roundness
 from understudy.errors import SchemaError
 
-__all__ = ["ANY_DECIMAL", "BLANKS", "Form", "Pieces", "Words", "form", "unit_steps"]
+__all__ = ["ANY_DECIMAL", "BLANKS", "Form", "Pieces", "Rounds", "Words", "form", "unit_steps"]
 
 ANY_DECIMAL = pa.decimal256(76, 38)
 """Stands for decimals of no declared precision."""
@@ -77,7 +81,29 @@ class Words:
     type: pa.DataType = field(default_factory=pa.string)
 
 
-Form: TypeAlias = Pieces | Words
+@dataclass(frozen=True)
+class Rounds:
+    """A cell by a form, and within the first `cells` of its codes the first step that divides x.
+
+    The code is `cell · (len(steps) + 1) + class`, and `cell + cells · len(steps)` for later codes. Where
+    `scale` is a whole number, x is read as the nearest whole number of 1/scale (ties to the even one),
+    moved into `ends`, and divided without remainder; where it is None, x is moved into `ends`, and
+    a multiple is one to `NEAR` of a step.
+    """
+
+    over: Pieces | Words
+    cells: int
+    steps: tuple[float, ...]
+    scale: int | None
+    ends: tuple[Any, Any]
+
+    @property
+    def type(self) -> pa.DataType:
+        """The physical type."""
+        return self.over.type
+
+
+Form: TypeAlias = Pieces | Words | Rounds
 
 
 def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) -> Form:
@@ -90,6 +116,8 @@ def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) 
     Raises:
         SchemaError: Values of this type are not read as such a column.
     """
+    if isinstance(column, Roundness):
+        return _rounds(column, type_, null_values)
     if not _suits(column, type_):
         raise SchemaError(
             f"column {column.name!r} is of type {column.kind!r} in the schema and "
@@ -100,6 +128,17 @@ def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) 
     if pa.types.is_decimal(type_) and _text_values(column) is None:
         return _decimal_form(column, type_)
     return _pieces(column, _Order(type_))
+
+
+def _rounds(column: Roundness, type_: pa.DataType, null_values: Sequence[str]) -> Rounds:
+    over = column.over
+    assert over is not None
+    within, grid = form(over, type_, null_values), over.grid
+    assert not isinstance(within, Rounds)
+    decimals = over.decimals if isinstance(over, Number) else 0
+    scale = None if decimals is None else 10**decimals
+    ends = grid.lows[0].item(), grid.highs[-1].item()
+    return Rounds(within, len(grid), column.steps, scale, ends)
 
 
 def unit_steps(pieces: Pieces) -> tuple[int, int] | None:

@@ -21,7 +21,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.forms import BLANKS, Form, Pieces, Words, form, unit_steps
+from understudy.columns.forms import BLANKS, Form, Pieces, Rounds, Words, form, unit_steps
+from understudy.columns.roundness import NEAR
 from understudy.errors import SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
@@ -281,9 +282,19 @@ class Operations(Protocol):
         """A code as a 64-bit integer."""
         ...
 
+    def double(self, x: Any, low: float, high: float) -> Any:
+        """A number as a double, moved into low..high."""
+        ...
+
+    def floor(self, x: Any) -> Any:
+        """The largest whole number up to a double, as a 64-bit integer."""
+        ...
+
 
 def encoded(x: Any, form: Form, ops: Operations) -> Any:
     """The code of the value x, as an expression."""
+    if isinstance(form, Rounds):
+        return _rounds(x, form, ops)
     code = _words(x, form, ops) if isinstance(form, Words) else _pieces(x, form, ops)
     return ops.cases([(ops.missing(x, form), ops.whole(form.missing))], code)
 
@@ -302,6 +313,38 @@ def _pieces(x: Any, form: Pieces, ops: Operations) -> Any:
         return ops.cases([(reached, between(middle, last))], between(first, middle - 1))
 
     return between(0, len(form.starts))
+
+
+_FAR = 2.0**62
+
+
+def _rounds(x: Any, form: Rounds, ops: Operations) -> Any:
+    cell = encoded(x, form.over, ops)
+    divided = [_divided(x, step, form, ops) for step in form.steps]
+    branches = [(holds, ops.whole(at)) for at, holds in enumerate(divided)]
+    within = cell * ops.whole(len(branches) + 1) + ops.cases(branches, ops.whole(len(branches)))
+    beyond = cell + ops.whole(form.cells * len(branches))
+    return ops.cases([(cell < ops.whole(form.cells), within)], beyond)
+
+
+def _divided(x: Any, step: float, form: Rounds, ops: Operations) -> Any:
+    """Whether x, as the column reads it, is a multiple of the step."""
+    low, high = form.ends
+    if form.scale is None:
+        times = ops.double(x, low, high) * (1.0 / step)
+        apart = times - ops.floor(times + 0.5)
+        return (apart <= NEAR) & (apart >= -NEAR)
+    if pa.types.is_integer(form.type) and form.scale == 1:
+        point = ops.clamped(x, low, high)
+    else:
+        times = ops.double(x, -_FAR / form.scale, _FAR / form.scale) * float(form.scale)
+        below = ops.floor(times)
+        half = times - below  # a tie goes to the even one
+        up = (half > 0.5) | ((half == 0.5) & (below % ops.whole(2) != ops.whole(0)))
+        point = ops.clamped(
+            ops.cases([(up, below + ops.whole(1))], below), low, high
+        )
+    return point % ops.whole(int(step)) == ops.whole(0)
 
 
 def _words(x: Any, form: Words, ops: Operations) -> Any:

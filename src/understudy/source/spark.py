@@ -297,6 +297,13 @@ class _Operations:
     def whole(self, code: int) -> Any:
         return self._f.lit(code).cast("bigint")
 
+    def double(self, x: Any, low: float, high: float) -> Any:
+        ends = [self._f.lit(float(end)).cast("double") for end in (low, high)]
+        return self._f.least(self._f.greatest(x.cast("double"), ends[0]), ends[1])
+
+    def floor(self, x: Any) -> Any:
+        return self._f.floor(x).cast("bigint")
+
 
 _WHOLE = ("byte", "short", "integer", "long")
 

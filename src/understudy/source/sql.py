@@ -325,6 +325,13 @@ class _Operations:
     def whole(self, code: int) -> Any:
         return self._ibis.literal(code, type="int64")
 
+    def double(self, x: Any, low: float, high: float) -> Any:
+        real = (x.cast("int64") if x.type().is_boolean() else x).cast("float64")
+        return real.clip(*(self._ibis.literal(float(end), type="float64") for end in (low, high)))
+
+    def floor(self, x: Any) -> Any:
+        return x.floor().cast("int64")
+
 
 def _arrow(stored: Any) -> pa.DataType | None:
     """The physical type that a form speaks of; None for types that are not counted."""
