@@ -6,8 +6,8 @@ down whole: the values where it changes, found by bisection over every value of 
 `encode` itself, and the code from each of them on (`Pieces`). On texts it is a list of words
 (`Words`). An engine that looks values up in such a table agrees with `encode` by construction.
 
-How round numbers are (`Rounds`) is no function of their order: their cell is a form, and the steps that
-they may be multiples of are listed beside it.
+How round values are (`Divided`) is not constant between few of them: the steps that they may be
+multiples of are listed.
 
 Forms are public: they follow from the schema and from the type of the stored column alone.
 """
@@ -30,12 +30,14 @@ from numpy.typing import NDArray
 from understudy.columns.arrow import is_number
 from understudy.columns.base import Modelled
 from understudy.columns.category import Boolean, Category
+from understudy.columns.ladder import Rounds
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import FALSE_WORDS, TRUE_WORDS
 from understudy.columns.roundness import Roundness
+from understudy.columns.temporal import RESOLUTIONS, Datetime
 from understudy.errors import SchemaError
 
-__all__ = ["ANY_DECIMAL", "BLANKS", "Form", "Pieces", "Rounds", "Words", "form", "unit_steps"]
+__all__ = ["ANY_DECIMAL", "BLANKS", "Divided", "Form", "Pieces", "Words", "form", "unit_steps"]
 
 ANY_DECIMAL = pa.decimal256(76, 38)
 """Stands for decimals of no declared precision."""
@@ -82,20 +84,20 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Rounds:
-    """A cell by a form, and within the first `cells` of its codes the first step that divides x.
+class Divided:
+    """How round a value is (`columns.ladder.Rounds`); what `over` has no cell for comes after.
 
-    The code is `cell · (len(steps) + 1) + class`, and `cell + cells · len(steps)` for later codes. Where
-    `scale` is a whole number, x is read as the nearest whole number of 1/scale (ties to the even one),
-    moved into `ends`, and divided without remainder; where it is None, x is moved into `ends`, and
-    a multiple is one to `NEAR` of a step.
+    A number x is read as the nearest whole number of 1/scale, ties to the even one, and moved into
+    `ends`: that is its point. The point of a moment, moved into `ends`, is the number of whole `tick`s
+    of so many microseconds since 1970. Where the code of x by `over` is c > 0, its code here is
+    `rounds.size + c − 1`.
     """
 
     over: Pieces | Words
-    cells: int
-    steps: tuple[float, ...]
-    scale: int | None
+    rounds: Rounds
     ends: tuple[Any, Any]
+    scale: int = 1
+    tick: int | None = None
 
     @property
     def type(self) -> pa.DataType:
@@ -103,7 +105,7 @@ class Rounds:
         return self.over.type
 
 
-Form: TypeAlias = Pieces | Words | Rounds
+Form: TypeAlias = Pieces | Words | Divided
 
 
 def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) -> Form:
@@ -117,7 +119,7 @@ def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) 
         SchemaError: Values of this type are not read as such a column.
     """
     if isinstance(column, Roundness):
-        return _rounds(column, type_, null_values)
+        return _divided(column, type_, null_values)
     if not _suits(column, type_):
         raise SchemaError(
             f"column {column.name!r} is of type {column.kind!r} in the schema and "
@@ -130,15 +132,18 @@ def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) 
     return _pieces(column, _Order(type_))
 
 
-def _rounds(column: Roundness, type_: pa.DataType, null_values: Sequence[str]) -> Rounds:
+def _divided(column: Roundness, type_: pa.DataType, null_values: Sequence[str]) -> Divided:
     over = column.over
-    assert over is not None
-    within, grid = form(over, type_, null_values), over.grid
-    assert not isinstance(within, Rounds)
+    within = form(over, type_, null_values)
+    assert not isinstance(within, Divided)
+    if isinstance(over, Datetime):
+        zone = UTC if pa.types.is_timestamp(type_) and type_.tz is not None else None
+        ends = tuple(end.replace(tzinfo=zone) for end in (over.lower, over.upper))
+        return Divided(within, column.rounds, ends, tick=RESOLUTIONS[over.resolution] // 1000)
+    ends = over.grid.lows[0].item(), over.grid.highs[-1].item()
     decimals = over.decimals if isinstance(over, Number) else 0
-    scale = None if decimals is None else 10**decimals
-    ends = grid.lows[0].item(), grid.highs[-1].item()
-    return Rounds(within, len(grid), column.steps, scale, ends)
+    assert decimals is not None
+    return Divided(within, column.rounds, ends, 10**decimals)
 
 
 def unit_steps(pieces: Pieces) -> tuple[int, int] | None:

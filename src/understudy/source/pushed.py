@@ -15,14 +15,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.forms import BLANKS, Form, Pieces, Rounds, Words, form, unit_steps
-from understudy.columns.roundness import NEAR
+from understudy.columns.forms import BLANKS, Divided, Form, Pieces, Words, form, unit_steps
 from understudy.errors import SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
@@ -290,11 +290,19 @@ class Operations(Protocol):
         """The largest whole number up to a double, as a 64-bit integer."""
         ...
 
+    def quotient(self, x: Any, divisor: int) -> Any:
+        """A whole multiple of the divisor, divided by it."""
+        ...
+
+    def microseconds(self, x: Any, low: datetime, high: datetime, form: Pieces) -> Any:
+        """A day or moment, moved into low..high, in microseconds since 1970."""
+        ...
+
 
 def encoded(x: Any, form: Form, ops: Operations) -> Any:
     """The code of the value x, as an expression."""
-    if isinstance(form, Rounds):
-        return _rounds(x, form, ops)
+    if isinstance(form, Divided):
+        return _divided(x, form, ops)
     code = _words(x, form, ops) if isinstance(form, Words) else _pieces(x, form, ops)
     return ops.cases([(ops.missing(x, form), ops.whole(form.missing))], code)
 
@@ -318,33 +326,43 @@ def _pieces(x: Any, form: Pieces, ops: Operations) -> Any:
 _FAR = 2.0**62
 
 
-def _rounds(x: Any, form: Rounds, ops: Operations) -> Any:
+def _divided(x: Any, form: Divided, ops: Operations) -> Any:
+    """The number of steps that divide the point of x, in the decade that it lies in."""
+    steps, decades = form.rounds.steps, form.rounds.decades
+    point = _point(x, form, ops)
+
+    def divides(step: int) -> Any:
+        return point % ops.whole(step) == ops.whole(0)
+
+    def reaches(decade: int) -> Any:
+        return (point >= ops.whole(decade)) | (point <= ops.whole(-decade))
+
+    first, last = len(steps) - 1, len(decades) - 1
+    round_ = [(divides(steps[at]), ops.whole(at)) for at in range(first, 0, -1)]
+    far = [(reaches(decades[at]), ops.whole(at * len(steps))) for at in range(last, 0, -1)]
+    code = ops.cases(far, ops.whole(0)) + ops.cases(round_, ops.whole(0))
     cell = encoded(x, form.over, ops)
-    divided = [_divided(x, step, form, ops) for step in form.steps]
-    branches = [(holds, ops.whole(at)) for at, holds in enumerate(divided)]
-    within = cell * ops.whole(len(branches) + 1) + ops.cases(branches, ops.whole(len(branches)))
-    beyond = cell + ops.whole(form.cells * len(branches))
-    return ops.cases([(cell < ops.whole(form.cells), within)], beyond)
+    beyond = cell + ops.whole(form.rounds.size - 1)
+    return ops.cases([(cell < ops.whole(1), code)], beyond)
 
 
-def _divided(x: Any, step: float, form: Rounds, ops: Operations) -> Any:
-    """Whether x, as the column reads it, is a multiple of the step."""
+def _point(x: Any, form: Divided, ops: Operations) -> Any:
+    """The point that a column reads x as."""
     low, high = form.ends
-    if form.scale is None:
-        times = ops.double(x, low, high) * (1.0 / step)
-        apart = times - ops.floor(times + 0.5)
-        return (apart <= NEAR) & (apart >= -NEAR)
+    if form.tick is not None:
+        assert isinstance(form.over, Pieces)
+        micros, tick = ops.microseconds(x, low, high, form.over), ops.whole(form.tick)
+        past = micros % tick
+        before = micros - ops.cases([(past < ops.whole(0), past + tick)], past)  # rounded down
+        return ops.quotient(before, form.tick)
     if pa.types.is_integer(form.type) and form.scale == 1:
-        point = ops.clamped(x, low, high)
-    else:
-        times = ops.double(x, -_FAR / form.scale, _FAR / form.scale) * float(form.scale)
-        below = ops.floor(times)
-        half = times - below  # a tie goes to the even one
-        up = (half > 0.5) | ((half == 0.5) & (below % ops.whole(2) != ops.whole(0)))
-        point = ops.clamped(
-            ops.cases([(up, below + ops.whole(1))], below), low, high
-        )
-    return point % ops.whole(int(step)) == ops.whole(0)
+        return ops.clamped(x, low, high)
+    far = _FAR / form.scale
+    times = ops.double(x, -far, far) * float(form.scale)
+    below = ops.floor(times)
+    half = times - below  # a tie goes to the even one
+    up = (half > 0.5) | ((half == 0.5) & (below % ops.whole(2) != ops.whole(0)))
+    return ops.clamped(ops.cases([(up, below + ops.whole(1))], below), low, high)
 
 
 def _words(x: Any, form: Words, ops: Operations) -> Any:
