@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.columns.ladder import Measured, Scale, rounds
+from understudy.columns.ladder import Measured, Scale
 from understudy.columns.shape import Shape
 
 __all__ = ["learned"]
@@ -45,7 +45,6 @@ def learned(
         tuple(edges.tolist()),
         tuple(starts),
         tuple(weights.tolist()),
-        rounds(scale),
     )
 
 

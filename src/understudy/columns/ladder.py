@@ -52,7 +52,7 @@ _LARGEST = 12  # decades, without bounds
 _SMALLEST = -6  # decades, of continuous columns
 _ATOM = 2.0**-20  # the relative width of a point of a continuous column: one float32 at least
 _DOUBLE = 2**51  # decimals beyond are not exact
-_SENTINELS = tuple(sign * (10**k - 1) for k in range(1, 9) for sign in (-1, 1)) + (-1,)
+_SENTINELS = (-1, *(sign * (10**k - 1) for k in range(1, 9) for sign in (-1, 1)))
 _EVEN = 5.0  # bounds of one sign whose ratio is below: cut evenly
 _TOPS = 40  # cells of the first level there, at most
 _EPOCH = datetime(1970, 1, 1)
@@ -152,44 +152,36 @@ class Measured:
 
 @dataclass(frozen=True)
 class Rounds:
-    """The table of round values: a point's decade, and the largest of some steps that divides it.
+    """The table of round values: a point's cell, and the first of some falling steps that divides it.
 
-    Each step divides the next one. The code of a point p is `k·len(steps) + i`, where k + 1 (at
-    least 1) of `decades` are at most |p| and i + 1 of `steps` divide p.
+    `edges` cut the column into decades, in its own terms; `steps` are in points, and each is a
+    multiple of the next one. The code of a point is `cell·classes + i`, where i is the position of
+    the first step that divides it, or `len(steps)` if none does.
     """
 
+    edges: tuple[Any, ...]
     steps: tuple[int, ...]
-    decades: tuple[int, ...]
 
     @property
-    def size(self) -> int:
-        """How many codes."""
-        return len(self.steps) * len(self.decades)
-
-    def codes(self, points: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The code of each point."""
-        dividing = np.zeros(len(points), np.intp)
-        for step in self.steps[1:]:
-            dividing += points % step == 0
-        return self.decade(points) * len(self.steps) + dividing
-
-    def decade(self, points: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The index of each point's decade."""
-        reached = np.searchsorted(np.array(self.decades, np.int64), np.abs(points), side="right")
-        return np.maximum(reached - 1, 0)
+    def classes(self) -> int:
+        """How many kinds of numbers there are in a cell."""
+        return len(self.steps) + 1
 
 
 def rounds(scale: Scale) -> Rounds | None:
     """The table of round values of a column; None where there are none, as of doubles and days."""
+    low = scale.low
     if scale.calendar is not None:
-        units = (1000, 10**6, 10**9, 60 * 10**9, 3600 * 10**9, DAY)
-        steps = [unit // scale.calendar for unit in units if unit % scale.calendar == 0]
-        return Rounds(tuple(steps), (1,)) if len(steps) > 1 else None
+        units = (DAY, 3600 * 10**9, 60 * 10**9, 10**9, 10**6, 1000)
+        steps = tuple(u // scale.calendar for u in units if u > scale.calendar)
+        return Rounds(_owned(scale, (), low), steps) if steps else None
     if scale.grid is None:
         return None
-    digits = len(str(max(abs(scale.low), abs(scale.high), 1)))
-    steps = tuple(m * 10**k for k in range(digits) for m in (1, 5))
-    return Rounds(steps, tuple(10**k for k in range(digits)))
+    digits = len(str(max(abs(low), abs(scale.high), 1)))
+    tops = [10**k for k in range(digits)]
+    cuts = sorted({*tops, *(1 - top for top in tops)})
+    steps = tuple(m * 10**k for k in reversed(range(digits)) for m in (5, 1))[:-1]
+    return Rounds(_owned(scale, [cut for cut in cuts if low < cut < scale.end], low), steps)
 
 
 def first(scale: Scale) -> tuple[Any, ...]:

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.columns.ladder import Rounds
-
 __all__ = ["Shape"]
 
 
@@ -20,15 +18,17 @@ class Shape:
 
     `edges` cut the column into cells, in its own terms. Leaf i holds the points `leaves[i]` up to, but
     not including, `leaves[i + 1]`, and has `weights[i]`; cell j begins with the leaf `starts[j]`. The
-    points are those of the column's grid: integers, or doubles. `rounds` says which codes of round
-    values stand inside leaves, with the weights `roundness`; empty where that is not known.
+    points are those of the column's grid: integers, or doubles. `roundness` says how often values
+    between two points of `decades` are multiples of each of the falling `steps` or of none, one row
+    after the other; empty where that is not known.
     """
 
     edges: tuple[Any, ...]
     leaves: tuple[Any, ...]
     starts: tuple[int, ...]
     weights: tuple[int, ...]
-    rounds: Rounds | None = None
+    decades: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
     roundness: tuple[int, ...] = ()
 
     @property
