@@ -9,44 +9,28 @@ import pyarrow as pa
 import pytest
 
 from tests.source.engines import ENGINES, same_counts
-from understudy.columns.ladder import Rounds, Scale, rounds
+from understudy.columns.ladder import Scale, rounds
 from understudy.columns.roundness import Roundness
 from understudy.errors import SchemaError, WorkloadError
 from understudy.schema import Datetime, Integer, Number, Schema
 
-WHOLE = Roundness.of(
-    Integer("w", edges=(-10_000, 10_001), nullable=True), Rounds((1, 5, 10, 50), (1, 10, 100))
-)
-CENTS = Roundness.of(
-    Number("c", edges=(0, 1000.01), decimals=2), rounds(Scale(0, 1000, Fraction(1, 100)))
-)
+EDGES = (-10_000, -99, -9, 0, 1, 10, 100, 10_001)
+WHOLE = Roundness.of(Integer("w", edges=EDGES, nullable=True), (50, 10, 5))
+_CENTS = rounds(Scale(0, 1000, Fraction(1, 100)))
+CENTS = Roundness.of(Number("c", edges=_CENTS.edges, decimals=2), _CENTS.steps)
 FIRST, LAST = datetime(1969, 1, 1), datetime(2030, 1, 1)
-MOMENTS = Roundness.of(
-    Datetime("m", edges=(FIRST, LAST), nullable=True), Rounds((1, 60, 3600, 86_400), (1,))
-)
+MOMENTS = Roundness.of(Datetime("m", edges=(FIRST, LAST), nullable=True), (86_400, 3600, 60))
 
 
-def decoded(column, code):
-    """The decade and step of a code."""
-    at, steps = divmod(int(code), len(column.rounds.steps))
-    return column.rounds.decades[at], column.rounds.steps[steps]
-
-
-def test_the_largest_step_that_divides_and_the_decade():
+def test_the_cell_and_the_first_step_that_divides():
     given = [0, 7, -7, 5, 40, -150, 123, 12_345, None]
-    codes = WHOLE.encode(pa.array(given))
-    assert [decoded(WHOLE, code) for code in codes[:-1]] == [
-        (1, 50), (1, 1), (1, 1), (1, 5), (10, 10), (100, 50), (100, 1), (100, 50),
-    ]  # fmt: skip  # the last but one is clipped to 10,001... and read as 10,000
-    assert codes[-1] == WHOLE.rounds.size
-    assert WHOLE.size == WHOLE.rounds.size + 1 == len(WHOLE.labels())
+    codes = [divmod(int(code), 4) for code in WHOLE.encode(pa.array(given))]
+    assert codes == [(3, 0), (4, 3), (2, 3), (4, 2), (5, 1), (0, 0), (6, 3), (6, 3), (7, 0)]
+    assert WHOLE.size == 4 * 7 + 1 == len(WHOLE.labels())
 
 
 def test_a_null_that_is_not_allowed_is_the_lower_bound():
-    assert decoded(CENTS, CENTS.encode(pa.array([None], pa.float64()))[0]) == (
-        1,
-        CENTS.rounds.steps[-1],
-    )
+    assert CENTS.encode(pa.array([None, np.nan, 0.0], pa.float64())).tolist() == [0, 0, 0]
 
 
 def test_it_is_neither_written_nor_asked_for():

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from understudy.columns.arrow import is_number
 from understudy.columns.base import Modelled
 from understudy.columns.category import Boolean, Category
-from understudy.columns.ladder import Rounds
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import FALSE_WORDS, TRUE_WORDS
 from understudy.columns.roundness import Roundness
@@ -85,19 +84,20 @@ class Words:
 
 @dataclass(frozen=True)
 class Divided:
-    """How round a value is (`columns.ladder.Rounds`); what `over` has no cell for comes after.
+    """How round a value is (`Roundness`): its cell by `over`, and the first of `steps` that divides it.
 
     A number x is read as the nearest whole number of 1/scale, ties to the even one, and moved into
     `ends`: that is its point. The point of a moment, moved into `ends`, is the number of whole `tick`s
-    of so many microseconds since 1970. Where the code of x by `over` is c > 0, its code here is
-    `rounds.size + c − 1`.
+    of so many microseconds since 1970. Of the codes of `over`, the first `cells` have steps.
     """
 
     over: Pieces | Words
-    rounds: Rounds
+    cells: int
+    steps: tuple[int, ...]
     ends: tuple[Any, Any]
     scale: int = 1
     tick: int | None = None
+    missing: int = 0
 
     @property
     def type(self) -> pa.DataType:
@@ -133,17 +133,22 @@ def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) 
 
 
 def _divided(column: Roundness, type_: pa.DataType, null_values: Sequence[str]) -> Divided:
-    over = column.over
+    over, grid = column.over, column.over.grid
     within = form(over, type_, null_values)
     assert not isinstance(within, Divided)
-    if isinstance(over, Datetime):
-        zone = UTC if pa.types.is_timestamp(type_) and type_.tz is not None else None
-        ends = tuple(end.replace(tzinfo=zone) for end in (over.lower, over.upper))
-        return Divided(within, column.rounds, ends, tick=RESOLUTIONS[over.resolution] // 1000)
-    ends = over.grid.lows[0].item(), over.grid.highs[-1].item()
-    decimals = over.decimals if isinstance(over, Number) else 0
-    assert decimals is not None
-    return Divided(within, column.rounds, ends, 10**decimals)
+    made = Divided(
+        within,
+        len(grid),
+        column.steps,
+        (grid.lows[0].item(), grid.highs[-1].item()),
+        10 ** (over.decimals or 0) if isinstance(over, Number) else 1,
+        missing=_code(column, pa.nulls(1, type_)),
+    )
+    if not isinstance(over, Datetime):
+        return made
+    zone = UTC if pa.types.is_timestamp(type_) and type_.tz is not None else None
+    ends = (over.lower.replace(tzinfo=zone), over.upper.replace(tzinfo=zone))  # type: ignore[union-attr]
+    return replace(made, ends=ends, tick=RESOLUTIONS[over.resolution] // 1000)
 
 
 def unit_steps(pieces: Pieces) -> tuple[int, int] | None:

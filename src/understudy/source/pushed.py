@@ -327,23 +327,15 @@ _FAR = 2.0**62
 
 
 def _divided(x: Any, form: Divided, ops: Operations) -> Any:
-    """The number of steps that divide the point of x, in the decade that it lies in."""
-    steps, decades = form.rounds.steps, form.rounds.decades
-    point = _point(x, form, ops)
-
-    def divides(step: int) -> Any:
-        return point % ops.whole(step) == ops.whole(0)
-
-    def reaches(decade: int) -> Any:
-        return (point >= ops.whole(decade)) | (point <= ops.whole(-decade))
-
-    first, last = len(steps) - 1, len(decades) - 1
-    round_ = [(divides(steps[at]), ops.whole(at)) for at in range(first, 0, -1)]
-    far = [(reaches(decades[at]), ops.whole(at * len(steps))) for at in range(last, 0, -1)]
-    code = ops.cases(far, ops.whole(0)) + ops.cases(round_, ops.whole(0))
-    cell = encoded(x, form.over, ops)
-    beyond = cell + ops.whole(form.rounds.size - 1)
-    return ops.cases([(cell < ops.whole(1), code)], beyond)
+    """Its cell, and the first step that divides the point of x."""
+    cell, point, steps = encoded(x, form.over, ops), _point(x, form, ops), len(form.steps)
+    divides = [point % ops.whole(step) == ops.whole(0) for step in form.steps]
+    first = ops.cases([(holds, ops.whole(at)) for at, holds in enumerate(divides)], ops.whole(steps))
+    branches = [
+        (ops.missing(x, form.over), ops.whole(form.missing)),
+        (cell < ops.whole(form.cells), cell * ops.whole(steps + 1) + first),
+    ]
+    return ops.cases(branches, cell + ops.whole(form.cells * steps))
 
 
 def _point(x: Any, form: Divided, ops: Operations) -> Any:
