@@ -24,6 +24,7 @@ BENCHMARKS = {
 }
 WITH_FILES = {
     "geography": "places on land: a map of a public table and its stand-in (--houses, --mask)",
+    "realtables": "numbers of real tables through whole releases: shape, quantiles, bins (FOLDER)",
     "graphs": "graphs and their stand-ins: degrees, blocks, clustering (--edges, --nodes)",
 }
 EXPERIMENTS = {

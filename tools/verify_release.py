@@ -1348,9 +1348,11 @@ def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
     declared = [c for c in schema["column"] if c["name"] not in computed(schema)]
     listed = [c for c in declared if c.get("values") == "discover"]
     cut = [c for c in declared if isinstance(c.get("bins"), dict)]
-    if not listed and not cut:
+    shaped = [c for c in declared if c.get("bins") == "shape"]
+    if not listed and not cut and not shaped:
         raise ValueError("no column of the declared schema is open")
-    share = min(0.04, 0.2 / (len(listed) + len(cut)))
+    asked = 0.04 * (len(listed) + len(cut)) + 0.05 * len(shaped)
+    share, shape = (each * min(1, 0.2 / asked) for each in (0.04, 0.05))
     slots: list[Slot] = []
     if listed:
         sigma = math.sqrt(design.sides * b.group / (2 * total * share))
@@ -1364,12 +1366,29 @@ def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
         event["threshold"] = low
         names = [f"values of {column['name']}" for column in listed]
         slots += [{"purpose": name, "event": event, "times": 1} for name in names]
-    if cut:
-        each = total * share * len(cut) / b.group**2
-        slots.append(gaussian("quantiles", each, design.sides * len(cut)))
-    rest = total * (1 - share * (len(listed) + len(cut))) / b.group**2
-    event = {"kind": "zcdp", "rho": rest}
+    tables = [("quantiles", share, len(cut))]
+    for at, part in enumerate(LEVELS, 1):
+        tables.append((f"shapes, level {at} of {len(LEVELS)}", part * shape, len(shaped)))
+    tables.append(("round values", 0.1 * shape, sum(map(has_round_values, shaped))))
+    left = total * (1 - share * len(listed))
+    for name, part, many in tables:
+        if many:
+            each = total * part * many
+            slots.append(gaussian(name, each / b.group**2, design.sides * many))
+            left -= each
+    event = {"kind": "zcdp", "rho": left / b.group**2}
     return [*slots, {"purpose": "everything else", "event": event, "times": 1}]
+
+
+LEVELS = (0.30, 0.22, 0.16, 0.12, 0.10)
+
+
+def has_round_values(column: dict[str, Any]) -> bool:
+    """Whole numbers, decimals, and moments that are known to less than a day."""
+    if column["type"] == "number":
+        return "decimals" in column or column["dtype"].startswith("decimal")
+    finer = column.get("resolution", "second") != "day"
+    return column["type"] == "integer" or (column["type"] == "datetime" and finer)
 
 
 def closing_problems(b: Bundle) -> Iterator[str]:
@@ -1395,10 +1414,56 @@ def closing_problems(b: Bundle) -> Iterator[str]:
             inside = [edge for edge in edges if low < edge < high]
             if len(edges) <= bins["quantiles"] + 1 and inside == sorted({*inside}):
                 wanted["edges"] = [low, *inside, high]
+        elif old.get("bins") == "shape":
+            del wanted["bins"]
+            low, high = (wanted.pop(key, None) for key in ("lower", "upper"))
+            edges, shape = new.get("edges", []), new.get("shape", {})
+            below = low is not None and point(edges[0], new) < point(low, new)
+            above = high is not None and point(edges[-1], new) > point(high, new)
+            if not below and not above and nests(shape, edges, new):
+                wanted |= {"edges": edges, "shape": shape}
         else:
             wanted = old
         if new != wanted:
             yield f"column {old['name']!r} of schema.toml is neither what was declared nor found"
+
+
+def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bool:
+    """Whether the leaves of a shape are parts of the cells, with weights that are whole numbers."""
+    leaves, weights = shape["leaves"], shape["weights"]
+    rising = all(a < b for values in (leaves, edges) for a, b in itertools.pairwise(values))
+    decades, steps, rounds = (shape.get(key, []) for key in ("decades", "steps", "roundness"))
+    numbers = [*weights, *rounds]
+    starts = [leaf_at(edge, column) for edge in edges]
+    *firsts, last = starts
+    return (
+        set(shape) <= {"leaves", "weights", "decades", "steps", "roundness"}
+        and rising
+        and len(leaves) == len(weights) + 1
+        and all(type(number) is int and number >= 0 for number in numbers)
+        and len(rounds) == max(len(decades) - 1, 0) * (len(steps) + 1)
+        and firsts[0] == leaves[0]
+        and set(firsts) <= set(leaves[:-1])
+        and leaves[-1]
+        in (last, last + 1 if isinstance(last, int) else math.nextafter(last, math.inf))
+    )
+
+
+def leaf_at(edge: Any, column: dict[str, Any]) -> int | float:
+    """An edge as leaves count it: whole numbers of the least unit, or a double."""
+    match column["type"]:
+        case "integer":
+            return edge
+        case "number":
+            decimals = column.get("decimals")
+            if decimals is None and column["dtype"].startswith("decimal"):
+                decimals = int(column["dtype"].rstrip(")").split(",")[1])
+            exact = Fraction(repr(edge))
+            return float(edge) if decimals is None else math.ceil(exact * 10**decimals)
+        case "date":
+            return (edge - datetime.date(1970, 1, 1)).days
+    since = edge.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)
+    return since // RESOLUTIONS[column.get("resolution", "second")]
 
 
 def differences(made: list[Slot], wanted: list[Slot], where: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from understudy.columns.binned import Binned
 from understudy.columns.category import Boolean, Category
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.temporal import Date
-from understudy.columns.unmodelled import UndeclaredBins
+from understudy.columns.unmodelled import UndeclaredBins, UndeclaredShape
 from understudy.errors import SchemaError
 
 __all__ = ["Derived", "Mapped", "Total", "listed", "total"]
@@ -102,7 +102,7 @@ def listed(column: Column, texts: list[str]) -> Modelled:
     if isinstance(column, Category | Boolean):
         return column
     common = {"dtype": column.dtype, "nullable": column.nullable}
-    kind = column.wanted if isinstance(column, UndeclaredBins) else column.kind
+    kind = column.wanted if isinstance(column, UndeclaredBins | UndeclaredShape) else column.kind
     if kind == "category":
         return Category(column.name, tuple(dict.fromkeys(texts)), **common)
     try:

@@ -15,11 +15,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Category, Column, Identifier, Incomplete, Modelled, Text, Undeclared
+from understudy.columns import (
+    Category,
+    Column,
+    Identifier,
+    Incomplete,
+    Modelled,
+    Text,
+    Undeclared,
+    UndeclaredShape,
+)
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
 from understudy.columns.base import Domain, are_texts, is_whole, near
 from understudy.columns.derived import Derived
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
+from understudy.constraints.cuts import compared
 from understudy.constraints.deriving import derived_columns, targets
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rule import Condition, Dependency, Rule
@@ -88,14 +98,17 @@ class Schema(Domain):
             return
         for rule in self.rules:
             if isinstance(rule.form, Condition | Dependency) and rule.target is None:
-                self._require_known_domains(rule)
+                self._require_known_domain(rule)
+        if self.undeclared:
+            self.largest()  # with edges where rules need them; worked out there
+            return
         named = self._rules.columns.union(self._computed)
         if both := sorted(named.intersection(self._placed)):
             raise SchemaError(f"column {both[0]!r} is part of a place, which no rule may move")
 
-    def _require_known_domains(self, rule: Rule) -> None:
+    def _require_known_domain(self, rule: Rule) -> None:
         for column in self.undeclared:
-            if column.name in rule.words:
+            if column.name in rule.words and not isinstance(column, UndeclaredShape):
                 raise rule.refuse(
                     f"the domain of column {column.name!r} is found privately, and a rule needs to "
                     "know it; declare its values or edges"
@@ -122,14 +135,7 @@ class Schema(Domain):
 
     @cached_property
     def _rules(self) -> Rules:
-        """The rules about columns whose domains are known."""
-        return Rules([rule for rule in self.rules if self._settled(rule)], self)
-
-    def _settled(self, rule: Rule) -> bool:
-        """Whether all that a rule speaks of is known: no domain of it is still to be found."""
-        if rule.target is not None:
-            return rule.target in self.derived
-        return not rule.words.intersection(column.name for column in self.undeclared)
+        return Rules(self.rules, self)
 
     def _check_geography(self) -> None:
         """Places are worked out at once, so that a mask without any is refused here."""
@@ -167,13 +173,18 @@ class Schema(Domain):
         return tuple(column for column in found if column.name not in self._computed)
 
     def largest(self) -> Schema:
-        """The schema with the largest domains that may be found for undeclared ones; for planning.
+        """The schema with the largest domains that may be found for undeclared ones; for planning."""
+        domains = {column.name: column.largest() for column in self.undeclared}
+        shaped = (c for c in self.undeclared if isinstance(c, UndeclaredShape))
+        return self.resolved({**domains, **{c.name: c.largest(self.cuts(c.name)) for c in shaped}})
 
-        Without the rules about these that move rows: they wait for the domains themselves.
-        """
-        kept = tuple(r for r in self.rules if r.target is not None or self._settled(r))
-        found = {column.name: column.largest() for column in self.undeclared}
-        return replace(self, rules=kept).resolved(found)
+    def cuts(self, name: str) -> tuple[tuple[str, Any], ...]:
+        """What rules compare a column with, which needs edges there: operators and values."""
+        found = [found for rule in self.rules for found in compared(rule.says, name)]
+        for rule in self.rules:
+            if isinstance(rule.form, Dependency) and rule.form.source == name:
+                found += [(">=", cut) for cut in rule.cuts]
+        return tuple(found)
 
     def resolved(self, domains: Mapping[str, Column]) -> Schema:
         """The schema with columns replaced by those whose domain was found."""
