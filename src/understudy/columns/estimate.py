@@ -240,9 +240,7 @@ def _without_islands(
             if len(held) < 2:
                 break
             end, before = (held[-1], held[-2]) if side > 0 else (held[0], held[1])
-            near, far = (
-                (edges[before + 1], edges[end]) if side > 0 else (edges[before], edges[end + 1])
-            )
+            near, far = (edges[before + 1], edges[end]) if side > 0 else (edges[before], edges[end + 1])
             gap = abs(float(far) - float(near))
             away = gap > GAP * max(abs(float(near)), abs(float(far)))
             if not (away and mass[end] < ISLAND * sigma[end]):
@@ -296,7 +294,9 @@ def _last(scale: Scale, edges: NDArray[Any]) -> Any:
     return min(scale.high, edges[-1] - 1 if scale.discrete else edges[-1])
 
 
-def _cells(scale: Scale, edges: NDArray[Any], mass: Floats, count: int, least: float) -> list[int]:
+def _cells(
+    scale: Scale, edges: NDArray[Any], mass: Floats, count: int, least: float
+) -> list[int]:
     """Where cells begin: equal steps of half the rows and half ∫f^⅓; heavy points by themselves."""
     share = mass / mass.sum()
     width = np.diff(edges).astype(np.float64)
