@@ -33,7 +33,7 @@ from understudy.columns import Category, Modelled
 from understudy.columns.base import Domain, identical
 from understudy.columns.derived import Derived
 from understudy.constraints.deriving import single
-from understudy.constraints.order import Bound, Order, closed
+from understudy.constraints.order import Bound, Edge, Order, ordered
 from understudy.constraints.order import bound as order_bound
 from understudy.constraints.predicate import Predicate
 from understudy.constraints.rule import Comparison, Condition, Dependency, Formula, Rule
@@ -87,7 +87,7 @@ def _condition(rule: Rule, parts: Sequence[Predicate], schema: Domain) -> _Bound
 
 
 def _ordered(
-    rule: Rule, given: Predicate | None, order: Order, each: Bound, schema: Domain
+    rule: Rule, given: Predicate | None, order: Order, each: Edge, schema: Domain
 ) -> _Bound:
     """The pairs of cells in which no values keep an order, where the condition holds."""
     pair = (schema.position(each.x), schema.position(each.y))
@@ -158,9 +158,9 @@ def _miscomputed(derived: Derived, table: pa.Table) -> Mask:
     return ~identical(array, derived.computed(_arrays(table)))
 
 
-def _disorder(order: Order, each: Bound, when: Predicate | None) -> Check:
+def _disorder(order: Order, when: Predicate | None) -> Check:
     def broken(table: pa.Table) -> Mask:
-        found = order.broken(_arrays(table), [each])
+        found = order.broken(_arrays(table))
         return found if when is None else found & when.rows(table)
 
     return broken
@@ -255,22 +255,23 @@ class Rules:
                     "condition, or in this rule alone"
                 )
             names = dict.fromkeys(n for _, each in part for n in (each.x, each.y))
+            columns = {name: schema.column(name) for name in names}
             try:
-                bounds = closed([each for _, each in part])
+                order = ordered([each for _, each in part], columns)
             except SchemaError as error:
                 said = "; ".join(repr(rule.says) for rule, _ in part)
                 raise SchemaError(f"the rules {said} {error}") from None
-            order = Order(tuple(schema.column(name) for name in names), tuple(bounds))
             text = None if given is None else _given(given)
             when = None if text is None else Predicate.parse(text, schema)
             own = {(each.x, each.y): rule for rule, each in part}
             made = [
-                _ordered(own.get((e.x, e.y), part[0][0]), when, order, e, schema) for e in bounds
+                _ordered(own.get((e.x, e.y), part[0][0]), when, order, e, schema)
+                for e in order.edges
             ]
             self._bound += made
             self._orders.append((order, made[0] if when is not None else None))
             for rule, each in part:
-                self._checks.append((rule, _disorder(order, each, when)))
+                self._checks.append((rule, _disorder(ordered([each], columns), when)))
 
     def __bool__(self) -> bool:
         return bool(self._bound)
