@@ -28,13 +28,16 @@ from understudy.schema import Schema
 
 CUTS = 10
 MOST_TABLES = 120
-CELLS = {"shape": "", "open": "", "quantiles": "bins = {quantiles = 16}", "bins": "bins = 64"}
+SHAPE = 'bins = "shape"'
+CELLS = {"shape": SHAPE, "open": SHAPE, "quantiles": "bins = {quantiles = 16}", "bins": "bins = 64"}
 """How the columns of `NUMBERS` are cut."""
 
 # Column: type, public bounds.
 NUMBERS: dict[str, dict[str, tuple[str, float, float]]] = {
     "kc_house": {
         "price": ("number", 0, 10**7),
+        "bathrooms": ("number", 0, 20),
+        "floors": ("number", 0, 10),
         "sqft_living": ("integer", 0, 100_000),
         "sqft_lot": ("integer", 0, 10**7),
         "sqft_above": ("integer", 0, 100_000),
@@ -56,8 +59,6 @@ NUMBERS: dict[str, dict[str, tuple[str, float, float]]] = {
 FEW: dict[str, dict[str, tuple[str, float, float]]] = {
     "kc_house": {
         "bedrooms": ("integer", 0, 20),
-        "bathrooms": ("number", 0, 10),
-        "floors": ("number", 1, 4),
         "waterfront": ("integer", 0, 1),
         "view": ("integer", 0, 4),
         "condition": ("integer", 1, 5),
@@ -69,7 +70,9 @@ FEW: dict[str, dict[str, tuple[str, float, float]]] = {
         "hours-per-week": ("integer", 1, 99),
     },
 }
-STEPS = {"bathrooms": 0.25, "floors": 0.5}
+DECIMALS = {name: "decimals = 2\n" for name in ("bathrooms", "floors")} | {
+    name: f"decimals = {d}\n" for name, d in (("price", 0), ("lat", 4), ("long", 3))
+}
 TEXTS = {
     "kc_house": [],
     "adult_raw": ["workclass", "marital-status", "occupation", "relationship", "race", "sex", "income"],
@@ -101,14 +104,11 @@ def schema(name: str, rows: pa.Table, cells: str) -> Schema:
         if column in NUMBERS[name]:
             kind, lower, upper = NUMBERS[name][column]
             bounds = "" if cells == "open" else f"lower = {lower}\nupper = {upper}\n"
-            cut = 'bins = "shape"' if cells == "shape" else CELLS[cells]
-            parts.append(f'[[column]]\nname = "{column}"\ntype = "{kind}"\n{bounds}{cut}\n')
+            more = DECIMALS.get(column, "")
+            parts.append(f'[[column]]\nname = "{column}"\ntype = "{kind}"\n{bounds}{more}{CELLS[cells]}\n')
         elif column in FEW[name]:
             kind, lower, upper = FEW[name][column]
             cut = f"lower = {lower}\nupper = {upper}\n"
-            if (step := STEPS.get(column)) is not None:
-                edges = np.arange(lower, upper + step / 2, step).tolist()
-                cut = f"edges = {[*edges, upper + step]}\n"
             parts.append(f'[[column]]\nname = "{column}"\ntype = "{kind}"\n{cut}')
         elif column in texts:
             values = sorted({str(v) for v in rows[column].to_pylist()})

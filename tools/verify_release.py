@@ -3018,6 +3018,8 @@ class Cells:
         """A point of every cell; listed values are drawn already."""
         if not self.lows.size:
             return at
+        if "shape" in self.column:
+            return by_shape(self.column["shape"], self.lows, at, rng)
         lows, highs = self.lows[at], self.highs[at]
         if self.lows.dtype.kind == "i":
             return rng.integers(lows, highs, endpoint=True)
@@ -3029,6 +3031,124 @@ class Cells:
             return points == drawn
         near = {"float": 1e-6, "halffloat": 2e-3}.get(str(self.type), 1e-14)
         return np.isclose(points, drawn, rtol=near, atol=0)
+
+
+def by_shape(
+    shape: dict[str, Any], lows: np.ndarray, cells_: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """A point of every cell: a leaf by its weight, a point by the density there, then a round one.
+
+    The c rows of a cell, in random order, take the shares (k + v)/c of its weight, v one for the cell.
+    """
+    leaves = np.array(shape["leaves"], lows.dtype)
+    weights = np.array(shape["weights"], float)
+    first = np.searchsorted(leaves, lows)
+    after = np.append(first[1:], len(weights))
+    for one, end in zip(first, after, strict=True):
+        if not weights[one:end].any():  # evenly
+            weights[one:end] = np.diff(leaves[one : end + 1])
+    ends = np.concatenate([[0.0], np.cumsum(weights)])
+    order = np.lexsort((rng.random(len(cells_)), cells_))
+    many = np.bincount(cells_, minlength=len(lows))
+    rank = np.empty(len(cells_))
+    rank[order] = np.arange(len(cells_)) - (np.cumsum(many) - many)[cells_[order]]
+    share = (rank + rng.random(len(lows))[cells_]) / many[cells_]
+    start = ends[first[cells_]]
+    at = start + share * (ends[after[cells_]] - start)
+    leaf = np.searchsorted(ends, at, side="right") - 1
+    leaf = np.clip(leaf, first[cells_], after[cells_] - 1)
+    mass = ends[leaf + 1] - ends[leaf]
+    part = np.where(mass > 0, (at - ends[leaf]) / np.where(mass > 0, mass, 1.0), 0.0)
+    drawn = _in_leaf(leaves, np.array(shape["weights"], float), leaf, np.clip(part, 0.0, 1.0))
+    return _made_round(shape, leaves, leaf, drawn, rng) if shape.get("roundness") else drawn
+
+
+def _powers(leaves: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The power of |x| that the density follows in a leaf, from the leaves that touch it: −4 to 4.
+
+    Only leaves with weight, on one side of zero, that are no points have a density.
+    """
+    ends = leaves.astype(float)
+    width = np.diff(ends)
+    if leaves.dtype.kind == "i":
+        wide = width > 1
+    else:
+        wide = np.abs(width) > 2.0**-19 * np.maximum(np.abs(ends[1:]), 1e-300)
+    dense = (weights > 0) & wide
+    place = np.log(np.maximum(np.abs(ends[:-1] + ends[1:]) / 2, 1e-300))
+    height = np.log(np.where(dense, weights, 1.0) / width)
+    powers = np.zeros(len(weights))
+    held = np.flatnonzero(dense & (ends[:-1] * ends[1:] > 0))
+    if len(held) < 2:
+        return powers
+    for at, own in enumerate(held):
+        left = held[at - 1] if at and own - held[at - 1] <= 2 else own
+        right = held[at + 1] if at + 1 < len(held) and held[at + 1] - own <= 2 else own
+        run = place[right] - place[left]
+        if abs(run) > 1e-9:
+            powers[own] = min(4.0, max(-4.0, (height[right] - height[left]) / run))
+    return powers
+
+
+def _in_leaf(
+    leaves: np.ndarray, weights: np.ndarray, leaf: np.ndarray, part: np.ndarray
+) -> np.ndarray:
+    """The points below which a leaf has these parts of its weight."""
+    low, high = leaves[leaf], leaves[leaf + 1]
+    near, far = np.abs(low.astype(float)), np.abs(high.astype(float))
+    power = _powers(leaves, weights)[leaf]
+    bent = (power != 0.0) & (near > 0) & (far > 0)
+    ratio = np.where(bent, far / np.maximum(near, 1e-300), 2.0)
+    log, one = np.log(ratio), power + 1.0
+    flat = np.abs(one) < 1e-6
+    one = np.where(flat, 1.0, one)
+    grown = np.where(flat, part * log, np.log1p(part * np.expm1(one * log)) / one)
+    way = np.clip(np.where(bent, np.expm1(grown) / (ratio - 1.0), part), 0.0, 1.0)
+    if leaves.dtype.kind == "i":
+        steps = np.floor(way * (high - low).astype(float)).astype(np.int64)
+        return np.minimum(low + steps, high - 1)
+    return np.clip(low + way * (high - low), low, np.nextafter(high, low))
+
+
+def _made_round(
+    shape: dict[str, Any],
+    leaves: np.ndarray,
+    leaf: np.ndarray,
+    points: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """The points moved to near ones of their leaf that are multiples of a step, and of no larger one.
+
+    A kind of multiples is as frequent in a leaf as there are of them, out of those of the decade that
+    the leaf begins in.
+    """
+    steps = np.array([*shape["steps"], 1], np.int64)
+    decades = np.array(shape["decades"], np.int64)
+    counts = np.array(shape["roundness"], float).reshape(-1, len(steps))
+
+    def number(ends: np.ndarray) -> np.ndarray:
+        upto = np.stack([-(-ends // step) for step in steps], axis=1)
+        each = np.diff(upto, axis=0)
+        return np.concatenate([each[:, :1], each[:, 1:] - each[:, :-1]], axis=1).astype(float)
+
+    decade = np.searchsorted(decades, leaves[:-1], side="right") - 1
+    decade = np.clip(decade, 0, len(counts) - 1)
+    chance = counts[decade] / np.maximum(number(decades), 1)[decade] * number(leaves)
+    chance[np.diff(leaves) == 1] = 0.0
+    sums = np.cumsum(chance, axis=1)[leaf]
+    picked = rng.random(len(leaf)) * sums[:, -1]
+    kind = np.minimum((sums <= picked[:, None]).sum(axis=1), len(steps) - 1)
+    step = steps[kind]
+    larger = np.where(kind > 0, steps[np.maximum(kind - 1, 0)], 2**62)
+    near = (points + step // 2) // step * step
+    moved, waits = points.copy(), sums[:, -1] > 0
+    for shift in (0, -1, 1, -2, 2):
+        to = near + shift * step
+        inside = (to >= leaves[leaf]) & (to < leaves[leaf + 1])
+        fits = waits & inside & ((kind == 0) | (to % larger != 0))
+        moved[fits] = to[fits]
+        waits &= ~fits
+    return moved
 
 
 def tick(value: Any, column: dict[str, Any]) -> int:

@@ -28,9 +28,9 @@ FOUND = 4.0
 """A top cell by itself is believed beyond so many deviations, with bounds."""
 FOUND_OPEN = 6.0
 """The same without: one cell of noise at 10⁹ would ruin a mean."""
-STEP = 2.5
+STEP, STEP_OPEN = 3.0, 4.0
 """A further step of the first level's fit must be worth so many deviations."""
-PART_FOUND, PART_STEP = 2.5, 1.7
+PART_FOUND, PART_STEP = 2.5, 2.7
 """The same for the parts of a cell that holds something."""
 POINT = 3.5
 """A point is believed beyond so many deviations."""
@@ -58,11 +58,14 @@ def learned(
     """
     levels = [np.array([scale.point(edge) for edge in level.edges]) for level in history]
     counts, variances = _upwards(levels, history)
-    mass = _top(scale, levels[0], counts[0], np.sqrt(variances[0]))
+    sigma = np.sqrt(variances[0])
+    mass = _top(scale, levels[0], counts[0], sigma)
     for at in range(1, len(levels)):
         parts = np.searchsorted(levels[at], levels[at - 1])
         mass = _downwards(scale, levels[at], parts, mass, counts[at], np.sqrt(variances[at]))
-    edges, mass = _without_islands(levels[-1], mass, np.sqrt(variances[-1]))
+        same = np.repeat(np.diff(parts) == 1, np.diff(parts))  # known best from above
+        sigma = np.where(same, np.repeat(sigma, np.diff(parts)), np.sqrt(variances[at]))
+    edges, mass = _without_islands(levels[-1], mass, sigma)
     edges, mass = _trimmed(scale, edges, mass)
     edges, mass = _with_cuts(edges, mass, [scale.point(cut) for cut in cuts])
     count = int(np.clip(RATE * sqrt(max(rows, 1.0) / history[0].sigma), FEWEST, MOST))
@@ -124,7 +127,8 @@ def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Fl
     line = np.flatnonzero(~points)
     width = _measure(scale, edges)[line]
     y, s = counts[line], sigma[line]
-    fit = fitted(y[None], s[None], width[None], found**2, STEP**2, False)[0]
+    step = STEP if scale.bounded else STEP_OPEN
+    fit = fitted(y[None], s[None], width[None], found**2, step**2, False)[0]
     mass[line] = _tails(fit, y, s, width)
     if not mass.any():  # nothing is known: all of the first level
         mass[line] = width
@@ -207,18 +211,25 @@ def _downwards(
     points = _points(scale, edges)
     width = np.diff(edges).astype(np.float64)
     lines = [np.arange(parts[at], parts[at + 1]) for at in opened]
+    # A point that is not believed is one of the values of the part beside it.
+    counts, variances = counts.copy(), sigma**2
+    atoms = points & (counts > POINT * sigma)
+    for at in np.flatnonzero(points & ~atoms & np.repeat(~single, np.diff(parts))):
+        beside = at + 1 if edges[at] >= 0 else at - 1
+        if 0 <= beside < len(counts) and not points[beside]:
+            counts[beside] += counts[at]
+            variances[beside] += variances[at]
+            width[beside] += width[at]
     kept = [line[~points[line]] if not points[line].all() else line for line in lines]
-    longest = max(len(line) for line in kept)
-    shape = (len(kept), longest)
+    shape = (len(kept), max(len(line) for line in kept))
     y, s, w = np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
     for row, line in enumerate(kept):
-        y[row, : len(line)], s[row, : len(line)] = counts[line], sigma[line]
+        y[row, : len(line)], s[row, : len(line)] = counts[line], np.sqrt(variances[line])
         w[row, : len(line)] = width[line]
     fit = fitted(y, s, w, PART_FOUND**2, PART_STEP**2, True)
     for row, (line, cells) in enumerate(zip(kept, lines, strict=True)):
+        mass[cells] = np.where(atoms[cells], counts[cells], 0.0)
         mass[line] = fit[row, : len(line)]
-        atoms = cells[points[cells]] if len(line) < len(cells) else cells[:0]
-        mass[atoms] = np.where(counts[atoms] > POINT * sigma[atoms], counts[atoms], 0.0)
         total = mass[cells].sum()
         whole = above[opened[row]]
         mass[cells] = mass[cells] * (whole / total) if total > 0 else whole * _even(width[cells])

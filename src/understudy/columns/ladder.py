@@ -5,7 +5,7 @@ exactly one cell, so a level costs what any one-way table costs (L2² = 1 for ad
 replace). The first level is public: sign × decade × {1, 2, 5} with zero and the usual codes for
 missing values as points of their own, equal steps where the bounds lie close together, years or
 months for dates. Every further level opens the cells that earlier *released* counts found heavy, into
-about ten parts each, whose round left ends become points of their own. A cell that is not opened is
+about ten parts each, the round left end of the cell a point of its own. A cell that is not opened is
 counted again, so no level is wasted on it.
 
 Everything here is public or post-processing of released counts.
@@ -296,26 +296,15 @@ def _children(scale: Scale, low: Any, high: Any) -> list[Any]:
     if scale.after(low) >= high:
         return []
     if scale.calendar is not None:
-        cuts = _calendar(scale, low, high, _unit(scale, low, high))
-    elif (
-        scale.discrete and high <= 0
-    ):  # mirrored: the round end of a negative cell is the right one
-        mirrored = _round_parts(scale, 1 - high, 1 - low)
-        return sorted(1 - cut for cut in mirrored)
-    else:
-        return _round_parts(scale, low, high)
-    return _with_points(scale, low, high, cuts)
+        return sorted({low + 1, *_calendar(scale, low, high, _unit(scale, low, high))})
+    if scale.discrete and high <= 0:  # mirrored: the right end of a negative cell is the round one
+        return sorted(1 - cut for cut in _round_parts(scale, 1 - high, 1 - low))
+    return _round_parts(scale, low, high)
 
 
 def _round_parts(scale: Scale, low: Any, high: Any) -> list[Any]:
     step = _step(high - low, 10, scale.discrete)
-    return _with_points(scale, low, high, _multiples(low, high, step))
-
-
-def _with_points(scale: Scale, low: Any, high: Any, cuts: Sequence[Any]) -> list[Any]:
-    """The cuts, and where the point at each of them ends."""
-    points = {*cuts, *(scale.after(cut) for cut in (low, *cuts))}
-    return sorted(point for point in points if low < point < high)
+    return sorted({scale.after(low), *_multiples(low, high, step)})
 
 
 _UNITS = ("decade", "year", "month", "day", "hour", "minute", "second")

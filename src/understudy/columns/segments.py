@@ -17,7 +17,8 @@ def fitted(
 
     Segments are empty or have one density. The sum of squared errors in units of `sigma`, plus
     `enter` for each segment that follows an empty one and `step` for each that follows another, is
-    the least possible (dynamic programming). `inside`: the first segment costs nothing. Inside a
+    the least possible (dynamic programming). `inside`: to begin with a segment costs nothing, and an
+    empty one costs `step` too. Inside a
     segment counts are then shrunk towards its density (James-Stein). Cells of infinite `sigma` and
     width 0 fill up short rows.
     """
@@ -29,7 +30,8 @@ def fitted(
     held = np.full((rows, cells + 1), np.inf)  # the least cost so far, the last segment holding
     empty = np.full((rows, cells + 1), np.inf)  # or empty
     held[:, 0] = -step if inside else np.inf
-    empty[:, 0] = 0.0
+    leave = step if inside else 0.0
+    empty[:, 0] = leave
     begins = np.zeros((rows, cells + 1), np.intp)
     after = np.zeros((rows, cells + 1), np.bool_)  # the empty cell before follows another empty one
     for end in range(1, cells + 1):
@@ -40,8 +42,9 @@ def fitted(
         begins[:, end] = np.argmin(cost, axis=1)
         held[:, end] = np.take_along_axis(cost, begins[:, end, None], axis=1)[:, 0]
         alone = squares[:, end] - squares[:, end - 1]
-        after[:, end] = empty[:, end - 1] <= held[:, end - 1]
-        empty[:, end] = np.minimum(empty[:, end - 1], held[:, end - 1]) + alone
+        left = np.inf if end == 1 else held[:, end - 1] + leave
+        after[:, end] = empty[:, end - 1] <= left
+        empty[:, end] = np.minimum(empty[:, end - 1], left) + alone
     out = np.zeros_like(counts)
     for row in range(rows):
         end, holds = cells, held[row, cells] <= empty[row, cells]
