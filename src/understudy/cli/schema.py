@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import options, shell, words
+from understudy.cli import options, rules, shell, words
 from understudy.cli.options import argument, option
 from understudy.errors import InputError
 
@@ -195,6 +195,9 @@ def _compare(schema: Schema, path: Path, data: str, table: str | None) -> None:
     raise typer.Exit(shell.FAILED)
 
 
+app.command("rules")(rules.rules)
+
+
 # Files
 
 
@@ -245,6 +248,11 @@ def _next_step(path: Path, schema: Schema) -> None:
             f"{_some(waiting)} hold facts from private rows"
         )
         steps.append(f"then run  understudy schema confirm {path} --all")
+    if proposed := sum(rule.read_from_rows for rule in schema.rules):
+        steps.append(
+            f"{proposed} {'rule holds' if proposed == 1 else 'rules hold'} in every row: list them by  "
+            f"understudy schema rules {path}  and drop what is not public knowledge"
+        )
     if not steps:
         shell.say(("✓ ", "green"), "ready for a release. Next")
         shell.say(f"  understudy plan --schema {path} --epsilon 1")

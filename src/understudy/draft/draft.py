@@ -45,6 +45,7 @@ from understudy.columns.arrow import (
 )
 from understudy.columns.reading import DAY, distinct_texts, flat, floats, is_text, ticks
 from understudy.draft.rounding import amount_edges, calendar_edges, fewest_decimals, nice_bounds
+from understudy.draft.rules import confirm_rules, proposed
 from understudy.errors import SchemaError
 from understudy.quoting import unquoted
 from understudy.schema.schema import Schema
@@ -98,7 +99,8 @@ def draft(data: Any) -> Schema:
     for field in table.schema:
         with unquoted(f"column {field.name!r}"):
             columns.append(_column(field, table.column(field.name), source.typed))
-    return Schema(tuple(columns))
+    schema = Schema(tuple(columns))
+    return dataclasses.replace(schema, rules=proposed(table, schema))
 
 
 def confirm(schema: Schema, columns: Iterable[str] | None = None) -> Schema:
@@ -106,6 +108,8 @@ def confirm(schema: Schema, columns: Iterable[str] | None = None) -> Schema:
 
     Whoever calls it states that the marked facts are public, or were replaced by public ones.
     """
+    if columns is None:
+        schema = confirm_rules(schema)
     chosen = None if columns is None else set(columns)
     if unknown := (chosen or set()) - {column.name for column in schema.columns}:
         raise SchemaError(f"column {min(unknown)!r} is not in the schema; nothing was confirmed")

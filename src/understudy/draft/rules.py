@@ -39,6 +39,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy.columns.base import near
 from understudy.columns.binned import Binned
 from understudy.columns.category import Category
 from understudy.columns.numeric import Number
@@ -48,7 +49,7 @@ from understudy.draft.seen import Seen, looked_at, sampled
 from understudy.errors import SchemaError
 from understudy.schema.schema import Schema
 
-__all__ = ["proposed"]
+__all__ = ["confirm_rules", "drop_rule", "proposed"]
 
 _MOST = 15
 _MOST_CONDITIONS = 6
@@ -89,6 +90,20 @@ def proposed(table: pa.Table, schema: Schema) -> tuple[Rule, ...]:
         if _fits(schema, [*rules, rule]):
             rules.append(rule)
     return tuple(rules[:_MOST])
+
+
+def confirm_rules(schema: Schema) -> Schema:
+    """The schema with its rules stated to be public knowledge."""
+    return replace(schema, rules=tuple(replace(r, read_from_rows=False) for r in schema.rules))
+
+
+def drop_rule(schema: Schema, says: str) -> Schema:
+    """The schema without a rule; a column that it computed is modelled again."""
+    kept = tuple(rule for rule in schema.rules if rule.says != says)
+    if len(kept) == len(schema.rules):
+        known = [rule.says for rule in schema.rules]
+        raise SchemaError(f"no rule says {says!r}{near(says, known)}; nothing was dropped")
+    return replace(schema, rules=kept)
 
 
 def _fits(schema: Schema, rules: Sequence[Rule]) -> bool:

@@ -353,8 +353,8 @@ class Schema(Domain):
         if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
             raise UnconfirmedError(
                 f"the schema holds rules that were read from private rows: {_some(read)}; keep those "
-                "that are public knowledge (understudy schema confirm --rules) and drop the others "
-                "(understudy schema drop-rule)"
+                "that are public knowledge (understudy schema rules --confirm) and drop the others "
+                "(understudy schema rules --drop)"
             )
         for column in self.columns:
             if isinstance(column, Text):

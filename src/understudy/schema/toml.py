@@ -220,7 +220,7 @@ def write(document: Document, *, comments: bool = True) -> str:
     """The file; without comments it is canonical, and `Schema.digest` is its hash."""
     lines: list[str] = []
     if comments:
-        marked = any("read_from_rows" in column for column in document.columns)
+        marked = _marked(document)
         blank = any("missing" in column for column in document.columns)
         lines += f"{_HEAD}{_DRAFT * marked}{_MISSING * blank}".splitlines()
         lines.append("")
@@ -229,7 +229,7 @@ def write(document: Document, *, comments: bool = True) -> str:
     for name, facts in ((name, facts) for name, tables in named.items() for facts in tables):
         lines += ["", f"[[{name}]]"]
         for key, value in facts.items():
-            if comments and name == "column" and key in NOTES:
+            if comments and key in NOTES:
                 lines.append(NOTES[key])
             lines.append(_line(key, value))
     return "\n".join(lines) + "\n"
@@ -309,20 +309,26 @@ def edited(text: str, before: Document, after: Document) -> str:
     """The text, which says `before`, with the facts of `after`: comments and order stay.
 
     Raises:
-        SchemaError: Columns were added, renamed or moved, or constraints changed: write it anew.
+        SchemaError: Columns were added, renamed or moved, or constraints added: write it anew.
     """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     names = [[facts["name"] for facts in each.columns] for each in (before, after)]
-    same = (before.geography, before.rules) == (after.geography, after.rules)
-    if names[0] != names[1] or not same:
+    rules = [[facts["says"] for facts in each.rules] for each in (before, after)]
+    kept = [says for says in rules[0] if says in rules[1]]
+    if names[0] != names[1] or before.geography != after.geography or kept != rules[1]:
         raise SchemaError("the columns or constraints of the file are others")
     try:
         file: Any = tomlkit.parse(_unmarked(text, after))
         _change(file["understudy"], before.head, after.head)
         for table, old, new in zip(file["column"], before.columns, after.columns, strict=True):
             _change(table, old, new)
+        for at, old in reversed(list(enumerate(before.rules))):
+            if old["says"] in kept:
+                _change(file["rule"][at], old, after.rules[kept.index(old["says"])])
+            else:
+                del file["rule"][at]
         return tomlkit.dumps(file)
     except (TOMLKitError, LookupError, ValueError) as error:
         raise SchemaError(f"the file cannot be edited: {error}") from None
@@ -352,9 +358,13 @@ def _drop_note(table: Any, key: str) -> None:
             body[at - 1] = (None, Null())
 
 
+def _marked(document: Document) -> bool:
+    return any("read_from_rows" in facts for facts in (*document.columns, *document.rules))
+
+
 def _unmarked(text: str, document: Document) -> str:
     """The text of a file without the warnings at its head that the document gives no reason for."""
-    if not any("read_from_rows" in column for column in document.columns):
+    if not _marked(document):
         text = text.replace(_DRAFT, "")
     if not any("missing" in column for column in document.columns):
         text = text.replace(_MISSING, "")
