@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkError
 from understudy.models import Empirical, Measured
-from understudy.models.fitting import beliefs, independent
+from understudy.models.blocks import beliefs
+from understudy.models.fitting import independent
 from understudy.players.base import (
     Answer,
     Answers,
@@ -421,7 +422,7 @@ def _believed(
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """(counts, their standard deviations) of every table, shrunk to what independence expects.
 
-    A cell with noisy count y, expected count b and ratio e (`understudy.models.fitting`) is believed to
+    A cell with noisy count y, expected count b and ratio e (`understudy.models.blocks`) is believed to
     hold the m with m + e·ln(m/b) = y, that is m = e·ω(y/e + ln(b/e)), ω Wright's function, with
     the standard deviation σ·√(m/(m + e)) that is left. Critics of noisy means would make the generator
     learn the noise of tables that have more cells than rows.
