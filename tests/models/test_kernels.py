@@ -194,7 +194,9 @@ def test_gibbs_never_draws_what_is_out_of_reach():
     terms, flat = terms_of(pair)
     records = np.stack([np.zeros(9_000), np.arange(9_000) % 3], axis=1).astype(np.uint16)
     uniform = np.linspace(0, 1, 9_000, endpoint=False).astype(np.float32)
-    kernels.gibbs(records, 0, terms, flat, np.zeros(3, np.float32), np.empty(3, np.float32), uniform)
+    kernels.gibbs(
+        records, 0, terms, flat, np.zeros(3, np.float32), np.empty(3, np.float32), uniform
+    )
     np.testing.assert_array_equal(records[:, 0], records[:, 1])
 
 

@@ -110,7 +110,9 @@ def test_a_fit_leaves_half_of_its_records_effective(tree_cells):
     weights = fitted.model.weights.astype(float)
     assert weights.sum() ** 2 / (weights**2).sum() > 0.5 * weights.size
     again = fit(shape, tables_of(codes, shape), ROWS, effort, np.random.default_rng(4))
-    assert all(np.array_equal(a, b) for a, b in zip(fitted.model.codes, again.model.codes, strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(fitted.model.codes, again.model.codes, strict=True)
+    )
     assert np.array_equal(fitted.model.weights, again.model.weights)
 
 
