@@ -244,6 +244,9 @@ def test_cells_without_mass_are_never_drawn():
 # --- swaps --------------------------------------------------------------------------------------
 
 
+BLOCK = 7
+
+
 def instance(key, rows=300):
     """Marginals (0,), (0, 1) and (1, 2) of records over (2, 3, 4), and rows drawn badly."""
     rng = np.random.default_rng(key)
@@ -261,15 +264,15 @@ def instance(key, rows=300):
 
 
 def placed(columns, strides, offsets):
-    """Where the cells are, as the loops take it, and room for the codes of a record."""
-    return columns.T.copy(), np.vstack([strides.T, offsets]), np.empty(3, np.int64)
+    """Where the cells are, as the loops take it, and room for the codes of a block of records."""
+    return columns.T.copy(), np.vstack([strides.T, offsets]), np.zeros((3, BLOCK), np.int64)
 
 
 def swap(records, chosen, where, excess, scale, places, proposals):
-    old, new = np.empty((2, 3), np.int64)
+    old, new = np.zeros((2, 3, BLOCK), np.int64)
     change = np.stack([scale.astype(float)] * 3)
     tries = np.stack([places, proposals])
-    return kernels.swap(records, chosen, *where, old, new, excess, change, tries)
+    return kernels.swap(records, chosen, *where, old, new, excess, change, tries, np.empty(BLOCK))
 
 
 def excess_of(cell, chosen, target):
@@ -309,9 +312,23 @@ def test_swaps_keep_rows_and_the_account_of_their_excess():
     assert float((scale * excess.astype(float) ** 2).sum()) < first / 20
 
 
+def test_a_block_of_swaps_ends_as_one_swap_after_the_other():
+    records, columns, strides, offsets, cell, target, scale, chosen, places, proposals = instance(4)
+    places[1::2] = places[::2]  # rows that meet two proposals in one block
+    excess, one, ones = excess_of(cell, chosen, target).astype(np.float32), chosen.copy(), 0
+    alone = excess.copy()
+    for place, proposal in zip(places, proposals, strict=True):
+        where = placed(columns, strides, offsets)
+        ones += swap(records, one, where, alone, scale, np.array([place]), np.array([proposal]))
+    where = placed(columns, strides, offsets)
+    assert swap(records, chosen, where, excess, scale, places, proposals) == ones > 100
+    np.testing.assert_array_equal(chosen, one)
+    np.testing.assert_array_equal(excess, alone)
+
+
 def test_tables_of_all_marginals_are_made_at_once():
     records, columns, strides, offsets, cell, _, _, chosen, _, _ = instance(3)
-    where, cells = placed(columns, strides, offsets), np.empty(3, np.int64)
+    where, cells = placed(columns, strides, offsets), np.empty((3, BLOCK), np.int64)
     weights, table = np.linspace(0, 1, 60).astype(np.float32), np.zeros(20)
     kernels.tabulate(records, weights, *where, cells, table)
     expected = sum(np.bincount(cell[:, c], weights, 20) for c in range(3))

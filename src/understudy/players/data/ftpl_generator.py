@@ -143,9 +143,10 @@ class FTPLGenerator(DataPlayer[Game]):
     shows = Shown
 
     def __post_init__(self) -> None:
-        critics = Kind.CRITIC if self.features else Kind.PICKED_CELL
-        accepts = frozenset({Kind.TABLE, Kind.MOMENTS, critics, Kind.PAYOFF})
-        object.__setattr__(self, "accepts", accepts)
+        accepts = {Kind.TABLE, Kind.MOMENTS, Kind.CRITIC if self.features else Kind.PICKED_CELL}
+        if not (self.features or self.whole):  # what was picked against each round is remembered
+            accepts.add(Kind.PAYOFF)
+        object.__setattr__(self, "accepts", frozenset(accepts))
 
     def start(self, problem: Problem) -> Game:
         """Nothing is known: uniform records, from a fixed public key."""
