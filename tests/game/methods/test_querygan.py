@@ -393,6 +393,13 @@ def test_bad_settings_cost_nothing(name, survey, tmp_path):
         assert [entry.kind for entry in ledger.entries("t")] == ["open"]
 
 
+def test_regressions_of_too_many_rows_are_refused_beforehand(survey):
+    given = {"epsilon": 1, "method": "querygan", "parameters": {"oracle": "logistic"}}
+    us.prepare(survey[1], rows_public=2**27, **given)
+    with pytest.raises(InputError, match=r"134,217,728 rows, and .* 134,217,729; use oracle = mom"):
+        us.prepare(survey[1], rows_public=2**27 + 1, **given)
+
+
 def test_distances_need_a_column_with_an_order(survey):
     schema = Schema(tuple(c for c in survey[1].columns if not c.ordered))
     assert schema.columns

@@ -44,7 +44,7 @@ from understudy.privacy import accounting, planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaussian, Selection
-from understudy.privacy.objective import MarginalFeatures, event_for
+from understudy.privacy.objective import MOST_ROWS, MarginalFeatures, event_for
 from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures
 from understudy.privacy.questions.moments import event_for as noise_for
 from understudy.wording import nothing
@@ -252,6 +252,11 @@ class QueryGANMethod(Method):
             )
         if self.oracle != "logistic":
             return
+        if design.rows is not None and design.rows > MOST_ROWS:
+            self.refuse(
+                f"oracle = logistic solves its regressions up to {MOST_ROWS:,.0f} rows, and the table "
+                f"has {design.rows:,}; use oracle = moments, which takes any number"
+            )
         for clique in self._tables(design):
             if (cells := design.cells([clique])) > 2 * self.cells:
                 self.refuse(
