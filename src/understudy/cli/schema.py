@@ -11,9 +11,11 @@ import typer
 from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
 from understudy.errors import InputError
+from understudy.units import OPEN, ROW
 
 if TYPE_CHECKING:
     from understudy.schema import Schema
+    from understudy.source import Source
 
 __all__ = ["app"]
 
@@ -64,11 +66,13 @@ def draft(
     from understudy.draft import draft as make
     from understudy.source import read
 
-    schema = make(read(file, table=table))
+    source = read(file, table=table)
+    schema = make(source)
     schema.save(target)
     shell.out().print(words.columns_table(schema.columns, marks=True))
     shell.say(("wrote ", "bold"), str(target))
     _private("This draft, on screen and on disk, holds facts from private rows.")
+    _rows_per_unit(schema, source)
     _next_step(target, schema)
 
 
@@ -80,15 +84,25 @@ def confirm(
         list[str] | None, option("--column NAME", "A column; may be given several times.")
     ] = None,
     everything: Annotated[bool, option("--all", "Every column.")] = False,
+    unit: Annotated[
+        str | None,
+        option("--unit COLUMN", "Who is protected: the column that tells people apart, or: row."),
+    ] = None,
+    max_rows: Annotated[
+        int | None,
+        option("--max-rows K", "With --unit COLUMN: how many rows of one of its values count."),
+    ] = None,
 ) -> None:
-    """State that the facts of a draft are public.
+    """State that the facts of a draft are public, and who is protected.
 
     Do this once you have read the file and replaced what is not public knowledge. Your own comments
-    in the file are kept.
+    in the file are kept. Where one person may have several rows, a draft asks who is protected; only
+    --unit answers that, --all does not. `--unit row` protects single rows.
 
     \b
     [bold]Example[/bold]
       understudy schema confirm patients.schema.toml --column age --column sex
+      understudy schema confirm patients.schema.toml --unit patient_id --max-rows 5
       understudy schema confirm patients.schema.toml --all
     """
     from understudy.draft import confirm as clear
@@ -96,17 +110,22 @@ def confirm(
 
     loaded = Schema.load(schema)
     open_facts = {c.name: c.read_from_rows for c in loaded.columns if c.read_from_rows}
+    if loaded.read_from_rows:
+        open_facts = {"[understudy]": loaded.read_from_rows, **open_facts}
     if everything and column:
         raise InputError("give --all or --column, not both")
-    if not everything and not column:
+    if not everything and not column and unit is None and max_rows is None:
         waiting = _some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
         raise InputError(
-            f"say which facts are public: --column NAME for single columns, or --all. "
+            f"say which facts are public: --column NAME for single columns, or --all; "
+            f"--unit says who is protected. "
             f"Waiting in {schema}: {waiting}"
         )
-    wanted = clear(loaded, None if everything else column)
+    wanted = clear(loaded, None if everything else column or (), unit=unit, max_rows=max_rows)
     wanted.save(schema)
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
+    if unit is not None:
+        done = {"who is protected": (f"one {wanted.unit or unit}",), **done}
     if done:
         words.facts([(name, ", ".join(read)) for name, read in done.items()])
         shell.say(("confirmed as public in ", "bold"), str(schema))
@@ -212,6 +231,20 @@ def _private(text: str) -> None:
     shell.say(("NOT PRIVATE. ", "bold red"), text)
 
 
+def _rows_per_unit(schema: Schema, source: Source) -> None:
+    """What each choice of the unit would leave out; for the custodian's eyes."""
+    from understudy.draft import rows_per_unit
+
+    if schema.unit_word != OPEN:
+        return
+    shell.say()
+    shell.say(
+        ("Does one person have several rows?", "bold"), " Rows that each max_rows leaves out:"
+    )
+    for found in rows_per_unit(schema, source):
+        shell.say(f"  {found}")
+
+
 def _summary(schema: Schema) -> str:
     import math
 
@@ -230,8 +263,15 @@ def _next_step(path: Path, schema: Schema) -> None:
     shell.say()
     missing = [c.name for c in schema.columns if isinstance(c, Incomplete)]
     texts = [c.name for c in schema.columns if isinstance(c, FreeText)]
-    waiting = [c.name for c in schema.columns if c.read_from_rows]
+    waiting = ["who is protected"] if schema.read_from_rows else []
+    waiting += [c.name for c in schema.columns if c.read_from_rows]
     steps: list[str] = []
+    if schema.unit_word == OPEN:
+        name = next((c.name for c in schema.columns if c.kind == "identifier"), "COLUMN")
+        steps.append(
+            f"say who is protected:  understudy schema confirm {path} --unit {name} --max-rows K, "
+            f"or --unit {ROW} if one row is all of a person"
+        )
     if missing:
         steps.append(f"fill in the `missing` facts of {_some(missing)} in {path}")
     if texts:
