@@ -258,11 +258,9 @@ def _summary(schema: Schema) -> str:
 def _next_step(path: Path, schema: Schema) -> None:
     """What stands between this schema and a release."""
     from understudy.schema import Incomplete
-    from understudy.schema import Text as FreeText
 
     shell.say()
     missing = [c.name for c in schema.columns if isinstance(c, Incomplete)]
-    texts = [c.name for c in schema.columns if isinstance(c, FreeText)]
     waiting = ["who is protected"] if schema.read_from_rows else []
     waiting += [c.name for c in schema.columns if c.read_from_rows]
     steps: list[str] = []
@@ -274,11 +272,6 @@ def _next_step(path: Path, schema: Schema) -> None:
         )
     if missing:
         steps.append(f"fill in the `missing` facts of {_some(missing)} in {path}")
-    if texts:
-        steps.append(
-            f'{_some(texts)}: free text cannot be released; set type = "identifier" to leave it '
-            f"out, or declare its categories"
-        )
     if waiting:
         steps.append(
             f"read {path} and replace what is not public knowledge; "

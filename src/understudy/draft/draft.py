@@ -407,13 +407,11 @@ def _discovered(look: _Look) -> Column:
 
 def _from_dictionary(look: _Look, array: pa.Array) -> Column:
     """A column of few values by its type, which are no texts."""
-    found = array.value_counts()
+    found = array.drop_null().value_counts()
     values, counts = found.field(0).to_pylist(), np.array(found.field(1), np.int64)
     return _first(
         look,
-        lambda: _of_values(
-            look, [v for v in values if v is not None], counts[[v is not None for v in values]]
-        ),
+        lambda: _of_values(look, values, counts),
         lambda: _discovered(look),
     )
 

@@ -10,67 +10,20 @@ from collections.abc import Callable, Iterable, Sequence
 
 __all__ = ["in_order", "whole_list"]
 
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
-    *("october", "november", "december"),
+
+def _list(words: str) -> tuple[str, ...]:
+    return tuple(words.split(", "))
+
+
+_DAYS = _list("monday, tuesday, wednesday, thursday, friday, saturday, sunday")
+_MONTHS = _list(
+    "january, february, march, april, may, june, july, august, september, october, november, "
+    "december"
 )
-_STATES = (
-    *(
-        "AL",
-        "AK",
-        "AZ",
-        "AR",
-        "CA",
-        "CO",
-        "CT",
-        "DE",
-        "DC",
-        "FL",
-        "GA",
-        "HI",
-        "ID",
-        "IL",
-        "IN",
-        "IA",
-    ),
-    *(
-        "KS",
-        "KY",
-        "LA",
-        "ME",
-        "MD",
-        "MA",
-        "MI",
-        "MN",
-        "MS",
-        "MO",
-        "MT",
-        "NE",
-        "NV",
-        "NH",
-        "NJ",
-        "NM",
-    ),
-    *(
-        "NY",
-        "NC",
-        "ND",
-        "OH",
-        "OK",
-        "OR",
-        "PA",
-        "RI",
-        "SC",
-        "SD",
-        "TN",
-        "TX",
-        "UT",
-        "VT",
-        "VA",
-        "WA",
-    ),
-    *("WV", "WI", "WY"),
+_STATES = _list(
+    "AL, AK, AZ, AR, CA, CO, CT, DE, DC, FL, GA, HI, ID, IL, IN, IA, KS, KY, LA, ME, MD, MA, "
+    "MI, MN, MS, MO, MT, NE, NV, NH, NJ, NM, NY, NC, ND, OH, OK, OR, PA, RI, SC, SD, TN, TX, "
+    "UT, VT, VA, WA, WV, WI, WY"
 )
 _CYCLES = (
     _DAYS,
@@ -78,61 +31,45 @@ _CYCLES = (
     _MONTHS,
     tuple(month[:3] for month in _MONTHS),
 )
-_LISTS = (*_CYCLES, ("no", "yes"), ("n", "y"), ("female", "male"), ("f", "m"), ("false", "true"))
+_LISTS = (
+    *_CYCLES,
+    _list("no, yes"),
+    _list("n, y"),
+    _list("female, male"),
+    _list("f, m"),
+    _list("false, true"),
+)
 _SCALES = (
     *_CYCLES,
-    (
-        "none",
-        "very low",
-        "low",
-        "lower",
-        "medium",
-        "moderate",
-        "normal",
-        "high",
-        "higher",
-        "very high",
-    ),
-    ("none", "minimal", "mild", "minor", "moderate", "major", "severe", "critical", "fatal"),
-    ("very poor", "poor", "fair", "average", "good", "very good", "excellent", "outstanding"),
-    ("very bad", "bad", "ok", "okay", "good", "very good"),
-    ("never", "rarely", "seldom", "occasionally", "sometimes", "often", "usually", "always"),
-    ("strongly disagree", "disagree", "neutral", "neither", "agree", "strongly agree"),
-    ("very dissatisfied", "dissatisfied", "neutral", "satisfied", "very satisfied"),
-    ("very unlikely", "unlikely", "neutral", "likely", "very likely"),
-    ("tiny", "very small", "small", "medium", "large", "very large", "extra large", "huge"),
-    ("xxs", "xs", "s", "m", "l", "xl", "xxl", "xxxl"),
-    ("beginner", "novice", "elementary", "intermediate", "advanced", "expert"),
-    ("trainee", "junior", "mid", "senior", "lead", "principal"),
-    ("freshman", "sophomore", "junior", "senior"),
-    ("newborn", "infant", "toddler", "child", "teen", "young", "adult", "middle-aged", "senior"),
-    ("hourly", "daily", "weekly", "biweekly", "fortnightly", "monthly", "quarterly", "yearly"),
-    ("freezing", "cold", "cool", "mild", "warm", "hot"),
-    ("bronze", "silver", "gold", "platinum", "diamond"),
-    ("basic", "standard", "plus", "premium"),
-    ("underweight", "normal", "overweight", "obese"),
-    ("first", "second", "third", "fourth", "fifth"),
-    ("i", "ii", "iii", "iv", "v", "vi"),
+    _list("none, very low, low, lower, medium, moderate, normal, high, higher, very high"),
+    _list("none, minimal, mild, minor, moderate, major, severe, critical, fatal"),
+    _list("very poor, poor, fair, average, good, very good, excellent, outstanding"),
+    _list("very bad, bad, ok, okay, good, very good"),
+    _list("never, rarely, seldom, occasionally, sometimes, often, usually, always"),
+    _list("strongly disagree, disagree, neutral, neither, agree, strongly agree"),
+    _list("very dissatisfied, dissatisfied, neutral, satisfied, very satisfied"),
+    _list("very unlikely, unlikely, neutral, likely, very likely"),
+    _list("tiny, very small, small, medium, large, very large, extra large, huge"),
+    _list("xxs, xs, s, m, l, xl, xxl, xxxl"),
+    _list("beginner, novice, elementary, intermediate, advanced, expert"),
+    _list("trainee, junior, mid, senior, lead, principal"),
+    _list("freshman, sophomore, junior, senior"),
+    _list("newborn, infant, toddler, child, teen, young, adult, middle-aged, senior"),
+    _list("hourly, daily, weekly, biweekly, fortnightly, monthly, quarterly, yearly"),
+    _list("freezing, cold, cool, mild, warm, hot"),
+    _list("bronze, silver, gold, platinum, diamond"),
+    _list("basic, standard, plus, premium"),
+    _list("underweight, normal, overweight, obese"),
+    _list("first, second, third, fourth, fifth"),
+    _list("i, ii, iii, iv, v, vi"),
 )
 _LEAST = 3
 """So many words make a scale; two of them may mean something else."""
 _CASES: tuple[Callable[[str], str], ...] = (str.lower, str.upper, str.capitalize)
-_STEPS = {
-    *(
-        "grade",
-        "level",
-        "stage",
-        "class",
-        "year",
-        "step",
-        "phase",
-        "tier",
-        "band",
-        "rank",
-        "quartile",
-    ),
-    *("quintile", "decile", "q", "quarter", "score", "group age", "age", "wave", "round", "th"),
-}
+_STEPS = _list(
+    "grade, level, stage, class, year, step, phase, tier, band, rank, quartile, quintile, "
+    "decile, q, quarter, score, group age, age, wave, round, th"
+)
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?"
 _BELOW = re.compile(
     r"^(<=?|≤|under|below|less than|up to|at most|fewer than|younger than|before)", re.I

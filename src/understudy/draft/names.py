@@ -7,277 +7,94 @@ from dataclasses import dataclass
 
 __all__ = ["Name", "Range"]
 
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_NUMBERED = {"no", "nr", "nbr", "num", "number", "nummer", "ref", "reference", "index"}
-_WHO = {
-    *(
-        "patient",
-        "pat",
-        "person",
-        "people",
-        "subject",
-        "subj",
-        "participant",
-        "respondent",
-        "citizen",
-    ),
-    *(
-        "customer",
-        "cust",
-        "client",
-        "user",
-        "member",
-        "employee",
-        "emp",
-        "student",
-        "pupil",
-        "driver",
-    ),
-    *("doctor", "physician", "provider", "owner", "borrower", "applicant", "contact", "passenger"),
-    *("household", "hh", "family", "case", "record", "rec", "file", "chart", "study", "sample"),
-    *("account", "acct", "card", "policy", "contract", "claim", "invoice", "order", "booking"),
-    *("loan", "ticket", "transaction", "trans", "txn", "trip", "visit", "encounter", "stay"),
-    *("admission", "session", "event", "device", "vehicle", "machine", "meter", "serial", "parcel"),
-    *("registration", "reg", "licence", "license", "passport", "security", "insurance", "tax"),
-    *("item", "product", "row", "line", "document", "doc", "application", "house", "property"),
-    *(
-        "school",
-        "hospital",
-        "hosp",
-        "store",
-        "shop",
-        "site",
-        "clinic",
-        "station",
-        "company",
-        "sequence",
-    ),
-}
-_IDS = {
-    *(
-        "id",
-        "ids",
-        "uid",
-        "pid",
-        "hhid",
-        "uuid",
-        "guid",
-        "oid",
-        "ssn",
-        "mrn",
-        "nhs",
-        "npi",
-        "vin",
-        "iban",
-    ),
-    *(
-        "isbn",
-        "imei",
-        "key",
-        "pk",
-        "identifier",
-        "hash",
-        "token",
-        "barcode",
-        "seqn",
-        "serialno",
-        "rowid",
-    ),
-    *(
-        "caseid",
-        "userid",
-        "username",
-        "login",
-        "nickname",
-        "handle",
-        "passport",
-        "plate",
-        "cpr",
-        "bsn",
-    ),
-}
+_NUMBERED = _set(
+    """
+    no nr nbr num number nummer ref reference index
+    """
+)
+_WHO = _set(
+    """
+    patient pat person people subject subj participant respondent citizen customer cust client
+    user member employee emp student pupil driver doctor physician provider owner borrower
+    applicant contact passenger household hh family case record rec file chart study sample
+    account acct card policy contract claim invoice order booking loan ticket transaction trans
+    txn trip visit encounter stay admission session event device vehicle machine meter serial
+    parcel registration reg licence license passport security insurance tax item product row line
+    document doc application house property school hospital hosp store shop site clinic station
+    company sequence
+    """
+)
+_IDS = _set(
+    """
+    id ids uid pid hhid uuid guid oid ssn mrn nhs npi vin iban isbn imei key pk identifier hash
+    token barcode seqn serialno rowid caseid userid username login nickname handle passport plate
+    cpr bsn
+    """
+)
 _JOINED = re.compile(rf"^({'|'.join(sorted(_WHO, key=len, reverse=True))})(id|no|nr|nbr|num|key)$")
-_CONTACTS = {
-    *("email", "mail", "phone", "telephone", "tel", "mobile", "cell", "fax", "address", "street"),
-    *("url", "website", "homepage", "ip", "twitter", "skype"),
-}
-_PEOPLES = {
-    *(
-        "first",
-        "last",
-        "full",
-        "middle",
-        "maiden",
-        "given",
-        "family",
-        "sur",
-        "fore",
-        "nick",
-        "legal",
-    ),
-    *("patient", "person", "customer", "client", "member", "employee", "student", "user", "owner"),
-    *("doctor", "physician", "provider", "contact", "applicant", "passenger", "player", "driver"),
-    *("father", "mother", "parent", "spouse", "author", "teacher", "agent", "holder", "cardholder"),
-}
-_NAMES = {
-    *(
-        "surname",
-        "lastname",
-        "firstname",
-        "forename",
-        "fullname",
-        "middlename",
-        "givenname",
-        "fname",
-    ),
-    *("lname", "initials", "signature"),
-}
-_PROSE = {
-    *("comment", "comments", "note", "notes", "remark", "remarks", "description", "desc", "text"),
-    *(
-        "narrative",
-        "feedback",
-        "review",
-        "message",
-        "body",
-        "abstract",
-        "summary",
-        "details",
-        "memo",
-    ),
-}
-_CODES = {
-    *("code", "codes", "type", "typ", "kind", "class", "category", "cat", "group", "status", "zip"),
-    *("zipcode", "postcode", "postal", "plz", "fips", "naics", "sic", "soc", "isco", "icd", "icd9"),
-    *("icd10", "diag", "diagnosis", "dx", "drg", "cpt", "ndc", "atc", "region", "district", "area"),
-    *("county", "state", "country", "tract", "ward", "department", "dept", "division", "sector"),
-    *("industry", "occupation", "branch", "unit", "channel", "disposition", "source", "method"),
-    *("reason", "cause", "race", "ethnicity", "religion", "language", "marital", "gender", "sex"),
-    *("nationality", "zone", "block", "id", "puma", "msa", "cbsa", "species", "brand", "model"),
-}
-_AMOUNTS = {
-    *(
-        "amount",
-        "amnt",
-        "amt",
-        "price",
-        "cost",
-        "costs",
-        "income",
-        "inc",
-        "salary",
-        "wage",
-        "wages",
-    ),
-    *(
-        "weight",
-        "wgt",
-        "wt",
-        "fnlwgt",
-        "balance",
-        "bal",
-        "revenue",
-        "sales",
-        "value",
-        "total",
-        "sum",
-    ),
-    *(
-        "pay",
-        "payment",
-        "pymnt",
-        "fee",
-        "fees",
-        "debt",
-        "population",
-        "pop",
-        "count",
-        "qty",
-        "gain",
-    ),
-    *("quantity", "sqft", "sqm", "size", "distance", "dist", "length", "height", "width", "volume"),
-    *(
-        "depth",
-        "age",
-        "year",
-        "yr",
-        "score",
-        "time",
-        "timestamp",
-        "date",
-        "duration",
-        "seconds",
-        "loss",
-    ),
-    *("minutes", "hours", "days", "weeks", "months", "years", "rate", "limit", "credit", "charge"),
-    *(
-        "charges",
-        "spend",
-        "spent",
-        "budget",
-        "km",
-        "miles",
-        "mileage",
-        "temperature",
-        "temp",
-        "speed",
-    ),
-    *(
-        "pressure",
-        "profit",
-        "turnover",
-        "assets",
-        "deposit",
-        "deposits",
-        "gdp",
-        "area",
-        "lot",
-        "earnings",
-    ),
-    *(
-        "lat",
-        "latitude",
-        "lon",
-        "lng",
-        "long",
-        "longitude",
-        "steps",
-        "calories",
-        "votes",
-        "views",
-        "net",
-    ),
-    *("power", "energy", "consumption", "usage", "level", "index", "measure", "reading", "capital"),
-}
-_GRADES = {
-    "grade",
-    "rating",
-    "class",
-    "tier",
-    "band",
-    "level",
-    "score",
-    "subgrade",
-    "quality",
-    "risk",
-}
-_HIERARCHIES = {
-    *(
-        "icd",
-        "icd9",
-        "icd10",
-        "diag",
-        "diagnosis",
-        "dx",
-        "naics",
-        "sic",
-        "soc",
-        "isco",
-        "zip",
-        "atc",
-    ),
-    *("zipcode", "postcode", "postal", "plz", "fips", "drg", "cpt", "nace", "isic", "hs", "cpc"),
-}
+_CONTACTS = _set(
+    """
+    email mail phone telephone tel mobile cell fax address street url website homepage ip twitter
+    skype
+    """
+)
+_PEOPLES = _set(
+    """
+    first last full middle maiden given family sur fore nick legal patient person customer client
+    member employee student user owner doctor physician provider contact applicant passenger
+    player driver father mother parent spouse author teacher agent holder cardholder
+    """
+)
+_NAMES = _set(
+    """
+    surname lastname firstname forename fullname middlename givenname fname lname initials
+    signature
+    """
+)
+_PROSE = _set(
+    """
+    comment comments note notes remark remarks description desc text narrative feedback review
+    message body abstract summary details memo
+    """
+)
+_CODES = _set(
+    """
+    code codes type typ kind class category cat group status zip zipcode postcode postal plz fips
+    naics sic soc isco icd icd9 icd10 diag diagnosis dx drg cpt ndc atc region district area
+    county state country tract ward department dept division sector industry occupation branch
+    unit channel disposition source method reason cause race ethnicity religion language marital
+    gender sex nationality zone block id puma msa cbsa species brand model
+    """
+)
+_AMOUNTS = _set(
+    """
+    amount amnt amt price cost costs income inc salary wage wages weight wgt wt balance bal
+    revenue sales value total sum pay payment pymnt fee fees debt population pop count qty gain
+    quantity sqft sqm size distance dist length height width volume depth age year yr score time
+    timestamp date duration seconds loss minutes hours days weeks months years rate limit credit
+    charge charges spend spent budget km miles mileage temperature temp speed pressure profit
+    turnover assets deposit deposits gdp area lot earnings lat latitude lon lng long longitude
+    steps calories votes views net power energy consumption usage level index measure reading
+    capital
+    """
+)
+_GRADES = _set(
+    """
+    grade rating class tier band level score subgrade quality risk
+    """
+)
+_HIERARCHIES = _set(
+    """
+    icd icd9 icd10 diag diagnosis dx naics sic soc isco zip atc zipcode postcode postal plz fips
+    drg cpt nace isic hs cpc
+    """
+)
 
 
 @dataclass(frozen=True)
@@ -370,7 +187,8 @@ class Name:
     @property
     def amount(self) -> bool:
         """Whether it is measured or counted, so that even values that never repeat name nobody."""
-        return bool(_AMOUNTS.intersection(self.words))
+        endings = ("wgt", "amt", "amount", "price", "cost", "income", "salary", "balance")
+        return bool(_AMOUNTS.intersection(self.words)) or self.text.lower().endswith(endings)
 
     @property
     def year(self) -> bool:
@@ -382,7 +200,7 @@ class Name:
         words = self.words
         if self.year and _YEARS.holds(low, high):
             return _YEARS
-        if "hours" in words and "week" in words and 0 <= low and high <= 168:
+        if "hours" in words and "week" in words and low >= 0 and high <= 168:
             return Range(0, 168)
         since = {"since", "until", "in", "per", "last", "past", "number", "num", "count", "n"}
         for known, range_ in _RANGES:
