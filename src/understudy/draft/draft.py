@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Boolean, Category, Column, Identifier, Incomplete, Integer, Text
+from understudy.columns import Boolean, Category, Column, Identifier, Integer, Text
 from understudy.columns.arrow import (
     arrow_type,
     is_number,
@@ -86,6 +86,10 @@ _FORMATS = (
     "%d/%m/%Y %H:%M:%S",
     "%m/%d/%Y %H:%M:%S",
     "%d.%m.%Y %H:%M:%S",
+    "%Y/%m/%d %H:%M",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+    "%d.%m.%Y %H:%M",
 )
 
 _ISO = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
@@ -211,7 +215,7 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
     dtype = _kept(field.type)
     look = _Look(field.name, dtype, array.null_count > 0, marks)
     if array.null_count == len(array):
-        return _blank(look, array.type)
+        return _absent(look) if len(array) else _unseen(look, array.type)
     if is_text(array.type):
         return _from_text(look, array, typed)
     if pa.types.is_dictionary(array.type):
@@ -243,8 +247,13 @@ def _kept(type_: pa.DataType) -> str:
         return "string"
 
 
-def _blank(look: _Look, type_: pa.DataType) -> Column:
-    """A column without a single value: its domain has to come from elsewhere."""
+def _absent(look: _Look) -> Column:
+    """A column of empty cells, which is left out."""
+    return Identifier(look.name, **look.guessed().retyped("string").common())
+
+
+def _unseen(look: _Look, type_: pa.DataType) -> Column:
+    """A column of a table without rows: its type is all that is known."""
     if pa.types.is_boolean(type_):
         return Boolean(look.name, **look.common())
     ordered = {
@@ -253,13 +262,12 @@ def _blank(look: _Look, type_: pa.DataType) -> Column:
         "date": pa.types.is_date,
         "datetime": pa.types.is_timestamp,
     }
-    wanted = next((kind for kind, holds in ordered.items() if holds(type_)), "category")
-    missing = ("values",) if wanted == "category" else ("lower", "upper")
-    return Incomplete(look.name, wanted, missing, {}, **look.common())
+    kind = next((kind for kind, holds in ordered.items() if holds(type_)), None)
+    return _discovered(look) if kind is None else _first(look, lambda: look.made(kind))
 
 
 def _first(look: _Look, *makers: Callable[[], Column | None]) -> Column:
-    """The first column that can be made; one to fill in by hand if none can.
+    """The first column that can be made; where none can, it is left out.
 
     A narrow type may not hold what is declared of others.
     """
@@ -269,7 +277,7 @@ def _first(look: _Look, *makers: Callable[[], Column | None]) -> Column:
                 return column
         except (ValueError, OverflowError):  # SchemaError and Arrow's refusals are ValueErrors
             continue
-    return _blank(look, arrow_type(look.dtype))
+    return _absent(look)
 
 
 # Texts
@@ -288,7 +296,7 @@ def _from_text(look: _Look, array: pa.Array, typed: bool) -> Column:
     kept = pa.array(~null)
     texts, plain, counts = texts.filter(kept), plain.filter(kept), counts[~null]
     if not len(texts):
-        return _blank(look, pa.string())
+        return _absent(look)
     if pa.types.is_dictionary(array.type):
         return _from_words(look, texts.to_pylist(), counts)
     if kind is None:
@@ -342,18 +350,13 @@ def _date_kind(texts: pa.Array) -> str | None:
         if not all(_strict(text, form) for text in texts[:_STRICTLY].to_pylist()):
             continue
         days, valid = ticks(texts, tick=DAY, form=form)
-        recent = _days(1900) <= days.min() and days.max() < _days(2100)
-        if valid.all() and (form != "%Y%m%d" or (recent and len(texts) > _FEW)):
+        if valid.all() and (form != "%Y%m%d" or (_usual(days) and len(texts) > _FEW)):
             return form
     return None
 
 
 def _all(texts: pa.Array, regex: str) -> bool:
     return pc.all(pc.match_substring_regex(texts, regex)).as_py()
-
-
-def _days(year: int) -> int:
-    return (date(year, 1, 1) - date(1970, 1, 1)).days
 
 
 def _strict(text: str, form: str) -> bool:
@@ -449,7 +452,7 @@ def _from_date_texts(
         form = next((f for f in _ISO if all(_strict(text, f) for text in first)), None)
     if dated:
         return _dated(look, seconds // 86_400, counts, form)
-    return _timed(look, seconds, form, "second")
+    return _timed(look, seconds, form, "second" if form is None or "%S" in form else "minute")
 
 
 # Numbers
@@ -459,11 +462,11 @@ def _from_numbers(look: _Look, array: pa.Array) -> Column:
     values, valid = floats(array)
     look = dataclasses.replace(look, nullable=look.nullable or not bool(valid.all()))
     if not valid.any():
-        return _blank(look, array.type)
+        return _absent(look)
     values, counts = np.unique(values[valid], return_counts=True)
     inside = np.isfinite(values)
     if not inside.any():
-        return _blank(look, array.type)
+        return _absent(look)
     return _numeric(look, values[inside], counts[inside])
 
 
@@ -474,7 +477,8 @@ def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.intege
     look = look.guessed()
     if whole and numbers.names_things(look.named, values, counts):
         return Identifier(look.name, **look.common())
-    codes = numbers.apart(values, counts)
+    named = whole and look.named.coded and not _natural(look, values)
+    codes = np.zeros(len(values), np.bool_) if named else numbers.apart(values, counts)
     look = look.beside([int(v) if whole else float(v) for v in values[codes]])
     values, counts = values[~codes], counts[~codes]
     return _whole(look, values, counts) if whole else _measured(look, values, counts)
@@ -496,7 +500,7 @@ def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64
         few,
         lambda: look.made("number", *marks, decimals=decimals, **bounds),
         lambda: look.made("number", **bounds),
-        lambda: look.retyped("double").made("number", **bounds),
+        lambda: look.retyped("float64").made("number", **bounds),
     )
 
 
@@ -534,7 +538,10 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         codes,
         public,
         small,
-        lambda: look.made("integer", **bounds, bins="shape" if bounds else None),
+        *(
+            lambda wide=wide: wide.made("integer", **bounds, bins="shape" if bounds else None)
+            for wide in (look, look.retyped("float64"), look.retyped("int64"))
+        ),
     )
 
 
@@ -549,8 +556,13 @@ def _from_times(look: _Look, array: pa.Array) -> Column:
     return _timed(look, micros // 10**6, None, resolution)
 
 
-def _day(number: int) -> date:
-    return date(1970, 1, 1) + timedelta(days=int(number))
+def _number(day: date) -> int:
+    return (day - date(1970, 1, 1)).days
+
+
+def _usual(days: NDArray[np.integer]) -> bool:
+    """Whether all days lie in bounds that anybody would choose."""
+    return _number(_DAYS[0]) <= int(days.min()) and int(days.max()) <= _number(_DAYS[1])
 
 
 def _dated(
@@ -558,13 +570,10 @@ def _dated(
 ) -> Column:
     order = np.argsort(days)
     days, counts = days[order], counts[order]
-    last = _day(days[-1])
-    if last in _ENDLESS and len(days) > _FEW and numbers.common(counts)[-1]:
-        look, days = look.beside([last]), days[:-1]
-    first, last = _day(days[0]), _day(days[-1])
-    bounds = {}
-    if _DAYS[0] <= first and last <= _DAYS[1]:
-        bounds = {"lower": _DAYS[0], "upper": _DAYS[1]}
+    never = {_number(day): day for day in _ENDLESS}.get(int(days[-1]))
+    if never is not None and len(days) > _FEW and numbers.common(counts)[-1]:
+        look, days = look.beside([never]), days[:-1]
+    bounds = {"lower": _DAYS[0], "upper": _DAYS[1]} if _usual(days) else {}
     return _first(
         look,
         lambda: look.made("date", *_marked(form), format=form, **bounds),
@@ -577,11 +586,14 @@ def _marked(form: str | None) -> tuple[str, ...]:
 
 
 def _timed(look: _Look, seconds: NDArray[np.integer], form: str | None, resolution: str) -> Column:
-    first, last = (_day(moment // 86_400) for moment in (seconds.min(), seconds.max()))
     bounds = {}
-    if _DAYS[0] <= first and last <= _DAYS[1]:
+    if _usual(seconds // 86_400):
         low, high = (datetime(day.year, day.month, day.day) for day in _DAYS)
-        finest = {"day": timedelta(days=1), "second": timedelta(seconds=1)}
+        finest = {
+            "day": timedelta(days=1),
+            "minute": timedelta(minutes=1),
+            "second": timedelta(seconds=1),
+        }
         high += timedelta(days=1) - finest.get(resolution, timedelta(microseconds=1))
         bounds = {"lower": low, "upper": high}
     more = {"format": form, "resolution": resolution}

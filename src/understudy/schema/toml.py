@@ -134,7 +134,7 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     missing = facts.pop("missing", [])
     if not are_texts(missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
-    require_known(missing, keys, f"{where}: missing")
+    require_known(missing, own, f"{where}: missing")
     still = tuple(key for key in missing if key not in facts)
     marks = facts.get("read_from_rows", [])
     if isinstance(marks, list):
