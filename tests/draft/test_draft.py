@@ -337,3 +337,13 @@ class TestDraft:
     def test_the_first_moment_of_the_calendar(self):
         assert isinstance(drafted([date(1, 1, 1), date(9999, 12, 31)] * 9), Date)
         assert isinstance(drafted([datetime(1, 1, 1), datetime(9999, 12, 31)] * 9), Datetime)
+
+
+def test_texts_that_are_said_to_stand_for_null():
+    table = pa.table({"age": ["1", "-9", "3"] * 40, "job": ["a", "X", "b"] * 40})
+    made = draft(table, null_values=["-9", "job=X"])
+    assert [column.null_values for column in made.columns] == [("-9",), ("X",)]
+    assert all("null_values" in column.read_from_rows for column in made.columns)
+    assert not any("X" in map(str, column.labels()) for column in made.columns)
+    with pytest.raises(SchemaError, match="no column 'jobs'"):
+        draft(table, null_values=["jobs=X"])

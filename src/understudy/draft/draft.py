@@ -43,17 +43,25 @@ from understudy.columns.arrow import (
     value_type,
     writes_text,
 )
-from understudy.columns.reading import DAY, distinct_texts, flat, floats, is_text, ticks
+from understudy.columns.reading import (
+    DAY,
+    NULL_AMONG_NUMBERS,
+    NULL_TEXTS,
+    distinct_texts,
+    flat,
+    floats,
+    is_text,
+    null_texts,
+    ticks,
+)
 from understudy.draft.rounding import amount_edges, calendar_edges, fewest_decimals, nice_bounds
 from understudy.errors import SchemaError
 from understudy.quoting import unquoted
-from understudy.schema.schema import Schema
+from understudy.schema.schema import Schema, nulls_by_column
 from understudy.source import read, read_table
 
 __all__ = ["confirm", "draft"]
 
-_NULL_TOKENS = ("?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL")
-_NULL_AMONG_NUMBERS = (*_NULL_TOKENS, "None", "none", "-", ".", "missing", "unknown")
 _ID_NAME = re.compile(r"(?i:(^|[_\- .])(id|uuid|guid|ssn|key)$)|[a-z](Id|ID)$")
 _CODE_NAME = re.compile(r"zip|post|code|fips|area", re.IGNORECASE)
 _INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
@@ -86,19 +94,48 @@ _SINGLES = 128
 _LONG_TEXT = 40
 
 
-def draft(data: Any) -> Schema:
+def draft(data: Any, *, null_values: Sequence[str] = ()) -> Schema:
     """A schema to review, from a table: whatever `read` takes, read as a release reads it.
+
+    `null_values` are texts that stand for null beside the usual ones: "TOKEN" in every column,
+    "COLUMN=TOKEN" in one.
 
     NOT PRIVATE: it looks at the rows. Whatever it took from them is marked in `read_from_rows`;
     the number of rows is not kept. Bounds are rounded outward to round numbers.
     """
     source = read(data)
     table = read_table(source)
+    tokens = nulls_by_column(null_values, table.schema.names)
     columns: list[Column] = []
     for field in table.schema:
         with unquoted(f"column {field.name!r}"):
-            columns.append(_column(field, table.column(field.name), source.typed))
+            array, told = _nulled(table.column(field.name), tokens[field.name])
+            column = _column(field, array, source.typed)
+            if told:
+                told = tuple(dict.fromkeys((*column.null_values, *told)))
+                marks = tuple(dict.fromkeys((*column.read_from_rows, "null_values")))
+                column = dataclasses.replace(
+                    column, nullable=True, null_values=told, read_from_rows=marks
+                )
+            columns.append(column)
     return Schema(tuple(columns))
+
+
+def _nulled(
+    chunks: pa.ChunkedArray, tokens: Sequence[str]
+) -> tuple[pa.ChunkedArray, tuple[str, ...]]:
+    """The column with null for these texts, and those of them that it has."""
+    if not tokens or not is_text(chunks.type):
+        return chunks, ()
+    parts, found = [], set()
+    for array in flat(chunks):
+        texts, index = distinct_texts(array)
+        null = null_texts(texts, tokens)
+        found.update(pc.utf8_trim_whitespace(texts.filter(pa.array(null))).to_pylist())
+        cells = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
+        gone = np.append(null, True)[index]
+        parts.append(cells.take(pa.array(np.where(gone, len(texts), index))))
+    return pa.chunked_array(parts), tuple(token for token in tokens if token.strip() in found)
 
 
 def confirm(schema: Schema, columns: Iterable[str] | None = None) -> Schema:
@@ -234,7 +271,7 @@ def _nulls_and_kind(texts: pa.Array) -> tuple[NDArray[np.bool_], str | None]:
     """
     usual, among_numbers = (
         numpy_of(pc.is_in(texts, texts_of(["", *tokens])))
-        for tokens in (_NULL_TOKENS, _NULL_AMONG_NUMBERS)
+        for tokens in (NULL_TEXTS, NULL_AMONG_NUMBERS)
     )
     for null in (usual, among_numbers):
         rest = texts.filter(pa.array(~null))

@@ -33,7 +33,15 @@ Facts = dict[str, Any]
 VERSION = 1
 """The version of the file format that this version of understudy writes and reads."""
 
-_HEAD_KEYS = ("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt")
+_HEAD_KEYS = (
+    "version",
+    "rows_public",
+    "null_values",
+    "unit",
+    "max_rows",
+    "unit_salt",
+    "drop_other_columns",
+)
 _FIRST = ("name", "type", "dtype", "nullable")
 _LAST = ("null_values", "missing", "read_from_rows")
 _WIDTH = 100
