@@ -88,8 +88,10 @@ def _values(column: Column) -> str:
     if isinstance(column, Boolean):
         return "true, false"
     if isinstance(column, Binned):
-        cells = "" if column.edges is None and column.bins is None else f" in {column.cells} bins"
-        return f"{_point(column.lower)} to {_point(column.upper)}{cells}"
+        bins = column.cells - len(column.special)
+        cells = "" if column.edges is None and column.bins is None else f" in {bins} bins"
+        special = f", special: {_listed(list(map(str, column.special)))}" if column.special else ""
+        return f"{_point(column.lower)} to {_point(column.upper)}{cells}{special}"
     if isinstance(column, UndeclaredCategory):
         return f"found privately: at most {column.max_values} values that many hold"
     if isinstance(column, UndeclaredBins):

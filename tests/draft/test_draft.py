@@ -341,3 +341,13 @@ class TestDraft:
         assert kind_and_bounds(days) == ("date", None, None)
         times = drafted([datetime(1, 1, 1), datetime(9999, 12, 31)] * 9)
         assert kind_and_bounds(times) == ("datetime", None, None)
+
+
+def test_texts_that_are_said_to_stand_for_null():
+    table = pa.table({"age": ["1", "-9", "3"] * 40, "job": ["a", "X", "b"] * 40})
+    made = draft(table, null_values=["-9", "job=X"])
+    assert [column.null_values for column in made.columns] == [("-9",), ("X",)]
+    assert all("null_values" in column.read_from_rows for column in made.columns)
+    assert '"X"' not in made.dumps().replace('null_values = ["X"]', "")
+    with pytest.raises(SchemaError, match="no column 'jobs'"):
+        draft(table, null_values=["jobs=X"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options, shell, words
-from understudy.cli.options import argument, option
+from understudy.cli.options import argument, option, read_as
 from understudy.errors import InputError
 from understudy.units import OPEN, ROW
 
@@ -49,6 +49,7 @@ def draft(
         Path | None, option("--out S.toml", "The schema to write; by default FILE.schema.toml.")
     ] = None,
     table: options.TableName = None,
+    null: options.NullTexts = None,
 ) -> None:
     """Guess a schema from a table, for you to review.
 
@@ -58,6 +59,7 @@ def draft(
     \b
     [bold]Example[/bold]
       understudy schema draft patients.csv
+      understudy schema draft patients.csv --null -9 --null income=X
       understudy schema draft postgresql://ann@db.example/clinic --table visits.patients
     """
     named = Path(file) if table is None else Path(table.rpartition(".")[2].strip('"'))
@@ -67,7 +69,7 @@ def draft(
     from understudy.source import read
 
     source = read(file, table=table)
-    schema = make(source)
+    schema = make(source, null_values=null or ())
     schema.save(target)
     shell.out().print(words.columns_table(schema.columns, marks=True))
     shell.say(("wrote ", "bold"), str(target))
@@ -171,6 +173,8 @@ def check(
         ),
     ] = None,
     table: options.TableName = None,
+    null: options.NullTexts = None,
+    drop_other_columns: options.DropOthers = False,
 ) -> None:
     """Show what a schema declares and whether a release would accept it.
 
@@ -185,7 +189,7 @@ def check(
     """
     from understudy.schema import Schema
 
-    loaded = Schema.load(schema)
+    loaded = read_as(Schema.load(schema), null, drop_other_columns)
     if data is not None:
         _compare(loaded, schema, data, table)
         return

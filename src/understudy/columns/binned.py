@@ -225,9 +225,10 @@ class Binned(Modelled):
 
     @cached_property
     def _specials(self) -> pa.Array:
-        """Every special value in the declared type."""
-        if writes_text(self.arrow_type):
-            return texts_of(list(map(self._written, self.special))).cast(self.arrow_type)
+        """Every special value in the declared type, or as text where Arrow cannot take from it."""
+        if writes_text(type_ := self.arrow_type):
+            texts = texts_of(list(map(self._written, self.special)))
+            return texts if pa.types.is_string_view(type_) else texts.cast(type_)
         return self._as_stored(np.array([*self._special_points], self.grid.lows.dtype))
 
     def _as_stored(self, points: NDArray) -> pa.Array:
@@ -449,12 +450,9 @@ class Binned(Modelled):
         values = super().decode(np.where(special, 0, codes), rng)
         if not special.any():
             return values
-        type_, plain = values.type, values.type
-        if pa.types.is_string_view(type_):  # Arrow cannot take from a view
-            plain = pa.string()
-        both = pa.concat_arrays([values.cast(plain), self._specials.cast(plain)])
+        both = pa.concat_arrays([values.cast(self._specials.type), self._specials])
         places = np.where(special, len(codes) + marks, np.arange(len(codes)))
-        return both.take(array_of(places)).cast(type_)
+        return both.take(array_of(places)).cast(values.type)
 
     def _ordinary(self, cells: NDArray[np.intp], points: NDArray) -> NDArray:
         """Drawn points, moved inside their cells where they are special values."""

@@ -32,7 +32,17 @@ from understudy.columns.arrow import (
     value_type,
     writes_text,
 )
-from understudy.columns.reading import DAY, distinct_texts, flat, floats, is_text, ticks
+from understudy.columns.reading import (
+    DAY,
+    NULL_AMONG_NUMBERS,
+    NULL_TEXTS,
+    distinct_texts,
+    flat,
+    floats,
+    is_text,
+    null_texts,
+    ticks,
+)
 from understudy.columns.unmodelled import DISCOVER
 from understudy.draft import numbers, words
 from understudy.draft.known import in_order, whole_list
@@ -40,35 +50,13 @@ from understudy.draft.names import Name
 from understudy.draft.people import counted
 from understudy.errors import SchemaError
 from understudy.quoting import unquoted
-from understudy.schema.schema import Schema
+from understudy.schema.schema import Schema, nulls_by_column
 from understudy.schema.toml import build_column
 from understudy.source import read, read_table
 from understudy.units import OPEN, ROW, Unit
 
 __all__ = ["confirm", "draft"]
 
-_NULL_TOKENS = (
-    *(
-        "?",
-        "NA",
-        "na",
-        "N/A",
-        "n/a",
-        "N.A.",
-        "#N/A",
-        "NaN",
-        "nan",
-        "null",
-        "NULL",
-        "Null",
-        "(null)",
-    ),
-    *("<NA>", ".", "-", "--"),
-)
-_NULL_AMONG_NUMBERS = (
-    *_NULL_TOKENS,
-    *("None", "none", "NONE", "missing", "Missing", "unknown", "Unknown", "UNKNOWN"),
-)
 _INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 _FLOAT = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _FORMATS = (
@@ -103,8 +91,11 @@ _ENDLESS = tuple(date(year, 12, 31) for year in (2099, 2199, 2999, 9999))
 """Dates that stand for "never" or "not yet"."""
 
 
-def draft(data: Any) -> Schema:
+def draft(data: Any, *, null_values: Sequence[str] = ()) -> Schema:
     """A schema to review, from a table: whatever `read` takes, read as a release reads it.
+
+    `null_values` are texts that stand for null beside the usual ones: "TOKEN" in every column,
+    "COLUMN=TOKEN" in one.
 
     NOT PRIVATE: it looks at the rows. Whatever it took from them is marked in `read_from_rows`;
     the number of rows is not kept. Where a value of an identifier has several rows, who is protected
@@ -112,14 +103,40 @@ def draft(data: Any) -> Schema:
     """
     source = read(data)
     table = read_table(source)
+    tokens = nulls_by_column(null_values, table.schema.names)
     columns: list[Column] = []
     for field in table.schema:
         with unquoted(f"column {field.name!r}"):
-            columns.append(_column(field, table.column(field.name), source.typed))
+            array, told = _nulled(table.column(field.name), tokens[field.name])
+            column = _column(field, array, source.typed)
+            if told:
+                told = tuple(dict.fromkeys((*column.null_values, *told)))
+                marks = tuple(dict.fromkeys((*column.read_from_rows, "null_values")))
+                column = dataclasses.replace(
+                    column, nullable=True, null_values=told, read_from_rows=marks
+                )
+            columns.append(column)
     schema = Schema(tuple(columns), unit_word=ROW, read_from_rows=("unit",))
     if any(found.repeats for found in counted(schema, table)):
         return dataclasses.replace(schema, unit_word=OPEN, read_from_rows=())
     return schema
+
+
+def _nulled(
+    chunks: pa.ChunkedArray, tokens: Sequence[str]
+) -> tuple[pa.ChunkedArray, tuple[str, ...]]:
+    """The column with null for these texts, and those of them that it has."""
+    if not tokens or not is_text(chunks.type):
+        return chunks, ()
+    parts, found = [], set()
+    for array in flat(chunks):
+        texts, index = distinct_texts(array)
+        null = null_texts(texts, tokens)
+        found.update(pc.utf8_trim_whitespace(texts.filter(pa.array(null))).to_pylist())
+        cells = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
+        gone = np.append(null, True)[index]
+        parts.append(cells.take(pa.array(np.where(gone, len(texts), index))))
+    return pa.chunked_array(parts), tuple(token for token in tokens if token.strip() in found)
 
 
 def confirm(
@@ -322,15 +339,15 @@ def _nulls_and_kind(texts: pa.Array) -> tuple[NDArray[np.bool_], str | None]:
     """
     usual, among_numbers = (
         numpy_of(pc.is_in(texts, texts_of(["", *tokens])))
-        for tokens in (_NULL_TOKENS, _NULL_AMONG_NUMBERS)
+        for tokens in (NULL_TEXTS, (*NULL_AMONG_NUMBERS, "NONE", "Missing", "Unknown", "UNKNOWN"))
     )
     for null in (usual, among_numbers):
         rest = texts.filter(pa.array(~null))
         if len(rest) and (kind := _kind(rest)):
             return null, kind
-    signs = numpy_of(pc.is_in(texts, texts_of(["+"]))).any()
-    minus = numpy_of(pc.is_in(texts, texts_of(["-"])))
-    return usual & ~minus if signs else usual, None
+    dashes = numpy_of(pc.is_in(texts, texts_of(["-", "--", "."])))
+    signs = numpy_of(pc.is_in(texts, texts_of(["+"]))).any()  # of which "-" is the opposite
+    return usual if signs else usual | dashes, None
 
 
 def _kind(texts: pa.Array) -> str | None:

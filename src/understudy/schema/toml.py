@@ -36,7 +36,7 @@ VERSION = 1
 
 _HEAD_KEYS = (
     *("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt"),
-    "read_from_rows",
+    *("drop_other_columns", "read_from_rows"),
 )
 _FIRST = ("name", "type", "dtype", "nullable")
 _LAST = ("null_values", "missing", "read_from_rows")
