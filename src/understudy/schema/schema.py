@@ -15,11 +15,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Category, Column, Identifier, Incomplete, Modelled, Undeclared
+from understudy.columns import (
+    Category,
+    Column,
+    Identifier,
+    Incomplete,
+    Modelled,
+    Undeclared,
+    UndeclaredShape,
+)
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
 from understudy.columns.base import Domain, are_texts, is_whole, near
 from understudy.columns.binned import Binned
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
+from understudy.constraints.cuts import compared
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rules import Rule, Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
@@ -94,13 +103,16 @@ class Schema(Domain):
         """Rules are worked out at once, so that those that cannot be kept are refused here."""
         if not self.rules:
             return
-        undeclared = {column.name for column in self.undeclared}
+        undeclared = {c.name for c in self.undeclared if not isinstance(c, UndeclaredShape)}
         for rule in self.rules:
             if both := sorted(rule.words & undeclared):
                 raise rule.refuse(
                     f"the domain of column {both[0]!r} is found privately, and a rule needs to know "
                     "it; declare its values or edges"
                 )
+        if self.undeclared:
+            self.largest()  # with edges where rules need them; worked out there
+            return
         if both := sorted(self._rules.columns.intersection(self._placed)):
             raise SchemaError(f"column {both[0]!r} is part of a place, which no rule may move")
 
@@ -159,7 +171,13 @@ class Schema(Domain):
 
     def largest(self) -> Schema:
         """The schema with the largest domains that may be found for undeclared ones; for planning."""
-        return self.resolved({column.name: column.largest() for column in self.undeclared})
+        domains = {column.name: column.largest() for column in self.undeclared}
+        shaped = (c for c in self.undeclared if isinstance(c, UndeclaredShape))
+        return self.resolved({**domains, **{c.name: c.largest(self.cuts(c.name)) for c in shaped}})
+
+    def cuts(self, name: str) -> tuple[tuple[str, Any], ...]:
+        """What rules compare a column with, which needs edges there: operators and values."""
+        return tuple(found for rule in self.rules for found in compared(rule.says, name))
 
     def resolved(self, domains: Mapping[str, Column]) -> Schema:
         """The schema with columns replaced by those whose domain was found."""
