@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options, shell, words
+from understudy.cli import review as reviewing
 from understudy.cli.options import argument, option
 from understudy.errors import InputError
 
@@ -25,6 +26,8 @@ app = typer.Typer(
 
 _SchemaArgument = Annotated[Path, argument("S.toml", "The schema file.")]
 _MOST_FINDINGS = 200
+
+app.command("review")(reviewing.review)
 
 
 class Format(StrEnum):
@@ -66,7 +69,7 @@ def draft(
 
     schema = make(read(file, table=table))
     schema.save(target)
-    shell.out().print(words.columns_table(schema.columns, marks=True))
+    shell.out().print(words.columns_table(schema.columns, marks=False))
     shell.say(("wrote ", "bold"), str(target))
     _private("This draft, on screen and on disk, holds facts from private rows.")
     _next_step(target, schema)
@@ -107,7 +110,12 @@ def confirm(
     wanted = clear(loaded, None if everything else column)
     wanted.save(schema)
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
-    if done:
+    if done and everything:
+        from understudy.draft.review import decisions
+
+        reviewing.statements(decisions(loaded))
+        shell.say(("You have stated that all of this is public, in ", "bold"), str(schema))
+    elif done:
         words.facts([(name, ", ".join(read)) for name, read in done.items()])
         shell.say(("confirmed as public in ", "bold"), str(schema))
     else:
@@ -224,33 +232,17 @@ def _summary(schema: Schema) -> str:
 
 def _next_step(path: Path, schema: Schema) -> None:
     """What stands between this schema and a release."""
-    from understudy.schema import Incomplete
-    from understudy.schema import Text as FreeText
+    from understudy.draft.review import decisions
 
     shell.say()
-    missing = [c.name for c in schema.columns if isinstance(c, Incomplete)]
-    texts = [c.name for c in schema.columns if isinstance(c, FreeText)]
-    waiting = [c.name for c in schema.columns if c.read_from_rows]
-    steps: list[str] = []
-    if missing:
-        steps.append(f"fill in the `missing` facts of {_some(missing)} in {path}")
-    if texts:
-        steps.append(
-            f'{_some(texts)}: free text cannot be released; set type = "identifier" to leave it '
-            f"out, or declare its categories"
-        )
-    if waiting:
-        steps.append(
-            f"read {path} and replace what is not public knowledge; "
-            f"{_some(waiting)} hold facts from private rows"
-        )
-        steps.append(f"then run  understudy schema confirm {path} --all")
-    if not steps:
+    found = decisions(schema)
+    if not found:
         shell.say(("✓ ", "green"), "ready for a release. Next")
         shell.say(f"  understudy plan --schema {path} --epsilon 1")
         return
-    shell.say(("Before a release", "bold"))
-    words.bullets(steps)
+    shell.say((f"Before a release: {len(found)} to decide, the riskiest first", "bold"))
+    reviewing.open_decisions(found)
+    words.next_commands(reviewing.command(path))
 
 
 def _some(names: list[str]) -> str:

@@ -1,0 +1,536 @@
+"""What a person has to decide about a draft: few questions, the riskiest first.
+
+A draft marks every fact that it read from private rows (`read_from_rows`). `decisions` makes questions
+of the marks: who is protected; columns that name people; lists and bounds that the rows showed; rules;
+and, in one question for all columns, types and empty cells. Columns that are alike share a question.
+Each says what confirming it would publish. `answered` is the schema after one answer.
+
+Both are pure: they see the schema, never a row. What they say quotes the draft, and is as private.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from understudy.columns.unmodelled import DISCOVER
+from understudy.draft.typed import parsed, shown
+from understudy.errors import SchemaError
+from understudy.schema import Column, Identifier, Incomplete, Schema, Text
+from understudy.schema.toml import build_column, column_facts
+from understudy.units import Unit
+from understudy.wording import domain
+
+__all__ = ["Choice", "Decision", "Topic", "answered", "decisions", "details", "find"]
+
+
+class Topic(StrEnum):
+    """What a decision is about, the riskiest first."""
+
+    UNIT = "unit"
+    IDENTIFIERS = "identifiers"
+    TEXT = "text"
+    VALUES = "values"
+    BOUNDS = "bounds"
+    MISSING = "missing"
+    TYPES = "types"
+
+
+class Choice(StrEnum):
+    """What can be answered."""
+
+    PUBLIC = "public"
+    """It is public knowledge as it stands."""
+    REPLACE = "replace"
+    """Other facts, typed by a person, are."""
+    PRIVATE = "private"
+    """A release finds it privately, inside its ε."""
+    DROP = "drop"
+    """The columns are left out."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One question about a draft.
+
+    `holds` are lines that say what the draft holds, one or more columns each; `reveals` what answering
+    "public" would publish, and `advice` what to think of. NOT PRIVATE, as the draft itself.
+    """
+
+    topic: Topic
+    columns: tuple[str, ...]
+    question: str
+    holds: tuple[str, ...]
+    reveals: str
+    advice: str
+    choices: tuple[Choice, ...]
+    shared: bool = True
+    """Whether the same facts would do for all of its columns."""
+
+    @property
+    def key(self) -> str:
+        """Its name in a command; the same until it is answered."""
+        one_of_many = self.topic in (Topic.VALUES, Topic.BOUNDS, Topic.TEXT, Topic.MISSING)
+        return f"{self.topic}:{self.columns[0]}" if one_of_many else str(self.topic)
+
+    def of(self, *columns: str) -> Decision:
+        """The same about some of its columns alone."""
+        return replace(self, columns=columns)
+
+
+_BOUNDS = ("lower", "upper", "edges", "bins")
+_FORM = {
+    "type", "dtype", "nullable", "null_values", "decimals", "format", "resolution", "ordinal",
+    "other", "max_values", "action",
+}  # fmt: skip
+"""Facts that hardly depend on single rows; all others have a question of their own."""
+_SHORT = 8
+"""Lists up to this length are alike where one holds the other; longer ones, by half their values."""
+_PAIR = 2
+_BINS = 32
+_NAMED = 3
+_LISTED = 12
+
+
+def decisions(schema: Schema) -> tuple[Decision, ...]:
+    """What is open in a draft, the riskiest first; () where nothing is.
+
+    Pure, and quick. Every mark of `read_from_rows` belongs to exactly one decision.
+    """
+    open_ = [c for c in schema.columns if _risky(c)]
+    lists = [c for c in open_ if _kind(c) == "category"]
+    ordered = [c for c in open_ if _kind(c) != "category"]
+    alike = _similar_lists(lists)
+    pairs = [c for group in alike for c in group if len(_values(group[0])) <= _PAIR]
+    found = [
+        *_unit(schema),
+        *_identifiers([c for c in schema.columns if isinstance(c, Identifier)]),
+        *(_text(c) for c in schema.columns if isinstance(c, Text)),
+        *(_list(group) for group in alike if len(_values(group[0])) > _PAIR),
+        *(_range(group) for group in _similar_ranges(ordered)),
+        *([_pairs(pairs)] if pairs else []),
+        *(_missing(c) for c in schema.columns if isinstance(c, Incomplete)),
+        *_types([c for c in schema.columns if not isinstance(c, Identifier)]),
+    ]
+    return tuple(found)
+
+
+def find(schema: Schema, key: str) -> Decision:
+    """The open decision of a name, or, by the name of a column, the riskiest about it alone.
+
+    SchemaError names those that are open.
+    """
+    found = {decision.key: decision for decision in decisions(schema)}
+    if key in found:
+        return found[key]
+    for decision in found.values():
+        if key in decision.columns and decision.topic is not Topic.UNIT:
+            return decision.of(key)
+    waiting = ", ".join(found) or "none"
+    raise SchemaError(f"no open decision is called {key!r}; open are: {waiting}")
+
+
+# Which columns belong together
+
+
+def _kind(column: Column) -> str:
+    return column_facts(column)["type"]
+
+
+def _values(column: Column) -> tuple[Any, ...]:
+    values = column_facts(column).get("values")
+    return values if isinstance(values, tuple) else ()
+
+
+def _risky(column: Column) -> bool:
+    """Whether a fact that may depend on single rows waits for an answer."""
+    own = not isinstance(column, Identifier | Text | Incomplete)
+    return own and not _FORM.issuperset(column.read_from_rows)
+
+
+def _similar_lists(columns: Iterable[Column]) -> list[list[Column]]:
+    """Columns whose lists nearly agree together, the longest list of each group and of all first."""
+    groups: list[list[Column]] = []
+    for column in sorted(columns, key=lambda c: -len(_values(c))):
+        own = set(_values(column))
+        fitting = [g for g in groups if any(_near(set(_values(other)), own) for other in g)]
+        if fitting:
+            max(fitting, key=len).append(column)
+        else:
+            groups.append([column])
+    return groups
+
+
+def _near(longer: set[Any], values: set[Any]) -> bool:
+    nested = values <= longer and len(longer) <= _SHORT
+    return nested or 2 * len(longer & values) >= len(longer | values)
+
+
+def _similar_ranges(columns: Sequence[Column]) -> list[list[Column]]:
+    """Columns of one sort whose names begin or end alike, or else whose bounds agree."""
+    left, groups = list(columns), list[list[Column]]()
+    while left:
+        found: dict[Any, list[Column]] = {}
+        for column in left:
+            for mark in _marks(column):
+                found.setdefault(mark, []).append(column)
+        named = (group for mark, group in found.items() if mark[1] != "bounds")
+        group = max(named, key=len, default=[])
+        if len(group) < 2:
+            group = max(found.values(), key=len)
+        groups.append(group)
+        left = [column for column in left if column not in group]
+    order = {column.name: at for at, column in enumerate(columns)}
+    return sorted(groups, key=lambda group: order[group[0].name])
+
+
+def _marks(column: Column) -> list[tuple[str, str, Any]]:
+    sort = "day" if _kind(column).startswith("date") else "number"
+    words = _words(column.name)
+    ends = [(sort, "first", words[0]), (sort, "last", words[-1])] if words else []
+    return [*ends, (sort, "bounds", tuple(map(repr, _limits(column))))]
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)]
+
+
+def _limits(column: Column) -> tuple[Any, Any]:
+    facts = column_facts(column)
+    edges = facts.get("edges")
+    return (edges[0], edges[-1]) if edges else (facts.get("lower"), facts.get("upper"))
+
+
+# What each says
+
+
+def _unit(schema: Schema) -> list[Decision]:
+    named = [column.name for column in schema.columns if isinstance(column, Identifier)]
+    if schema.unit is not None or not named or not any(c.read_from_rows for c in schema.columns):
+        return []
+    return [
+        Decision(
+            Topic.UNIT,
+            tuple(named),
+            "Does one person have several rows?",
+            (f"may tell people apart: {_some(named)}",),
+            "who is protected: one row each, or all rows of one person together",
+            "If one person has several rows and every row is protected by itself, the promise is "
+            "weaker than it sounds: name the column that tells people apart, and how many rows of "
+            "one person may count.",
+            (Choice.REPLACE,),
+        )
+    ]
+
+
+def _identifiers(columns: Sequence[Column]) -> list[Decision]:
+    marked = [column for column in columns if column.read_from_rows]
+    if not marked:
+        return []
+    names = [column.name for column in marked]
+    return [
+        Decision(
+            Topic.IDENTIFIERS,
+            tuple(names),
+            f"Do these {_counted(names, 'column')} name people or things?"
+            if len(names) > 1
+            else f"Does {names[0]} name people or things?",
+            (f"left out of every release: {', '.join(names)}",),
+            f"that values of {_some(names)} belong to one or few rows each; none of the values",
+            "Give a column that should be modelled another type in the schema file.",
+            (Choice.PUBLIC,),
+        )
+    ]
+
+
+def _text(column: Column) -> Decision:
+    return Decision(
+        Topic.TEXT,
+        (column.name,),
+        f"What is to become of the free text in {column.name}?",
+        (f"{column.name}: {domain(column)}",),
+        "nothing: no release can hold free text",
+        "Leave it out, list the values that it may hold, or let a release find those that many hold.",
+        _possible([column], Choice.DROP, Choice.PRIVATE, Choice.REPLACE),
+    )
+
+
+def _list(group: Sequence[Column]) -> Decision:
+    first, names = group[0], tuple(column.name for column in group)
+    values, count = _values(first), len(_values(first))
+    if len(group) == 1:
+        question = f"Is the list of values of {first.name} public knowledge?"
+        reveals = f"the {count} values seen in {first.name}, such as {_quoted(values)}"
+    else:
+        question = f"Are the lists of these {len(group)} similar columns public knowledge?"
+        reveals = f"the values seen in each of {len(group)} columns, such as {_quoted(values)}"
+        shorter = [c for c in group if len(_values(c)) < count and count <= _SHORT]
+        if shorter:
+            lacking = [v for v in values if v not in _values(shorter[-1])]
+            reveals += f"; and that nobody has {_quoted(lacking)} in {shorter[-1].name}"
+    long = count > 4 * _SHORT
+    rare = "A list of many values holds rare ones, and a rare value can point to one person. "
+    choices = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
+    return Decision(
+        Topic.VALUES,
+        names,
+        question,
+        _held(group),
+        reveals,
+        (rare if long else "")
+        + "Confirm what a form, a code book or a law lists; replace it by that list otherwise.",
+        _possible(group, *(choices[::-1] if long else choices)),
+    )
+
+
+def _pairs(columns: Sequence[Column]) -> Decision:
+    names = tuple(column.name for column in columns)
+    alone = len(columns) == 1
+    return Decision(
+        Topic.VALUES,
+        names,
+        f"Are the one or two values of {'this column' if alone else 'each of these columns'} public "
+        "knowledge?",
+        _held(columns),
+        "; ".join(f"{c.name} is {_quoted(_values(c), ' or ')}" for c in columns[:_NAMED])
+        + (f"; and so on for {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""),
+        "A single value tells that everybody has it.",
+        _possible(columns, Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP),
+        shared=False,
+    )
+
+
+def _range(group: Sequence[Column]) -> Decision:
+    names = tuple(column.name for column in group)
+    of = names[0] if len(group) == 1 else f"these {len(group)} columns"
+    reveals = "; ".join(_extremes(column) for column in group[:_NAMED])
+    more = f"; and the same of {len(group) - _NAMED} more" if len(group) > _NAMED else ""
+    return Decision(
+        Topic.BOUNDS,
+        names,
+        f"Are the bounds of {of} public knowledge?",
+        _held(group),
+        reveals + more,
+        "The largest and the smallest value are often one person's. Replace them by the limits of a "
+        "form or by round numbers that anyone would choose.",
+        _possible(group, Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP),
+        shared=False,
+    )
+
+
+def _extremes(column: Column) -> str:
+    """What the bounds of a column tell about its rows; a draft may have rounded them outward."""
+    name, (lower, upper) = column.name, (shown(limit) for limit in _limits(column))
+    if "edges" in column.read_from_rows:
+        return f"where the rows of {name} lie, by the edges of cells from {lower} to {upper}"
+    if not {"lower", "upper"}.intersection(column.read_from_rows):
+        return f"{', '.join(m for m in column.read_from_rows if m not in _FORM)} of {name}"
+    if _kind(column).startswith("date"):
+        return f"that {name} goes from about {lower} to about {upper}"
+    least = "" if lower in ("0", "0.0", "1", "1.0") else f", and somebody {lower}"
+    return f"that somebody has {name} of about {upper}{least}"
+
+
+def _missing(column: Incomplete) -> Decision:
+    facts = " and ".join(column.missing)
+    return Decision(
+        Topic.MISSING,
+        (column.name,),
+        f"What may {column.name} hold?",
+        (f"{column.name}: {domain(column)}",),
+        "nothing yet: the draft found no value",
+        f"State its {facts}, or leave the column out.",
+        _possible([column], Choice.REPLACE, Choice.PRIVATE, Choice.DROP),
+    )
+
+
+def _types(columns: Sequence[Column]) -> list[Decision]:
+    marked = [c for c in columns if _FORM.intersection(c.read_from_rows)]
+    if not marked:
+        return []
+    empty = [c.name for c in marked if c.nullable]
+    tokens = sorted({token for c in marked for token in c.null_values})
+    kinds: dict[str, int] = {}
+    for column in marked:
+        kinds[_kind(column)] = kinds.get(_kind(column), 0) + 1
+    words = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    filled = f"no cell is empty in {_counted(marked, 'column')}"
+    if empty:
+        filled = f"cells may be empty in {_some(empty)}, and in no other column"
+    written = f", written as {_quoted(tokens)}" if tokens else ""
+    return [
+        Decision(
+            Topic.TYPES,
+            tuple(column.name for column in marked),
+            "Are types, empty cells and their spelling right?",
+            (f"types: {words}", filled + written),
+            f"which columns have empty cells ({len(empty)} of {len(marked)}) and how numbers and "
+            "dates are written",
+            "That a column has no empty cell is seldom a secret. Where it is, say that every column "
+            "may have some.",
+            (Choice.PUBLIC, Choice.REPLACE),
+        )
+    ]
+
+
+def _held(columns: Sequence[Column]) -> tuple[str, ...]:
+    """A line for each domain, with the columns that have it."""
+    lines: dict[str, list[str]] = {}
+    for column in columns:
+        lines.setdefault(_domain(column, _LISTED), []).append(column.name)
+    return tuple(f"{_some(names)}: {words}" for words, names in lines.items())
+
+
+def _domain(column: Column, most: int | None) -> str:
+    values = _values(column)
+    if not values:
+        return domain(replace(column, nullable=False))
+    more = "" if most is None or len(values) <= most else f", … ({len(values)} in all)"
+    return shown(values[:most]) + more
+
+
+def details(schema: Schema, decision: Decision) -> tuple[str, ...]:
+    """What the draft holds about each column of a decision, in full. NOT PRIVATE, as the draft."""
+    asked = (column for column in schema.columns if column.name in decision.columns)
+    return tuple(f"{column.name}: {_domain(column, None)}" for column in asked)
+
+
+def _counted(items: Sequence[Any], noun: str) -> str:
+    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
+
+
+def _some(names: Sequence[str]) -> str:
+    if len(names) <= _NAMED + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+
+
+def _quoted(values: Sequence[Any], between: str = ", ") -> str:
+    some = between.join(shown(value) for value in values[:_NAMED])
+    return some + (", …" if len(values) > _NAMED else "")
+
+
+# Answers
+
+
+def answered(schema: Schema, decision: Decision, choice: Choice, text: str = "") -> Schema:
+    """The schema after an answer, with the marks that it settles cleared.
+
+    `text` goes with `Choice.REPLACE`: values between commas; bounds as "0 to 120"; a column and the
+    number of its rows that count as "patient_id 5"; of types, the columns whose cells may be empty, or
+    "all". It holds for every column of the decision; `Decision.of` makes one of a single column.
+
+    Raises:
+        SchemaError: The choice is not one of the decision's, or the text cannot be one.
+    """
+    if choice not in decision.choices:
+        known = ", ".join(decision.choices)
+        raise SchemaError(f"{decision.key} cannot be answered by {choice}; choose one of: {known}")
+    if choice is Choice.REPLACE and not decision.shared and len(decision.columns) > 1:
+        raise SchemaError(
+            f"{decision.key} is about {len(decision.columns)} columns that differ; give new facts for "
+            f"one at a time, by its name: {', '.join(decision.columns)}"
+        )
+    if decision.topic is Topic.UNIT:
+        return _protected(schema, decision, text)
+    changed: dict[str, Column] = {}
+    for column in schema.columns:
+        if column.name in decision.columns:
+            changed[column.name] = _answer(column, decision.topic, choice, text)
+    if decision.topic is Topic.TYPES and choice is Choice.REPLACE:
+        changed = _empty(changed, text)
+    return schema.resolved(changed)
+
+
+def _answer(column: Column, topic: Topic, choice: Choice, text: str) -> Column:
+    if choice is Choice.DROP:
+        return Identifier(column.name)
+    if topic is Topic.TYPES:
+        return _unmarked(column, _FORM)
+    if choice is Choice.PUBLIC:
+        every = topic is Topic.IDENTIFIERS
+        settled = set(column.read_from_rows) - (set() if every else _FORM)
+        return _unmarked(column, settled)
+    return _openly(column) if choice is Choice.PRIVATE else _replaced(column, text)
+
+
+def _unmarked(column: Column, settled: Iterable[str]) -> Column:
+    left = tuple(mark for mark in column.read_from_rows if mark not in set(settled))
+    return replace(column, read_from_rows=left)
+
+
+def _protected(schema: Schema, decision: Decision, text: str) -> Schema:
+    if text.strip() == "row":
+        return replace(schema, unit=None)
+    name, _, most = text.strip().rpartition(" ")
+    if not most.isascii() or not most.isdigit() or name not in decision.columns:
+        some = f"{decision.columns[0]} 5"
+        raise SchemaError(
+            f"{text.strip()!r} does not say who is protected; write row, or a column that tells "
+            f"people apart and how many rows of one of them may count, such as {some!r}"
+        )
+    return replace(schema, unit=Unit(name, int(most)))
+
+
+def _empty(columns: Mapping[str, Column], text: str) -> dict[str, Column]:
+    names = list(columns) if text.strip() == "all" else [n.strip() for n in text.split(",")]
+    for name in names:
+        if name and name not in columns:
+            raise SchemaError(f"{name!r} is none of the columns in question; write names, or all")
+    return {name: replace(c, nullable=name in names) for name, c in columns.items()}
+
+
+def _rebuilt(column: Column, without: Iterable[str], **facts: Any) -> Column:
+    """The column with other facts in place of some; what waited because of those is settled."""
+    gone = {*without, *facts}
+    kept = {key: value for key, value in column_facts(column).items() if key not in gone}
+    marks = [mark for mark in column.read_from_rows if mark not in gone]
+    kept["missing"] = [key for key in kept.get("missing", ()) if key not in gone]
+    return build_column({**kept, **facts, "read_from_rows": marks})
+
+
+def _openly(column: Column) -> Column:
+    """The column without a domain: a release finds it."""
+    kind = "category" if isinstance(column, Text) else _kind(column)
+    if kind == "category":
+        return _rebuilt(column, ("ordinal",), type=kind, values=DISCOVER)
+    return _rebuilt(column, _BOUNDS)
+
+
+def _replaced(column: Column, text: str) -> Column:
+    """The column with the facts that somebody typed."""
+    kind = "category" if isinstance(column, Text) else _kind(column)
+    if not text.strip():
+        raise SchemaError(f"column {column.name!r}: nothing was given in place of its facts")
+    if kind == "category":
+        values = parsed(column, "values", kind, text, commas=True)
+        return _rebuilt(column, (), type=kind, values=values)
+    limits = re.split(r"\s+to\s+|\.\.", text.strip())
+    if len(limits) != 2:
+        raise SchemaError(
+            f"column {column.name!r}: {text.strip()!r} must be two bounds, such as 0 to 120"
+        )
+    lower, upper = (
+        parsed(column, key, kind, limit)
+        for key, limit in zip(("lower", "upper"), limits, strict=True)
+    )
+    cuts = {key: v for key, v in column_facts(column).items() if key == "bins"}
+    for bins in (cuts, {}):
+        try:
+            return _rebuilt(column, _BOUNDS, lower=lower, upper=upper, **bins)
+        except SchemaError:
+            continue
+    return _rebuilt(column, _BOUNDS, lower=lower, upper=upper, bins=_BINS)
+
+
+def _possible(columns: Sequence[Column], *choices: Choice) -> tuple[Choice, ...]:
+    """Those of the choices that the columns can be answered by."""
+    try:
+        for column in columns:
+            _openly(column)
+    except SchemaError:  # only texts can be discovered
+        return tuple(choice for choice in choices if choice is not Choice.PRIVATE)
+    return choices
