@@ -115,7 +115,7 @@ def _count(found: Sequence[Decision]) -> str:
 
 def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     """All answers of a command, or none."""
-    from understudy.draft.review import Choice, answered, decisions, find
+    from understudy.draft.review import Choice, answered, decision_named, decisions
     from understudy.schema import Schema
 
     schema = Schema.load(path)
@@ -127,7 +127,7 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
                 fitting = [name for name in known if answer.startswith(f"{name}=")]
                 key = max(fitting, key=len, default=answer.partition("=")[0])
                 text = answer[len(key) + 1 :]
-            decision = find(schema, key)
+            decision = decision_named(schema, key)
             schema = answered(schema, decision, choice, text)
             shell.say((f"{choice}: ", "bold"), _names(decision.columns))
     schema.save(path)

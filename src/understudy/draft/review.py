@@ -24,7 +24,15 @@ from understudy.schema.toml import build_column, column_facts
 from understudy.units import Unit
 from understudy.wording import domain
 
-__all__ = ["Choice", "Decision", "Topic", "answered", "decisions", "details", "find"]
+__all__ = [
+    "Choice",
+    "Decision",
+    "Topic",
+    "answered",
+    "decision_named",
+    "decisions",
+    "details",
+]
 
 
 class Topic(StrEnum):
@@ -118,7 +126,7 @@ def decisions(schema: Schema) -> tuple[Decision, ...]:
     return tuple(found)
 
 
-def find(schema: Schema, key: str) -> Decision:
+def decision_named(schema: Schema, key: str) -> Decision:
     """The open decision of a name, or, by the name of a column, the riskiest about it alone.
 
     SchemaError names those that are open.
@@ -235,9 +243,7 @@ def _identifiers(columns: Sequence[Column]) -> list[Decision]:
         Decision(
             Topic.IDENTIFIERS,
             tuple(names),
-            f"Do these {_counted(names, 'column')} name people or things?"
-            if len(names) > 1
-            else f"Does {names[0]} name people or things?",
+            f"{'Do' if len(names) > 1 else 'Does'} {_some(names)} name people or things?",
             (f"left out of every release: {', '.join(names)}",),
             f"that values of {_some(names)} belong to one or few rows each; none of the values",
             "Give a column that should be modelled another type in the schema file.",
@@ -265,7 +271,7 @@ def _list(group: Sequence[Column]) -> Decision:
         question = f"Is the list of values of {first.name} public knowledge?"
         reveals = f"the {count} values seen in {first.name}, such as {_quoted(values)}"
     else:
-        question = f"Are the lists of these {len(group)} similar columns public knowledge?"
+        question = f"Are the similar lists of {_some(names)} public knowledge?"
         reveals = f"the values seen in each of {len(group)} columns, such as {_quoted(values)}"
         shorter = [c for c in group if len(_values(c)) < count and count <= _SHORT]
         if shorter:
@@ -288,12 +294,10 @@ def _list(group: Sequence[Column]) -> Decision:
 
 def _pairs(columns: Sequence[Column]) -> Decision:
     names = tuple(column.name for column in columns)
-    alone = len(columns) == 1
     return Decision(
         Topic.VALUES,
         names,
-        f"Are the one or two values of {'this column' if alone else 'each of these columns'} public "
-        "knowledge?",
+        f"Are the one or two values of {_some(names)} public knowledge?",
         _held(columns),
         "; ".join(f"{c.name} is {_quoted(_values(c), ' or ')}" for c in columns[:_NAMED])
         + (f"; and so on for {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""),
@@ -305,13 +309,12 @@ def _pairs(columns: Sequence[Column]) -> Decision:
 
 def _range(group: Sequence[Column]) -> Decision:
     names = tuple(column.name for column in group)
-    of = names[0] if len(group) == 1 else f"these {len(group)} columns"
     reveals = "; ".join(_extremes(column) for column in group[:_NAMED])
     more = f"; and the same of {len(group) - _NAMED} more" if len(group) > _NAMED else ""
     return Decision(
         Topic.BOUNDS,
         names,
-        f"Are the bounds of {of} public knowledge?",
+        f"Are the bounds of {_some(names)} public knowledge?",
         _held(group),
         reveals + more,
         "The largest and the smallest value are often one person's. Replace them by the limits of a "
