@@ -488,7 +488,7 @@ def _empty(columns: Mapping[str, Column], text: str) -> dict[str, Column]:
 
 def _rebuilt(column: Column, without: Iterable[str], **facts: Any) -> Column:
     """The column with other facts in place of some; what waited because of those is settled."""
-    gone = {*without, *facts}
+    gone = {*without, *facts} - {"type"}
     kept = {key: value for key, value in column_facts(column).items() if key not in gone}
     marks = [mark for mark in column.read_from_rows if mark not in gone]
     kept["missing"] = [key for key in kept.get("missing", ()) if key not in gone]
