@@ -115,7 +115,9 @@ class Bundle:
 
     def unit_declared(self) -> Any:
         head = tomllib.loads(self.schema_text())["understudy"]
-        if "unit" not in head:
+        if "read_from_rows" in head or (head.get("unit") == "?" and "max_rows" not in head):
+            raise ValueError("schema.toml leaves open who is protected")
+        if "unit" not in head or (head["unit"] == "row" and "max_rows" not in head):
             return "row"
         salt = head.get("unit_salt", "")
         return {"column": head["unit"], "max_rows": head["max_rows"], "salt": salt}

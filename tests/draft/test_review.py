@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.schema_strategies import columns
-from understudy.draft import confirm
+from understudy.draft import RowsPerUnit, confirm
 from understudy.draft.review import Choice, Topic, answered, decision_named, decisions, details
-from understudy.errors import SchemaError
+from understudy.errors import InputError
 from understudy.schema import (
     Boolean,
     Category,
@@ -54,7 +54,8 @@ HOSPITAL = Schema(
         Boolean("alive", read_from_rows=("type", "nullable")),
         Text("notes", read_from_rows=("type",)),
         Incomplete("blank", wanted="category", missing=("values",)),
-    )
+    ),
+    unit_word="?",
 )
 
 
@@ -116,7 +117,7 @@ def drafts(draw):
     return Schema(tuple(marked))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(drafts())
 def test_answering_all_of_them_confirms_everything(schema):
     found = decisions(schema)
@@ -134,7 +135,7 @@ def test_answering_all_of_them_confirms_everything(schema):
     assert decisions(schema) == ()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(drafts())
 def test_other_answers_leave_nothing_of_the_draft(schema):
     for decision in decisions(schema):
@@ -154,7 +155,10 @@ def test_own_facts_replace_those_of_the_rows():
     one_list = answered(HOSPITAL, decision_named(HOSPITAL, key), Choice.REPLACE, 'No, "Yes, a bit"')
     for name in (column.name for column in DRUGS):
         column = one_list.columns[[c.name for c in HOSPITAL.columns].index(name)]
-        assert (column.values, column.read_from_rows) == (("No", "Yes, a bit"), ("type", "nullable"))
+        assert (column.values, column.read_from_rows) == (
+            ("No", "Yes, a bit"),
+            ("type", "nullable"),
+        )
 
     schema = answered(HOSPITAL, decision_named(HOSPITAL, "bedrooms"), Choice.REPLACE, "0 to 50")
     schema = answered(schema, decision_named(schema, "visits_clinic"), Choice.REPLACE, "0 .. 200")
@@ -192,7 +196,8 @@ def test_free_text_and_blanks_have_to_be_settled():
     ("key", "choice", "text", "said"),
     [
         ("unit", Choice.PUBLIC, "", "cannot be answered by public; choose one of: replace"),
-        ("unit", Choice.REPLACE, "job 5", "does not say who is protected"),
+        ("unit", Choice.REPLACE, "nobody 5", "does not say who is protected"),
+        ("unit", Choice.REPLACE, "patient 0", "max_rows = 0"),
         ("unit", Choice.REPLACE, "patient", "does not say who is protected"),
         ("bounds:visits_home", Choice.REPLACE, "0 to 9", "one at a time"),
         ("bedrooms", Choice.REPLACE, "12", "must be two bounds"),
@@ -205,12 +210,33 @@ def test_free_text_and_blanks_have_to_be_settled():
     ],
 )
 def test_an_answer_that_cannot_be_says_why(key, choice, text, said):
-    with pytest.raises(SchemaError, match=said):
+    with pytest.raises(InputError, match=said):
         answered(HOSPITAL, decision_named(HOSPITAL, key), choice, text)
 
 
 def test_who_is_protected():
     unit = decision_named(HOSPITAL, "unit")
+    assert decisions(confirm(HOSPITAL, ()))[0] == unit
     chosen = answered(HOSPITAL, unit, Choice.REPLACE, "patient 5")
     assert (chosen.unit.column, chosen.unit.max_rows) == ("patient", 5)
     assert Topic.UNIT not in topics(chosen)
+    by_job = answered(HOSPITAL, unit, Choice.REPLACE, "job 2")
+    assert by_job.columns[1] == Identifier("job")  # what tells people apart is not modelled
+    rows = answered(HOSPITAL, unit, Choice.REPLACE, "row")
+    assert (rows.unit, rows.unit_word) == (None, "row")
+    assert Topic.UNIT not in topics(rows)
+
+
+def test_a_unit_that_a_draft_chose_waits_for_somebody():
+    drafted = Schema((ranged("age", 0, 99),), unit_word="row", read_from_rows=("unit",))
+    unit = decision_named(drafted, "unit")
+    assert unit.choices[0] is Choice.PUBLIC
+    assert answered(drafted, unit, Choice.PUBLIC).read_from_rows == ()
+    by_age = answered(drafted, unit, Choice.REPLACE, "age 3")
+    assert (by_age.unit.column, by_age.read_from_rows) == ("age", ())
+
+
+def test_a_custodian_sees_how_many_rows_people_have():
+    seen = RowsPerUnit("patient", 70, 100, 0, 3, ((1, 30), (2, 4), (3, 0)))
+    (unit, *_) = decisions(HOSPITAL, [seen])
+    assert any("2 drops 4" in line for line in unit.holds)

@@ -13,6 +13,7 @@ from understudy.cli.options import argument, option
 from understudy.errors import InputError, SchemaError, UnderstudyError
 
 if TYPE_CHECKING:
+    from understudy.draft import RowsPerUnit
     from understudy.draft.review import Choice, Decision
     from understudy.schema import Schema
 
@@ -65,23 +66,26 @@ def review(
       understudy schema review patients.schema.toml --list
       understudy schema review patients.schema.toml --private job --set "age=0 to 120"
     """
+    from understudy.draft import rows_per_unit
     from understudy.draft.review import Choice, decisions
     from understudy.schema import Schema
+    from understudy.source import read
 
+    seen = () if data is None else rows_per_unit(Schema.load(schema), read(data, table=table))
     given = {
         Choice.PUBLIC: public, Choice.REPLACE: replace, Choice.PRIVATE: private, Choice.DROP: drop
     }  # fmt: skip
     if any(given.values()):
         _answer_given(schema, given)
     elif listed:
-        _list(schema, decisions(Schema.load(schema)))
+        _list(schema, decisions(Schema.load(schema), seen))
     elif not sys.stdin.isatty():
         raise InputError(
             "schema review asks questions, and there is no terminal; use --list to print them with "
             "the commands that answer each"
         )
     else:
-        _walk(schema)
+        _walk(schema, seen)
     left = decisions(Schema.load(schema))
     if not left:
         shell.say(("✓ ", "green"), f"nothing is open in {schema}. Next")
@@ -154,8 +158,9 @@ def _commands(path: Path, decision: Decision) -> list[str]:
         if choice != "replace":
             made.append(command(path, f"--{choice}", decision.key))
         elif decision.topic == "unit":
-            made += [command(path, "--set", "unit=row"),
-                     command(path, "--set", f"unit={decision.columns[0]} 5")]  # fmt: skip
+            name = next(iter(decision.columns), "COLUMN")
+            confirm = ["understudy", "schema", "confirm", str(path), "--unit"]
+            made += [shlex.join([*confirm, name, "--max-rows", "5"]), shlex.join([*confirm, "row"])]
         else:
             name = decision.key if decision.shared else decision.columns[0]
             made.append(command(path, "--set", f"{name}=…"))
@@ -173,7 +178,7 @@ def _ask(decision: Decision, where: str) -> None:
     shell.say((f"  {decision.advice}", "dim"))
 
 
-def _walk(path: Path) -> None:
+def _walk(path: Path, seen: Sequence[RowsPerUnit]) -> None:
     from understudy.draft.review import decisions
     from understudy.schema import Schema
 
@@ -182,7 +187,7 @@ def _walk(path: Path) -> None:
     try:
         while True:
             schema = Schema.load(path)  # as it is now: somebody may be editing it as well
-            found = [d for d in decisions(schema) if d.key not in skipped]
+            found = [d for d in decisions(schema, seen) if d.key not in skipped]
             if not found:
                 return
             decision = found[0]

@@ -12,9 +12,11 @@ from understudy.cli import options, shell, words
 from understudy.cli import review as reviewing
 from understudy.cli.options import argument, option
 from understudy.errors import InputError
+from understudy.units import OPEN
 
 if TYPE_CHECKING:
     from understudy.schema import Schema
+    from understudy.source import Source
 
 __all__ = ["app"]
 
@@ -67,12 +69,13 @@ def draft(
     from understudy.draft import draft as make
     from understudy.source import read
 
-    schema = make(read(file, table=table))
+    source = read(file, table=table)
+    schema = make(source)
     schema.save(target)
     shell.out().print(words.columns_table(schema.columns, marks=False))
     shell.say(("wrote ", "bold"), str(target))
     _private("This draft, on screen and on disk, holds facts from private rows.")
-    _next_step(target, schema)
+    _next_step(target, schema, source)
 
 
 @app.command()
@@ -83,15 +86,25 @@ def confirm(
         list[str] | None, option("--column NAME", "A column; may be given several times.")
     ] = None,
     everything: Annotated[bool, option("--all", "Every column.")] = False,
+    unit: Annotated[
+        str | None,
+        option("--unit COLUMN", "Who is protected: the column that tells people apart, or: row."),
+    ] = None,
+    max_rows: Annotated[
+        int | None,
+        option("--max-rows K", "With --unit COLUMN: how many rows of one of its values count."),
+    ] = None,
 ) -> None:
-    """State that the facts of a draft are public.
+    """State that the facts of a draft are public, and who is protected.
 
     Do this once you have read the file and replaced what is not public knowledge. Your own comments
-    in the file are kept.
+    in the file are kept. Where one person may have several rows, a draft asks who is protected; only
+    --unit answers that, --all does not. `--unit row` protects single rows.
 
     \b
     [bold]Example[/bold]
       understudy schema confirm patients.schema.toml --column age --column sex
+      understudy schema confirm patients.schema.toml --unit patient_id --max-rows 5
       understudy schema confirm patients.schema.toml --all
     """
     from understudy.draft import confirm as clear
@@ -99,17 +112,22 @@ def confirm(
 
     loaded = Schema.load(schema)
     open_facts = {c.name: c.read_from_rows for c in loaded.columns if c.read_from_rows}
+    if loaded.read_from_rows:
+        open_facts = {"[understudy]": loaded.read_from_rows, **open_facts}
     if everything and column:
         raise InputError("give --all or --column, not both")
-    if not everything and not column:
+    if not everything and not column and unit is None and max_rows is None:
         waiting = _some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
         raise InputError(
-            f"say which facts are public: --column NAME for single columns, or --all. "
+            f"say which facts are public: --column NAME for single columns, or --all; "
+            f"--unit says who is protected. "
             f"Waiting in {schema}: {waiting}"
         )
-    wanted = clear(loaded, None if everything else column)
+    wanted = clear(loaded, None if everything else column or (), unit=unit, max_rows=max_rows)
     wanted.save(schema)
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
+    if unit is not None:
+        done = {"who is protected": (f"one {wanted.unit or unit}",), **done}
     if done and everything:
         from understudy.draft.review import decisions
 
@@ -230,8 +248,9 @@ def _summary(schema: Schema) -> str:
     )
 
 
-def _next_step(path: Path, schema: Schema) -> None:
-    """What stands between this schema and a release."""
+def _next_step(path: Path, schema: Schema, source: Source | None = None) -> None:
+    """What stands between this schema and a release; `source` are the rows, for a custodian."""
+    from understudy.draft import rows_per_unit
     from understudy.draft.review import decisions
 
     shell.say()
@@ -242,6 +261,9 @@ def _next_step(path: Path, schema: Schema) -> None:
         return
     shell.say((f"Before a release: {len(found)} to decide, the riskiest first", "bold"))
     reviewing.open_decisions(found)
+    if source is not None and schema.unit_word == OPEN:
+        shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")
+        words.bullets(map(str, rows_per_unit(schema, source)))
     words.next_commands(reviewing.command(path))
 
 

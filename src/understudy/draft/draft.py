@@ -44,11 +44,13 @@ from understudy.columns.arrow import (
     writes_text,
 )
 from understudy.columns.reading import DAY, distinct_texts, flat, floats, is_text, ticks
+from understudy.draft.people import counted
 from understudy.draft.rounding import amount_edges, calendar_edges, fewest_decimals, nice_bounds
 from understudy.errors import SchemaError
 from understudy.quoting import unquoted
 from understudy.schema.schema import Schema
 from understudy.source import read, read_table
+from understudy.units import OPEN, ROW, Unit
 
 __all__ = ["confirm", "draft"]
 
@@ -90,7 +92,8 @@ def draft(data: Any) -> Schema:
     """A schema to review, from a table: whatever `read` takes, read as a release reads it.
 
     NOT PRIVATE: it looks at the rows. Whatever it took from them is marked in `read_from_rows`;
-    the number of rows is not kept. Bounds are rounded outward to round numbers.
+    the number of rows is not kept. Where a value of an identifier has several rows, who is protected
+    is left open, and no release accepts the schema before `confirm` has answered it.
     """
     source = read(data)
     table = read_table(source)
@@ -98,19 +101,48 @@ def draft(data: Any) -> Schema:
     for field in table.schema:
         with unquoted(f"column {field.name!r}"):
             columns.append(_column(field, table.column(field.name), source.typed))
-    return Schema(tuple(columns))
+    schema = Schema(tuple(columns), unit_word=ROW, read_from_rows=("unit",))
+    if any(found.repeats for found in counted(schema, table)):
+        return dataclasses.replace(schema, unit_word=OPEN, read_from_rows=())
+    return schema
 
 
-def confirm(schema: Schema, columns: Iterable[str] | None = None) -> Schema:
+def confirm(
+    schema: Schema,
+    columns: Iterable[str] | None = None,
+    *,
+    unit: str | None = None,
+    max_rows: int | None = None,
+) -> Schema:
     """The schema with the marks of these columns cleared, or of all.
 
-    Whoever calls it states that the marked facts are public, or were replaced by public ones.
+    Whoever calls it states that the marked facts are public, or were replaced by public ones. `unit`
+    says who is protected: the column that tells people apart, of whose rows `max_rows` count, or
+    "row". A question that a draft left open (`unit = "?"`) is answered by that alone.
     """
+    if unit is not None or max_rows is not None:
+        schema = schema.protecting(_chosen_unit(schema, unit, max_rows))
+    elif columns is None:
+        schema = dataclasses.replace(schema, read_from_rows=())
     chosen = None if columns is None else set(columns)
     if unknown := (chosen or set()) - {column.name for column in schema.columns}:
         raise SchemaError(f"column {min(unknown)!r} is not in the schema; nothing was confirmed")
     marked = (c for c in schema.columns if chosen is None or c.name in chosen)
     return schema.resolved({c.name: dataclasses.replace(c, read_from_rows=()) for c in marked})
+
+
+def _chosen_unit(schema: Schema, unit: str | None, max_rows: int | None) -> Unit | None:
+    if unit is None:
+        raise SchemaError(
+            f"max_rows = {max_rows!r} says nothing without unit; name the column, too"
+        )
+    by_row = unit == ROW and max_rows is None
+    if not by_row and max_rows is None:
+        raise SchemaError(
+            f"unit = {unit!r} needs max_rows: how many rows of one {unit} may count, such as 5"
+        )
+    salt = "" if schema.unit is None else schema.unit.salt
+    return None if by_row else Unit(unit, max_rows or 0, salt)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from enum import StrEnum
 from typing import Any
 
 from understudy.columns.unmodelled import DISCOVER
+from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import parsed, shown
 from understudy.errors import SchemaError
 from understudy.schema import Column, Identifier, Incomplete, Schema, Text
 from understudy.schema.toml import build_column, column_facts
-from understudy.units import Unit
+from understudy.units import OPEN, ROW, Unit
 from understudy.wording import domain
 
 __all__ = [
@@ -103,10 +104,11 @@ _NAMED = 3
 _LISTED = 12
 
 
-def decisions(schema: Schema) -> tuple[Decision, ...]:
+def decisions(schema: Schema, seen: Iterable[RowsPerUnit] = ()) -> tuple[Decision, ...]:
     """What is open in a draft, the riskiest first; () where nothing is.
 
-    Pure, and quick. Every mark of `read_from_rows` belongs to exactly one decision.
+    Pure, and quick. Every mark of `read_from_rows` belongs to exactly one decision. `seen` are the rows
+    of single people, for a custodian who may see them.
     """
     open_ = [c for c in schema.columns if _risky(c)]
     lists = [c for c in open_ if _kind(c) == "category"]
@@ -114,7 +116,7 @@ def decisions(schema: Schema) -> tuple[Decision, ...]:
     alike = _similar_lists(lists)
     pairs = [c for group in alike for c in group if len(_values(group[0])) <= _PAIR]
     found = [
-        *_unit(schema),
+        *_unit(schema, seen),
         *_identifiers([c for c in schema.columns if isinstance(c, Identifier)]),
         *(_text(c) for c in schema.columns if isinstance(c, Text)),
         *(_list(group) for group in alike if len(_values(group[0])) > _PAIR),
@@ -215,21 +217,26 @@ def _limits(column: Column) -> tuple[Any, Any]:
 # What each says
 
 
-def _unit(schema: Schema) -> list[Decision]:
-    named = [column.name for column in schema.columns if isinstance(column, Identifier)]
-    if schema.unit is not None or not named or not any(c.read_from_rows for c in schema.columns):
+def _unit(schema: Schema, seen: Iterable[RowsPerUnit]) -> list[Decision]:
+    open_ = schema.unit_word == OPEN
+    if not open_ and "unit" not in schema.read_from_rows:
         return []
+    named = [column.name for column in schema.columns if isinstance(column, Identifier)]
+    held = f"may tell people apart: {', '.join(named)}"
+    if not open_:
+        held = "the draft found nobody with several rows, so one row is protected"
     return [
         Decision(
             Topic.UNIT,
             tuple(named),
             "Does one person have several rows?",
-            (f"may tell people apart: {_some(named)}",),
-            "who is protected: one row each, or all rows of one person together",
+            (held, *map(str, seen)),
+            "who is protected"
+            + ("" if open_ else ": one row; and that no column names somebody with several"),
             "If one person has several rows and every row is protected by itself, the promise is "
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
-            "one person may count.",
-            (Choice.REPLACE,),
+            "one person may count. More rows need more noise; rows beyond the number are left out.",
+            (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
         )
     ]
 
@@ -427,7 +434,7 @@ def answered(schema: Schema, decision: Decision, choice: Choice, text: str = "")
     "all". It holds for every column of the decision; `Decision.of` makes one of a single column.
 
     Raises:
-        SchemaError: The choice is not one of the decision's, or the text cannot be one.
+        InputError: The choice is not one of the decision's, or the text cannot be one.
     """
     if choice not in decision.choices:
         known = ", ".join(decision.choices)
@@ -438,7 +445,7 @@ def answered(schema: Schema, decision: Decision, choice: Choice, text: str = "")
             f"one at a time, by its name: {', '.join(decision.columns)}"
         )
     if decision.topic is Topic.UNIT:
-        return _protected(schema, decision, text)
+        return _protected(schema, choice, text)
     changed: dict[str, Column] = {}
     for column in schema.columns:
         if column.name in decision.columns:
@@ -465,17 +472,20 @@ def _unmarked(column: Column, settled: Iterable[str]) -> Column:
     return replace(column, read_from_rows=left)
 
 
-def _protected(schema: Schema, decision: Decision, text: str) -> Schema:
-    if text.strip() == "row":
-        return replace(schema, unit=None)
+def _protected(schema: Schema, choice: Choice, text: str) -> Schema:
+    """The schema with an answer to who is protected; what tells people apart is never modelled."""
+    if choice is Choice.PUBLIC or text.strip() == ROW:
+        return schema.protecting(None)
     name, _, most = text.strip().rpartition(" ")
-    if not most.isascii() or not most.isdigit() or name not in decision.columns:
-        some = f"{decision.columns[0]} 5"
+    found = {column.name: column for column in schema.columns}.get(name)
+    if found is None or not (most.isascii() and most.isdigit()):
         raise SchemaError(
-            f"{text.strip()!r} does not say who is protected; write row, or a column that tells "
-            f"people apart and how many rows of one of them may count, such as {some!r}"
+            f"{text.strip()!r} does not say who is protected; write {ROW}, or the column that tells "
+            "people apart and how many rows of one of them count, such as patient_id 5"
         )
-    return replace(schema, unit=Unit(name, int(most)))
+    if not isinstance(found, Identifier):
+        schema = schema.resolved({name: Identifier(name)})
+    return schema.protecting(Unit(name, int(most)))
 
 
 def _empty(columns: Mapping[str, Column], text: str) -> dict[str, Column]:

@@ -16,6 +16,7 @@ from understudy.columns import KINDS, Column, Incomplete, UndeclaredBins, Undecl
 from understudy.columns.base import are_texts, is_whole, near, require_known
 from understudy.columns.unmodelled import DISCOVER
 from understudy.errors import SchemaError
+from understudy.units import OPEN
 
 __all__ = [
     "NOTES",
@@ -33,7 +34,10 @@ Facts = dict[str, Any]
 VERSION = 1
 """The version of the file format that this version of understudy writes and reads."""
 
-_HEAD_KEYS = ("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt")
+_HEAD_KEYS = (
+    *("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt"),
+    "read_from_rows",
+)
 _FIRST = ("name", "type", "dtype", "nullable")
 _LAST = ("null_values", "missing", "read_from_rows")
 _WIDTH = 100
@@ -47,6 +51,11 @@ _DRAFT = """\
 # THIS IS A DRAFT, AND PRIVATE: facts listed under `read_from_rows` were read from private rows.
 # Check each one. Replace what is not public knowledge by what is, then delete the
 # `read_from_rows` line of the column. No release accepts the schema before that.
+"""
+_ASKED = """\
+#
+# WHO IS PROTECTED IS NOT SAID: unit = "?" has to become the column that tells people apart, with
+# max_rows, or unit = "row" where one row is all of a person: `understudy schema confirm --unit`.
 """
 _MISSING = """\
 #
@@ -186,19 +195,34 @@ def write(document: Document, *, comments: bool = True) -> str:
     """The file; without comments it is canonical, and `Schema.digest` is its hash."""
     lines: list[str] = []
     if comments:
-        marked = any("read_from_rows" in column for column in document.columns)
-        blank = any("missing" in column for column in document.columns)
-        lines += f"{_HEAD}{_DRAFT * marked}{_MISSING * blank}".splitlines()
+        needed = (text for text, needs in _warnings(document).items() if needs)
+        lines += "".join((_HEAD, *needed)).splitlines()
         lines.append("")
-    lines += ["[understudy]", *(_line(key, value) for key, value in document.head.items())]
+    lines.append("[understudy]")
+    lines += _lines(document.head, comments)
     named = {"column": document.columns, "geography": document.geography, "rule": document.rules}
     for name, facts in ((name, facts) for name, tables in named.items() for facts in tables):
-        lines += ["", f"[[{name}]]"]
-        for key, value in facts.items():
-            if comments and name == "column" and key in NOTES:
-                lines.append(NOTES[key])
-            lines.append(_line(key, value))
+        lines += ["", f"[[{name}]]", *_lines(facts, comments and name == "column")]
     return "\n".join(lines) + "\n"
+
+
+def _warnings(document: Document) -> dict[str, bool]:
+    """What may be said at the head of a file, and whether the document gives a reason for it."""
+    marked = any("read_from_rows" in facts for facts in (document.head, *document.columns))
+    return {
+        _ASKED: document.head.get("unit") == OPEN and "max_rows" not in document.head,
+        _DRAFT: marked,
+        _MISSING: any("missing" in column for column in document.columns),
+    }
+
+
+def _lines(facts: Mapping[str, Any], notes: bool) -> list[str]:
+    lines: list[str] = []
+    for key, value in facts.items():
+        if notes and key in NOTES:
+            lines.append(NOTES[key])
+        lines.append(_line(key, value))
+    return lines
 
 
 def column_facts(column: Column) -> Facts:
@@ -313,8 +337,7 @@ def _drop_note(table: Any, key: str) -> None:
 
 def _unmarked(text: str, document: Document) -> str:
     """The text of a file without the warnings at its head that the document gives no reason for."""
-    if not any("read_from_rows" in column for column in document.columns):
-        text = text.replace(_DRAFT, "")
-    if not any("missing" in column for column in document.columns):
-        text = text.replace(_MISSING, "")
+    for warning, needed in _warnings(document).items():
+        if not needed:
+            text = text.replace(warning, "")
     return text

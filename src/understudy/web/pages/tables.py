@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -361,7 +360,7 @@ async def choose_unit(
             if most is None:
                 raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
             unit = Unit(column, most, "" if schema.unit is None else schema.unit.salt)
-        changed = dataclasses.replace(schema, unit=unit)
+        changed = schema.protecting(unit)
     except InputError as error:
         return _not_saved(request, table, error)
     changed.save(table.schema)
