@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy import files
-from understudy.draft import confirm
+from understudy.draft import RowsPerUnit, confirm
 from understudy.draft.review import Choice, Decision, Topic, answered, decision_named, decisions
 from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget
@@ -22,13 +22,13 @@ from understudy.privacy.relation import Relation
 from understudy.schema import Schema
 from understudy.source.base import check_header
 from understudy.source.files import find
-from understudy.units import Unit
+from understudy.units import ROW, Unit
 from understudy.web import editor
 from understudy.web.errors import Missing
 from understudy.web.guard import session_of
 from understudy.web.site import Here, Named, Site, Typed, account_of, site_of
 from understudy.web.uploads import received
-from understudy.web.workspace import Table, suffix_of
+from understudy.web.workspace import Table, read_json, suffix_of
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -75,14 +75,15 @@ def _waiting(table: Table) -> int | None:
 
 
 def _open(table: Table) -> tuple[Decision, ...]:
+    """What is open in the schema of a table, with what a custodian may see of its rows."""
     load_schema(table)
-    return _decided(table.schema, *_state(table))
+    return _decided(table, _state(table))
 
 
 @lru_cache(maxsize=64)
-def _decided(path: Path, changed: int, size: int) -> tuple[Decision, ...]:
-    """What is open in a schema, until its file changes."""
-    return decisions(_parsed(path, changed, size))
+def _decided(table: Table, state: tuple[int, int]) -> tuple[Decision, ...]:
+    seen = [RowsPerUnit(**facts) for facts in read_json(table.units) or ()]
+    return decisions(_parsed(table.schema, *state), seen)
 
 
 @router.get("/tables/new")
@@ -100,7 +101,7 @@ async def add_table(request: Request, site: Here) -> Response:
         draft = await site.workers.draft(file.path, file.filename, session_of(request).name)
         given = " ".join(file.fields.get("name", "").split())[:_LONGEST_NAME]
         name = given or _stem(file.filename)
-        table = site.workspace.add_table(name, file.path, draft["schema"], draft["columns"])
+        table = site.workspace.add_table(name, file.path, **draft)
     return RedirectResponse(f"/tables/{table.id}/schema", 303)
 
 
@@ -329,8 +330,13 @@ def _answers(
 ) -> list[tuple[Decision, str]]:
     """What a form says about each of the columns; nothing was said where nothing was typed."""
     if decision.topic is Topic.UNIT:
-        column, most = form.get("who", ""), form.get("max_rows", "")
-        return [(decision, column if column == "row" else f"{column} {most.strip()}")]
+        if form.get("who") == ROW:
+            return [(decision, ROW)]
+        column = form.get("column", "")
+        most = whole(form.get("max_rows", ""), "rows of one person")
+        if most is None:
+            raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
+        return [(decision, f"{column} {most}")]
     if choice is not Choice.REPLACE or decision.shared:
         return [(decision, form.get("text", ""))]
     given = [(decision.of(name), form.get(f"text-{name}", "")) for name in decision.columns]
