@@ -90,7 +90,7 @@ def test_a_walk_through_all_of_it(walk, draft: Path):
     code, out, _ = walk(
         "c", "patient 5",
         "a",
-        "v", "p",
+        "p",
         "x", "c", "0 to 50", "many", "c", "0 to 50", "0 to 20",
         "d", "all",
         "a",

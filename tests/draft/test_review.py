@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.schema_strategies import columns
 from understudy.draft import RowsPerUnit, confirm
-from understudy.draft.review import Choice, Topic, answered, decision_named, decisions, details
+from understudy.draft.review import Choice, Topic, answered, decision_named, decisions
 from understudy.errors import InputError
 from understudy.schema import (
     Boolean,
@@ -86,7 +86,8 @@ def test_each_says_what_it_would_publish():
     assert any("written as ?" in line for line in found["types"].holds)
     # A long list is not offered as public knowledge first.
     assert found["values:job"].choices[0] is not Choice.PUBLIC
-    assert "job 72" in details(HOSPITAL, found["values:job"])[0]
+    assert "job 72" in found["values:job"].full[0]
+    assert not found["values:drug a"].full
 
 
 def test_wide_tables_have_few_decisions():

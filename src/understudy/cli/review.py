@@ -21,10 +21,9 @@ __all__ = ["command", "open_decisions", "review", "statements"]
 
 _LETTERS = {"public": "a", "replace": "c", "private": "p", "drop": "d"}
 _WORDS = {
-    "public": "accept: it is public knowledge",
-    "replace": "change it to what is",
-    "private": "let releases find it privately",
-    "drop": "drop the column",
+    "replace": "Change it",
+    "private": "Let releases find it privately",
+    "drop": "Drop the column",
 }
 _Answers = list[str] | None
 
@@ -145,8 +144,10 @@ def _names(columns: Sequence[str]) -> str:
 def _list(path: Path, found: Sequence[Decision]) -> None:
     if found:
         shell.say(("NOT PRIVATE. ", "bold red"), "These facts were read from private rows.")
+    said = set[str]()
     for at, decision in enumerate(found, 1):
-        _ask(decision, f"{at} of {len(found)}")
+        _ask(decision, f"{at} of {len(found)}", advise=decision.advice not in said)
+        said.add(decision.advice)
         for line in _commands(path, decision):
             shell.say(f"    {line}")
 
@@ -170,12 +171,13 @@ def _commands(path: Path, decision: Decision) -> list[str]:
 # At a terminal
 
 
-def _ask(decision: Decision, where: str) -> None:
+def _ask(decision: Decision, where: str, *, advise: bool = True) -> None:
     shell.say((f"\n{where}  ", "dim"), (decision.question, "bold"), (f"  {decision.key}", "dim"))
     for line in decision.holds:
         shell.say(f"  {line}")
     shell.say(("  This would publish ", "yellow"), decision.reveals)
-    shell.say((f"  {decision.advice}", "dim"))
+    if advise:
+        shell.say((f"  {decision.advice}", "dim"))
 
 
 def _walk(path: Path, seen: Sequence[RowsPerUnit]) -> None:
@@ -207,19 +209,22 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit]) -> None:
 
 def _asked(schema: Schema, decision: Decision) -> Schema | None:
     """The schema after an answer, the same after none, None at the end."""
-    from understudy.draft.review import Choice, details
+    from understudy.draft.review import Choice
 
     letters = {_LETTERS[choice]: choice for choice in decision.choices}
-    menu = [f"{letter} {_WORDS[choice]}" for letter, choice in letters.items()]
-    shell.say("  " + " · ".join([*menu, "v view all", "s skip", "q quit"]))
+    said = {**_WORDS, "public": decision.yes}
+    menu = [f"{letter}  {said[choice]}" for letter, choice in letters.items()]
+    menu += ["v  View all values"] if decision.full else []
+    for line in [*menu, "s  Skip", "q  Quit"]:
+        shell.say(f"    {line}")
     while True:
         answer = _typed("> ")
         if answer is None or answer.lower() == "q":
             return None
         if answer.lower() in ("", "s"):
             return schema
-        if answer.lower() == "v":
-            for line in details(schema, decision):
+        if answer.lower() == "v" and decision.full:
+            for line in decision.full:
                 shell.say(f"  {line}")
         elif answer.lower() in letters:
             choice = letters[answer.lower()]
@@ -229,7 +234,7 @@ def _asked(schema: Schema, decision: Decision) -> Schema | None:
             except UnderstudyError as error:
                 shell.complain(str(error))
         else:
-            shell.say(f"  answer with {', '.join([*letters, 'v', 's'])} or q")
+            shell.say(f"  answer with {', '.join([*letters, 's'])} or q")
 
 
 def _some_of(decision: Decision, choice: Choice) -> Decision:

@@ -32,7 +32,6 @@ __all__ = [
     "answered",
     "decision_named",
     "decisions",
-    "details",
 ]
 
 
@@ -65,8 +64,9 @@ class Choice(StrEnum):
 class Decision:
     """One question about a draft.
 
-    `holds` are lines that say what the draft holds, one or more columns each; `reveals` what answering
-    "public" would publish, and `advice` what to think of. NOT PRIVATE, as the draft itself.
+    `holds` are lines that say what the draft holds, one or more columns each, and `full` all of it
+    where they do not; `reveals` is what answering "public" would publish, `yes` that answer in words,
+    `advice` what to think of. NOT PRIVATE, as the draft itself.
     """
 
     topic: Topic
@@ -76,6 +76,8 @@ class Decision:
     reveals: str
     advice: str
     choices: tuple[Choice, ...]
+    full: tuple[str, ...] = ()
+    yes: str = "It is public knowledge"
     shared: bool = True
     """Whether the same facts would do for all of its columns."""
 
@@ -237,6 +239,7 @@ def _unit(schema: Schema, seen: Iterable[RowsPerUnit]) -> list[Decision]:
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
             "one person may count. More rows need more noise; rows beyond the number are left out.",
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
+            yes="No: every row is another person",
         )
     ]
 
@@ -255,6 +258,7 @@ def _identifiers(columns: Sequence[Column]) -> list[Decision]:
             f"that values of {_some(names)} belong to one or few rows each; none of the values",
             "Give a column that should be modelled another type in the schema file.",
             (Choice.PUBLIC,),
+            yes="Yes: leave them out" if len(names) > 1 else "Yes: leave it out",
         )
     ]
 
@@ -276,10 +280,10 @@ def _list(group: Sequence[Column]) -> Decision:
     values, count = _values(first), len(_values(first))
     if len(group) == 1:
         question = f"Is the list of values of {first.name} public knowledge?"
-        reveals = f"the {count} values seen in {first.name}, such as {_quoted(values)}"
+        reveals = f"the {count} values seen in {first.name}{_such(values)}"
     else:
         question = f"Are the similar lists of {_some(names)} public knowledge?"
-        reveals = f"the values seen in each of {len(group)} columns, such as {_quoted(values)}"
+        reveals = f"the values seen in each of {len(group)} columns{_such(values)}"
         shorter = [c for c in group if len(_values(c)) < count and count <= _SHORT]
         if shorter:
             lacking = [v for v in values if v not in _values(shorter[-1])]
@@ -287,6 +291,8 @@ def _list(group: Sequence[Column]) -> Decision:
     long = count > 4 * _SHORT
     rare = "A list of many values holds rare ones, and a rare value can point to one person. "
     choices = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
+    if long:
+        choices = (Choice.PRIVATE, Choice.REPLACE, Choice.DROP, Choice.PUBLIC)
     return Decision(
         Topic.VALUES,
         names,
@@ -295,7 +301,8 @@ def _list(group: Sequence[Column]) -> Decision:
         reveals,
         (rare if long else "")
         + "Confirm what a form, a code book or a law lists; replace it by that list otherwise.",
-        _possible(group, *(choices[::-1] if long else choices)),
+        _possible(group, *choices),
+        _full(group),
     )
 
 
@@ -382,6 +389,7 @@ def _types(columns: Sequence[Column]) -> list[Decision]:
             "That a column has no empty cell is seldom a secret. Where it is, say that every column "
             "may have some.",
             (Choice.PUBLIC, Choice.REPLACE),
+            yes="They are right, and public",
         )
     ]
 
@@ -402,10 +410,11 @@ def _domain(column: Column, most: int | None) -> str:
     return shown(values[:most]) + more
 
 
-def details(schema: Schema, decision: Decision) -> tuple[str, ...]:
-    """What the draft holds about each column of a decision, in full. NOT PRIVATE, as the draft."""
-    asked = (column for column in schema.columns if column.name in decision.columns)
-    return tuple(f"{column.name}: {_domain(column, None)}" for column in asked)
+def _full(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Every value of every column, where `_held` leaves some out."""
+    if all(len(_values(column)) <= _LISTED for column in columns):
+        return ()
+    return tuple(f"{column.name}: {_domain(column, None)}" for column in columns)
 
 
 def _counted(items: Sequence[Any], noun: str) -> str:
@@ -416,6 +425,10 @@ def _some(names: Sequence[str]) -> str:
     if len(names) <= _NAMED + 1:
         return ", ".join(names)
     return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+
+
+def _such(values: Sequence[Any]) -> str:
+    return f"{', such as' if len(values) > _NAMED else ':'} {_quoted(values)}"
 
 
 def _quoted(values: Sequence[Any], between: str = ", ") -> str:

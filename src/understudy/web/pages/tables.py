@@ -293,7 +293,6 @@ async def save_column(request: Request, table: Named, at: int) -> Response:
 
 
 _VERDICTS = {
-    Choice.PUBLIC: "It is public knowledge",
     Choice.PRIVATE: "Let releases find it privately",
     Choice.DROP: "Leave it out",
 }
