@@ -266,7 +266,7 @@ class UndeclaredBins(Undeclared):
         """
         edges = self.fine().edges
         assert edges is not None
-        sums = np.cumsum(np.asarray(counts, np.float64)[: len(edges) - 1])
+        sums = np.cumsum(np.asarray(self.fine().by_interval(counts), np.float64))
         above, below = np.maximum.accumulate(sums), np.minimum.accumulate(sums[::-1])[::-1]
         reached = (above + below) / 2
         if reached[-1] <= 0:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from understudy.columns import Category, Column, Identifier, Incomplete, Modelled, Text, Undeclared
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
 from understudy.columns.base import Domain, are_texts, is_whole, near
+from understudy.columns.binned import Binned
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rules import Rule, Rules
@@ -72,7 +73,7 @@ class Schema(Domain):
             raise SchemaError(f'null_values = {tokens!r} must be a list of texts, such as ["?"]')
         object.__setattr__(self, "null_values", tuple(tokens))
         for column in self.columns:
-            if isinstance(column, Category) and (both := set(tokens) & set(column.values)):
+            if both := set(tokens).intersection(_stated(column)):
                 raise SchemaError(
                     f"column {column.name!r}: {sorted(map(str, both))[0]!r} is both one of its "
                     "values and one of the schema's null_values; take it out of one of the two"
@@ -460,6 +461,13 @@ def _unit(head: Mapping[str, Any]) -> Unit | None:
         return Unit(head["unit"], head["max_rows"], head.get("unit_salt", ""))
     except InputError as error:
         raise SchemaError(str(error)) from None
+
+
+def _stated(column: Column) -> list[Any]:
+    """Values that a column names one by one, special ones as texts."""
+    if isinstance(column, Binned):
+        return column.labels()[column.size - column.apart : column.cells]
+    return [*column.values] if isinstance(column, Category) else []
 
 
 def _twice(names: Iterable[str]) -> str | None:

@@ -21,7 +21,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.forms import BLANKS, Form, Pieces, Words, form, unit_steps
+from understudy.columns.forms import BLANKS, Form, Pieces, Spelled, Words, form, unit_steps
+from understudy.columns.reading import PLAIN_NUMBER
 from understudy.errors import SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
@@ -269,6 +270,10 @@ class Operations(Protocol):
         """Without these characters at either end."""
         ...
 
+    def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
+        """Whether a text matches the pattern, and the double that it is where it does."""
+        ...
+
     def clamped(self, x: Any, low: int, high: int) -> Any:
         """A whole number, moved into low..high."""
         ...
@@ -284,7 +289,8 @@ class Operations(Protocol):
 
 def encoded(x: Any, form: Form, ops: Operations) -> Any:
     """The code of the value x, as an expression."""
-    code = _words(x, form, ops) if isinstance(form, Words) else _pieces(x, form, ops)
+    compiled = {Words: _words, Spelled: _spelled, Pieces: _pieces}
+    code = compiled[type(form)](x, form, ops)
     return ops.cases([(ops.missing(x, form), ops.whole(form.missing))], code)
 
 
@@ -312,6 +318,15 @@ def _words(x: Any, form: Words, ops: Operations) -> Any:
         branches.append((blank, ops.whole(form.missing)))
     branches += _listed(bare, form.trimmed, ops)
     return ops.cases(branches, ops.whole(form.otherwise))
+
+
+def _spelled(x: Any, form: Spelled, ops: Operations) -> Any:
+    bare = ops.trimmed(x, BLANKS)
+    is_number, number = ops.number(bare, PLAIN_NUMBER)
+    blank = ops.among(x, form.blanks) | ops.among(bare, form.blanks)
+    branches = [(blank, ops.whole(form.missing)), *_listed(bare, form.words, ops)]
+    branches.append((is_number, _pieces(number, form.pieces, ops)))
+    return ops.cases(branches, ops.whole(form.missing))
 
 
 def _listed(x: Any, codes: Mapping[str, int], ops: Operations) -> list[tuple[Any, Any]]:
