@@ -100,7 +100,7 @@ def _values(column: Column) -> str:
     if isinstance(column, Incomplete):
         return f"a {column.wanted}; to fill in: {', '.join(column.missing)}"
     if isinstance(column, Text):
-        return "free text, which no release can hold"
+        return "free text, left out"
     return ""
 
 

@@ -21,7 +21,7 @@ def test_draft_confirm_check(tmp_path: Path):
     drafted = run("schema", "draft", data)
     assert drafted.code == 0
     assert "NOT PRIVATE" in drafted.out
-    assert "Are the bounds of age public knowledge?" in drafted.out
+    assert "Does one person have several rows?" in drafted.out
     assert f"understudy schema review {schema}" in drafted.out
     assert "--all" not in drafted.out
     assert us.Schema.load(schema).columns[0].read_from_rows
@@ -47,7 +47,7 @@ def test_draft_confirm_check(tmp_path: Path):
     rest = run("schema", "confirm", schema, "--all")
     assert rest.code == 0
     assert "You have stated that all of this is public" in rest.out
-    assert "somebody has income of about" in rest.out
+    assert "which columns have empty cells" in rest.out
     assert "ready for a release" in rest.out
     us.Schema.load(schema).require_confirmed()
     assert "DRAFT" not in schema.read_text()

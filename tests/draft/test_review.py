@@ -66,12 +66,13 @@ def topics(schema):
 def test_the_riskiest_first_and_alike_columns_together():
     found = {decision.key: decision for decision in decisions(HOSPITAL)}
     assert list(found) == [
-        "unit", "identifiers", "text:notes", "values:job", "values:drug a", "bounds:bedrooms",
+        "unit", "identifiers", "values:job", "values:drug a", "bounds:bedrooms",
         "bounds:visits_home", "bounds:admitted", "bounds:price", "values:changed", "missing:blank",
         "types",
     ]  # fmt: skip
     assert found["values:drug a"].columns == tuple(column.name for column in DRUGS)
     assert found["bounds:visits_home"].columns == ("visits_home", "visits_clinic")
+    assert found["identifiers"].columns == ("patient", "notes")
     assert found["values:changed"].columns == ("changed", "treated")
     assert "alive" in found["types"].columns
 
@@ -182,15 +183,22 @@ def test_own_facts_replace_those_of_the_rows():
     assert all(c.nullable for c in everywhere.columns if c.name in types.columns)
 
 
-def test_free_text_and_blanks_have_to_be_settled():
-    for name in ("notes", "blank"):
-        decision = decision_named(HOSPITAL, name)
-        assert Choice.PUBLIC not in decision.choices
-        listed_ = answered(HOSPITAL, decision, Choice.REPLACE, "a, b")
-        assert {c.name: c for c in listed_.columns}[name].values == ("a", "b")
-        assert name in [c.name for c in answered(HOSPITAL, decision, Choice.PRIVATE).undeclared]
-        dropped = answered(HOSPITAL, decision, Choice.DROP)
-        assert isinstance({c.name: c for c in dropped.columns}[name], Identifier)
+def test_blanks_have_to_be_filled_in():
+    decision = decision_named(HOSPITAL, "blank")
+    assert Choice.PUBLIC not in decision.choices
+    assert answered(HOSPITAL, decision, Choice.REPLACE, "a, b").columns[-1].values == ("a", "b")
+    assert answered(HOSPITAL, decision, Choice.PRIVATE).undeclared[-1].name == "blank"
+    assert answered(HOSPITAL, decision, Choice.DROP).columns[-1] == Identifier("blank")
+
+
+def test_values_that_are_not_listed_may_still_be_there():
+    rare = [
+        listed("drug a", "Down", "No", "Steady", other="OTHER"),
+        listed("drug b", "No", other="OTHER"),
+    ]
+    (decision, _) = decisions(Schema(tuple(rare)))
+    assert "hardly anybody has Down, Steady in drug b" in decision.reveals
+    assert "all others are one value" in decision.holds[0]
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,6 @@ def _settled(schema: Schema, decision: Decision, choice: Choice) -> Schema:
 
 _WANTED = {
     "unit": "row, or a column and how many rows of one person count, such as patient_id 5",
-    "text": "the values that it may hold, between commas",
     "values": "all values, between commas",
     "bounds": "bounds such as 0 to 120",
     "missing": "its values between commas, or bounds such as 0 to 120",

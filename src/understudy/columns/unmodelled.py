@@ -100,7 +100,7 @@ class Identifier(Column):
 
 @dataclass(frozen=True)
 class Text(Column):
-    """Free text. A draft may say so; no release accepts it."""
+    """Free text: never modelled, never read, left out of the output."""
 
     kind: ClassVar[str] = "text"
 

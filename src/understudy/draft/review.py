@@ -40,7 +40,6 @@ class Topic(StrEnum):
 
     UNIT = "unit"
     IDENTIFIERS = "identifiers"
-    TEXT = "text"
     VALUES = "values"
     BOUNDS = "bounds"
     MISSING = "missing"
@@ -84,7 +83,7 @@ class Decision:
     @property
     def key(self) -> str:
         """Its name in a command; the same until it is answered."""
-        one_of_many = self.topic in (Topic.VALUES, Topic.BOUNDS, Topic.TEXT, Topic.MISSING)
+        one_of_many = self.topic in (Topic.VALUES, Topic.BOUNDS, Topic.MISSING)
         return f"{self.topic}:{self.columns[0]}" if one_of_many else str(self.topic)
 
     def of(self, *columns: str) -> Decision:
@@ -119,13 +118,12 @@ def decisions(schema: Schema, seen: Iterable[RowsPerUnit] = ()) -> tuple[Decisio
     pairs = [c for group in alike for c in group if len(_values(group[0])) <= _PAIR]
     found = [
         *_unit(schema, seen),
-        *_identifiers([c for c in schema.columns if isinstance(c, Identifier)]),
-        *(_text(c) for c in schema.columns if isinstance(c, Text)),
+        *_left_out([c for c in schema.columns if isinstance(c, Identifier | Text)]),
         *(_list(group) for group in alike if len(_values(group[0])) > _PAIR),
         *(_range(group) for group in _similar_ranges(ordered)),
         *([_pairs(pairs)] if pairs else []),
         *(_missing(c) for c in schema.columns if isinstance(c, Incomplete)),
-        *_types([c for c in schema.columns if not isinstance(c, Identifier)]),
+        *_types([c for c in schema.columns if not isinstance(c, Identifier | Text)]),
     ]
     return tuple(found)
 
@@ -155,6 +153,11 @@ def _kind(column: Column) -> str:
 def _values(column: Column) -> tuple[Any, ...]:
     values = column_facts(column).get("values")
     return values if isinstance(values, tuple) else ()
+
+
+def _other(column: Column) -> Any:
+    """What stands for values that are not listed; None where there is nothing."""
+    return column_facts(column).get("other")
 
 
 def _risky(column: Column) -> bool:
@@ -244,50 +247,44 @@ def _unit(schema: Schema, seen: Iterable[RowsPerUnit]) -> list[Decision]:
     ]
 
 
-def _identifiers(columns: Sequence[Column]) -> list[Decision]:
+def _left_out(columns: Sequence[Column]) -> list[Decision]:
     marked = [column for column in columns if column.read_from_rows]
     if not marked:
         return []
     names = [column.name for column in marked]
+    texts = [column.name for column in marked if isinstance(column, Text)]
+    held = [f"{', '.join(names)}"] + ([f"free text: {', '.join(texts)}"] if texts else [])
     return [
         Decision(
             Topic.IDENTIFIERS,
             tuple(names),
-            f"{'Do' if len(names) > 1 else 'Does'} {_some(names)} name people or things?",
-            (f"left out of every release: {', '.join(names)}",),
-            f"that values of {_some(names)} belong to one or few rows each; none of the values",
-            "Give a column that should be modelled another type in the schema file.",
+            f"Is it right to leave out {_some(names)}?",
+            (*held,),
+            f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things, or "
+            f"{'are' if len(names) > 1 else 'is'} free text; none of the values",
+            "A column whose values belong to one or few rows each cannot be released. Give a column "
+            "that should be modelled another type in the schema file.",
             (Choice.PUBLIC,),
             yes="Yes: leave them out" if len(names) > 1 else "Yes: leave it out",
         )
     ]
 
 
-def _text(column: Column) -> Decision:
-    return Decision(
-        Topic.TEXT,
-        (column.name,),
-        f"What is to become of the free text in {column.name}?",
-        (f"{column.name}: {domain(column)}",),
-        "nothing: no release can hold free text",
-        "Leave it out, list the values that it may hold, or let a release find those that many hold.",
-        _possible([column], Choice.DROP, Choice.PRIVATE, Choice.REPLACE),
-    )
-
-
 def _list(group: Sequence[Column]) -> Decision:
     first, names = group[0], tuple(column.name for column in group)
     values, count = _values(first), len(_values(first))
+    seen = "values that many rows have in" if _other(first) is not None else "values seen in"
     if len(group) == 1:
         question = f"Is the list of values of {first.name} public knowledge?"
-        reveals = f"the {count} values seen in {first.name}{_such(values)}"
+        reveals = f"the {count} {seen} {first.name}{_such(values)}"
     else:
         question = f"Are the similar lists of {_some(names)} public knowledge?"
-        reveals = f"the values seen in each of {len(group)} columns{_such(values)}"
-        shorter = [c for c in group if len(_values(c)) < count and count <= _SHORT]
+        reveals = f"the {seen} each of {len(group)} columns{_such(values)}"
+        shorter = [c for c in group if len(_values(c)) < count <= _SHORT]
         if shorter:
             lacking = [v for v in values if v not in _values(shorter[-1])]
-            reveals += f"; and that nobody has {_quoted(lacking)} in {shorter[-1].name}"
+            few = "nobody has" if _other(shorter[-1]) is None else "hardly anybody has"
+            reveals += f"; and that {few} {_quoted(lacking)} in {shorter[-1].name}"
     long = count > 4 * _SHORT
     rare = "A list of many values holds rare ones, and a rare value can point to one person. "
     choices = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
@@ -407,7 +404,8 @@ def _domain(column: Column, most: int | None) -> str:
     if not values:
         return domain(replace(column, nullable=False))
     more = "" if most is None or len(values) <= most else f", … ({len(values)} in all)"
-    return shown(values[:most]) + more
+    other = "" if _other(column) is None else "; all others are one value"
+    return shown(values[:most]) + more + other
 
 
 def _full(columns: Sequence[Column]) -> tuple[str, ...]:
@@ -511,7 +509,7 @@ def _empty(columns: Mapping[str, Column], text: str) -> dict[str, Column]:
 
 def _rebuilt(column: Column, without: Iterable[str], **facts: Any) -> Column:
     """The column with other facts in place of some; what waited because of those is settled."""
-    gone = {*without, *facts} - {"type"}
+    gone = {*without, *facts}
     kept = {key: value for key, value in column_facts(column).items() if key not in gone}
     marks = [mark for mark in column.read_from_rows if mark not in gone]
     kept["missing"] = [key for key in kept.get("missing", ()) if key not in gone]
@@ -520,20 +518,20 @@ def _rebuilt(column: Column, without: Iterable[str], **facts: Any) -> Column:
 
 def _openly(column: Column) -> Column:
     """The column without a domain: a release finds it."""
-    kind = "category" if isinstance(column, Text) else _kind(column)
-    if kind == "category":
-        return _rebuilt(column, ("ordinal",), type=kind, values=DISCOVER)
+    if _kind(column) == "category":
+        other = column_facts(column).get("other", "OTHER")
+        return _rebuilt(column, ("ordinal",), values=DISCOVER, other=other)
     return _rebuilt(column, _BOUNDS)
 
 
 def _replaced(column: Column, text: str) -> Column:
     """The column with the facts that somebody typed."""
-    kind = "category" if isinstance(column, Text) else _kind(column)
+    kind = _kind(column)
     if not text.strip():
         raise SchemaError(f"column {column.name!r}: nothing was given in place of its facts")
     if kind == "category":
         values = parsed(column, "values", kind, text, commas=True)
-        return _rebuilt(column, (), type=kind, values=values)
+        return _rebuilt(column, (), values=values)
     limits = re.split(r"\s+to\s+|\.\.", text.strip())
     if len(limits) != 2:
         raise SchemaError(

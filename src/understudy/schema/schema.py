@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Category, Column, Identifier, Incomplete, Modelled, Text, Undeclared
+from understudy.columns import Category, Column, Identifier, Incomplete, Modelled, Undeclared
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
 from understudy.columns.base import Domain, are_texts, is_whole, near
 from understudy.columns.binned import Binned
@@ -297,7 +297,7 @@ class Schema(Domain):
         """Refuse a schema that is not fit for a release.
 
         UnconfirmedError while nobody has said who is protected or it holds facts read from private
-        rows, SchemaError while facts are missing, or while a column is free text, or none is modelled.
+        rows, SchemaError while facts are missing or no column is modelled.
         """
         if self.unit_word == OPEN:
             raise UnconfirmedError(self._unanswered())
@@ -316,12 +316,6 @@ class Schema(Domain):
                 f"the schema holds facts that were read from private rows: {listed}; check each, "
                 "replace what is not public, and delete the `read_from_rows` lines"
             )
-        for column in self.columns:
-            if isinstance(column, Text):
-                raise SchemaError(
-                    f"column {column.name!r} is free text, which no release can hold; drop it with "
-                    'type = "identifier", or declare its categories with type = "category"'
-                )
         if not self.modelled and not self.undeclared:
             raise SchemaError("no column is modelled; declare at least one with a domain")
 

@@ -138,7 +138,7 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     still = tuple(key for key in missing if key not in facts)
     marks = facts.get("read_from_rows", [])
     if isinstance(marks, list):
-        require_known(marks, ["type", *keys], f"{where}: read_from_rows")
+        require_known(marks, ["type", *keys, *own], f"{where}: read_from_rows")
     facts = {k: tuple(v) if isinstance(v, list) else v for k, v in facts.items()}
     if cls is UndeclaredBins:
         return _undeclared_bins(name, kind, facts, where)

@@ -29,7 +29,7 @@ KINDS = {
     "date": "date",
     "datetime": "date and time",
     "identifier": "identifier: leave it out",
-    "text": "free text: cannot be released",
+    "text": "free text: left out",
 }
 """The types a person may choose, in words."""
 
@@ -134,11 +134,7 @@ def card(column: Column, at: int) -> Card:
         Fact(key, label, _text(known.get(key), widget), widget, key in marks, key in missing, hint)
         for key, label, widget, hint in fields
     )
-    problem = ""
-    if missing:
-        problem = f"fill in: {', '.join(missing)}"
-    elif kind == "text":
-        problem = "free text cannot be released: leave it out, or list its values"
+    problem = f"fill in: {', '.join(missing)}" if missing else ""
     return Card(
         at,
         column.name,

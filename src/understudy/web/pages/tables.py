@@ -297,7 +297,6 @@ _VERDICTS = {
     Choice.DROP: "Leave it out",
 }
 _TYPED = {
-    Topic.TEXT: "the values that it may hold, between commas",
     Topic.VALUES: "all values, between commas",
     Topic.BOUNDS: "bounds, such as 0 to 120",
     Topic.MISSING: "values between commas, or bounds such as 0 to 120",
