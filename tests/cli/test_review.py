@@ -130,7 +130,7 @@ def test_what_is_answered_stays_when_somebody_leaves(walk, draft: Path):
 
 
 def test_a_group_may_be_answered_in_part(walk, draft: Path):
-    walk("s", "s", "s", "d", "size_c", "d", "size_b", "q")
+    walk("s", "s", "s", "d", "3", "d", "2", "q")
     assert columns(draft)["size_b"].kind == "identifier"
     assert columns(draft)["size_a"].read_from_rows == ("lower", "upper")
 

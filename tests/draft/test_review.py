@@ -119,7 +119,7 @@ def drafts(draw):
     return Schema(tuple(marked))
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(drafts())
 def test_answering_all_of_them_confirms_everything(schema):
     found = decisions(schema)
@@ -137,7 +137,7 @@ def test_answering_all_of_them_confirms_everything(schema):
     assert decisions(schema) == ()
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(drafts())
 def test_other_answers_leave_nothing_of_the_draft(schema):
     for decision in decisions(schema):

@@ -213,6 +213,8 @@ def _asked(schema: Schema, decision: Decision) -> Schema | None:
 
     letters = {_LETTERS[choice]: choice for choice in decision.choices}
     said = {**_WORDS, "public": decision.yes}
+    if decision.topic == "rules":
+        said["drop"] = "Drop the rule"
     menu = [f"{letter}  {said[choice]}" for letter, choice in letters.items()]
     menu += ["v  View all values"] if decision.full else []
     for line in [*menu, "s  Skip", "q  Quit"]:
@@ -242,16 +244,17 @@ def _some_of(decision: Decision, choice: Choice) -> Decision:
     from understudy.draft.review import Choice
 
     asked = choice in (Choice.PRIVATE, Choice.DROP) and len(decision.columns) > 1
-    text = (_typed("  all of them, or these columns: ") or "") if asked else "all"
+    numbered = dict(enumerate(decision.columns, 1))
+    if asked:
+        shell.say("  " + ", ".join(f"{at} {name}" for at, name in numbered.items()))
+    text = (_typed("  all of them, or these numbers: ") or "") if asked else "all"
     if text == "all":
         return decision
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    for name in names:
-        if name not in decision.columns:
-            raise SchemaError(
-                f"{name!r} is none of {_names(decision.columns)}; write all, or names"
-            )
-    return decision.of(*names)
+    chosen = text.replace(",", " ").split()
+    for word in chosen:
+        if not word.isdecimal() or int(word) not in numbered:
+            raise SchemaError(f"{word!r} is none of 1 to {len(numbered)}; write all, or numbers")
+    return decision.of(*(numbered[int(word)] for word in chosen))
 
 
 def _settled(schema: Schema, decision: Decision, choice: Choice) -> Schema:

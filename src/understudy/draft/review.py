@@ -61,7 +61,7 @@ class Choice(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """One question about a draft.
+    """One question about a draft, and about these `columns`.
 
     `holds` are lines that say what the draft holds, one or more columns each, and `full` all of it
     where they do not; `reveals` is what answering "public" would publish, `yes` that answer in words,
@@ -83,8 +83,8 @@ class Decision:
     @property
     def key(self) -> str:
         """Its name in a command; the same until it is answered."""
-        one_of_many = self.topic in (Topic.VALUES, Topic.BOUNDS, Topic.MISSING)
-        return f"{self.topic}:{self.columns[0]}" if one_of_many else str(self.topic)
+        one = self.topic in (Topic.UNIT, Topic.IDENTIFIERS, Topic.TYPES)
+        return str(self.topic) if one else f"{self.topic}:{self.columns[0]}"
 
     def of(self, *columns: str) -> Decision:
         """The same about some of its columns alone."""
@@ -105,7 +105,7 @@ _NAMED = 3
 _LISTED = 12
 
 
-def decisions(schema: Schema, seen: Iterable[RowsPerUnit] = ()) -> tuple[Decision, ...]:
+def decisions(schema: Schema, seen: Sequence[RowsPerUnit] = ()) -> tuple[Decision, ...]:
     """What is open in a draft, the riskiest first; () where nothing is.
 
     Pure, and quick. Every mark of `read_from_rows` belongs to exactly one decision. `seen` are the rows
@@ -168,36 +168,48 @@ def _risky(column: Column) -> bool:
 
 def _similar_lists(columns: Iterable[Column]) -> list[list[Column]]:
     """Columns whose lists nearly agree together, the longest list of each group and of all first."""
+    lists = {column.name: frozenset(_values(column)) for column in columns}
+    holders: dict[Any, set[int]] = {}
+    """Which groups hold a value: only those can be near."""
     groups: list[list[Column]] = []
-    for column in sorted(columns, key=lambda c: -len(_values(c))):
-        own = set(_values(column))
-        fitting = [g for g in groups if any(_near(set(_values(other)), own) for other in g)]
-        if fitting:
-            max(fitting, key=len).append(column)
-        else:
-            groups.append([column])
+    for column in sorted(columns, key=lambda c: -len(lists[c.name])):
+        own = lists[column.name]
+        candidates = sorted(set().union(*(holders.get(value, ()) for value in own)))
+        fitting = [
+            at for at in candidates if any(_near(lists[other.name], own) for other in groups[at])
+        ]
+        at = max(fitting, key=lambda at: len(groups[at]), default=len(groups))
+        if at == len(groups):
+            groups.append([])
+        groups[at].append(column)
+        for value in own:
+            holders.setdefault(value, set()).add(at)
     return groups
 
 
-def _near(longer: set[Any], values: set[Any]) -> bool:
+def _near(longer: frozenset[Any], values: frozenset[Any]) -> bool:
     nested = values <= longer and len(longer) <= _SHORT
     return nested or 2 * len(longer & values) >= len(longer | values)
 
 
 def _similar_ranges(columns: Sequence[Column]) -> list[list[Column]]:
     """Columns of one sort whose names begin or end alike, or else whose bounds agree."""
+    marks = {column.name: _marks(column) for column in columns}
     left, groups = list(columns), list[list[Column]]()
-    while left:
-        found: dict[Any, list[Column]] = {}
-        for column in left:
-            for mark in _marks(column):
-                found.setdefault(mark, []).append(column)
-        named = (group for mark, group in found.items() if mark[1] != "bounds")
-        group = max(named, key=len, default=[])
-        if len(group) < 2:
-            group = max(found.values(), key=len)
-        groups.append(group)
-        left = [column for column in left if column not in group]
+    for by_name in (True, False):
+        while True:
+            found: dict[Any, list[Column]] = {}
+            for column in left:
+                for mark in marks[column.name]:
+                    if (mark[1] != "bounds") is by_name:
+                        found.setdefault(mark, []).append(column)
+            group = max(found.values(), key=len, default=[])
+            if len(group) < 2:
+                break
+            groups.append(group)
+            taken = {column.name for column in group}
+            left = [column for column in left if column.name not in taken]
+    groups += [[column] for column in left]
     order = {column.name: at for at, column in enumerate(columns)}
     return sorted(groups, key=lambda group: order[group[0].name])
 
@@ -222,11 +234,13 @@ def _limits(column: Column) -> tuple[Any, Any]:
 # What each says
 
 
-def _unit(schema: Schema, seen: Iterable[RowsPerUnit]) -> list[Decision]:
+def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
     open_ = schema.unit_word == OPEN
     if not open_ and "unit" not in schema.read_from_rows:
         return []
     named = [column.name for column in schema.columns if isinstance(column, Identifier)]
+    several = [found.column for found in seen]
+    named = sorted(named, key=lambda name: name not in several)
     held = f"may tell people apart: {', '.join(named)}"
     if not open_:
         held = "the draft found nobody with several rows, so one row is protected"
