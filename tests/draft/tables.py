@@ -267,7 +267,7 @@ def survey(rng: Rng) -> Table:
             is_("shape", special=[-999.0]),
         ),
         "month": (list(rng.integers(1, 13, ROWS)), is_("integer", lower=1, upper=12)),
-        "empty": ([""] * ROWS, is_("incomplete")),
+        "empty": ([""] * ROWS, is_("identifier")),
         "smoker": (_pick(rng, ["true", "false"]), is_("boolean")),
         "visits": (list(rng.negative_binomial(0.4, 0.05, ROWS)), is_("shape", type="integer")),
     }

@@ -91,6 +91,19 @@ def test_each_says_what_it_would_publish():
     assert not found["values:drug a"].full
 
 
+def test_codes_among_numbers_are_named():
+    marked = ranged("income", 0, 90, special=("N", 999))
+    marked = dataclasses.replace(marked, read_from_rows=("lower", "upper", "special"))
+    schema = Schema((marked, dataclasses.replace(marked, name="pay", read_from_rows=("special",))))
+    bounds, codes = decisions(schema)
+    assert "income of about 90; that income has the codes N, 999" in bounds.reveals
+    assert codes.question == "Are the codes of pay public knowledge?"
+    assert Choice.REPLACE not in codes.choices
+    after = answered(schema, bounds, Choice.REPLACE, "0 to 100")
+    assert after.columns[0].special == ("N", 999)
+    assert after.columns[0].read_from_rows == ("special",)
+
+
 def test_wide_tables_have_few_decisions():
     scales = [ranged(f"q{i}", 1, 5) for i in range(60)]
     sizes = [ranged(f"size_{i}", 0, 100 + i) for i in range(20)]

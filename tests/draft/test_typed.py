@@ -33,6 +33,8 @@ def test_what_is_shown_is_read_again():
         (Integer("n", 0, 9), "upper", "integer", " ", None),
         (Date("d", date(2020, 1, 1), date(2020, 2, 1)), "lower", "date", "2020-01-02",
          date(2020, 1, 2)),
+        (Integer("n", 0, 9), "special", "integer", 'N, 999, "7"', ["N", 999, "7"]),
+        (Integer("n", 0, 9), "bins", "integer", "shape", "shape"),
         (WORDS, "null_values", "category", '?, "a, b"', ["?", "a, b"]),
         (WORDS, "dtype", "category", "string", "string"),
     ],

@@ -10,7 +10,7 @@ import typer
 
 from understudy.cli import options, shell, words
 from understudy.cli import review as reviewing
-from understudy.cli.options import argument, option
+from understudy.cli.options import argument, option, read_as
 from understudy.errors import InputError
 from understudy.units import OPEN
 
@@ -52,6 +52,7 @@ def draft(
         Path | None, option("--out S.toml", "The schema to write; by default FILE.schema.toml.")
     ] = None,
     table: options.TableName = None,
+    null: options.NullTexts = None,
 ) -> None:
     """Guess a schema from a table, for you to review.
 
@@ -61,6 +62,7 @@ def draft(
     \b
     [bold]Example[/bold]
       understudy schema draft patients.csv
+      understudy schema draft patients.csv --null -9 --null income=X
       understudy schema draft postgresql://ann@db.example/clinic --table visits.patients
     """
     named = Path(file) if table is None else Path(table.rpartition(".")[2].strip('"'))
@@ -70,7 +72,7 @@ def draft(
     from understudy.source import read
 
     source = read(file, table=table)
-    schema = make(source)
+    schema = make(source, null_values=null or ())
     schema.save(target)
     shell.out().print(words.columns_table(schema.columns, marks=False))
     shell.say(("wrote ", "bold"), str(target))
@@ -178,6 +180,8 @@ def check(
         ),
     ] = None,
     table: options.TableName = None,
+    null: options.NullTexts = None,
+    drop_other_columns: options.DropOthers = False,
 ) -> None:
     """Show what a schema declares and whether a release would accept it.
 
@@ -192,7 +196,7 @@ def check(
     """
     from understudy.schema import Schema
 
-    loaded = Schema.load(schema)
+    loaded = read_as(Schema.load(schema), null, drop_other_columns)
     if data is not None:
         _compare(loaded, schema, data, table)
         return

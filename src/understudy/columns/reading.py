@@ -31,6 +31,8 @@ from understudy.columns.arrow import (
 __all__ = [
     "DAY",
     "FALSE_WORDS",
+    "NULL_AMONG_NUMBERS",
+    "NULL_TEXTS",
     "PLAIN_NUMBER",
     "TRUE_WORDS",
     "UNITS",
@@ -57,6 +59,12 @@ DAY = 86_400 * 10**9
 
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds in a unit of Arrow's."""
+
+NULL_TEXTS = ("?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "Null", "<NA>")
+"""Texts that usually stand for null in any column; a draft declares those that it finds."""
+
+NULL_AMONG_NUMBERS = (*NULL_TEXTS, "None", "none", "-", "--", ".", "missing", "unknown")
+"""Those that do where all other texts are numbers or dates; elsewhere they may be values."""
 
 _JOIN_BELOW = 2**30
 _INT64 = np.iinfo(np.int64)

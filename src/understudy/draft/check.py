@@ -52,7 +52,7 @@ def check(schema: Schema, data: Any) -> list[Finding]:
     names, declared = table.schema.names, [column.name for column in schema.columns]
     found: list[Finding] = []
     for name in names:
-        if name not in declared:
+        if name not in declared and not schema.drop_other_columns:
             remedy = 'declare it; type = "identifier" leaves it out' + near(name, declared)
             found.append(Finding(name, "is in the table and not in the schema", remedy=remedy))
     for column in schema.columns:

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Boolean, Category, Column, Identifier, Incomplete, Integer, Text
+from understudy.columns import Boolean, Category, Column, Identifier, Integer, Text
 from understudy.columns.arrow import (
     arrow_type,
     is_number,
@@ -32,7 +32,17 @@ from understudy.columns.arrow import (
     value_type,
     writes_text,
 )
-from understudy.columns.reading import DAY, distinct_texts, flat, floats, is_text, ticks
+from understudy.columns.reading import (
+    DAY,
+    NULL_AMONG_NUMBERS,
+    NULL_TEXTS,
+    distinct_texts,
+    flat,
+    floats,
+    is_text,
+    null_texts,
+    ticks,
+)
 from understudy.columns.unmodelled import DISCOVER
 from understudy.draft import numbers, words
 from understudy.draft.known import in_order, whole_list
@@ -40,35 +50,13 @@ from understudy.draft.names import Name
 from understudy.draft.people import counted
 from understudy.errors import SchemaError
 from understudy.quoting import unquoted
-from understudy.schema.schema import Schema
+from understudy.schema.schema import Schema, nulls_by_column
 from understudy.schema.toml import build_column
 from understudy.source import read, read_table
 from understudy.units import OPEN, ROW, Unit
 
 __all__ = ["confirm", "draft"]
 
-_NULL_TOKENS = (
-    *(
-        "?",
-        "NA",
-        "na",
-        "N/A",
-        "n/a",
-        "N.A.",
-        "#N/A",
-        "NaN",
-        "nan",
-        "null",
-        "NULL",
-        "Null",
-        "(null)",
-    ),
-    *("<NA>", ".", "-", "--"),
-)
-_NULL_AMONG_NUMBERS = (
-    *_NULL_TOKENS,
-    *("None", "none", "NONE", "missing", "Missing", "unknown", "Unknown", "UNKNOWN"),
-)
 _INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 _FLOAT = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _FORMATS = (
@@ -86,6 +74,10 @@ _FORMATS = (
     "%d/%m/%Y %H:%M:%S",
     "%m/%d/%Y %H:%M:%S",
     "%d.%m.%Y %H:%M:%S",
+    "%Y/%m/%d %H:%M",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+    "%d.%m.%Y %H:%M",
 )
 
 _ISO = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
@@ -99,8 +91,11 @@ _ENDLESS = tuple(date(year, 12, 31) for year in (2099, 2199, 2999, 9999))
 """Dates that stand for "never" or "not yet"."""
 
 
-def draft(data: Any) -> Schema:
+def draft(data: Any, *, null_values: Sequence[str] = ()) -> Schema:
     """A schema to review, from a table: whatever `read` takes, read as a release reads it.
+
+    `null_values` are texts that stand for null beside the usual ones: "TOKEN" in every column,
+    "COLUMN=TOKEN" in one.
 
     NOT PRIVATE: it looks at the rows. Whatever it took from them is marked in `read_from_rows`;
     the number of rows is not kept. Where a value of an identifier has several rows, who is protected
@@ -108,14 +103,40 @@ def draft(data: Any) -> Schema:
     """
     source = read(data)
     table = read_table(source)
+    tokens = nulls_by_column(null_values, table.schema.names)
     columns: list[Column] = []
     for field in table.schema:
         with unquoted(f"column {field.name!r}"):
-            columns.append(_column(field, table.column(field.name), source.typed))
+            array, told = _nulled(table.column(field.name), tokens[field.name])
+            column = _column(field, array, source.typed)
+            if told:
+                told = tuple(dict.fromkeys((*column.null_values, *told)))
+                marks = tuple(dict.fromkeys((*column.read_from_rows, "null_values")))
+                column = dataclasses.replace(
+                    column, nullable=True, null_values=told, read_from_rows=marks
+                )
+            columns.append(column)
     schema = Schema(tuple(columns), unit_word=ROW, read_from_rows=("unit",))
     if any(found.repeats for found in counted(schema, table)):
         return dataclasses.replace(schema, unit_word=OPEN, read_from_rows=())
     return schema
+
+
+def _nulled(
+    chunks: pa.ChunkedArray, tokens: Sequence[str]
+) -> tuple[pa.ChunkedArray, tuple[str, ...]]:
+    """The column with null for these texts, and those of them that it has."""
+    if not tokens or not is_text(chunks.type):
+        return chunks, ()
+    parts, found = [], set()
+    for array in flat(chunks):
+        texts, index = distinct_texts(array)
+        null = null_texts(texts, tokens)
+        found.update(pc.utf8_trim_whitespace(texts.filter(pa.array(null))).to_pylist())
+        cells = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
+        gone = np.append(null, True)[index]
+        parts.append(cells.take(pa.array(np.where(gone, len(texts), index))))
+    return pa.chunked_array(parts), tuple(token for token in tokens if token.strip() in found)
 
 
 def confirm(
@@ -211,7 +232,7 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
     dtype = _kept(field.type)
     look = _Look(field.name, dtype, array.null_count > 0, marks)
     if array.null_count == len(array):
-        return _blank(look, array.type)
+        return _absent(look) if len(array) else _unseen(look, array.type)
     if is_text(array.type):
         return _from_text(look, array, typed)
     if pa.types.is_dictionary(array.type):
@@ -243,8 +264,13 @@ def _kept(type_: pa.DataType) -> str:
         return "string"
 
 
-def _blank(look: _Look, type_: pa.DataType) -> Column:
-    """A column without a single value: its domain has to come from elsewhere."""
+def _absent(look: _Look) -> Column:
+    """A column of empty cells, which is left out."""
+    return Identifier(look.name, **look.guessed().retyped("string").common())
+
+
+def _unseen(look: _Look, type_: pa.DataType) -> Column:
+    """A column of a table without rows: its type is all that is known."""
     if pa.types.is_boolean(type_):
         return Boolean(look.name, **look.common())
     ordered = {
@@ -253,13 +279,12 @@ def _blank(look: _Look, type_: pa.DataType) -> Column:
         "date": pa.types.is_date,
         "datetime": pa.types.is_timestamp,
     }
-    wanted = next((kind for kind, holds in ordered.items() if holds(type_)), "category")
-    missing = ("values",) if wanted == "category" else ("lower", "upper")
-    return Incomplete(look.name, wanted, missing, {}, **look.common())
+    kind = next((kind for kind, holds in ordered.items() if holds(type_)), None)
+    return _discovered(look) if kind is None else _first(look, lambda: look.made(kind))
 
 
 def _first(look: _Look, *makers: Callable[[], Column | None]) -> Column:
-    """The first column that can be made; one to fill in by hand if none can.
+    """The first column that can be made; where none can, it is left out.
 
     A narrow type may not hold what is declared of others.
     """
@@ -269,7 +294,7 @@ def _first(look: _Look, *makers: Callable[[], Column | None]) -> Column:
                 return column
         except (ValueError, OverflowError):  # SchemaError and Arrow's refusals are ValueErrors
             continue
-    return _blank(look, arrow_type(look.dtype))
+    return _absent(look)
 
 
 # Texts
@@ -288,7 +313,7 @@ def _from_text(look: _Look, array: pa.Array, typed: bool) -> Column:
     kept = pa.array(~null)
     texts, plain, counts = texts.filter(kept), plain.filter(kept), counts[~null]
     if not len(texts):
-        return _blank(look, pa.string())
+        return _absent(look)
     if pa.types.is_dictionary(array.type):
         return _from_words(look, texts.to_pylist(), counts)
     if kind is None:
@@ -314,15 +339,15 @@ def _nulls_and_kind(texts: pa.Array) -> tuple[NDArray[np.bool_], str | None]:
     """
     usual, among_numbers = (
         numpy_of(pc.is_in(texts, texts_of(["", *tokens])))
-        for tokens in (_NULL_TOKENS, _NULL_AMONG_NUMBERS)
+        for tokens in (NULL_TEXTS, (*NULL_AMONG_NUMBERS, "NONE", "Missing", "Unknown", "UNKNOWN"))
     )
     for null in (usual, among_numbers):
         rest = texts.filter(pa.array(~null))
         if len(rest) and (kind := _kind(rest)):
             return null, kind
-    signs = numpy_of(pc.is_in(texts, texts_of(["+"]))).any()
-    minus = numpy_of(pc.is_in(texts, texts_of(["-"])))
-    return usual & ~minus if signs else usual, None
+    dashes = numpy_of(pc.is_in(texts, texts_of(["-", "--", "."])))
+    signs = numpy_of(pc.is_in(texts, texts_of(["+"]))).any()  # of which "-" is the opposite
+    return usual if signs else usual | dashes, None
 
 
 def _kind(texts: pa.Array) -> str | None:
@@ -342,18 +367,13 @@ def _date_kind(texts: pa.Array) -> str | None:
         if not all(_strict(text, form) for text in texts[:_STRICTLY].to_pylist()):
             continue
         days, valid = ticks(texts, tick=DAY, form=form)
-        recent = _days(1900) <= days.min() and days.max() < _days(2100)
-        if valid.all() and (form != "%Y%m%d" or (recent and len(texts) > _FEW)):
+        if valid.all() and (form != "%Y%m%d" or (_usual(days) and len(texts) > _FEW)):
             return form
     return None
 
 
 def _all(texts: pa.Array, regex: str) -> bool:
     return pc.all(pc.match_substring_regex(texts, regex)).as_py()
-
-
-def _days(year: int) -> int:
-    return (date(year, 1, 1) - date(1970, 1, 1)).days
 
 
 def _strict(text: str, form: str) -> bool:
@@ -449,7 +469,7 @@ def _from_date_texts(
         form = next((f for f in _ISO if all(_strict(text, f) for text in first)), None)
     if dated:
         return _dated(look, seconds // 86_400, counts, form)
-    return _timed(look, seconds, form, "second")
+    return _timed(look, seconds, form, "second" if form is None or "%S" in form else "minute")
 
 
 # Numbers
@@ -459,11 +479,11 @@ def _from_numbers(look: _Look, array: pa.Array) -> Column:
     values, valid = floats(array)
     look = dataclasses.replace(look, nullable=look.nullable or not bool(valid.all()))
     if not valid.any():
-        return _blank(look, array.type)
+        return _absent(look)
     values, counts = np.unique(values[valid], return_counts=True)
     inside = np.isfinite(values)
     if not inside.any():
-        return _blank(look, array.type)
+        return _absent(look)
     return _numeric(look, values[inside], counts[inside])
 
 
@@ -474,7 +494,8 @@ def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.intege
     look = look.guessed()
     if whole and numbers.names_things(look.named, values, counts):
         return Identifier(look.name, **look.common())
-    codes = numbers.apart(values, counts)
+    named = whole and look.named.coded and not _natural(look, values)
+    codes = np.zeros(len(values), np.bool_) if named else numbers.apart(values, counts)
     look = look.beside([int(v) if whole else float(v) for v in values[codes]])
     values, counts = values[~codes], counts[~codes]
     return _whole(look, values, counts) if whole else _measured(look, values, counts)
@@ -496,7 +517,7 @@ def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64
         few,
         lambda: look.made("number", *marks, decimals=decimals, **bounds),
         lambda: look.made("number", **bounds),
-        lambda: look.retyped("double").made("number", **bounds),
+        lambda: look.retyped("float64").made("number", **bounds),
     )
 
 
@@ -534,7 +555,10 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         codes,
         public,
         small,
-        lambda: look.made("integer", **bounds, bins="shape" if bounds else None),
+        *(
+            lambda wide=wide: wide.made("integer", **bounds, bins="shape" if bounds else None)
+            for wide in (look, look.retyped("float64"), look.retyped("int64"))
+        ),
     )
 
 
@@ -549,8 +573,13 @@ def _from_times(look: _Look, array: pa.Array) -> Column:
     return _timed(look, micros // 10**6, None, resolution)
 
 
-def _day(number: int) -> date:
-    return date(1970, 1, 1) + timedelta(days=int(number))
+def _number(day: date) -> int:
+    return (day - date(1970, 1, 1)).days
+
+
+def _usual(days: NDArray[np.integer]) -> bool:
+    """Whether all days lie in bounds that anybody would choose."""
+    return _number(_DAYS[0]) <= int(days.min()) and int(days.max()) <= _number(_DAYS[1])
 
 
 def _dated(
@@ -558,13 +587,10 @@ def _dated(
 ) -> Column:
     order = np.argsort(days)
     days, counts = days[order], counts[order]
-    last = _day(days[-1])
-    if last in _ENDLESS and len(days) > _FEW and numbers.common(counts)[-1]:
-        look, days = look.beside([last]), days[:-1]
-    first, last = _day(days[0]), _day(days[-1])
-    bounds = {}
-    if _DAYS[0] <= first and last <= _DAYS[1]:
-        bounds = {"lower": _DAYS[0], "upper": _DAYS[1]}
+    never = {_number(day): day for day in _ENDLESS}.get(int(days[-1]))
+    if never is not None and len(days) > _FEW and numbers.common(counts)[-1]:
+        look, days = look.beside([never]), days[:-1]
+    bounds = {"lower": _DAYS[0], "upper": _DAYS[1]} if _usual(days) else {}
     return _first(
         look,
         lambda: look.made("date", *_marked(form), format=form, **bounds),
@@ -577,11 +603,14 @@ def _marked(form: str | None) -> tuple[str, ...]:
 
 
 def _timed(look: _Look, seconds: NDArray[np.integer], form: str | None, resolution: str) -> Column:
-    first, last = (_day(moment // 86_400) for moment in (seconds.min(), seconds.max()))
     bounds = {}
-    if _DAYS[0] <= first and last <= _DAYS[1]:
+    if _usual(seconds // 86_400):
         low, high = (datetime(day.year, day.month, day.day) for day in _DAYS)
-        finest = {"day": timedelta(days=1), "second": timedelta(seconds=1)}
+        finest = {
+            "day": timedelta(days=1),
+            "minute": timedelta(minutes=1),
+            "second": timedelta(seconds=1),
+        }
         high += timedelta(days=1) - finest.get(resolution, timedelta(microseconds=1))
         bounds = {"lower": low, "upper": high}
     more = {"format": form, "resolution": resolution}

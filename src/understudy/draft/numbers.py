@@ -26,7 +26,8 @@ _COLLISIONS = 10
 """So many amounts would be expected to agree by chance where no two numbers do."""
 _CELLS = 30
 _MOVED = 0.05
-_CUT = 0.01
+_CUT = 0.03
+_BEND = 0.01
 _GAP = 0.3
 
 
@@ -70,9 +71,10 @@ def apart(values: Values, counts: Counts) -> NDArray[np.bool_]:
     found = np.zeros(len(values), np.bool_)
     if len(values) <= 5:
         return found
+    below, near = values < 0, counts[(values >= 0) & (values <= 2)]
+    usual &= (values != -1) | (counts > 2 * near.max(initial=0))
     if values[0] < 0:  # all numbers below zero, or one far below the rest
-        below = values < 0
-        if below.sum() <= 4 and (usual | ~common(counts))[below].all() and (~below).sum() >= 5:
+        if (usual | ~common(counts))[below].all() and (~below).sum() >= 5:
             found |= below & usual
         elif usual[0] and _far(values[1] - values[0], values[1:]):
             found[0] = True
@@ -95,19 +97,19 @@ def _far(gap: float, rest: Values) -> bool:
 
 
 def _is_code(value: float) -> bool:
-    """-1 to -9; and 99, 98, 97, 96, 88, 77, 999, -99, ...: what forms use in place of a number."""
+    """-1, -7, -8, -9; 99, 98, 97, 96, 88, 77, 999, -99, ...: what forms use in place of a number."""
     if value != round(value) or abs(value) >= 10**10:
         return False
     digits = str(abs(int(value)))
     if len(digits) == 1:
-        return value < 0
+        return value in (-1, -7, -8, -9)
     return (set(digits[:-1]) == {"9"} and digits[-1] in "6789") or set(digits) in ({"8"}, {"7"})
 
 
 def small_range(values: Values, counts: Counts) -> tuple[int, int] | None:
     """Bounds for counts of few values, so that each is a cell of its own; None where there are many.
 
-    They enclose what many rows hold: beyond them lies at most one row in a hundred, and counting these
+    They enclose what many rows hold: beyond them lie at most 3 % of the rows, and counting these
     as the nearest bound hardly moves mean and standard deviation.
     """
     often = values[common(counts)]
@@ -125,7 +127,7 @@ def small_range(values: Values, counts: Counts) -> tuple[int, int] | None:
     mean, deviation = _moments(values, counts)
     cut_mean, cut_deviation = _moments(np.clip(values, low, high), counts)
     moved = max(abs(cut_mean - mean), abs(cut_deviation - deviation))
-    return (low, high) if moved <= max(_MOVED * deviation, _CUT * (high - low)) else None
+    return (low, high) if moved <= max(_MOVED * deviation, _BEND * (high - low)) else None
 
 
 def _moments(values: Values, counts: Counts) -> tuple[float, float]:

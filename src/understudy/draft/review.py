@@ -216,9 +216,15 @@ def _similar_ranges(columns: Sequence[Column]) -> list[list[Column]]:
 
 def _marks(column: Column) -> list[tuple[str, str, Any]]:
     sort = "day" if _kind(column).startswith("date") else "number"
+    sort = sort if _bounded(column) else "codes"
     words = _words(column.name)
     ends = [(sort, "first", words[0]), (sort, "last", words[-1])] if words else []
     return [*ends, (sort, "bounds", tuple(map(repr, _limits(column))))]
+
+
+def _bounded(column: Column) -> bool:
+    """Whether its bounds wait for an answer, not only codes beside them."""
+    return not {"lower", "upper", "edges"}.isdisjoint(column.read_from_rows)
 
 
 def _words(name: str) -> list[str]:
@@ -336,15 +342,19 @@ def _range(group: Sequence[Column]) -> Decision:
     names = tuple(column.name for column in group)
     reveals = "; ".join(_extremes(column) for column in group[:_NAMED])
     more = f"; and the same of {len(group) - _NAMED} more" if len(group) > _NAMED else ""
+    bounded = _bounded(group[0])
+    choices = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
     return Decision(
         Topic.BOUNDS,
         names,
-        f"Are the bounds of {_some(names)} public knowledge?",
+        f"Are the {'bounds' if bounded else 'codes'} of {_some(names)} public knowledge?",
         _held(group),
         reveals + more,
         "The largest and the smallest value are often one person's. Replace them by the limits of a "
-        "form or by round numbers that anyone would choose.",
-        _possible(group, Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP),
+        "form or by round numbers that anyone would choose."
+        if bounded
+        else "A code book should name them; correct them in the schema file where it does not.",
+        _possible(group, *choices) if bounded else (Choice.PUBLIC, Choice.DROP),
         shared=False,
     )
 
@@ -352,14 +362,19 @@ def _range(group: Sequence[Column]) -> Decision:
 def _extremes(column: Column) -> str:
     """What the bounds of a column tell about its rows; a draft may have rounded them outward."""
     name, (lower, upper) = column.name, (shown(limit) for limit in _limits(column))
-    if "edges" in column.read_from_rows:
-        return f"where the rows of {name} lie, by the edges of cells from {lower} to {upper}"
-    if not {"lower", "upper"}.intersection(column.read_from_rows):
-        return f"{', '.join(m for m in column.read_from_rows if m not in _FORM)} of {name}"
-    if _kind(column).startswith("date"):
-        return f"that {name} goes from about {lower} to about {upper}"
-    least = "" if lower in ("0", "0.0", "1", "1.0") else f", and somebody {lower}"
-    return f"that somebody has {name} of about {upper}{least}"
+    marks, codes = column.read_from_rows, ""
+    if "special" in marks:
+        codes = f"that {name} has the codes {_quoted(column_facts(column).get('special', ()))}"
+    if not _bounded(column):
+        return codes or f"{', '.join(mark for mark in marks if mark not in _FORM)} of {name}"
+    if "edges" in marks:
+        told = f"where the rows of {name} lie, by the edges of cells from {lower} to {upper}"
+    elif _kind(column).startswith("date"):
+        told = f"that {name} goes from about {lower} to about {upper}"
+    else:
+        least = "" if lower in ("0", "0.0", "1", "1.0") else f", and somebody {lower}"
+        told = f"that somebody has {name} of about {upper}{least}"
+    return f"{told}; {codes}" if codes else told
 
 
 def _missing(column: Incomplete) -> Decision:

@@ -10,7 +10,7 @@ import json
 from datetime import date, datetime
 from typing import Any
 
-from understudy.columns.unmodelled import DISCOVER
+from understudy.columns.unmodelled import DISCOVER, SHAPE
 from understudy.errors import SchemaError
 from understudy.schema import Category, Column
 
@@ -58,14 +58,26 @@ def parsed(column: Column, key: str, kind: str, text: str, *, commas: bool = Fal
         return [_quoted(item) for item in split(text)]
     if key in ("format", "resolution", "dtype", "action"):
         return _quoted(text)
+    if key == "bins" and text == SHAPE:
+        return SHAPE
     if key in ("bins", "decimals"):
         return _number(column, key, text, int)
     if key == "other":
         return _value(column, key, text)
     items = split(text) if key == "edges" else [text]
     parse = {"integer": int, "number": float, "date": date, "datetime": datetime}[kind]
+    if key == "special":
+        return [_code(item, parse) for item in split(text)]
     values = [_number(column, key, item, parse) for item in items]
     return values if key == "edges" else values[0]
+
+
+def _code(text: str, kind: Any) -> Any:
+    """A value of the kind, or a text where it is none."""
+    try:
+        return kind.fromisoformat(text) if kind in (date, datetime) else kind(text)
+    except ValueError:
+        return _quoted(text)
 
 
 def split(text: str) -> list[str]:

@@ -20,6 +20,8 @@ __all__ = ["LONGEST_LIST", "Sort", "among_numbers", "sort_of"]
 LONGEST_LIST = 80
 _MANY = 100
 _COVERED = 0.95
+_SHORT = 20
+_COVERED_SHORT = 0.8
 _FOUND = 0.02
 _LONG = 40
 _WORDS = 6
@@ -90,7 +92,8 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
             return Sort.IDENTIFIER
     if _is_long(some) and distinct > LONGEST_LIST:
         return Sort.PROSE
-    listed = 0 < int(often.sum()) <= LONGEST_LIST and shared >= _COVERED
+    covered = _COVERED if distinct > _SHORT else _COVERED_SHORT
+    listed = 0 < int(often.sum()) <= LONGEST_LIST and shared >= covered
     return Sort.LIST if listed else Sort.DISCOVER
 
 

@@ -15,11 +15,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Category, Column, Identifier, Incomplete, Modelled, Undeclared
+from understudy.columns import (
+    Category,
+    Column,
+    Identifier,
+    Incomplete,
+    Modelled,
+    Undeclared,
+    UndeclaredShape,
+)
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
 from understudy.columns.base import Domain, are_texts, is_whole, near
 from understudy.columns.binned import Binned
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
+from understudy.constraints.cuts import compared
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rules import Rule, Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
@@ -27,7 +36,7 @@ from understudy.files import write
 from understudy.schema import toml
 from understudy.units import OPEN, ROW, Unit
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "nulls_by_column"]
 
 _SHOWN = 12
 
@@ -43,7 +52,8 @@ class Schema(Domain):
     is "?", a draft has left it to people, and no release accepts the schema. `read_from_rows` holds
     "unit" where a draft chose it and nobody has confirmed it. `geography` names
     pairs of columns that are places, and where those of synthetic rows may lie. `rules` are what every
-    synthetic row keeps.
+    synthetic row keeps. With `drop_other_columns` the table may have columns that are not listed; they
+    are never read.
 
     Nothing here depends on private rows, except in a draft, which says so (`require_confirmed`).
     """
@@ -55,6 +65,7 @@ class Schema(Domain):
     rules: tuple[Rule, ...] = ()
     unit_word: str = ""
     read_from_rows: tuple[str, ...] = ()
+    drop_other_columns: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -78,6 +89,10 @@ class Schema(Domain):
                     f"column {column.name!r}: {sorted(map(str, both))[0]!r} is both one of its "
                     "values and one of the schema's null_values; take it out of one of the two"
                 )
+        if not isinstance(self.drop_other_columns, bool):
+            raise SchemaError(
+                f"drop_other_columns = {self.drop_other_columns!r} must be true or false"
+            )
         self._check_protection()
         object.__setattr__(self, "geography", tuple(self.geography))
         self._check_geography()
@@ -88,13 +103,16 @@ class Schema(Domain):
         """Rules are worked out at once, so that those that cannot be kept are refused here."""
         if not self.rules:
             return
-        undeclared = {column.name for column in self.undeclared}
+        undeclared = {c.name for c in self.undeclared if not isinstance(c, UndeclaredShape)}
         for rule in self.rules:
             if both := sorted(rule.words & undeclared):
                 raise rule.refuse(
                     f"the domain of column {both[0]!r} is found privately, and a rule needs to know "
                     "it; declare its values or edges"
                 )
+        if self.undeclared:
+            self.largest()  # with edges where rules need them; worked out there
+            return
         if both := sorted(self._rules.columns.intersection(self._placed)):
             raise SchemaError(f"column {both[0]!r} is part of a place, which no rule may move")
 
@@ -153,11 +171,37 @@ class Schema(Domain):
 
     def largest(self) -> Schema:
         """The schema with the largest domains that may be found for undeclared ones; for planning."""
-        return self.resolved({column.name: column.largest() for column in self.undeclared})
+        domains = {column.name: column.largest() for column in self.undeclared}
+        shaped = (c for c in self.undeclared if isinstance(c, UndeclaredShape))
+        return self.resolved({**domains, **{c.name: c.largest(self.cuts(c.name)) for c in shaped}})
+
+    def cuts(self, name: str) -> tuple[tuple[str, Any], ...]:
+        """What rules compare a column with, which needs edges there: operators and values."""
+        return tuple(found for rule in self.rules for found in compared(rule.says, name))
 
     def resolved(self, domains: Mapping[str, Column]) -> Schema:
         """The schema with columns replaced by those whose domain was found."""
         return replace(self, columns=tuple(domains.get(c.name, c) for c in self.columns))
+
+    def with_nulls(self, texts: Iterable[str]) -> Schema:
+        """The schema with more texts that stand for null: "TOKEN" for all, "COLUMN=TOKEN" for one.
+
+        SchemaError where a column cannot be null, or has the text as a value.
+        """
+        names = [column.name for column in self.columns]
+        own = [text for text in texts if _column_of(text, names)]
+        more = tuple(dict.fromkeys((*self.null_values, *(t for t in texts if t not in own))))
+        changed: dict[str, Column] = {}
+        for column in self.columns:
+            told = nulls_by_column(own, names)[column.name]
+            if told and not column.nullable:
+                raise SchemaError(
+                    f"column {column.name!r} cannot be null, so no text of it can stand for null; "
+                    "set nullable = true in the schema"
+                )
+            tokens = tuple(dict.fromkeys((*column.null_values, *told)))
+            changed[column.name] = replace(column, null_values=tokens) if told else column
+        return replace(self.resolved(changed), null_values=more)
 
     @cached_property
     def written(self) -> tuple[Column, ...]:
@@ -365,6 +409,7 @@ class Schema(Domain):
             read_from_rows=head.get("read_from_rows", ()),
             geography=tuple(Geography.from_toml(facts, folder) for facts in document.geography),
             rules=tuple(map(Rule.from_toml, document.rules)),
+            drop_other_columns=head.get("drop_other_columns", False),
         )
 
     def _document(self) -> toml.Document:
@@ -375,6 +420,7 @@ class Schema(Domain):
             head["unit_salt"] = self.unit.salt or None
         elif self.unit_word:
             head["unit"] = self.unit_word
+        head["drop_other_columns"] = self.drop_other_columns or None
         head["read_from_rows"] = self.read_from_rows
         return toml.Document(
             {"version": toml.VERSION, **{k: v for k, v in head.items() if v not in (None, ())}},
@@ -462,6 +508,29 @@ def _stated(column: Column) -> list[Any]:
     if isinstance(column, Binned):
         return column.labels()[column.size - column.apart : column.cells]
     return [*column.values] if isinstance(column, Category) else []
+
+
+def nulls_by_column(texts: Iterable[str], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The texts that stand for null in each column; SchemaError where one names no column."""
+    found: dict[str, list[str]] = {name: [] for name in names}
+    for text in texts:
+        name = _column_of(text, names)
+        for each in names if name is None else [name]:
+            found[each].append(text if name is None else text[len(name) + 1 :])
+    return {name: tuple(dict.fromkeys(tokens)) for name, tokens in found.items()}
+
+
+def _column_of(text: str, names: Sequence[str]) -> str | None:
+    """The column that "COLUMN=TOKEN" names; None for "TOKEN"."""
+    if "=" not in text:
+        return None
+    for name in sorted(names, key=len, reverse=True):
+        if text.startswith(f"{name}="):
+            return name
+    name = text.partition("=")[0]
+    raise SchemaError(
+        f"null {text!r}: there is no column {name!r}{near(name, names)}; write TOKEN, or COLUMN=TOKEN"
+    )
 
 
 def _twice(names: Iterable[str]) -> str | None:

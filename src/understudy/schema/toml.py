@@ -12,9 +12,19 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from understudy.columns import KINDS, Column, Incomplete, UndeclaredBins, UndeclaredCategory
+from understudy.columns import (
+    KINDS,
+    MOST_SINGLES,
+    Column,
+    Incomplete,
+    UndeclaredBins,
+    UndeclaredCategory,
+    UndeclaredShape,
+)
 from understudy.columns.base import are_texts, is_whole, near, require_known
-from understudy.columns.unmodelled import DISCOVER
+from understudy.columns.binned import Binned
+from understudy.columns.shape import Shape
+from understudy.columns.unmodelled import DISCOVER, SHAPE
 from understudy.errors import SchemaError
 from understudy.units import OPEN
 
@@ -36,7 +46,7 @@ VERSION = 1
 
 _HEAD_KEYS = (
     *("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt"),
-    "read_from_rows",
+    *("drop_other_columns", "read_from_rows"),
 )
 _FIRST = ("name", "type", "dtype", "nullable")
 _LAST = ("null_values", "missing", "read_from_rows")
@@ -129,12 +139,13 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
     cls = _undeclared(kind, facts, where) or KINDS[kind]
     keys = _keys(cls)
-    own = _keys(KINDS[kind]) if cls is UndeclaredBins else keys
+    found = (UndeclaredBins, UndeclaredShape)
+    own = _keys(KINDS[kind]) if cls in found else keys
     require_known(facts, [*_FIRST, *own, "missing"], where)
     missing = facts.pop("missing", [])
     if not are_texts(missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
-    require_known(missing, keys, f"{where}: missing")
+    require_known(missing, own, f"{where}: missing")
     still = tuple(key for key in missing if key not in facts)
     marks = facts.get("read_from_rows", [])
     if isinstance(marks, list):
@@ -145,6 +156,10 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if still:
         own, common = _parted(facts)
         return Incomplete(name, wanted=kind, missing=still, facts=own, **common)
+    if cls is UndeclaredShape:
+        facts.pop("bins", None)
+        own, common = _parted(facts)
+        return UndeclaredShape(name, wanted=kind, facts=own, **common)
     required = [
         field.name
         for field in dataclasses.fields(cls)
@@ -168,7 +183,29 @@ def _undeclared(kind: str, facts: dict[str, Any], where: str) -> type[Column] | 
         facts["values"] = facts.pop("categories")
     if kind == "category" and isinstance(facts.get("values"), str):
         return UndeclaredCategory
-    return UndeclaredBins if isinstance(facts.get("bins"), dict) else None
+    if isinstance(facts.get("bins"), dict):
+        return UndeclaredBins
+    if not issubclass(KINDS[kind], Binned):
+        return None
+    if facts.get("bins") == SHAPE or _uncut(facts, KINDS[kind]):
+        return UndeclaredShape
+    return None
+
+
+def _uncut(facts: Facts, kind: type[Column]) -> bool:
+    """Whether an ordered column is left to be cut privately: neither cells nor few values are declared."""
+    if not {"bins", "edges", "shape"}.isdisjoint(facts):
+        return False
+    if kind.kind == "number" or not {"lower", "upper"} <= facts.keys():
+        return True
+    known = {key: facts[key] for key in facts if key in ("lower", "upper", "resolution")}
+    try:
+        few = kind("few", **known, bins=1)
+    except SchemaError:  # it is refused by its own name, when it is made
+        return False
+    assert isinstance(few, Binned)
+    grid = few.grid
+    return int(grid.highs[-1]) - int(grid.lows[0]) >= MOST_SINGLES
 
 
 def _keys(cls: type[Column]) -> list[str]:
@@ -233,13 +270,18 @@ def column_facts(column: Column) -> Facts:
         value = getattr(column, field.name)
         if field.name in ("dtype", "nullable") or value != field.default:
             own[field.name] = value
-    if isinstance(column, Incomplete | UndeclaredBins):
+    if isinstance(column, Incomplete | UndeclaredBins | UndeclaredShape):
         facts["type"] = own.pop("wanted")
         own |= own.pop("facts", {})
         if isinstance(column, UndeclaredBins):
             own["bins"] = {"quantiles": own.pop("quantiles")}
+        elif isinstance(column, UndeclaredShape):
+            own["bins"] = SHAPE
     elif own.get("edges") is not None:  # the outermost edges are the bounds
         del own["lower"], own["upper"]
+        if isinstance(shape := own.get("shape"), Shape):
+            del own["shape"]
+            own["shape"] = shape.facts()  # after all that a person reads
     first = {key: own.pop(key) for key in _FIRST if key in own}
     last = {key: own.pop(key) for key in _LAST if key in own}
     return {**facts, **first, **own, **last}
@@ -247,6 +289,8 @@ def column_facts(column: Column) -> Facts:
 
 def _line(key: str, value: Any) -> str:
     line = f"{key} = {_value(value)}"
+    if len(line) > _WIDTH and isinstance(value, dict) and key == "shape":
+        return f"{key} = {{" + ", ".join(_line(name, each) for name, each in value.items()) + "}"
     if len(line) <= _WIDTH or not isinstance(value, (tuple, list)):
         return line
     rows, row = [f"{key} = ["], "   "

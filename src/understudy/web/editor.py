@@ -12,7 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from understudy.columns.unmodelled import DISCOVER, Undeclared, UndeclaredBins
+from understudy.columns.unmodelled import (
+    DISCOVER,
+    SHAPE,
+    Undeclared,
+    UndeclaredBins,
+    UndeclaredShape,
+)
 from understudy.draft import typed
 from understudy.errors import SchemaError
 from understudy.schema import Column, Incomplete, Modelled, Schema
@@ -87,8 +93,20 @@ _FIELDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     "integer": (
         ("lower", "Smallest", "line", "What lies below counts as this."),
         ("upper", "Largest", "line", "What lies above counts as this."),
-        ("bins", "Bins", "line", "How many cells of equal width; empty for one each."),
+        (
+            "bins",
+            "Bins",
+            "line",
+            "How many cells of equal width. Empty: one for each of few values, or else, as with the "
+            "word shape, a release finds privately where the values lie.",
+        ),
         ("edges", "or edges of cells", "line", "Increasing, with commas between them."),
+        (
+            "special",
+            "Codes beside the order",
+            "line",
+            "With commas between them, such as N, 999; each is a cell of its own.",
+        ),
     ),
     "identifier": (
         ("action", "What to write", "line", 'drop leaves it out; "P-{:06d}" writes fresh ones.'),
@@ -125,11 +143,12 @@ def cards(schema: Schema) -> list[Card]:
 
 def card(column: Column, at: int) -> Card:
     """One column, with the facts that its type has."""
-    kind = (column.wanted if isinstance(column, Incomplete | UndeclaredBins) else "") or column.kind
+    wanted = isinstance(column, Incomplete | UndeclaredBins | UndeclaredShape)
+    kind = (column.wanted if wanted else "") or column.kind
     known = _known(column)
     missing = column.missing if isinstance(column, Incomplete) else ()
     marks = set(column.read_from_rows)
-    fields = () if isinstance(column, Undeclared) else (*_FIELDS[kind], *_COMMON)
+    fields = () if _formless(column) else (*_FIELDS[kind], *_COMMON)
     facts = tuple(
         Fact(key, label, _text(known.get(key), widget), widget, key in marks, key in missing, hint)
         for key, label, widget, hint in fields
@@ -148,8 +167,15 @@ def card(column: Column, at: int) -> Card:
     )
 
 
+def _formless(column: Column) -> bool:
+    """Whether nothing of it is for a form: what a release will find."""
+    return isinstance(column, Undeclared) and not isinstance(column, UndeclaredShape)
+
+
 def _known(column: Column) -> dict[str, Any]:
     known = {field.name: getattr(column, field.name) for field in dataclasses.fields(column)}
+    if isinstance(column, UndeclaredShape):
+        known |= {**column.facts, "bins": SHAPE}
     if isinstance(column, Incomplete):
         known |= column.facts
         if column.dtype == "string" and column.wanted != "category":
@@ -183,7 +209,7 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
             f"column {old.name!r}: type = {kind!r} is not known; choose one of the list"
         )
     same = kind == before.kind
-    if isinstance(old, Undeclared) and same:  # what a release will find has no form
+    if _formless(old) and same:
         marks = () if confirm_all else old.read_from_rows
         return dataclasses.replace(old, read_from_rows=marks)
     facts: dict[str, Any] = {"name": old.name, "type": kind}
@@ -196,10 +222,7 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
         if value is not None:
             facts[key] = value
     if not same:
-        needs = {"category": ["values"], "boolean": [], "identifier": [], "text": []}
-        facts["missing"] = needs.get(kind, ["lower", "upper"])
-        if kind in ("number", "datetime"):
-            facts["bins"] = 32
+        facts["missing"] = ["values"] if kind == "category" else []
     elif isinstance(old, Incomplete):
         facts["missing"] = [key for key in old.missing if key not in facts]
     marked = {key for key, *_ in fields} | ({"type"} if same else set())
