@@ -22,7 +22,8 @@ def test_draft_confirm_check(tmp_path: Path):
     assert drafted.code == 0
     assert "NOT PRIVATE" in drafted.out
     assert "type, nullable" in drafted.out
-    assert f"understudy schema confirm {schema} --all" in drafted.out
+    assert f"understudy schema review {schema}" in drafted.out
+    assert "--all" not in drafted.out
     assert us.Schema.load(schema).columns[0].read_from_rows
 
     again = run("schema", "draft", data)
@@ -45,6 +46,8 @@ def test_draft_confirm_check(tmp_path: Path):
     assert [bool(c.read_from_rows) for c in us.Schema.load(schema).columns] == [False, True, True]
     rest = run("schema", "confirm", schema, "--all")
     assert rest.code == 0
+    assert "You have stated that all of this is public" in rest.out
+    assert "which columns have empty cells" in rest.out
     assert "ready for a release" in rest.out
     us.Schema.load(schema).require_confirmed()
     assert "DRAFT" not in schema.read_text()
@@ -84,7 +87,7 @@ def test_check_with_data_says_it_is_not_private(tmp_path: Path):
     ("kind", "text", "said"),
     [
         ("mbi", '{"age": 85, "sex": 2}', "ready for a release"),
-        ("sdv", '{"columns": {"age": {"sdtype": "numerical"}}}', "fill in"),
+        ("sdv", '{"columns": {"age": {"sdtype": "numerical"}}}', "What may age hold?"),
     ],
 )
 def test_import(tmp_path: Path, kind: str, text: str, said: str):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options, shell, words
+from understudy.cli import review as reviewing
 from understudy.cli.options import argument, option, read_as
 from understudy.errors import InputError
-from understudy.units import OPEN, ROW
+from understudy.units import OPEN
 
 if TYPE_CHECKING:
     from understudy.schema import Schema
@@ -27,6 +28,8 @@ app = typer.Typer(
 
 _SchemaArgument = Annotated[Path, argument("S.toml", "The schema file.")]
 _MOST_FINDINGS = 200
+
+app.command("review")(reviewing.review)
 
 
 class Format(StrEnum):
@@ -71,11 +74,10 @@ def draft(
     source = read(file, table=table)
     schema = make(source, null_values=null or ())
     schema.save(target)
-    shell.out().print(words.columns_table(schema.columns, marks=True))
+    shell.out().print(words.columns_table(schema.columns, marks=False))
     shell.say(("wrote ", "bold"), str(target))
     _private("This draft, on screen and on disk, holds facts from private rows.")
-    _rows_per_unit(schema, source)
-    _next_step(target, schema)
+    _next_step(target, schema, source)
 
 
 @app.command()
@@ -128,7 +130,12 @@ def confirm(
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
     if unit is not None:
         done = {"who is protected": (f"one {wanted.unit or unit}",), **done}
-    if done:
+    if done and everything:
+        from understudy.draft.review import decisions
+
+        reviewing.statements(decisions(loaded))
+        shell.say(("You have stated that all of this is public, in ", "bold"), str(schema))
+    elif done:
         words.facts([(name, ", ".join(read)) for name, read in done.items()])
         shell.say(("confirmed as public in ", "bold"), str(schema))
     else:
@@ -235,20 +242,6 @@ def _private(text: str) -> None:
     shell.say(("NOT PRIVATE. ", "bold red"), text)
 
 
-def _rows_per_unit(schema: Schema, source: Source) -> None:
-    """What each choice of the unit would leave out; for the custodian's eyes."""
-    from understudy.draft import rows_per_unit
-
-    if schema.unit_word != OPEN:
-        return
-    shell.say()
-    shell.say(
-        ("Does one person have several rows?", "bold"), " Rows that each max_rows leaves out:"
-    )
-    for found in rows_per_unit(schema, source):
-        shell.say(f"  {found}")
-
-
 def _summary(schema: Schema) -> str:
     import math
 
@@ -259,35 +252,23 @@ def _summary(schema: Schema) -> str:
     )
 
 
-def _next_step(path: Path, schema: Schema) -> None:
-    """What stands between this schema and a release."""
-    from understudy.schema import Incomplete
+def _next_step(path: Path, schema: Schema, source: Source | None = None) -> None:
+    """What stands between this schema and a release; `source` are the rows, for a custodian."""
+    from understudy.draft import rows_per_unit
+    from understudy.draft.review import decisions
 
     shell.say()
-    missing = [c.name for c in schema.columns if isinstance(c, Incomplete)]
-    waiting = ["who is protected"] if schema.read_from_rows else []
-    waiting += [c.name for c in schema.columns if c.read_from_rows]
-    steps: list[str] = []
-    if schema.unit_word == OPEN:
-        name = next((c.name for c in schema.columns if c.kind == "identifier"), "COLUMN")
-        steps.append(
-            f"say who is protected:  understudy schema confirm {path} --unit {name} --max-rows K, "
-            f"or --unit {ROW} if one row is all of a person"
-        )
-    if missing:
-        steps.append(f"fill in the `missing` facts of {_some(missing)} in {path}")
-    if waiting:
-        steps.append(
-            f"read {path} and replace what is not public knowledge; "
-            f"{_some(waiting)} hold facts from private rows"
-        )
-        steps.append(f"then run  understudy schema confirm {path} --all")
-    if not steps:
+    found = decisions(schema)
+    if not found:
         shell.say(("✓ ", "green"), "ready for a release. Next")
         shell.say(f"  understudy plan --schema {path} --epsilon 1")
         return
-    shell.say(("Before a release", "bold"))
-    words.bullets(steps)
+    shell.say((f"Before a release: {len(found)} to decide, the riskiest first", "bold"))
+    reviewing.open_decisions(found)
+    if source is not None and schema.unit_word == OPEN:
+        shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")
+        words.bullets(map(str, rows_per_unit(schema, source)))
+    words.next_commands(reviewing.command(path))
 
 
 def _some(names: list[str]) -> str:

@@ -199,7 +199,10 @@ def _uncut(facts: Facts, kind: type[Column]) -> bool:
     if kind.kind == "number" or not {"lower", "upper"} <= facts.keys():
         return True
     known = {key: facts[key] for key in facts if key in ("lower", "upper", "resolution")}
-    few = kind("few", **known, bins=1)
+    try:
+        few = kind("few", **known, bins=1)
+    except SchemaError:  # it is refused by its own name, when it is made
+        return False
     assert isinstance(few, Binned)
     grid = few.grid
     return int(grid.highs[-1]) - int(grid.lows[0]) >= MOST_SINGLES
