@@ -89,9 +89,11 @@ def _values(column: Column) -> str:
     if isinstance(column, Boolean):
         return "true, false"
     if isinstance(column, Binned):
-        cells = "" if column.edges is None and column.bins is None else f" in {column.cells} bins"
+        bins = column.cells - len(column.special)
+        cells = "" if column.edges is None and column.bins is None else f" in {bins} bins"
         cells += "" if column.shape is None else ", with their shape"
-        return f"{_point(column.lower)} to {_point(column.upper)}{cells}"
+        special = f", special: {_listed(list(map(str, column.special)))}" if column.special else ""
+        return f"{_point(column.lower)} to {_point(column.upper)}{cells}{special}"
     if isinstance(column, UndeclaredCategory):
         return f"found privately: at most {column.max_values} values that many hold"
     if isinstance(column, UndeclaredBins):
@@ -107,7 +109,7 @@ def _values(column: Column) -> str:
     if isinstance(column, Incomplete):
         return f"a {column.wanted}; to fill in: {', '.join(column.missing)}"
     if isinstance(column, Text):
-        return "free text, which no release can hold"
+        return "free text, left out"
     return ""
 
 

@@ -117,7 +117,7 @@ def test_predicates_are_about_what_is_modelled(text, columns, exact):
 
 def test_workloads_name_derived_columns():
     schema = known()
-    asked = Workload.of([["city", "age"], ["total"]], schema)
+    asked = Workload.from_json([["city", "age"], ["total"]], schema)
     names = [column.name for column in schema.modelled]
     assert [tuple(names[i] for i in c) for c in asked.cliques] == [("age", "zip"), ("a", "b")]
 

@@ -1,7 +1,7 @@
 """What every column shares: its facts, the life of a code, and how a comparison reads.
 
 A modelled column cuts its domain into cells. Its codes are the cells in order, then OTHER where a
-category has one, then null where the column is nullable.
+category has one and the special values of an ordered column, then null where the column is nullable.
 """
 
 import difflib
@@ -164,6 +164,11 @@ class Modelled(Column, ABC):
     def ordered(self) -> bool:
         """Whether neighbouring codes are neighbouring values."""
         return False
+
+    @property
+    def apart(self) -> int:
+        """How many codes, the last ones, have no place in the order of the others: null."""
+        return int(self.nullable)
 
     @property
     def size(self) -> int:
@@ -334,6 +339,8 @@ def identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
         left = left.dictionary_decode()
     if pa.types.is_dictionary(right.type):
         right = right.dictionary_decode()
+    if pa.types.is_float16(left.type):  # which Arrow does not compare
+        left, right = left.cast(pa.float32()), right.cast(pa.float32())
     same = numpy_of(pc.equal(left, right.cast(left.type)))
     return same | ~(valid_of(left) | valid_of(right))
 

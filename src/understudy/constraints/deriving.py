@@ -142,7 +142,10 @@ def _stepped(
     known = amounts(source)
     if not isinstance(source, Binned) or known is None:
         raise rule.refuse(f"cuts are for numbers and dates, and {source.name!r} is none")
-    exact: list[Fraction] = [source._literal(cut) for cut in rule.cuts]
+    found = [source._literal(cut) for cut in rule.cuts]
+    exact = [cut for cut in found if isinstance(cut, Fraction)]
+    if len(exact) < len(found):
+        raise rule.refuse("cuts must be values of the order, and no special ones")
     if any(left >= right for left, right in pairwise(exact)):
         raise rule.refuse("cuts must increase; sort them and keep each once")
     discrete = known.decimals is not None

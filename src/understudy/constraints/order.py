@@ -335,7 +335,12 @@ class Order:
             step = 10 ** (self.finest - places)
             first, last = -(-low // step), high // step
         first, last = first.astype(np.int64), last.astype(np.int64)
-        return self._keys(column, rng.integers(first, np.maximum(first, last), endpoint=True))
+        drawn = rng.integers(first, np.maximum(first, last), endpoint=True)
+        special = [*column._special_points] if isinstance(column, Binned) else []
+        for _ in range(_TRIES if special else 0):
+            hit = np.isin(drawn, special)
+            drawn[hit] = rng.integers(first[hit], np.maximum(first, last)[hit], endpoint=True)
+        return self._keys(column, drawn)
 
     def _patched(self, column: Modelled, array: pa.Array, rows: Any, found: Points) -> pa.Array:
         """The array with points written into some rows."""

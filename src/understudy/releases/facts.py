@@ -225,15 +225,16 @@ def _shapes(
             cells = {c.name: c.level(own) for c, own in zip(shaped, edges, strict=True)}
             gate = open_gate(looked.bind(cells))
             counts = gate.ask(level, Marginals([(place,) for place in range(len(shaped))]))
-        for past, own, each in zip(history, edges, counts, strict=True):
-            past.append(Measured(own, np.asarray(each)[: len(own) - 1], _sigma(gate, level)))
+        for column, past, own, each in zip(shaped, history, edges, counts, strict=True):
+            held = column.level(own).by_interval(np.asarray(each))
+            past.append(Measured(own, held, _sigma(gate, level)))
     rounded: dict[str, Measured] = {}
     if looked.round is not None:
         gate, columns = open_gate(looked.round), _rounds(shaped)
         tables = gate.ask(ROUND, Marginals([(place,) for place in range(len(columns))]))
         for (name, column), each in zip(columns.items(), tables, strict=True):
-            inside = np.asarray(each)[: column.inside]
-            rounded[name] = Measured(column.over.edges or (), inside, _sigma(gate, ROUND))
+            held = column.by_interval(np.asarray(each))
+            rounded[name] = Measured(column.over.edges or (), held, _sigma(gate, ROUND))
     return {
         column.name: column.found(past, rounded.get(column.name), schema.cuts(column.name))
         for column, past in zip(shaped, history, strict=True)

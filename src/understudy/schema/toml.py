@@ -26,6 +26,7 @@ from understudy.columns.binned import Binned
 from understudy.columns.shape import Shape
 from understudy.columns.unmodelled import DISCOVER, SHAPE
 from understudy.errors import SchemaError
+from understudy.units import OPEN
 
 __all__ = [
     "NOTES",
@@ -43,7 +44,10 @@ Facts = dict[str, Any]
 VERSION = 1
 """The version of the file format that this version of understudy writes and reads."""
 
-_HEAD_KEYS = ("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt")
+_HEAD_KEYS = (
+    *("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt"),
+    *("drop_other_columns", "read_from_rows"),
+)
 _FIRST = ("name", "type", "dtype", "nullable")
 _LAST = ("null_values", "missing", "read_from_rows")
 _WIDTH = 100
@@ -57,6 +61,11 @@ _DRAFT = """\
 # THIS IS A DRAFT, AND PRIVATE: facts listed under `read_from_rows` were read from private rows.
 # Check each one. Replace what is not public knowledge by what is, then delete the
 # `read_from_rows` line of the column. No release accepts the schema before that.
+"""
+_ASKED = """\
+#
+# WHO IS PROTECTED IS NOT SAID: unit = "?" has to become the column that tells people apart, with
+# max_rows, or unit = "row" where one row is all of a person: `understudy schema confirm --unit`.
 """
 _MISSING = """\
 #
@@ -128,11 +137,9 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if not isinstance(kind, str) or kind not in KINDS:
         said = "type is missing" if kind is None else f"unknown type {kind!r}"
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
-    cls = _undeclared(kind, facts, where) or KINDS[kind]
-    keys = _keys(cls)
-    found = (UndeclaredBins, UndeclaredShape)
-    own = _keys(KINDS[kind]) if cls in found else keys
-    require_known(facts, [*_FIRST, *own, "missing"], where)
+    cls = _undeclared(kind, name, facts) or KINDS[kind]
+    keys = _keys(KINDS[kind] if cls in (UndeclaredBins, UndeclaredShape) else cls)
+    require_known(facts, [*_FIRST, *keys, "missing"], where)
     missing = facts.pop("missing", [])
     if not are_texts(missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
@@ -163,12 +170,12 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     return cls(name, **facts)
 
 
-def _undeclared(kind: str, facts: dict[str, Any], where: str) -> type[Column] | None:
+def _undeclared(kind: str, name: str, facts: dict[str, Any]) -> type[Column] | None:
     """The column without a domain that a table declares; `categories = "discover"` says it, too."""
     if kind == "category" and "categories" in facts:
         if facts["categories"] != DISCOVER or "values" in facts:
             raise SchemaError(
-                f'{where}: categories = {facts["categories"]!r} can only be "{DISCOVER}", in place '
+                f'column {name!r}: categories = {facts["categories"]!r} can only be "{DISCOVER}", in place '
                 "of values; list known ones with values = [...]"
             )
         facts["values"] = facts.pop("categories")
@@ -178,22 +185,21 @@ def _undeclared(kind: str, facts: dict[str, Any], where: str) -> type[Column] | 
         return UndeclaredBins
     if not issubclass(KINDS[kind], Binned):
         return None
-    if facts.get("bins") == SHAPE or _uncut(facts, KINDS[kind]):
+    if facts.get("bins") == SHAPE or _uncut(KINDS[kind], name, facts):
         return UndeclaredShape
     return None
 
 
-def _uncut(facts: Facts, kind: type[Column]) -> bool:
-    """Whether an ordered column is left to be cut privately: neither cells nor few values are declared."""
+def _uncut(kind: type[Column], name: str, facts: Facts) -> bool:
+    """Whether it is left to a release to cut an ordered column: no cells and no few values."""
     if not {"bins", "edges", "shape"}.isdisjoint(facts):
         return False
     if kind.kind == "number" or not {"lower", "upper"} <= facts.keys():
         return True
     known = {key: facts[key] for key in facts if key in ("lower", "upper", "resolution")}
-    few = kind("few", **known, bins=1)
-    assert isinstance(few, Binned)
-    grid = few.grid
-    return int(grid.highs[-1]) - int(grid.lows[0]) >= MOST_SINGLES
+    whole = kind(name, **known, bins=1)
+    assert isinstance(whole, Binned)
+    return int(whole.grid.highs[-1]) - int(whole.grid.lows[0]) >= MOST_SINGLES
 
 
 def _keys(cls: type[Column]) -> list[str]:
@@ -220,19 +226,35 @@ def write(document: Document, *, comments: bool = True) -> str:
     """The file; without comments it is canonical, and `Schema.digest` is its hash."""
     lines: list[str] = []
     if comments:
-        marked = _marked(document)
-        blank = any("missing" in column for column in document.columns)
-        lines += f"{_HEAD}{_DRAFT * marked}{_MISSING * blank}".splitlines()
+        needed = (text for text, needs in _warnings(document).items() if needs)
+        lines += "".join((_HEAD, *needed)).splitlines()
         lines.append("")
-    lines += ["[understudy]", *(_line(key, value) for key, value in document.head.items())]
+    lines.append("[understudy]")
+    lines += _lines(document.head, comments)
     named = {"column": document.columns, "geography": document.geography, "rule": document.rules}
     for name, facts in ((name, facts) for name, tables in named.items() for facts in tables):
-        lines += ["", f"[[{name}]]"]
-        for key, value in facts.items():
-            if comments and key in NOTES:
-                lines.append(NOTES[key])
-            lines.append(_line(key, value))
+        lines += ["", f"[[{name}]]", *_lines(facts, comments)]
     return "\n".join(lines) + "\n"
+
+
+def _warnings(document: Document) -> dict[str, bool]:
+    """What may be said at the head of a file, and whether the document gives a reason for it."""
+    tables = (document.head, *document.columns, *document.rules)
+    marked = any("read_from_rows" in facts for facts in tables)
+    return {
+        _ASKED: document.head.get("unit") == OPEN and "max_rows" not in document.head,
+        _DRAFT: marked,
+        _MISSING: any("missing" in column for column in document.columns),
+    }
+
+
+def _lines(facts: Mapping[str, Any], notes: bool) -> list[str]:
+    lines: list[str] = []
+    for key, value in facts.items():
+        if notes and key in NOTES:
+            lines.append(NOTES[key])
+        lines.append(_line(key, value))
+    return lines
 
 
 def column_facts(column: Column) -> Facts:
@@ -358,14 +380,9 @@ def _drop_note(table: Any, key: str) -> None:
             body[at - 1] = (None, Null())
 
 
-def _marked(document: Document) -> bool:
-    return any("read_from_rows" in facts for facts in (*document.columns, *document.rules))
-
-
 def _unmarked(text: str, document: Document) -> str:
     """The text of a file without the warnings at its head that the document gives no reason for."""
-    if not _marked(document):
-        text = text.replace(_DRAFT, "")
-    if not any("missing" in column for column in document.columns):
-        text = text.replace(_MISSING, "")
+    for warning, needed in _warnings(document).items():
+        if not needed:
+            text = text.replace(warning, "")
     return text

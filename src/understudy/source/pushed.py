@@ -22,7 +22,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.forms import BLANKS, Divided, Form, Pieces, Words, form, unit_steps
+from understudy.columns.forms import (
+    BLANKS,
+    Divided,
+    Form,
+    Pieces,
+    Spelled,
+    Words,
+    form,
+    unit_steps,
+)
+from understudy.columns.reading import PLAIN_NUMBER
 from understudy.errors import SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
@@ -270,6 +280,10 @@ class Operations(Protocol):
         """Without these characters at either end."""
         ...
 
+    def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
+        """Whether a text matches the pattern, and the double that it is where it does."""
+        ...
+
     def clamped(self, x: Any, low: int, high: int) -> Any:
         """A whole number, moved into low..high."""
         ...
@@ -303,7 +317,8 @@ def encoded(x: Any, form: Form, ops: Operations) -> Any:
     """The code of the value x, as an expression."""
     if isinstance(form, Divided):
         return _divided(x, form, ops)
-    code = _words(x, form, ops) if isinstance(form, Words) else _pieces(x, form, ops)
+    compiled = {Words: _words, Spelled: _spelled, Pieces: _pieces}
+    code = compiled[type(form)](x, form, ops)
     return ops.cases([(ops.missing(x, form), ops.whole(form.missing))], code)
 
 
@@ -330,7 +345,9 @@ def _divided(x: Any, form: Divided, ops: Operations) -> Any:
     """Its cell, and the first step that divides the point of x."""
     cell, point, steps = encoded(x, form.over, ops), _point(x, form, ops), len(form.steps)
     divides = [point % ops.whole(step) == ops.whole(0) for step in form.steps]
-    first = ops.cases([(holds, ops.whole(at)) for at, holds in enumerate(divides)], ops.whole(steps))
+    first = ops.cases(
+        [(holds, ops.whole(at)) for at, holds in enumerate(divides)], ops.whole(steps)
+    )
     branches = [
         (ops.missing(x, form.over), ops.whole(form.missing)),
         (cell < ops.whole(form.cells), cell * ops.whole(steps + 1) + first),
@@ -365,6 +382,15 @@ def _words(x: Any, form: Words, ops: Operations) -> Any:
         branches.append((blank, ops.whole(form.missing)))
     branches += _listed(bare, form.trimmed, ops)
     return ops.cases(branches, ops.whole(form.otherwise))
+
+
+def _spelled(x: Any, form: Spelled, ops: Operations) -> Any:
+    bare = ops.trimmed(x, BLANKS)
+    is_number, number = ops.number(bare, PLAIN_NUMBER)
+    blank = ops.among(x, form.blanks) | ops.among(bare, form.blanks)
+    branches = [(blank, ops.whole(form.missing)), *_listed(bare, form.words, ops)]
+    branches.append((is_number, _pieces(number, form.pieces, ops)))
+    return ops.cases(branches, ops.whole(form.missing))
 
 
 def _listed(x: Any, codes: Mapping[str, int], ops: Operations) -> list[tuple[Any, Any]]:

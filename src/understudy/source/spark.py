@@ -284,6 +284,9 @@ class _Operations:
     def trimmed(self, x: Any, blanks: str) -> Any:
         return self._f.btrim(x, self._f.lit(blanks))
 
+    def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
+        return x.rlike(pattern), x.try_cast("double")
+
     def clamped(self, x: Any, low: int, high: int) -> Any:
         bounds = [self._f.lit(bound).cast("bigint") for bound in (low, high)]
         return self._f.least(self._f.greatest(x.cast("bigint"), bounds[0]), bounds[1])

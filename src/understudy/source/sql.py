@@ -313,6 +313,9 @@ class _Operations:
         stored = x.type().is_string() and self._dialect == "postgres"
         return self._as_text(x) if stored else x.cast("string")
 
+    def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
+        return x.re_search(pattern), x.cast("float64")
+
     def clamped(self, x: Any, low: int, high: int) -> Any:
         if not x.type().is_unsigned_integer():
             return x.cast("int64").clip(low, high)
