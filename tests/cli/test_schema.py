@@ -21,7 +21,6 @@ def test_draft_confirm_check(tmp_path: Path):
     drafted = run("schema", "draft", data)
     assert drafted.code == 0
     assert "NOT PRIVATE" in drafted.out
-    assert "type, nullable" in drafted.out
     assert f"understudy schema review {schema}" in drafted.out
     assert "--all" not in drafted.out
     assert us.Schema.load(schema).columns[0].read_from_rows
