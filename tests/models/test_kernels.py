@@ -141,19 +141,63 @@ def test_balance_converges_to_the_margins_and_keeps_odds():
     np.testing.assert_allclose(odds(found), odds(table), atol=1e-10)
 
 
-def test_weigh_and_multiply_are_bincount_and_indexing():
+def test_weigh_is_bincount():
     rng = np.random.default_rng(2)
     cells, weights = rng.integers(5, size=100).astype(np.uint16), rng.random(100)
     table = np.full(7, np.nan)
     kernels.weigh(cells, weights, table)
     np.testing.assert_allclose(table, np.bincount(cells, weights, 7), rtol=1e-13)
-    factors, scaled = rng.random(7), weights.copy()
-    other, again = np.zeros_like(table), weights.copy()
-    kernels.tilt(cells, factors, cells[::-1].copy(), again, other)
-    kernels.multiply(cells, scaled, factors)
-    np.testing.assert_array_equal(again, scaled)
-    np.testing.assert_allclose(other, np.bincount(cells[::-1], scaled, table.size), rtol=1e-12)
+
+
+def test_gather_and_scale_are_bincount_and_indexing():
+    rng = np.random.default_rng(2)
+    one, two = rng.integers(3, size=(2, 100)).astype(np.uint16)
+    weights, factors = rng.random(100), rng.random(9)
+    along, across = np.arange(0, 9, 3, dtype=np.int32), np.arange(3, dtype=np.int32)
+    cells, table = 3 * one.astype(int) + two, np.full(9, np.nan)
+    kernels.gather(one, along, two, across, weights, table)
+    np.testing.assert_allclose(table, np.bincount(cells, weights, 9), rtol=1e-13)
+    scaled = weights.copy()
+    kernels.scale(one, along, two, across, factors, scaled)
     np.testing.assert_allclose(scaled, weights * factors[cells], rtol=1e-15)
+
+
+def terms_of(tables):
+    """One pair of columns (0, 1), drawn for column 0: the table with its values last."""
+    flat = np.concatenate([[0.0], tables.T.reshape(-1)]).astype(np.float32)
+    return np.array([[1, 1, tables.shape[0]]], np.int64), flat
+
+
+def test_gibbs_draws_a_column_given_the_others():
+    """Chi-square of 40,000 draws with fixed numbers against softmax(alpha + table[:, x_1])."""
+    rng = np.random.default_rng(3)
+    pair, alpha = rng.normal(size=(4, 3)), rng.normal(size=4).astype(np.float32)
+    terms, flat = terms_of(pair)
+    records = np.stack([np.zeros(40_000), np.arange(40_000) % 3], axis=1).astype(np.uint16)
+    uniform = rng.random(40_000, dtype=np.float32)
+    law = np.empty(4, np.float32)
+    kernels.gibbs(records, 0, terms, flat, alpha, law, uniform)
+    for x in range(3):
+        exact = np.exp(alpha + pair[:, x])
+        exact /= exact.sum()
+        drawn = np.bincount(records[records[:, 1] == x, 0], minlength=4)
+        assert ((drawn - drawn.sum() * exact) ** 2 / (drawn.sum() * exact)).sum() < 20
+    total = np.zeros(4)
+    kernels.conditionals(records[:3000], 0, terms, flat, alpha, law, total)
+    expected = np.exp(alpha[:, None] + pair)
+    expected = (expected / expected.sum(axis=0)).mean(axis=1)
+    np.testing.assert_allclose(total / 3000, expected, rtol=5e-3)
+
+
+def test_gibbs_never_draws_what_is_out_of_reach():
+    pair = np.where(np.eye(3) > 0, 0.0, -30.0)
+    terms, flat = terms_of(pair)
+    records = np.stack([np.zeros(9_000), np.arange(9_000) % 3], axis=1).astype(np.uint16)
+    uniform = np.linspace(0, 1, 9_000, endpoint=False).astype(np.float32)
+    kernels.gibbs(
+        records, 0, terms, flat, np.zeros(3, np.float32), np.empty(3, np.float32), uniform
+    )
+    np.testing.assert_array_equal(records[:, 0], records[:, 1])
 
 
 # --- draws --------------------------------------------------------------------------------------

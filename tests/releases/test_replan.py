@@ -108,6 +108,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("querygan", {"features": "fourier", "units": 3}),
     ("querygan", {"features": "softplus", "kernel": 0.5}),
     ("querygan", {"oracle": "logistic"}),
+    ("querygan", {"objective": "wasserstein"}),
     ("querygan", {"oracle": "exponential", "alpha": 0.1, "keep": 0.5}),
     ("maxent", {"pairs": 2, "quanta": 7}),
     ("gem", {"rounds": 0}),

@@ -9,7 +9,19 @@ import numpy as np
 
 from understudy.compiled import kernel
 
-__all__ = ["balance", "count", "draw", "multiply", "solve", "swap", "tabulate", "tilt", "weigh"]
+__all__ = [
+    "balance",
+    "conditionals",
+    "count",
+    "draw",
+    "gather",
+    "gibbs",
+    "scale",
+    "solve",
+    "swap",
+    "tabulate",
+    "weigh",
+]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _TILT = 60.0
@@ -104,24 +116,6 @@ def weigh(cells: Any, weights: Any, table: Any) -> None:
         table[c] = 0.0
     for i in range(cells.size):
         table[cells[i]] += weights[i]
-
-
-@kernel
-def tilt(cells: Any, factors: Any, others: Any, weights: Any, table: Any) -> None:
-    """Multiply weights by the factors of their cells; table[c] = Σ of those whose other cell is c."""
-    for c in range(table.size):
-        table[c] = 0.0
-    for i in range(cells.size):
-        weight = weights[i] * factors[cells[i]]
-        weights[i] = weight
-        table[others[i]] += weight
-
-
-@kernel
-def multiply(cells: Any, weights: Any, factors: Any) -> None:
-    """weights[i] *= factors[cell of i]."""
-    for i in range(cells.size):
-        weights[i] *= factors[cells[i]]
 
 
 @kernel
@@ -274,3 +268,85 @@ def swap(
                         old[c, t] = new[c, first]
             first += 1
     return accepted
+
+
+@kernel
+def gather(first: Any, along: Any, second: Any, across: Any, weights: Any, table: Any) -> None:
+    """table[c] = Σ weights of the records in cell c = along[first] + across[second]."""
+    for c in range(table.size):
+        table[c] = 0.0
+    for r in range(weights.size):
+        table[along[first[r]] + across[second[r]]] += weights[r]
+
+
+@kernel
+def scale(first: Any, along: Any, second: Any, across: Any, factors: Any, weights: Any) -> None:
+    """Multiply the weight of every record by the factor of its cell, along[first] + across[second]."""
+    for r in range(weights.size):
+        weights[r] *= factors[along[first[r]] + across[second[r]]]
+
+
+@kernel
+def _power(x: Any) -> Any:
+    """About e^x for x ≤ 0, within a part x²/8192 of it: (1 + x/4096)^4096, which takes no call."""
+    y = max(np.float32(1.0) + x * np.float32(1.0 / 4096), np.float32(0.0))
+    for _ in range(12):
+        y *= y
+    return y
+
+
+@kernel
+def given_others(codes: Any, r: int, terms: Any, tables: Any, alpha: Any, law: Any) -> None:
+    """law[v] ∝ p(x = v | the other columns of record r), at most 1; see `gibbs`."""
+    size = alpha.size
+    for v in range(size):
+        law[v] = alpha[v]
+    for t in range(terms.shape[0]):
+        at = terms[t, 0]
+        for k in range(1, terms.shape[1], 2):
+            at += terms[t, k + 1] * codes[r, terms[t, k]]
+        row = tables[at : at + size]
+        for v in range(size):
+            law[v] += row[v]
+    most = law[0]
+    for v in range(1, size):
+        most = max(most, law[v])
+    for v in range(size):
+        law[v] = _power(law[v] - most)
+
+
+@kernel
+def conditionals(
+    codes: Any, column: int, terms: Any, tables: Any, alpha: Any, law: Any, total: Any
+) -> None:
+    """total[v] += p(x_column = v | the others), summed over the records; see `gibbs`."""
+    for r in range(codes.shape[0]):
+        given_others(codes, r, terms, tables, alpha, law)
+        all_of_it = np.float32(0.0)
+        for v in range(alpha.size):
+            all_of_it += law[v]
+        for v in range(alpha.size):
+            total[v] += law[v] / all_of_it
+
+
+@kernel
+def gibbs(
+    codes: Any, column: int, terms: Any, tables: Any, alpha: Any, law: Any, uniform: Any
+) -> None:
+    """Draw one column of every record given its others: p(x) ∝ exp(alpha[x] + Σ_t tables[at_t + x]).
+
+    Term t begins at terms[t, 0] and moves by terms[t, k + 1] for every value of column terms[t, k],
+    k = 1, 3, ….
+    """
+    size = alpha.size
+    for r in range(uniform.size):
+        given_others(codes, r, terms, tables, alpha, law)
+        total = np.float32(0.0)
+        for v in range(size):
+            total += law[v]
+            law[v] = total
+        x = uniform[r] * total
+        v = 0
+        while v < size - 1 and law[v] <= x:
+            v += 1
+        codes[r, column] = v

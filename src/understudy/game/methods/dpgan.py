@@ -331,19 +331,23 @@ class DPGANMethod(WarmMethod):
         return sum((i + 1) * o for i, o in pairwise(sizes))
 
     def _kinds(self, design: Design) -> tuple[tuple[str, ...], tuple[bool, ...]]:
-        """How columns are encoded, and which may be null; without a schema all are choices."""
+        """How columns are encoded, and which have one value beside the order, such as null.
+
+        Without a schema all are choices; so is a column with more values beside the order.
+        """
         types = design.kinds or ("category",) * len(design.shape)
-        nullable = design.nullable or (False,) * len(design.shape)
+        apart = design.apart or (0,) * len(design.shape)
         kinds: list[str] = []
-        for size, type_, null in zip(design.shape, types, nullable, strict=True):
-            values = size - null
-            if type_ in ("category", "boolean") or self.numbers == "bins" or values <= 2:
+        for size, type_, beside in zip(design.shape, types, apart, strict=True):
+            values = size - beside
+            listed = type_ in ("category", "boolean") or beside > 1
+            if listed or self.numbers == "bins" or values <= 2:
                 kinds.append("choice")
             elif type_ == "integer" and values <= _MOST_BITS:
                 kinds.append("bits")
             else:
                 kinds.append("real")
-        return tuple(kinds), nullable
+        return tuple(kinds), tuple(beside == 1 for beside in apart)
 
     def _task(self, design: Design) -> Task | None:
         from understudy.players.data.checkpoints import Task
@@ -380,8 +384,8 @@ class DPGANMethod(WarmMethod):
             return self._task(design)
         types = design.kinds or ("category",) * len(design.shape)
         ordered = tuple(kind not in ("category", "boolean") for kind in types)
-        nullable = design.nullable or (False,) * len(design.shape)
-        return Clusters(design.shape, ordered, nullable, self.centres)
+        apart = design.apart or (0,) * len(design.shape)
+        return Clusters(design.shape, ordered, apart, self.centres)
 
     def _player(self, design: Design, steps: int) -> GanPlayer:
         from understudy.nets.gan import Pace
