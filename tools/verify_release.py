@@ -1849,8 +1849,25 @@ def _querygan(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
         sigma = math.sqrt(d.sides * len(tables) / (2 * (1 - share) * rho))
         seen = min(1.0, 2 * d.assumed() / (d.mean_cells(tables) * sigma))
         share = 1 - (1 - share) * max(1e-6, round(seen, 6))
-    first = gaussian("one-way marginals", share * rho, d.sides * columns)
-    return [first, *_oracle(d, p, (1 - share) * rho, tables)]
+    ordered = _lipschitz(d, p)
+    others = columns - len(ordered)
+    plain = share if not ordered else min(share, 0.15) * others / columns
+    slots: list[Slot] = []
+    if ordered:
+        slots.append(gaussian("ordered columns", (share - plain) * rho, d.sides * len(ordered)))
+    if others:
+        slots.append(gaussian("one-way marginals", plain * rho, d.sides * others))
+    return [*slots, *_oracle(d, p, (1 - share) * rho, tables)]
+
+
+def _lipschitz(d: Design, p: dict[str, Any]) -> list[Clique]:
+    """Columns of more than two codes with an order, where critics are Lipschitz functions of cells."""
+    if p["objective"] != "wasserstein" or p["features"] != "cells":
+        return []
+    return [
+        (i,) for i, column in enumerate(d.columns)
+        if d.shape[i] > 2 and column.get("ordinal", column["type"] not in ("category", "boolean"))
+    ]  # fmt: skip
 
 
 def _critics(d: Design, degree: int) -> list[Clique]:
@@ -2156,7 +2173,11 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
         again = slots.get("measure again", {"times": 0})["times"] * p["quanta"]
         pool("measure again", {*columns, *pairs, *larger}, again, merged=True, averaged=True)
         return pools
-    if name not in ("gaussian", "hdmm", "mwem", "graph"):
+    if name == "querygan":
+        ordered = _lipschitz(d, p)
+        pool("ordered columns", ordered)
+        pool("one-way marginals", set(columns) - set(ordered))
+    elif name not in ("gaussian", "hdmm", "mwem", "graph"):
         pool("columns" if name in ("gem", "dpgan") else "one-way marginals", columns)
     if name == "mst":
         at = {column["name"]: i for i, column in enumerate(d.columns)}

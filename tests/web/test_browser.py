@@ -1,6 +1,6 @@
 """The page in a real browser: the whole way by keyboard on a phone, and what may happen on it.
 
-Pictures of every page go to build/screens, for people to look at.
+With --thorough, pictures of every page go to build/screens, for people to look at.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.thorough import examples
 from tests.web.conftest import (
     SCHEMA,
     SLOW,
@@ -94,8 +95,7 @@ FAINT = """() => {
 
 
 def picture(page, name, width=400, scheme="light"):
-    """A page for people to look at; nothing may stick out at its side, be faint or have no name."""
-    SCREENS.mkdir(parents=True, exist_ok=True)
+    """Nothing may stick out at a page's side, be faint or have no name; --thorough keeps a picture."""
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
     beyond = page.evaluate(
@@ -104,7 +104,9 @@ def picture(page, name, width=400, scheme="light"):
     assert beyond <= 0, (name, width, beyond)
     assert page.evaluate(NAMELESS) == [], name
     assert page.evaluate(FAINT) == [], (name, scheme)
-    page.screenshot(path=SCREENS / f"{name}-{width}-{scheme}.png", full_page=True)
+    if examples(0, 1):
+        SCREENS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SCREENS / f"{name}-{width}-{scheme}.png", full_page=True)
 
 
 class Keys:

@@ -19,6 +19,7 @@ from understudy.schema import (
     Number,
     Schema,
     Text,
+    UndeclaredShape,
 )
 from understudy.web.editor import card, cards, column_from, replaced
 
@@ -81,9 +82,15 @@ def test_another_type_asks_for_what_it_needs():
     assert done == Category("zip", ("a", "b"), nullable=True)
     assert column_from({"type": "identifier"}, column) == Identifier("zip")
     number = column_from({"type": "number"}, column)
-    assert isinstance(number, UndeclaredShape)  # its bounds may be found privately
-    cut = {"fact-lower": "0", "fact-upper": "1.5", "fact-bins": "32"}
-    assert column_from(form_of(number, **cut), number) == Number("zip", 0.0, 1.5, bins=32)
+    assert number == UndeclaredShape("zip", "number")
+    half = column_from(form_of(number, **{"fact-lower": "0"}), number)
+    assert half == UndeclaredShape("zip", "number", {"lower": 0.0})
+    cut = column_from(form_of(half, **{"fact-upper": "1.5", "fact-bins": "4"}), half)
+    assert cut == Number("zip", 0.0, 1.5, bins=4)
+    few = form_of(Integer("zip", 0, 9), **{"fact-bins": "shape"})
+    found = column_from(few, Integer("zip", 0, 9))
+    assert found == UndeclaredShape("zip", "integer", {"lower": 0, "upper": 9})
+    assert column_from(form_of(found), found) == found
 
 
 BAD = [

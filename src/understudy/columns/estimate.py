@@ -265,6 +265,8 @@ def _trimmed(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[A
     held = np.flatnonzero(mass)
     first = 0 if scale.lower is not None else held[0]
     last = len(mass) if scale.upper is not None else held[-1] + 1
+    if edges[last] - edges[first] == 1 and scale.discrete:  # a column has two values at least
+        first, last = (first, last + 1) if last < len(mass) else (first - 1, last)
     edges, mass = edges[first : last + 1], mass[first:last]
     # A point that holds nothing of its own is one of the values of the leaf beside it.
     points = _points(scale, edges)

@@ -45,6 +45,8 @@ ROUNDNESS = 0.10
 
 OPENS = 4.0
 """A cell is opened if its count exceeds so many standard deviations of either level."""
+PER_PART = 1.5
+"""It gets a part for each so many standard deviations in it, from two to ten."""
 MOST_OPENED = 64
 """Of these, at most so many at a level, the heaviest: a bound on the size of a level."""
 
@@ -213,7 +215,8 @@ def finer(scale: Scale, history: Sequence[Measured]) -> tuple[Any, ...]:
     for at in heaviest:
         if counts[at] <= bar or opened >= MOST_OPENED:
             break
-        inner = _children(scale, last[at], last[at + 1])
+        parts = int(min(max(counts[at] / (PER_PART * following), 2), 10))
+        inner = _children(scale, last[at], last[at + 1], parts)
         edges.update(inner)
         opened += bool(inner)
     return _owned(scale, sorted(edges - {last[0], last[-1]}), last[0])
@@ -291,19 +294,19 @@ def _decades(scale: Scale) -> list[Any]:
     return edges
 
 
-def _children(scale: Scale, low: Any, high: Any) -> list[Any]:
-    """The inner edges of an opened cell; none where it holds a single point."""
+def _children(scale: Scale, low: Any, high: Any, parts: int) -> list[Any]:
+    """The inner edges of a cell opened into about so many parts; none where it is a single point."""
     if scale.after(low) >= high:
         return []
     if scale.calendar is not None:
         return sorted({low + 1, *_calendar(scale, low, high, _unit(scale, low, high))})
     if scale.discrete and high <= 0:  # mirrored: the right end of a negative cell is the round one
-        return sorted(1 - cut for cut in _round_parts(scale, 1 - high, 1 - low))
-    return _round_parts(scale, low, high)
+        return sorted(1 - cut for cut in _round_parts(scale, 1 - high, 1 - low, parts))
+    return _round_parts(scale, low, high, parts)
 
 
-def _round_parts(scale: Scale, low: Any, high: Any) -> list[Any]:
-    step = _step(high - low, 10, scale.discrete)
+def _round_parts(scale: Scale, low: Any, high: Any, parts: int) -> list[Any]:
+    step = _step(high - low, parts, scale.discrete)
     return sorted({scale.after(low), *_multiples(low, high, step)})
 
 

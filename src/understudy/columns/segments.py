@@ -9,6 +9,9 @@ __all__ = ["fitted"]
 
 Floats = NDArray[np.float64]
 
+FAINT = 1.5
+"""A segment with less than so many deviations in it is empty."""
+
 
 def fitted(
     counts: Floats, sigma: Floats, width: Floats, enter: float, step: float, inside: bool
@@ -65,7 +68,10 @@ def _shrunk(counts: Floats, precision: Floats, width: Floats) -> Floats:
     total = float(np.sum(width**2 * precision))
     if total <= 0:
         return np.zeros(len(counts))
-    level = max(0.0, float(np.sum(counts * width * precision)) / total) * width
+    product = float(np.sum(counts * width * precision))
+    if product < FAINT * total**0.5:
+        return np.zeros(len(counts))
+    level = product / total * width
     rest = float(np.sum((counts - level) ** 2 * precision))
     freedom = int(np.count_nonzero(precision)) - 1
     keep = max(0.0, 1.0 - freedom / rest) if rest > 0 else 0.0

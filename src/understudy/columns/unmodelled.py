@@ -348,17 +348,22 @@ class UndeclaredShape(Undeclared):
         for key, limit in zip(("lower", "upper"), _limits(made.arrow_type), strict=True):
             stated = self.facts.get(key)
             bounds[key] = limit if stated is None else made._bound(key, stated)
+        found = Scale(**bounds)
         if isinstance(made, Date | Datetime):
-            return Scale(**bounds, calendar=made._tick)
-        if not isinstance(made, Number):
-            return Scale(**bounds)
-        decimals = made.decimals
-        return Scale(**bounds, grid=None if decimals is None else Fraction(1, 10**decimals))
+            found = Scale(**bounds, calendar=made._tick)
+        elif isinstance(made, Number):
+            decimals = made.decimals
+            found = Scale(**bounds, grid=None if decimals is None else Fraction(1, 10**decimals))
+        if found.low >= found.high:
+            if None not in bounds.values():
+                self._made(**bounds, bins=1)  # says so
+            self._refuse(f"{self.facts} lies beyond all that is looked at; declare both bounds")
+        return found
 
     def level(self, edges: Sequence[Any]) -> Binned:
         """The column cut at the edges of a level, to be counted; the last one may be beyond its type."""
         made = self._example
-        reads = made.dtype == "float32" or (isinstance(made, Datetime) and made._zoned)
+        reads = isinstance(made, Datetime) and made._zoned
         known = {"decimals": made.decimals} if isinstance(made, Number) else {}
         return self._made(edges=tuple(edges), dtype=made.dtype if reads else "", **known)
 

@@ -137,11 +137,9 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if not isinstance(kind, str) or kind not in KINDS:
         said = "type is missing" if kind is None else f"unknown type {kind!r}"
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
-    cls = _undeclared(kind, facts, where) or KINDS[kind]
-    keys = _keys(cls)
-    found = (UndeclaredBins, UndeclaredShape)
-    own = _keys(KINDS[kind]) if cls in found else keys
-    require_known(facts, [*_FIRST, *own, "missing"], where)
+    cls = _undeclared(kind, name, facts) or KINDS[kind]
+    keys = _keys(KINDS[kind] if cls in (UndeclaredBins, UndeclaredShape) else cls)
+    require_known(facts, [*_FIRST, *keys, "missing"], where)
     missing = facts.pop("missing", [])
     if not are_texts(missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
@@ -172,12 +170,12 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     return cls(name, **facts)
 
 
-def _undeclared(kind: str, facts: dict[str, Any], where: str) -> type[Column] | None:
+def _undeclared(kind: str, name: str, facts: dict[str, Any]) -> type[Column] | None:
     """The column without a domain that a table declares; `categories = "discover"` says it, too."""
     if kind == "category" and "categories" in facts:
         if facts["categories"] != DISCOVER or "values" in facts:
             raise SchemaError(
-                f'{where}: categories = {facts["categories"]!r} can only be "{DISCOVER}", in place '
+                f'column {name!r}: categories = {facts["categories"]!r} can only be "{DISCOVER}", in place '
                 "of values; list known ones with values = [...]"
             )
         facts["values"] = facts.pop("categories")
@@ -187,25 +185,21 @@ def _undeclared(kind: str, facts: dict[str, Any], where: str) -> type[Column] | 
         return UndeclaredBins
     if not issubclass(KINDS[kind], Binned):
         return None
-    if facts.get("bins") == SHAPE or _uncut(facts, KINDS[kind]):
+    if facts.get("bins") == SHAPE or _uncut(KINDS[kind], name, facts):
         return UndeclaredShape
     return None
 
 
-def _uncut(facts: Facts, kind: type[Column]) -> bool:
-    """Whether an ordered column is left to be cut privately: neither cells nor few values are declared."""
+def _uncut(kind: type[Column], name: str, facts: Facts) -> bool:
+    """Whether it is left to a release to cut an ordered column: no cells and no few values."""
     if not {"bins", "edges", "shape"}.isdisjoint(facts):
         return False
     if kind.kind == "number" or not {"lower", "upper"} <= facts.keys():
         return True
     known = {key: facts[key] for key in facts if key in ("lower", "upper", "resolution")}
-    try:
-        few = kind("few", **known, bins=1)
-    except SchemaError:  # it is refused by its own name, when it is made
-        return False
-    assert isinstance(few, Binned)
-    grid = few.grid
-    return int(grid.highs[-1]) - int(grid.lows[0]) >= MOST_SINGLES
+    whole = kind(name, **known, bins=1)
+    assert isinstance(whole, Binned)
+    return int(whole.grid.highs[-1]) - int(whole.grid.lows[0]) >= MOST_SINGLES
 
 
 def _keys(cls: type[Column]) -> list[str]:
