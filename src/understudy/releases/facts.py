@@ -160,7 +160,7 @@ class _Nothing:
 def look(source: Bindable, schema: Schema) -> Look:
     """Bind the source to the open columns; what cannot be found there is refused before spending."""
     check_header(source.columns, schema, source.describe())
-    # Rules and places speak of columns that are not there; those that are not counted are not looked at.
+    # Rules and places speak of columns that are not there; what is not counted is not looked at.
     bare = replace(schema, rules=(), geography=())
     others = {c.name: Identifier(c.name) for c in schema.columns if isinstance(c, _READ)}
 

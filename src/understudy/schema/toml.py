@@ -166,8 +166,8 @@ def _undeclared(kind: str, name: str, facts: dict[str, Any]) -> type[Column] | N
     if kind == "category" and "categories" in facts:
         if facts["categories"] != DISCOVER or "values" in facts:
             raise SchemaError(
-                f'column {name!r}: categories = {facts["categories"]!r} can only be "{DISCOVER}", in place '
-                "of values; list known ones with values = [...]"
+                f"column {name!r}: categories = {facts['categories']!r} can only be "
+                f'"{DISCOVER}", in place of values; list known ones with values = [...]'
             )
         facts["values"] = facts.pop("categories")
     if kind == "category" and isinstance(facts.get("values"), str):

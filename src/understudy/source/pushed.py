@@ -330,7 +330,9 @@ def _divided(x: Any, form: Divided, ops: Operations) -> Any:
     """Its cell, and the first step that divides the point of x."""
     cell, point, steps = encoded(x, form.over, ops), _point(x, form, ops), len(form.steps)
     divides = [point % ops.whole(step) == ops.whole(0) for step in form.steps]
-    first = ops.cases([(holds, ops.whole(at)) for at, holds in enumerate(divides)], ops.whole(steps))
+    first = ops.cases(
+        [(holds, ops.whole(at)) for at, holds in enumerate(divides)], ops.whole(steps)
+    )
     branches = [
         (ops.missing(x, form.over), ops.whole(form.missing)),
         (cell < ops.whole(form.cells), cell * ops.whole(steps + 1) + first),
