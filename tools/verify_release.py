@@ -1436,6 +1436,7 @@ def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bo
     numbers = [*weights, *rounds]
     starts = [leaf_at(edge, column) for edge in edges]
     *firsts, last = starts
+    after = last + 1 if isinstance(last, int) else math.nextafter(last, math.inf)
     return (
         set(shape) <= {"leaves", "weights", "decades", "steps", "roundness"}
         and rising
@@ -1444,7 +1445,7 @@ def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bo
         and len(rounds) == max(len(decades) - 1, 0) * (len(steps) + 1)
         and firsts[0] == leaves[0]
         and set(firsts) <= set(leaves[:-1])
-        and leaves[-1] in (last, last + 1 if isinstance(last, int) else math.nextafter(last, math.inf))
+        and leaves[-1] in (last, after)
     )
 
 

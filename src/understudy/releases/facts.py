@@ -91,7 +91,8 @@ def outer_rho(schema: Schema, budget: Budget) -> Fraction:
 
 def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relation) -> Plan:
     """The charges of the open columns, and the zCDP filter that is left; ρ of one row, as ever."""
-    listed, cut, shaped = (_of(schema, kind) for kind in _KINDS)
+    listed, cut = _of(schema, UndeclaredCategory), _of(schema, UndeclaredBins)
+    shaped = _of(schema, UndeclaredShape)
     asked = _SHARE * (len(listed) + len(cut)) + _SHAPE * len(shaped)
     least = min(Fraction(1), _MOST / asked)
     share, shape = total * _SHARE * least, total * _SHAPE * least
@@ -120,9 +121,6 @@ def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relat
             charges.append(Charge(name, event))
             spent += each * number
     return Plan((*charges, Charge(REST, Zcdp((total - spent) / rows**2))))  # type: ignore[arg-type]
-
-
-_KINDS = (UndeclaredCategory, UndeclaredBins, UndeclaredShape)
 
 
 def _of(schema: Schema, kind: type[Open]) -> list[Open]:
@@ -160,7 +158,7 @@ class _Nothing:
 def look(source: Bindable, schema: Schema) -> Look:
     """Bind the source to the open columns; what cannot be found there is refused before spending."""
     check_header(source.columns, schema, source.describe())
-    # Rules and places speak of columns that are not there; those that are not counted are not looked at.
+    # Rules and places speak of columns that are not there; what is not counted is not looked at.
     bare = replace(schema, rules=(), geography=())
     others = {c.name: Identifier(c.name) for c in schema.columns if isinstance(c, _READ)}
 
