@@ -1352,23 +1352,32 @@ def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
     share = min(0.04, 0.2 / (len(listed) + len(cut)))
     slots: list[Slot] = []
     if listed:
-        sigma = math.sqrt(design.sides * b.group / (2 * total * share))
         shown = float(exact(b.promise["delta"])) / 10 / len(listed) * (1 - CLOSE)
-        low, high = 2, 2 + math.ceil(40 * sigma)  # of the threshold: the least that shows so few
-        event = {"kind": "discovery", "sigma": sigma, "values": b.group, "sides": design.sides}
-        while low < high:
-            middle = (low + high) // 2
-            few = discovery_delta({**event, "threshold": middle}) <= shown
-            low, high = (low, middle) if few else (middle + 1, high)
-        event["threshold"] = low
-        names = [f"values of {column['name']}" for column in listed]
-        slots += [{"purpose": name, "event": event, "times": 1} for name in names]
+        for column in listed:  # values, then their beginnings, for equal parts of ρ and δ
+            lengths = column.get("prefixes", [])
+            parts = 1 + len(lengths)
+            event = discovery(total * share / parts, shown / parts, b.group, design.sides)
+            names = [f"values of {column['name']}"]
+            names += [f"{length}-character prefixes of {column['name']}" for length in lengths]
+            slots += [{"purpose": name, "event": event, "times": 1} for name in names]
     if cut:
         each = total * share * len(cut) / b.group**2
         slots.append(gaussian("quantiles", each, design.sides * len(cut)))
     rest = total * (1 - share * (len(listed) + len(cut))) / b.group**2
     event = {"kind": "zcdp", "rho": rest}
     return [*slots, {"purpose": "everything else", "event": event, "times": 1}]
+
+
+def discovery(rho: float, shown: float, values: int, sides: int) -> dict[str, Any]:
+    """The event of this cost, with the least threshold that shows a lone value so rarely."""
+    sigma = math.sqrt(sides * values / (2 * rho))
+    low, high = 2, 2 + math.ceil(40 * sigma)
+    event = {"kind": "discovery", "sigma": sigma, "values": values, "sides": sides}
+    while low < high:
+        middle = (low + high) // 2
+        few = discovery_delta({**event, "threshold": middle}) <= shown
+        low, high = (low, middle) if few else (middle + 1, high)
+    return {**event, "threshold": low}
 
 
 def closing_problems(b: Bundle) -> Iterator[str]:
@@ -1382,9 +1391,18 @@ def closing_problems(b: Bundle) -> Iterator[str]:
     for old, new in zip(before, after, strict=True):
         wanted = {key: value for key, value in old.items() if key not in ("values", "max_values")}
         if old.get("values") == "discover":
-            other = wanted.pop("other", "OTHER")
-            texts = sorted({*new["values"]} - {other})[: old.get("max_values", 64)]
+            other, lengths = wanted.pop("other", "OTHER"), wanted.pop("prefixes", [])
+            texts = sorted({*new["values"]} - {other})
+            left, levels = old.get("max_values", 64), [0, *lengths]
+            stars = {n: [t for t in texts if t[-1:] == "*" and len(t) == n + 1] for n in lengths}
+            stars[0] = [text for text in texts if not any(text in stars[n] for n in lengths)]
+            for at, length in enumerate(levels, 1):  # each may use half of what is left
+                if len(stars[length]) > (left if at == len(levels) else (left + 1) // 2):
+                    yield f"column {old['name']!r} has more values than could be found"
+                left -= len(stars[length])
             wanted |= {"values": texts, "other": other} if texts else {"values": [other]}
+            if any(stars[length] for length in lengths):
+                wanted["prefixes"] = lengths
         elif isinstance(old.get("bins"), dict):
             low, high, bins = (wanted.pop(key) for key in ("lower", "upper", "bins"))
             edges = new.get("edges", [])

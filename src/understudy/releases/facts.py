@@ -28,10 +28,17 @@ from understudy.privacy.exact import ExactCounts
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, Values
 from understudy.privacy.relation import Relation
-from understudy.schema import Identifier, Modelled, Schema, UndeclaredBins, UndeclaredCategory
+from understudy.schema import (
+    Category,
+    Identifier,
+    Modelled,
+    Schema,
+    UndeclaredBins,
+    UndeclaredCategory,
+)
 from understudy.source import Source
 from understudy.source.base import Bindable, check_header
-from understudy.source.values import Holders
+from understudy.source.values import HeldAt, Holders
 from understudy.units import group
 
 __all__ = ["QUANTILES", "REST", "Look", "found", "look", "outer_plan", "outer_rho", "purpose"]
@@ -45,9 +52,9 @@ _MOST = Fraction(1, 5)
 _DELTA = Fraction(1, 10)
 
 
-def purpose(column: str) -> str:
-    """The name of the charge for a column's values."""
-    return f"values of {column}"
+def purpose(column: str, length: int = 0) -> str:
+    """The name of the charge for a column's values, or for their first characters."""
+    return f"{length}-character prefixes of {column}" if length else f"values of {column}"
 
 
 def outer_rho(schema: Schema, budget: Budget) -> Fraction:
@@ -68,12 +75,16 @@ def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relat
     rows, sides = group(schema.unit), relation.multiplicity
     charges = [
         Charge(
-            purpose(column.name),
+            purpose(column.name, length),
             Discovery.within(
-                total * share, float(shown / len(listed)) * (1 - 1e-9), values=rows, sides=sides
+                total * share / len(column.levels),
+                float(shown / len(listed) / len(column.levels)) * (1 - 1e-9),
+                values=rows,
+                sides=sides,
             ),
         )
         for column in listed
+        for length in column.levels
     ]
     if cut:
         rho = total * share * len(cut) / rows**2
@@ -130,6 +141,18 @@ def look(source: Bindable, schema: Schema) -> Look:
     return Look(Holders(source, schema), fine)
 
 
+def _discovered(column: UndeclaredCategory, holders: Holders, gate: Gate) -> Category:
+    """Ask level after level: what earlier ones have found is public, and no longer asked about."""
+    levels: list[tuple[str, ...]] = []
+    for length in column.levels:
+        held = HeldAt(holders, column.level(levels)) if levels else holders
+        texts = gate.ask(
+            purpose(column.name, length), Values(held, column.name, column.most(levels))
+        )
+        levels.append(texts if length else column.kept(texts))
+    return column.found(*levels)
+
+
 def found(schema: Schema, looked: Look, open_gate: Callable[[Any], Gate]) -> Schema:
     """Ask for every open column, in order, and close the schema."""
     gate = open_gate(looked.fine)
@@ -138,9 +161,7 @@ def found(schema: Schema, looked: Look, open_gate: Callable[[Any], Gate]) -> Sch
     for column in schema.undeclared:
         if isinstance(column, UndeclaredCategory):
             assert looked.holders is not None
-            values = Values(looked.holders, column.name, column.max_values)
-            texts = gate.ask(purpose(column.name), values)
-            closed[column.name] = column.found(texts)
+            closed[column.name] = _discovered(column, looked.holders, gate)
     if cut:
         cliques = [(at,) for at in range(len(cut))]
         tables = gate.ask(QUANTILES, Marginals(cliques))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -83,6 +84,12 @@ _FIELDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ),
         ("other", "Name for all others", "line", "What stands for values that are not listed."),
         ("ordinal", "The order of the values means something", "box", ""),
+        (
+            "prefixes",
+            "Codes with parents",
+            "line",
+            "Numbers of first characters, as 3, 1: rare codes fall to 250*, then to 2*.",
+        ),
     ),
     "boolean": (),
     "integer": (
@@ -90,6 +97,7 @@ _FIELDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("upper", "Largest", "line", "What lies above counts as this."),
         ("bins", "Bins", "line", "How many cells of equal width; empty for one each."),
         ("edges", "or edges of cells", "line", "Increasing, with commas between them."),
+        ("special", "Special values", "line", "Beside the order, as N, 999; each is its own cell."),
     ),
     "identifier": (
         ("action", "What to write", "line", 'drop leaves it out; "P-{:06d}" writes fresh ones.'),
@@ -254,10 +262,22 @@ def _parsed(old: Column, key: str, kind: str, widget: str, text: str) -> Any:
         return _number(old, key, text, int)
     if key == "other":
         return _value(old, key, text)
+    if key == "prefixes":
+        return [_number(old, key, item, int) for item in _split(text)]
     items = _split(text) if key == "edges" else [text]
     parse = {"integer": int, "number": float, "date": date, "datetime": datetime}[kind]
+    if key == "special":
+        return [_special(item, parse) for item in _split(text)]
     values = [_number(old, key, item, parse) for item in items]
     return values if key == "edges" else values[0]
+
+
+def _special(text: str, parse: Any) -> Any:
+    """A value of the column's kind, or a text."""
+    if not text.startswith('"'):
+        with suppress(ValueError):
+            return parse(text) if parse in (int, float) else parse.fromisoformat(text)
+    return _quoted(text)
 
 
 def _split(text: str) -> list[str]:
