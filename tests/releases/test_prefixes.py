@@ -1,6 +1,8 @@
 """Codes with parents, found privately level after level inside the ε."""
 
+import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ from understudy.releases.verify import verify
 from understudy.schema import Category, Schema, UndeclaredCategory
 from understudy.source import read
 from understudy.source.values import Holders
+from understudy.testing.exact import PrivacyViolation, check, product_law, unit_neighbours
 from understudy.testing.stand_ins import StillNoise
 
 TEXT = """
@@ -206,3 +209,59 @@ def test_a_declared_list_with_parents():
         Category("icd", ("250.1",), prefixes=(3,))
     with pytest.raises(SchemaError, match="is for texts"):
         Category("icd", (1, 2), prefixes=(3,))
+
+
+# --- the whole of it, exactly -------------------------------------------------------------------
+
+CODES = {"a": "2a", "b": "2b", "c": "3"}
+
+
+def shown(count, event):
+    """P(count + Z ≥ threshold), exactly."""
+    reach = np.arange(-100, 101)
+    mass = np.exp(-(reach**2) / (2 * event.sigma**2))
+    return float(mass[reach >= event.threshold - count].sum() / mass.sum())
+
+
+def law(event, column, schema):
+    """The exact law of what two levels show, by the source's own counts."""
+
+    def independent(texts, counts):
+        parts = []
+        for text, count in zip(texts, counts, strict=True):
+            p = shown(int(count), event)
+            parts.append({(text,): math.log(p), (): math.log1p(-p)})
+        joint = product_law(*parts) if parts else {((),): 0.0}
+        return {tuple(sorted(sum(out, ()))): log for out, log in joint.items()}
+
+    def mechanism(data):
+        found = {}
+        for values, one in independent(*held(data, schema, column.level([]))).items():
+            second = independent(*held(data, schema, column.level([values])))
+            found |= {(values, heads): one + two for heads, two in second.items()}
+        return found
+
+    return lambda data: mechanism(tuple(sorted(data)))
+
+
+@cache
+def held(data, schema, level):
+    who, codes = [str(name) for name, _ in data], [CODES[code] for _, code in data]
+    rows = pa.table({"who": pa.array(who, pa.string()), "icd": pa.array(codes, pa.string())})
+    return reveal(Holders(read(rows), schema).holders("icd", level))
+
+
+@pytest.mark.parametrize("relation", ["add-remove", pytest.param("replace", marks=pytest.mark.slow)])
+def test_two_levels_are_as_private_as_the_account_says(relation):
+    text = TEXT.replace("[3, 1]", "[1]").replace("UNIT", 'unit = "who"\nmax_rows = 2')
+    schema = Schema.loads(text)
+    column, sides = schema.columns[1], 1 if relation == "add-remove" else 2
+    event, delta = Discovery(1.5, 8, values=2, sides=sides), 1e-2
+    epsilon = accounting.epsilon([event, event], delta, 2).epsilon
+    pairs = list(dict.fromkeys(unit_neighbours("abc", 2, 3, relation)))
+    pairs = pairs[:: max(1, len(pairs) // (8 if sides == 1 else 60))]
+    report = check(law(event, column, schema), pairs, epsilon_delta=(epsilon, delta))
+    assert report.delta > 0
+    low = Discovery(1.5, 2, values=2, sides=sides)  # the broken twin: one holder is enough
+    with pytest.raises(PrivacyViolation):
+        check(law(low, column, schema), pairs, epsilon_delta=(epsilon, delta))
