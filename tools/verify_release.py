@@ -115,7 +115,9 @@ class Bundle:
 
     def unit_declared(self) -> Any:
         head = tomllib.loads(self.schema_text())["understudy"]
-        if "unit" not in head:
+        if "read_from_rows" in head or (head.get("unit") == "?" and "max_rows" not in head):
+            raise ValueError("schema.toml leaves open who is protected")
+        if "unit" not in head or (head["unit"] == "row" and "max_rows" not in head):
             return "row"
         salt = head.get("unit_salt", "")
         return {"column": head["unit"], "max_rows": head["max_rows"], "salt": salt}
@@ -127,7 +129,9 @@ class Bundle:
         return 1 if unit == "row" else _whole(unit["max_rows"])
 
     def columns(self) -> list[dict[str, Any]]:
-        return tomllib.loads(self.schema_text())["column"]
+        """Those of the schema but free text, which is left out."""
+        columns = tomllib.loads(self.schema_text())["column"]
+        return [column for column in columns if column["type"] != "text"]
 
 
 def verify(folder: str | Path) -> list[str]:
@@ -1347,9 +1351,11 @@ def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
     declared = tomllib.loads(b.reserve["facts"]["declared"])["column"]
     listed = [c for c in declared if c.get("values") == "discover"]
     cut = [c for c in declared if isinstance(c.get("bins"), dict)]
-    if not listed and not cut:
+    shaped = [c for c in declared if c.get("bins") == "shape"]
+    if not listed and not cut and not shaped:
         raise ValueError("no column of the declared schema is open")
-    share = min(0.04, 0.2 / (len(listed) + len(cut)))
+    asked = 0.04 * (len(listed) + len(cut)) + 0.05 * len(shaped)
+    share, shape = (each * min(1, 0.2 / asked) for each in (0.04, 0.05))
     slots: list[Slot] = []
     if listed:
         shown = float(exact(b.promise["delta"])) / 10 / len(listed) * (1 - CLOSE)
@@ -1360,11 +1366,17 @@ def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
             names = [f"values of {column['name']}"]
             names += [f"{length}-character prefixes of {column['name']}" for length in lengths]
             slots += [{"purpose": name, "event": event, "times": 1} for name in names]
-    if cut:
-        each = total * share * len(cut) / b.group**2
-        slots.append(gaussian("quantiles", each, design.sides * len(cut)))
-    rest = total * (1 - share * (len(listed) + len(cut))) / b.group**2
-    event = {"kind": "zcdp", "rho": rest}
+    tables = [("quantiles", share, len(cut))]
+    for at, part in enumerate(LEVELS, 1):
+        tables.append((f"shapes, level {at} of {len(LEVELS)}", part * shape, len(shaped)))
+    tables.append(("round values", 0.1 * shape, sum(map(has_round_values, shaped))))
+    left = total * (1 - share * len(listed))
+    for name, part, many in tables:
+        if many:
+            each = total * part * many
+            slots.append(gaussian(name, each / b.group**2, design.sides * many))
+            left -= each
+    event = {"kind": "zcdp", "rho": left / b.group**2}
     return [*slots, {"purpose": "everything else", "event": event, "times": 1}]
 
 
@@ -1378,6 +1390,17 @@ def discovery(rho: float, shown: float, values: int, sides: int) -> dict[str, An
         few = discovery_delta({**event, "threshold": middle}) <= shown
         low, high = (low, middle) if few else (middle + 1, high)
     return {**event, "threshold": low}
+
+
+LEVELS = (0.30, 0.22, 0.16, 0.12, 0.10)
+
+
+def has_round_values(column: dict[str, Any]) -> bool:
+    """Whole numbers, decimals, and moments that are known to less than a day."""
+    if column["type"] == "number":
+        return "decimals" in column or column["dtype"].startswith("decimal")
+    finer = column.get("resolution", "second") != "day"
+    return column["type"] == "integer" or (column["type"] == "datetime" and finer)
 
 
 def closing_problems(b: Bundle) -> Iterator[str]:
@@ -1409,10 +1432,55 @@ def closing_problems(b: Bundle) -> Iterator[str]:
             inside = [edge for edge in edges if low < edge < high]
             if len(edges) <= bins["quantiles"] + 1 and inside == sorted({*inside}):
                 wanted["edges"] = [low, *inside, high]
+        elif old.get("bins") == "shape":
+            del wanted["bins"]
+            low, high = (wanted.pop(key, None) for key in ("lower", "upper"))
+            edges, shape = new.get("edges", []), new.get("shape", {})
+            below = low is not None and point(edges[0], new) < point(low, new)
+            above = high is not None and point(edges[-1], new) > point(high, new)
+            if not below and not above and nests(shape, edges, new):
+                wanted |= {"edges": edges, "shape": shape}
         else:
             wanted = old
         if new != wanted:
             yield f"column {old['name']!r} of schema.toml is neither what was declared nor found"
+
+
+def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bool:
+    """Whether the leaves of a shape are parts of the cells, with weights that are whole numbers."""
+    leaves, weights = shape["leaves"], shape["weights"]
+    rising = all(a < b for values in (leaves, edges) for a, b in itertools.pairwise(values))
+    decades, steps, rounds = (shape.get(key, []) for key in ("decades", "steps", "roundness"))
+    numbers = [*weights, *rounds]
+    starts = [leaf_at(edge, column) for edge in edges]
+    *firsts, last = starts
+    return (
+        set(shape) <= {"leaves", "weights", "decades", "steps", "roundness"}
+        and rising
+        and len(leaves) == len(weights) + 1
+        and all(type(number) is int and number >= 0 for number in numbers)
+        and len(rounds) == max(len(decades) - 1, 0) * (len(steps) + 1)
+        and firsts[0] == leaves[0]
+        and set(firsts) <= set(leaves[:-1])
+        and leaves[-1] in (last, last + 1 if isinstance(last, int) else math.nextafter(last, math.inf))
+    )
+
+
+def leaf_at(edge: Any, column: dict[str, Any]) -> int | float:
+    """An edge as leaves count it: whole numbers of the least unit, or a double."""
+    match column["type"]:
+        case "integer":
+            return edge
+        case "number":
+            decimals = column.get("decimals")
+            if decimals is None and column["dtype"].startswith("decimal"):
+                decimals = int(column["dtype"].rstrip(")").split(",")[1])
+            exact = Fraction(repr(edge))
+            return float(edge) if decimals is None else math.ceil(exact * 10**decimals)
+        case "date":
+            return (edge - datetime.date(1970, 1, 1)).days
+    since = edge.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)
+    return since // RESOLUTIONS[column.get("resolution", "second")]
 
 
 def differences(made: list[Slot], wanted: list[Slot], where: str) -> Iterator[str]:
@@ -1799,8 +1867,25 @@ def _querygan(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
         sigma = math.sqrt(d.sides * len(tables) / (2 * (1 - share) * rho))
         seen = min(1.0, 2 * d.assumed() / (d.mean_cells(tables) * sigma))
         share = 1 - (1 - share) * max(1e-6, round(seen, 6))
-    first = gaussian("one-way marginals", share * rho, d.sides * columns)
-    return [first, *_oracle(d, p, (1 - share) * rho, tables)]
+    ordered = _lipschitz(d, p)
+    others = columns - len(ordered)
+    plain = share if not ordered else min(share, 0.15) * others / columns
+    slots: list[Slot] = []
+    if ordered:
+        slots.append(gaussian("ordered columns", (share - plain) * rho, d.sides * len(ordered)))
+    if others:
+        slots.append(gaussian("one-way marginals", plain * rho, d.sides * others))
+    return [*slots, *_oracle(d, p, (1 - share) * rho, tables)]
+
+
+def _lipschitz(d: Design, p: dict[str, Any]) -> list[Clique]:
+    """Columns of more than two codes with an order, where critics are Lipschitz functions of cells."""
+    if p["objective"] != "wasserstein" or p["features"] != "cells":
+        return []
+    return [
+        (i,) for i, column in enumerate(d.columns)
+        if d.shape[i] > 2 and column.get("ordinal", column["type"] not in ("category", "boolean"))
+    ]  # fmt: skip
 
 
 def _critics(d: Design, degree: int) -> list[Clique]:
@@ -2106,7 +2191,11 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
         again = slots.get("measure again", {"times": 0})["times"] * p["quanta"]
         pool("measure again", {*columns, *pairs, *larger}, again, merged=True, averaged=True)
         return pools
-    if name not in ("gaussian", "hdmm", "mwem", "graph"):
+    if name == "querygan":
+        ordered = _lipschitz(d, p)
+        pool("ordered columns", ordered)
+        pool("one-way marginals", set(columns) - set(ordered))
+    elif name not in ("gaussian", "hdmm", "mwem", "graph"):
         pool("columns" if name in ("gem", "dpgan") else "one-way marginals", columns)
     if name == "mst":
         at = {column["name"]: i for i, column in enumerate(d.columns)}
@@ -2841,7 +2930,12 @@ class Cells:
         if not self.lows.size:
             return at
         lows, highs = self.lows[at], self.highs[at]
-        if self.lows.dtype.kind == "i":
+        if "shape" in self.column:
+            cuts = self._cut(self.column, intervals(self.column)).lows  # special values or not
+            place = np.searchsorted(cuts, self.lows, side="right") - 1
+            drawn = by_shape(self.column["shape"], cuts, place[at], rng)
+            drawn = np.clip(drawn, lows, highs) if len(self.gone) else drawn
+        elif self.lows.dtype.kind == "i":
             drawn = rng.integers(lows, highs, endpoint=True)
         else:
             drawn = np.clip(lows + rng.random(len(at)) * (highs - lows), lows, highs)
@@ -2860,6 +2954,124 @@ class Cells:
 def beside(points: np.ndarray, step: int) -> np.ndarray:
     """The next points, upwards or downwards."""
     return points + step if points.dtype.kind == "i" else np.nextafter(points, step * np.inf)
+
+
+def by_shape(
+    shape: dict[str, Any], lows: np.ndarray, cells_: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """A point of every cell: a leaf by its weight, a point by the density there, then a round one.
+
+    The c rows of a cell, in random order, take the shares (k + v)/c of its weight, v one for the cell.
+    """
+    leaves = np.array(shape["leaves"], lows.dtype)
+    weights = np.array(shape["weights"], float)
+    first = np.searchsorted(leaves, lows)
+    after = np.append(first[1:], len(weights))
+    for one, end in zip(first, after, strict=True):
+        if not weights[one:end].any():  # evenly
+            weights[one:end] = np.diff(leaves[one : end + 1])
+    ends = np.concatenate([[0.0], np.cumsum(weights)])
+    order = np.lexsort((rng.random(len(cells_)), cells_))
+    many = np.bincount(cells_, minlength=len(lows))
+    rank = np.empty(len(cells_))
+    rank[order] = np.arange(len(cells_)) - (np.cumsum(many) - many)[cells_[order]]
+    share = (rank + rng.random(len(lows))[cells_]) / many[cells_]
+    start = ends[first[cells_]]
+    at = start + share * (ends[after[cells_]] - start)
+    leaf = np.searchsorted(ends, at, side="right") - 1
+    leaf = np.clip(leaf, first[cells_], after[cells_] - 1)
+    mass = ends[leaf + 1] - ends[leaf]
+    part = np.where(mass > 0, (at - ends[leaf]) / np.where(mass > 0, mass, 1.0), 0.0)
+    drawn = _in_leaf(leaves, np.array(shape["weights"], float), leaf, np.clip(part, 0.0, 1.0))
+    return _made_round(shape, leaves, leaf, drawn, rng) if shape.get("roundness") else drawn
+
+
+def _powers(leaves: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The power of |x| that the density follows in a leaf, from the leaves that touch it: −4 to 4.
+
+    Only leaves with weight, on one side of zero, that are no points have a density.
+    """
+    ends = leaves.astype(float)
+    width = np.diff(ends)
+    if leaves.dtype.kind == "i":
+        wide = width > 1
+    else:
+        wide = np.abs(width) > 2.0**-19 * np.maximum(np.abs(ends[1:]), 1e-300)
+    dense = (weights > 0) & wide
+    place = np.log(np.maximum(np.abs(ends[:-1] + ends[1:]) / 2, 1e-300))
+    height = np.log(np.where(dense, weights, 1.0) / width)
+    powers = np.zeros(len(weights))
+    held = np.flatnonzero(dense & (ends[:-1] * ends[1:] > 0))
+    if len(held) < 2:
+        return powers
+    for at, own in enumerate(held):
+        left = held[at - 1] if at and own - held[at - 1] <= 2 else own
+        right = held[at + 1] if at + 1 < len(held) and held[at + 1] - own <= 2 else own
+        run = place[right] - place[left]
+        if abs(run) > 1e-9:
+            powers[own] = min(4.0, max(-4.0, (height[right] - height[left]) / run))
+    return powers
+
+
+def _in_leaf(
+    leaves: np.ndarray, weights: np.ndarray, leaf: np.ndarray, part: np.ndarray
+) -> np.ndarray:
+    """The points below which a leaf has these parts of its weight."""
+    low, high = leaves[leaf], leaves[leaf + 1]
+    near, far = np.abs(low.astype(float)), np.abs(high.astype(float))
+    power = _powers(leaves, weights)[leaf]
+    bent = (power != 0.0) & (near > 0) & (far > 0)
+    ratio = np.where(bent, far / np.maximum(near, 1e-300), 2.0)
+    log, one = np.log(ratio), power + 1.0
+    flat = np.abs(one) < 1e-6
+    one = np.where(flat, 1.0, one)
+    grown = np.where(flat, part * log, np.log1p(part * np.expm1(one * log)) / one)
+    way = np.clip(np.where(bent, np.expm1(grown) / (ratio - 1.0), part), 0.0, 1.0)
+    if leaves.dtype.kind == "i":
+        steps = np.floor(way * (high - low).astype(float)).astype(np.int64)
+        return np.minimum(low + steps, high - 1)
+    return np.clip(low + way * (high - low), low, np.nextafter(high, low))
+
+
+def _made_round(
+    shape: dict[str, Any],
+    leaves: np.ndarray,
+    leaf: np.ndarray,
+    points: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """The points moved to near ones of their leaf that are multiples of a step, and of no larger one.
+
+    A kind of multiples is as frequent in a leaf as there are of them, out of those of the decade that
+    the leaf begins in.
+    """
+    steps = np.array([*shape["steps"], 1], np.int64)
+    decades = np.array(shape["decades"], np.int64)
+    counts = np.array(shape["roundness"], float).reshape(-1, len(steps))
+
+    def number(ends: np.ndarray) -> np.ndarray:
+        upto = np.stack([-(-ends // step) for step in steps], axis=1)
+        each = np.diff(upto, axis=0)
+        return np.concatenate([each[:, :1], each[:, 1:] - each[:, :-1]], axis=1).astype(float)
+
+    decade = np.searchsorted(decades, leaves[:-1], side="right") - 1
+    decade = np.clip(decade, 0, len(counts) - 1)
+    chance = counts[decade] / np.maximum(number(decades), 1)[decade] * number(leaves)
+    chance[np.diff(leaves) == 1] = 0.0
+    sums = np.cumsum(chance, axis=1)[leaf]
+    picked = rng.random(len(leaf)) * sums[:, -1]
+    kind = np.minimum((sums <= picked[:, None]).sum(axis=1), len(steps) - 1)
+    step = steps[kind]
+    larger = np.where(kind > 0, steps[np.maximum(kind - 1, 0)], 2**62)
+    near = (points + step // 2) // step * step
+    moved, waits = points.copy(), sums[:, -1] > 0
+    for shift in (0, -1, 1, -2, 2):
+        to = near + shift * step
+        inside = (to >= leaves[leaf]) & (to < leaves[leaf + 1])
+        fits = waits & inside & ((kind == 0) | (to % larger != 0))
+        moved[fits] = to[fits]
+        waits &= ~fits
+    return moved
 
 
 def tick(value: Any, column: dict[str, Any]) -> int:

@@ -7,13 +7,13 @@ own after the ordered ones, is written as it was declared, equals itself and is 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, floor, inf
+from math import ceil, floor, inf, nextafter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,13 +29,15 @@ from understudy.columns.arrow import (
     valid_of,
     writes_text,
 )
-from understudy.columns.base import MOST_CELLS, Masks, Modelled, identical, is_whole
+from understudy.columns.base import MOST_CELLS, Masks, Modelled, identical, is_whole, require_known
 from understudy.columns.reading import distinct_texts, is_text
+from understudy.columns.shape import Shape
 
 __all__ = ["MOST_SINGLES", "Binned", "Cells", "decimals_from_units", "largest"]
 
 MOST_SINGLES = 1_000
 """The most values for which a column without bins gets one cell each."""
+_SHAPE = ("leaves", "weights", "decades", "steps", "roundness")
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +136,8 @@ class Binned(Modelled):
 
     `bins` cuts it into that many cells of equal width; `edges` names the cuts: cell i holds
     `edges[i] <= x < edges[i + 1]`, and the last one its upper edge as well. With neither, every
-    value is its own cell.
+    value is its own cell. `shape` says how values lie inside the cells of `edges`, as a release found
+    it privately; without it they lie evenly.
 
     `special` lists values beside the order: texts, or values of the column's own kind, wherever they
     lie. Texts are found with or without blanks around them. With a text among them the column is
@@ -146,6 +149,7 @@ class Binned(Modelled):
     bins: int | None = None
     edges: tuple[Any, ...] | None = None
     special: tuple[Any, ...] = field(default=(), kw_only=True)
+    shape: Shape | None = field(default=None, kw_only=True)
 
     example: ClassVar[str]
     """A bound, as a schema file writes it."""
@@ -156,6 +160,8 @@ class Binned(Modelled):
         self._check_special()
         super().__post_init__()
         self._check_cells()
+        if self.shape is not None:
+            self._set("shape", self._shaped(self.shape))
         if self.dtype != self.usual:  # the usual type holds every point
             self._check_storable()
         if self.special:
@@ -341,6 +347,38 @@ class Binned(Modelled):
                 f"{_show(self.upper)} exactly; {self._remedy()}"
             )
 
+    def _shaped(self, given: Shape | Mapping[str, Any]) -> Shape:
+        """The shape, whose leaves nest in the cells; SchemaError otherwise."""
+        facts: Mapping[str, Any] = given.facts() if isinstance(given, Shape) else given
+        if not isinstance(facts, Mapping) or self.edges is None:
+            self._refuse("shape belongs to edges, and is a table: a release writes it")
+        require_known(facts, _SHAPE, f"column {self.name!r}: shape")
+        parts = {key: facts.get(key, ()) for key in _SHAPE}
+        kind, grid = int if self.grid.discrete else float, self.grid
+        for key, part in parts.items():
+            wanted = kind if key == "leaves" else int
+            if not isinstance(part, (list, tuple)) or any(type(x) is not wanted for x in part):
+                self._refuse(f"shape: {key} must be a list of {wanted.__name__}s")
+        leaves, weights, decades, steps, roundness = map(tuple, parts.values())
+        known = {leaf: at for at, leaf in enumerate(leaves)}
+        starts = [known.get(low, -1) for low in grid.lows.tolist()]
+        high = grid.highs[-1].item()
+        ends = (high, high + 1) if self.grid.discrete else (high, nextafter(high, inf))
+        right = (
+            len(leaves) == len(weights) + 1 > 1
+            and all(left < after for left, after in pairwise((*leaves, inf)))
+            and starts[0] == 0
+            and -1 not in starts
+            and leaves[-1] in ends
+            and leaves[-1] > leaves[starts[-1]]
+            and min((*weights, *roundness)) >= 0
+            and len(roundness) == max(len(decades) - 1, 0) * (len(steps) + 1)
+            and min((*steps, 1)) >= 1
+        )
+        if not right:
+            self._refuse("shape: its leaves do not nest in the cells of edges")
+        return Shape(self.edges, leaves, tuple(starts), weights, decades, steps, roundness)
+
     def _remedy(self) -> str:
         return "choose a wider dtype, or narrower bounds"
 
@@ -431,7 +469,10 @@ class Binned(Modelled):
         return self.grid.find(points)
 
     def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
-        return self._ordinary(cells, self.grid.draw(cells, rng))
+        if self.shape is None:
+            return self._ordinary(cells, self.grid.draw(cells, rng))
+        intervals = self._cut.find(self.grid.lows)  # all but those of special values alone
+        return self._ordinary(cells, self.shape.draw(intervals[cells], rng))
 
     def _encode(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.unsignedinteger]:
         if not self.special:

@@ -7,6 +7,9 @@ the column's own reader, and the code from each of them on (`Pieces`). On texts 
 (`Words`), or of words among numbers (`Spelled`). An engine that looks values up in such a table agrees
 with `encode` by construction.
 
+How round values are (`Divided`) is not constant between few of them: the steps that they may be
+multiples of are listed.
+
 Forms are public: they follow from the schema and from the type of the stored column alone.
 """
 
@@ -31,9 +34,21 @@ from understudy.columns.binned import Binned
 from understudy.columns.category import Boolean, Category
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import FALSE_WORDS, TRUE_WORDS
+from understudy.columns.roundness import Roundness
+from understudy.columns.temporal import RESOLUTIONS, Datetime
 from understudy.errors import SchemaError
 
-__all__ = ["ANY_DECIMAL", "BLANKS", "Form", "Pieces", "Spelled", "Words", "form", "unit_steps"]
+__all__ = [
+    "ANY_DECIMAL",
+    "BLANKS",
+    "Divided",
+    "Form",
+    "Pieces",
+    "Spelled",
+    "Words",
+    "form",
+    "unit_steps",
+]
 
 ANY_DECIMAL = pa.decimal256(76, 38)
 """Stands for decimals of no declared precision."""
@@ -98,7 +113,30 @@ class Spelled:
     type: pa.DataType = field(default_factory=pa.string)
 
 
-Form: TypeAlias = Pieces | Words | Spelled
+@dataclass(frozen=True)
+class Divided:
+    """How round a value is (`Roundness`): its cell by `over`, and the first of `steps` that divides it.
+
+    A number x is read as the nearest whole number of 1/scale, ties to the even one, and moved into
+    `ends`: that is its point. The point of a moment, moved into `ends`, is the number of whole `tick`s
+    of so many microseconds since 1970. Of the codes of `over`, the first `cells` have steps.
+    """
+
+    over: Pieces | Words
+    cells: int
+    steps: tuple[int, ...]
+    ends: tuple[Any, Any]
+    scale: int = 1
+    tick: int | None = None
+    missing: int = 0
+
+    @property
+    def type(self) -> pa.DataType:
+        """The physical type."""
+        return self.over.type
+
+
+Form: TypeAlias = Pieces | Words | Spelled | Divided
 
 
 def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) -> Form:
@@ -111,6 +149,8 @@ def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) 
     Raises:
         SchemaError: Values of this type are not read as such a column.
     """
+    if isinstance(column, Roundness):
+        return _divided(column, type_, null_values)
     if not _suits(column, type_):
         raise SchemaError(
             f"column {column.name!r} is of type {column.kind!r} in the schema and "
@@ -123,6 +163,25 @@ def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) 
     if pa.types.is_decimal(type_) and _text_values(column) is None:
         return _decimal_form(column, type_)
     return _pieces(column, _Order(type_))
+
+
+def _divided(column: Roundness, type_: pa.DataType, null_values: Sequence[str]) -> Divided:
+    over, grid = column.over, column.over.grid
+    within = form(over, type_, null_values)
+    assert not isinstance(within, Divided)
+    made = Divided(
+        within,
+        len(grid),
+        column.steps,
+        (grid.lows[0].item(), grid.highs[-1].item()),
+        10 ** (over.decimals or 0) if isinstance(over, Number) else 1,
+        missing=_code(column, pa.nulls(1, type_)),
+    )
+    if not isinstance(over, Datetime):
+        return made
+    zone = UTC if pa.types.is_timestamp(type_) and type_.tz is not None else None
+    ends = (over.lower.replace(tzinfo=zone), over.upper.replace(tzinfo=zone))  # type: ignore[union-attr]
+    return replace(made, ends=ends, tick=RESOLUTIONS[over.resolution] // 1000)
 
 
 def unit_steps(pieces: Pieces) -> tuple[int, int] | None:

@@ -15,13 +15,23 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.forms import BLANKS, Form, Pieces, Spelled, Words, form, unit_steps
+from understudy.columns.forms import (
+    BLANKS,
+    Divided,
+    Form,
+    Pieces,
+    Spelled,
+    Words,
+    form,
+    unit_steps,
+)
 from understudy.columns.reading import PLAIN_NUMBER
 from understudy.columns.unmodelled import Level
 from understudy.errors import SchemaError, SourceError, WorkloadError
@@ -299,9 +309,27 @@ class Operations(Protocol):
         """A code as a 64-bit integer."""
         ...
 
+    def double(self, x: Any, low: float, high: float) -> Any:
+        """A number as a double, moved into low..high."""
+        ...
+
+    def floor(self, x: Any) -> Any:
+        """The largest whole number up to a double, as a 64-bit integer."""
+        ...
+
+    def quotient(self, x: Any, divisor: int) -> Any:
+        """A whole multiple of the divisor, divided by it."""
+        ...
+
+    def microseconds(self, x: Any, low: datetime, high: datetime, form: Pieces) -> Any:
+        """A day or moment, moved into low..high, in microseconds since 1970."""
+        ...
+
 
 def encoded(x: Any, form: Form, ops: Operations) -> Any:
     """The code of the value x, as an expression."""
+    if isinstance(form, Divided):
+        return _divided(x, form, ops)
     compiled = {Words: _words, Spelled: _spelled, Pieces: _pieces}
     code = compiled[type(form)](x, form, ops)
     return ops.cases([(ops.missing(x, form), ops.whole(form.missing))], code)
@@ -321,6 +349,42 @@ def _pieces(x: Any, form: Pieces, ops: Operations) -> Any:
         return ops.cases([(reached, between(middle, last))], between(first, middle - 1))
 
     return between(0, len(form.starts))
+
+
+_FAR = 2.0**62
+
+
+def _divided(x: Any, form: Divided, ops: Operations) -> Any:
+    """Its cell, and the first step that divides the point of x."""
+    cell, point, steps = encoded(x, form.over, ops), _point(x, form, ops), len(form.steps)
+    divides = [point % ops.whole(step) == ops.whole(0) for step in form.steps]
+    first = ops.cases(
+        [(holds, ops.whole(at)) for at, holds in enumerate(divides)], ops.whole(steps)
+    )
+    branches = [
+        (ops.missing(x, form.over), ops.whole(form.missing)),
+        (cell < ops.whole(form.cells), cell * ops.whole(steps + 1) + first),
+    ]
+    return ops.cases(branches, cell + ops.whole(form.cells * steps))
+
+
+def _point(x: Any, form: Divided, ops: Operations) -> Any:
+    """The point that a column reads x as."""
+    low, high = form.ends
+    if form.tick is not None:
+        assert isinstance(form.over, Pieces)
+        micros, tick = ops.microseconds(x, low, high, form.over), ops.whole(form.tick)
+        past = micros % tick
+        before = micros - ops.cases([(past < ops.whole(0), past + tick)], past)  # rounded down
+        return ops.quotient(before, form.tick)
+    if pa.types.is_integer(form.type) and form.scale == 1:
+        return ops.clamped(x, low, high)
+    far = _FAR / form.scale
+    times = ops.double(x, -far, far) * float(form.scale)
+    below = ops.floor(times)
+    half = times - below  # a tie goes to the even one
+    up = (half > 0.5) | ((half == 0.5) & (below % ops.whole(2) != ops.whole(0)))
+    return ops.clamped(ops.cases([(up, below + ops.whole(1))], below), low, high)
 
 
 def _words(x: Any, form: Words, ops: Operations) -> Any:

@@ -11,6 +11,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -341,6 +342,23 @@ class _Operations:
 
     def whole(self, code: int) -> Any:
         return self._ibis.literal(code, type="int64")
+
+    def double(self, x: Any, low: float, high: float) -> Any:
+        real = (x.cast("int64") if x.type().is_boolean() else x).cast("float64")
+        return real.clip(*(self._ibis.literal(float(end), type="float64") for end in (low, high)))
+
+    def floor(self, x: Any) -> Any:
+        return x.floor().cast("int64")
+
+    def quotient(self, x: Any, divisor: int) -> Any:
+        return (x // self.whole(divisor)).cast("int64")
+
+    def microseconds(self, x: Any, low: datetime, high: datetime, form: Pieces) -> Any:
+        first, last = (self._ibis.literal(end, type=x.type()) for end in (low, high))
+        if x.type().is_date():
+            first, last = (self._ibis.literal(end.date()) for end in (low, high))
+        near = self.cases([(x >= last, last), (x >= first, x)], first).cast("timestamp")
+        return near.truncate("s").epoch_seconds() * 10**6 + near.microsecond()
 
 
 def _arrow(stored: Any) -> pa.DataType | None:

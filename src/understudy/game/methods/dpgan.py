@@ -115,7 +115,13 @@ class DPGANMethod(WarmMethod):
         self.require_between(0, 100, box=self.box)
         self.require_between(0, 1, learning=self.learning, critic_learning=self.critic_learning)
         self.require_between(0, 1, quantile=self.quantile)
-        self.require_between(0, 0.9, columns=self.columns, choice=self.choice, holdout=self.holdout)
+        self.require_between(1e-6, 0.9, columns=self.columns, choice=self.choice)
+        self.require_between(0, 0.9, holdout=self.holdout)
+        if self.pick and self.columns + self.choice > 1 - 1e-6:
+            self.refuse(
+                f"columns = {self.columns} and choice = {self.choice} leave no share of the budget for "
+                f"the steps; together they must stay below 1"
+            )
         if not isinstance(self.adapt, (int, float)) or not 0 <= self.adapt <= 1:
             self.refuse(f"adapt = {self.adapt} must lie between 0 (off) and 1; 0.2 is usual")
         self.require_one_of(_LOSSES, loss=self.loss)
