@@ -2427,6 +2427,7 @@ def check_rows(b: Bundle) -> Iterator[str]:
         return
     for column, values in zip(written, table.columns, strict=True):
         name = column["name"]
+        yield from stated_problems(column)
         if not same_type(values.type, column["dtype"]):
             yield f"{name!r} is {values.type}, declared is {column['dtype']}"
         if values.null_count and not column["nullable"]:
@@ -2453,6 +2454,27 @@ def check_rows(b: Bundle) -> Iterator[str]:
         if broken := rule_broken(rule, {c["name"]: c for c in written}, table):
             yield f"{broken} rows break the rule {rule['says']!r}"
     yield from model_problems(b)
+
+
+def stated_problems(column: dict[str, Any]) -> Iterator[str]:
+    """Special values that are no such, and parents that nothing can fall to."""
+    name, own, lengths = column["name"], column.get("special", []), column.get("prefixes", [])
+    if own and column["type"] not in ("integer", "number", "date", "datetime"):
+        yield f"{name!r} has special values and no order"
+        return
+    for text in (value for value in own if isinstance(value, str)):
+        with contextlib.suppress(ValueError):
+            point(text, column)
+            yield f"{name!r} has the special text {text!r:.40}, which is a value"
+        if not text or text != text.strip() or text in column.get("null_values", []):
+            yield f"{name!r} has the special text {text!r:.40}, which cannot be one"
+    if [special(value, column) for value in own] != list(range(len(own))):
+        yield f"{name!r} has a special value twice"
+    parents = [value for value in column.get("values", []) if str(value)[-1:] == "*"]
+    if lengths != sorted({*lengths}, reverse=True) or any(n < 1 for n in lengths):
+        yield f"{name!r} has prefixes {lengths!r:.40}, which are none"
+    elif lengths and not any(len(str(parent)) - 1 in lengths for parent in parents):
+        yield f"{name!r} has prefixes and no parents"
 
 
 # --- rules -------------------------------------------------------------------------------------

@@ -180,6 +180,21 @@ def test_seeded_releases_do_not_hold_rare_codes():
     assert all(n >= least for n in counted[: len(made.schema.columns[1].values)])
 
 
+def test_a_killed_release_goes_on_with_the_levels_that_it_found(tmp_path):
+    stopped = []
+
+    def stop(progress):
+        if progress.stage == "sampling" and not stopped:
+            stopped.append(progress)
+            raise KeyboardInterrupt
+
+    again = {**ASK, "checkpoint": tmp_path / "c", "key": 1}
+    with pytest.raises(KeyboardInterrupt):
+        us.release(table(), PEOPLE, progress=stop, **again)
+    made = us.release(table(), PEOPLE, **again)
+    assert verify(made.save(tmp_path / "out")).passed
+
+
 @pytest.mark.parametrize(
     ("facts_", "said"),
     [

@@ -328,7 +328,9 @@ class _Operations:
         return self.text(x).substr(0, length)
 
     def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
-        return x.re_search(pattern), x.cast("float64")
+        # On PostgreSQL a CASE keeps the cast from texts that do not match; others try, and get null.
+        double = x.cast("float64") if self._dialect == "postgres" else x.try_cast("float64")
+        return x.re_search(pattern), double
 
     def clamped(self, x: Any, low: int, high: int) -> Any:
         if not x.type().is_unsigned_integer():
