@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from understudy.learn.plans import Facts, picks_plan, radius_for, rule_for
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Selection
+from understudy.privacy.cost import Gaussian, Selection
 from understudy.privacy.losses import Logistic, Squared
 from understudy.privacy.questions.descent import UNIT
 from understudy.privacy.relation import Relation
@@ -38,13 +38,25 @@ FITS, TOGETHER, HELD = 20_000, 250, 20_000
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How fits go: `scale` is the Gumbel noise of a pick, in rows of the largest residual."""
+    """How fits go: `scale` is the Gumbel noise of a pick, in rows of the largest residual, `level` the
+    deviation of the noise on the sum that fits begin with, None where they begin at 0."""
 
     radius: float
     steps: int
     delay: int
     kept: range
     scale: float
+    level: float | None = None
+
+
+def begun(
+    targets: Reals, loss: Logistic | Squared, way: Way, rng: np.random.Generator, fits: int
+) -> Reals:
+    """(fits,) constants that fits begin at."""
+    if way.level is None:
+        return np.zeros(fits)
+    sums = loss.levels(targets).sum() + way.level * rng.normal(size=fits)
+    return loss.constant(sums, len(targets))
 
 
 def simulate(
@@ -53,14 +65,14 @@ def simulate(
     loss: Logistic | Squared,
     way: Way,
     gumbel: Callable[[tuple[int, int]], Reals],
-    fits: int,
+    start: Reals,
 ) -> Reals:
-    """(width, fits) weights of as many fits; features scaled, with the constant first."""
-    width = features.shape[1]
+    """(width, fits) weights, one fit for each `start`; features scaled, with the constant first."""
+    width, fits = features.shape[1], start.size
     weights, total = np.zeros((width, fits)), np.zeros((width, fits))
     turned, each = np.ascontiguousarray(features.T), np.arange(fits)
     for t in range(way.steps):
-        residuals = loss.residuals(features @ weights, targets) / loss.bound
+        residuals = loss.residuals(features @ weights + start, targets) / loss.bound
         falls = -(turned @ residuals)
         noisy = np.concatenate([falls, -falls]) + way.scale * gumbel((2 * width, fits))
         side, feature = np.divmod(noisy.argmax(axis=0), width)
@@ -69,7 +81,9 @@ def simulate(
         weights[feature, each] += step * way.radius * (1 - 2 * side)
         if t in way.kept:
             total += weights
-    return total / len(way.kept)
+    found = total / len(way.kept)
+    found[0] += start
+    return found
 
 
 def way_for(
@@ -80,9 +94,10 @@ def way_for(
     budget = Budget.of(epsilon, Fraction(1, n * n))
     facts = Facts(n, width, loss, radius, Relation.ADD_REMOVE, budget)
     rule = rule_for(facts, "frank-wolfe", steps)
-    event = picks_plan(facts, rule.steps).charges[0].event
-    assert isinstance(event, Selection)
-    return Way(radius, rule.steps, rule.delay, rule.kept, event.scale / UNIT)
+    level, picked = (each.event for each in picks_plan(facts, rule.steps, start=rule.start))
+    assert isinstance(level, Gaussian)
+    assert isinstance(picked, Selection)
+    return Way(radius, rule.steps, rule.delay, rule.kept, picked.scale / UNIT, level.sigma)
 
 
 def with_constant(features: Reals) -> Reals:
@@ -107,7 +122,8 @@ def accuracies(features: Reals, targets: Reals, way: Way, fits: int, seed: int) 
     found: list[Reals] = []
     for start in range(0, fits, TOGETHER):
         count = min(TOGETHER, fits - start)
-        weights = simulate(features, targets, Logistic(), way, lambda s: rng.gumbel(size=s), count)
+        start = begun(targets, Logistic(), way, rng, count)
+        weights = simulate(features, targets, Logistic(), way, lambda s: rng.gumbel(size=s), start)
         right = (features @ weights > 0) == (targets[:, None] > 0.5)
         found.append(right.mean(axis=0))
     return np.concatenate(found)
@@ -121,7 +137,7 @@ def worst_fits(fits: int = FITS) -> None:
     last = range(39, 40)
     ways = {
         "textbook: radius 30, first step 1, the last iterate": replace(
-            ours, radius=30.0, delay=0, kept=last
+            ours, radius=30.0, delay=0, kept=last, level=None
         ),
         "`frank-wolfe`": ours,
     }
@@ -207,7 +223,8 @@ def numbers(kind: Kind, n: int, epsilon: float, seed: int) -> Iterator[tuple[int
             continue
         way = way_for(n, width, kind.loss, epsilon, steps)
         fits = max(2, min(40, MOST_WORK // work // 8))
-        weights = simulate(*table, kind.loss, way, lambda s: rng.gumbel(size=s), fits)
+        start = begun(table[1], kind.loss, way, rng, fits)
+        weights = simulate(*table, kind.loss, way, lambda s: rng.gumbel(size=s), start)
         yield steps, error(kind, weights, other)
 
 
