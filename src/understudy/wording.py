@@ -78,6 +78,7 @@ def _values(column: Column) -> str:
         Text,
         UndeclaredBins,
         UndeclaredCategory,
+        UndeclaredShape,
     )
 
     if isinstance(column, Category):
@@ -88,19 +89,27 @@ def _values(column: Column) -> str:
     if isinstance(column, Boolean):
         return "true, false"
     if isinstance(column, Binned):
-        cells = "" if column.edges is None and column.bins is None else f" in {column.cells} bins"
-        return f"{_point(column.lower)} to {_point(column.upper)}{cells}"
+        bins = column.cells - len(column.special)
+        cells = "" if column.edges is None and column.bins is None else f" in {bins} bins"
+        cells += "" if column.shape is None else ", with their shape"
+        special = f", special: {_listed(list(map(str, column.special)))}" if column.special else ""
+        return f"{_point(column.lower)} to {_point(column.upper)}{cells}{special}"
     if isinstance(column, UndeclaredCategory):
         return f"found privately: at most {column.max_values} values that many hold"
     if isinstance(column, UndeclaredBins):
         lower, upper = column.facts["lower"], column.facts["upper"]
         return f"{lower}..{upper}, cut privately at {column.quantiles} quantiles"
+    if isinstance(column, UndeclaredShape):
+        ends = (column.facts.get("lower"), column.facts.get("upper"))
+        named = zip(("from", "to"), ends, strict=True)
+        bounds = " ".join(f"{word} {_point(end)}" for word, end in named if end is not None)
+        return f"{bounds or f'a {column.wanted}'}, its shape found privately"
     if isinstance(column, Identifier):
         return "left out" if column.dropped else f"written anew as {column.action}"
     if isinstance(column, Incomplete):
         return f"a {column.wanted}; to fill in: {', '.join(column.missing)}"
     if isinstance(column, Text):
-        return "free text, which no release can hold"
+        return "free text, left out"
     return ""
 
 

@@ -53,6 +53,14 @@ class Where:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How the table is read, beside what the schema says."""
+
+    null: options.NullTexts = None
+    drop_other_columns: options.DropOthers = False
+
+
+@dataclass(frozen=True)
 class Account:
     """The account that is charged."""
 
@@ -123,6 +131,7 @@ def release(
     out: options.NewFolder,
     *,
     where: Where,
+    reading: Reading,
     target: options.Target,
     yes: Annotated[
         bool,
@@ -149,7 +158,7 @@ def release(
     from understudy.schema import Schema
 
     require_absent(out)
-    loaded = Schema.load(schema)
+    loaded = options.read_as(Schema.load(schema), reading.null, reading.drop_other_columns)
     charged = options.account(account.ledger, account.dataset, account.expect_head)
     wanted = options.wanted(target, choices, **vars(making), **charged)
     if wanted.target_error is not None or wanted.epsilon is None:

@@ -1,7 +1,7 @@
 """What every column shares: its facts, the life of a code, and how a comparison reads.
 
 A modelled column cuts its domain into cells. Its codes are the cells in order, then OTHER where a
-category has one, then null where the column is nullable.
+category has one and the special values of an ordered column, then null where the column is nullable.
 """
 
 import difflib
@@ -28,6 +28,7 @@ __all__ = [
     "Masks",
     "Modelled",
     "are_texts",
+    "identical",
     "is_whole",
     "near",
     "require_known",
@@ -162,6 +163,11 @@ class Modelled(Column, ABC):
         return False
 
     @property
+    def apart(self) -> int:
+        """How many codes, the last ones, have no place in the order of the others: null."""
+        return int(self.nullable)
+
+    @property
     def size(self) -> int:
         """How many codes there are, null included."""
         return self.cells + self.nullable
@@ -282,7 +288,7 @@ class Modelled(Column, ABC):
             return np.zeros(len(array), np.bool_)
         points, valid = self._read(array, ())
         back = self._emit(self._nearest(points), ~valid)
-        return _identical(array, back) & (valid | (self.nullable & ~valid_of(array)))
+        return identical(array, back) & (valid | (self.nullable & ~valid_of(array)))
 
     def misfits(
         self, array: pa.Array | pa.ChunkedArray, null_values: Sequence[str] = ()
@@ -324,12 +330,14 @@ class Modelled(Column, ABC):
         raise WorkloadError(f"column {self.name!r}: {why}")
 
 
-def _identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
+def identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     """Entry by entry the same value; a null only equals a null."""
     if pa.types.is_dictionary(left.type):
         left = left.dictionary_decode()
     if pa.types.is_dictionary(right.type):
         right = right.dictionary_decode()
+    if pa.types.is_float16(left.type):  # which Arrow does not compare
+        left, right = left.cast(pa.float32()), right.cast(pa.float32())
     same = numpy_of(pc.equal(left, right.cast(left.type)))
     return same | ~(valid_of(left) | valid_of(right))
 

@@ -2,8 +2,9 @@
 
 The domain of an `Undeclared` column is found privately by the release itself, inside its ε.
 `values = "discover"` lists the values that many hold; `bins = {quantiles = 16}` cuts a column between
-public bounds into cells of about as many rows each. A release first spends a public part of its budget
-on them, and goes on with the columns that come of it.
+public bounds into cells of about as many rows each; `bins = "shape"`, which a number without bins or
+edges means as well, finds its cells and how values lie inside them (`columns.ladder`). A release first
+spends a public part of its budget on them, and goes on with the columns that come of it.
 """
 
 import re
@@ -11,6 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor, inf, nextafter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,21 +25,32 @@ from understudy.columns.arrow import writes_text
 from understudy.columns.base import MOST_CELLS, Column, Modelled, is_whole
 from understudy.columns.binned import Binned
 from understudy.columns.category import Category
+from understudy.columns.estimate import learned
+from understudy.columns.ladder import Measured, Scale, rounds
+from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import flat, is_text
+from understudy.columns.roundness import Roundness
+from understudy.columns.temporal import Date, Datetime
+from understudy.errors import WorkloadError
 
 __all__ = [
     "DISCOVER",
     "DROP",
+    "SHAPE",
     "Identifier",
     "Incomplete",
     "Text",
     "Undeclared",
     "UndeclaredBins",
     "UndeclaredCategory",
+    "UndeclaredShape",
 ]
 
 DROP = "drop"
 DISCOVER = "discover"
+SHAPE = "shape"
+MOST_BINS = 64
+_DIGITS = 12
 _FINE = 16
 _MOST_FINE = 1024
 _FIELD = re.compile(r"\{(?::0?\d*d?)?\}")
@@ -100,7 +115,7 @@ class Identifier(Column):
 
 @dataclass(frozen=True)
 class Text(Column):
-    """Free text. A draft may say so; no release accepts it."""
+    """Free text: never modelled, never read, left out of the output."""
 
     kind: ClassVar[str] = "text"
 
@@ -191,6 +206,14 @@ class UndeclaredCategory(Undeclared):
         return isinstance(closed, Category) and closed == self.found(list(map(str, closed.values)))
 
 
+def _ordered(column: Undeclared, wanted: str, said: str) -> type[Binned]:
+    """The type of an ordered column by its name."""
+    kinds: dict[str, type[Binned]] = {kind.kind: kind for kind in (Integer, Number, Date, Datetime)}
+    if wanted not in kinds:
+        column._refuse(f"{said} is for ordered columns, not {wanted!r}")
+    return kinds[wanted]
+
+
 @dataclass(frozen=True)
 class UndeclaredBins(Undeclared):
     """An ordered column between public bounds, to be cut at private quantiles.
@@ -218,11 +241,7 @@ class UndeclaredBins(Undeclared):
         super().__post_init__()
 
     def _made(self, **cuts: Any) -> Binned:
-        from understudy.columns import KINDS
-
-        kind = KINDS.get(self.wanted)
-        if kind is None or not issubclass(kind, Binned):
-            self._refuse(f"bins = {{quantiles = …}} is for ordered columns, not {self.wanted!r}")
+        kind = _ordered(self, self.wanted, "bins = {quantiles = …}")
         for key in ("lower", "upper"):
             if self.facts.get(key) is None:
                 self._refuse(f"{key} is missing; quantiles are found between public bounds")
@@ -266,7 +285,7 @@ class UndeclaredBins(Undeclared):
         """
         edges = self.fine().edges
         assert edges is not None
-        sums = np.cumsum(np.asarray(counts, np.float64)[: len(edges) - 1])
+        sums = np.cumsum(np.asarray(self.fine().by_interval(counts), np.float64))
         above, below = np.maximum.accumulate(sums), np.minimum.accumulate(sums[::-1])[::-1]
         reached = (above + below) / 2
         if reached[-1] <= 0:
@@ -287,3 +306,130 @@ class UndeclaredBins(Undeclared):
         fitting = {*(self.fine().edges or ()), *(self.largest().edges or ())}
         few = len(closed.edges) <= self.quantiles + 1
         return few and fitting.issuperset(closed.edges) and closed == self._made(edges=closed.edges)
+
+
+@dataclass(frozen=True)
+class UndeclaredShape(Undeclared):
+    """An ordered column whose cells, and how values lie inside them, are found privately.
+
+    `wanted` is its type, `facts` what else is declared of it: public bounds, loose ones, or none.
+    """
+
+    kind: ClassVar[str] = "shape"
+
+    wanted: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.facts.get("edges") is not None:
+            self._refuse("bins and edges are both given; keep one of them")
+        self._set("dtype", self._example.dtype)
+        self.largest()
+        super().__post_init__()
+
+    def _made(self, **cuts: Any) -> Binned:
+        kind = _ordered(self, self.wanted, 'bins = "shape"')
+        own = {k: v for k, v in self.facts.items() if k not in ("lower", "upper")}
+        return kind(self.name, **{**own, **self._common, **cuts})
+
+    @cached_property
+    def _example(self) -> Binned:
+        """A column of this type between some bounds; checks everything else that is declared."""
+        numbers = self.wanted in ("integer", "number")
+        found = self._made(**_SOME_NUMBERS if numbers else _SOME_DAYS, bins=1)
+        if found.dtype == "float16":
+            self._refuse('dtype = "float16" is too coarse for a shape; use float32, or edges')
+        return found
+
+    @cached_property
+    def scale(self) -> Scale:
+        """Which points there are, between public bounds or as far as is looked."""
+        made, bounds = self._example, {}
+        for key, limit in zip(("lower", "upper"), _limits(made.arrow_type), strict=True):
+            stated = self.facts.get(key)
+            bounds[key] = limit if stated is None else made._bound(key, stated)
+        found = Scale(**bounds)
+        if isinstance(made, Date | Datetime):
+            found = Scale(**bounds, calendar=made._tick)
+        elif isinstance(made, Number):
+            decimals = made.decimals
+            found = Scale(**bounds, grid=None if decimals is None else Fraction(1, 10**decimals))
+        if found.low >= found.high:
+            if None not in bounds.values():
+                self._made(**bounds, bins=1)  # says so
+            self._refuse(f"{self.facts} lies beyond all that is looked at; declare both bounds")
+        return found
+
+    def level(self, edges: Sequence[Any]) -> Binned:
+        """The column cut at the edges of a level, to be counted; the last one may be beyond its type."""
+        made = self._example
+        reads = isinstance(made, Datetime) and made._zoned
+        known = {"decimals": made.decimals} if isinstance(made, Number) else {}
+        return self._made(edges=tuple(edges), dtype=made.dtype if reads else "", **known)
+
+    def rounds(self) -> Roundness | None:
+        """The column by how round its values are; None where every value is as round as another."""
+        found = rounds(self.scale)
+        return None if found is None else Roundness.of(self.level(found.edges), found.steps)
+
+    def _edges(self, compared: Sequence[tuple[str, Any]]) -> list[Any]:
+        """The points at which a cell must begin, for comparisons with public values to cut none."""
+        found: set[Any] = set()
+        for op, literal in compared:
+            try:
+                point: Fraction = self._example._literal(literal)
+            except WorkloadError:
+                continue  # whoever reads the comparison says what is wrong with it
+            at, after = ceil(point), floor(point) + 1
+            if not self.scale.discrete:
+                at, after = float(point), nextafter(float(point), inf)
+            found |= {at} if op in ("<", ">=") else {after} if op in ("<=", ">") else {at, after}
+        return sorted(point for point in found if self.scale.low < point <= self.scale.high)
+
+    def largest(self, compared: Sequence[tuple[str, Any]] = ()) -> Binned:
+        """As many cells as may come of it, cut where it is compared with public values as well."""
+        scale = self.scale
+        low, high = scale.low, scale.high
+        at = [low + (high - low) * i // MOST_BINS for i in range(1, MOST_BINS)]
+        if not scale.discrete:
+            at = np.linspace(low, high, MOST_BINS + 1)[1:-1].tolist()
+        inner = {*at, *self._edges(compared)}
+        inner = sorted(point for point in inner if low < point < high)
+        return self._made(edges=tuple(scale.own(point) for point in (low, *inner, high)))
+
+    def found(
+        self,
+        history: Sequence[Measured],
+        roundness: Measured | None,
+        compared: Sequence[tuple[str, Any]] = (),
+    ) -> Binned:
+        """The column that released counts tell of, with edges where it is compared. Post-processing."""
+        rows = max(1.0, float(np.sum(history[0].counts)))
+        cuts = [self.scale.own(point) for point in self._edges(compared)]
+        shape = learned(self.scale, history, roundness, rows, cuts)
+        return self._made(edges=shape.edges, shape=shape)
+
+    def admits(self, closed: Modelled) -> bool:
+        """A shape between the bounds."""
+        if not isinstance(closed, Binned) or closed.edges is None or closed.shape is None:
+            return False
+        low, high = (self.scale.point(closed.edges[at]) for at in (0, -1))
+        within = self.scale.low <= low < high <= self.scale.high
+        return within and closed == self._made(edges=closed.edges, shape=closed.shape)
+
+
+_SOME_NUMBERS = {"lower": 0, "upper": 1}
+_SOME_DAYS = {"lower": "2000-01-01", "upper": "2001-01-01"}
+
+
+def _limits(type_: pa.DataType) -> tuple[Any, Any]:
+    """What a type can hold, where that is less than is looked at."""
+    if pa.types.is_integer(type_):
+        bits, signed = type_.bit_width, pa.types.is_signed_integer(type_)
+        if bits <= 32:
+            return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        return None if signed else 0, None
+    if pa.types.is_decimal(type_) and type_.precision - type_.scale < _DIGITS:
+        most = (10**type_.precision - 1) / 10**type_.scale
+        return -most, most
+    return None, None

@@ -216,7 +216,8 @@ class Rules:
     def __init__(self, rules: Sequence[Rule], schema: Domain) -> None:
         self._shape = schema.shape
         self._names = [column.name for column in schema.modelled]
-        self._ordered = [column.ordered for column in schema.modelled]
+        # How many codes of a column, the first ones, have an order.
+        self._line = [c.size - c.apart if c.ordered else 0 for c in schema.modelled]
         self._bound = [_bind(rule, schema) for rule in rules]
         self._known: list[dict[tuple[int, ...], tuple[int, ...]]] = [{} for _ in self._parts]
         for part in self._parts:
@@ -331,7 +332,9 @@ class Rules:
         size = self._shape[column]
         apart = np.abs(values[:, None] - np.arange(size)[None, :])
         base = self._base(column, rules)
-        further = apart / size if self._ordered[column] else 0.0
+        line = self._line[column]
+        beside = (values >= line)[:, None] | (np.arange(size) >= line)[None, :]
+        further = np.where(beside, 1.0, apart / size) if line else 0.0
         return np.where(apart == 0, np.inf, base + further)
 
     def _more_columns(

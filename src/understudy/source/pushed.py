@@ -15,13 +15,24 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.forms import BLANKS, Form, Pieces, Words, form, unit_steps
+from understudy.columns.forms import (
+    BLANKS,
+    Divided,
+    Form,
+    Pieces,
+    Spelled,
+    Words,
+    form,
+    unit_steps,
+)
+from understudy.columns.reading import PLAIN_NUMBER
 from understudy.errors import SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
@@ -269,6 +280,10 @@ class Operations(Protocol):
         """Without these characters at either end."""
         ...
 
+    def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
+        """Whether a text matches the pattern, and the double that it is where it does."""
+        ...
+
     def clamped(self, x: Any, low: int, high: int) -> Any:
         """A whole number, moved into low..high."""
         ...
@@ -281,10 +296,29 @@ class Operations(Protocol):
         """A code as a 64-bit integer."""
         ...
 
+    def double(self, x: Any, low: float, high: float) -> Any:
+        """A number as a double, moved into low..high."""
+        ...
+
+    def floor(self, x: Any) -> Any:
+        """The largest whole number up to a double, as a 64-bit integer."""
+        ...
+
+    def quotient(self, x: Any, divisor: int) -> Any:
+        """A whole multiple of the divisor, divided by it."""
+        ...
+
+    def microseconds(self, x: Any, low: datetime, high: datetime, form: Pieces) -> Any:
+        """A day or moment, moved into low..high, in microseconds since 1970."""
+        ...
+
 
 def encoded(x: Any, form: Form, ops: Operations) -> Any:
     """The code of the value x, as an expression."""
-    code = _words(x, form, ops) if isinstance(form, Words) else _pieces(x, form, ops)
+    if isinstance(form, Divided):
+        return _divided(x, form, ops)
+    compiled = {Words: _words, Spelled: _spelled, Pieces: _pieces}
+    code = compiled[type(form)](x, form, ops)
     return ops.cases([(ops.missing(x, form), ops.whole(form.missing))], code)
 
 
@@ -304,6 +338,42 @@ def _pieces(x: Any, form: Pieces, ops: Operations) -> Any:
     return between(0, len(form.starts))
 
 
+_FAR = 2.0**62
+
+
+def _divided(x: Any, form: Divided, ops: Operations) -> Any:
+    """Its cell, and the first step that divides the point of x."""
+    cell, point, steps = encoded(x, form.over, ops), _point(x, form, ops), len(form.steps)
+    divides = [point % ops.whole(step) == ops.whole(0) for step in form.steps]
+    first = ops.cases(
+        [(holds, ops.whole(at)) for at, holds in enumerate(divides)], ops.whole(steps)
+    )
+    branches = [
+        (ops.missing(x, form.over), ops.whole(form.missing)),
+        (cell < ops.whole(form.cells), cell * ops.whole(steps + 1) + first),
+    ]
+    return ops.cases(branches, cell + ops.whole(form.cells * steps))
+
+
+def _point(x: Any, form: Divided, ops: Operations) -> Any:
+    """The point that a column reads x as."""
+    low, high = form.ends
+    if form.tick is not None:
+        assert isinstance(form.over, Pieces)
+        micros, tick = ops.microseconds(x, low, high, form.over), ops.whole(form.tick)
+        past = micros % tick
+        before = micros - ops.cases([(past < ops.whole(0), past + tick)], past)  # rounded down
+        return ops.quotient(before, form.tick)
+    if pa.types.is_integer(form.type) and form.scale == 1:
+        return ops.clamped(x, low, high)
+    far = _FAR / form.scale
+    times = ops.double(x, -far, far) * float(form.scale)
+    below = ops.floor(times)
+    half = times - below  # a tie goes to the even one
+    up = (half > 0.5) | ((half == 0.5) & (below % ops.whole(2) != ops.whole(0)))
+    return ops.clamped(ops.cases([(up, below + ops.whole(1))], below), low, high)
+
+
 def _words(x: Any, form: Words, ops: Operations) -> Any:
     bare = ops.trimmed(x, BLANKS)
     branches = _listed(x, form.exact, ops)
@@ -312,6 +382,15 @@ def _words(x: Any, form: Words, ops: Operations) -> Any:
         branches.append((blank, ops.whole(form.missing)))
     branches += _listed(bare, form.trimmed, ops)
     return ops.cases(branches, ops.whole(form.otherwise))
+
+
+def _spelled(x: Any, form: Spelled, ops: Operations) -> Any:
+    bare = ops.trimmed(x, BLANKS)
+    is_number, number = ops.number(bare, PLAIN_NUMBER)
+    blank = ops.among(x, form.blanks) | ops.among(bare, form.blanks)
+    branches = [(blank, ops.whole(form.missing)), *_listed(bare, form.words, ops)]
+    branches.append((is_number, _pieces(number, form.pieces, ops)))
+    return ops.cases(branches, ops.whole(form.missing))
 
 
 def _listed(x: Any, codes: Mapping[str, int], ops: Operations) -> list[tuple[Any, Any]]:

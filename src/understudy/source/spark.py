@@ -284,6 +284,9 @@ class _Operations:
     def trimmed(self, x: Any, blanks: str) -> Any:
         return self._f.btrim(x, self._f.lit(blanks))
 
+    def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
+        return x.rlike(pattern), x.try_cast("double")
+
     def clamped(self, x: Any, low: int, high: int) -> Any:
         bounds = [self._f.lit(bound).cast("bigint") for bound in (low, high)]
         return self._f.least(self._f.greatest(x.cast("bigint"), bounds[0]), bounds[1])
@@ -296,6 +299,24 @@ class _Operations:
 
     def whole(self, code: int) -> Any:
         return self._f.lit(code).cast("bigint")
+
+    def double(self, x: Any, low: float, high: float) -> Any:
+        ends = [self._f.lit(float(end)).cast("double") for end in (low, high)]
+        return self._f.least(self._f.greatest(x.cast("double"), ends[0]), ends[1])
+
+    def floor(self, x: Any) -> Any:
+        return self._f.floor(x).cast("bigint")
+
+    def quotient(self, x: Any, divisor: int) -> Any:
+        return self._f.call_function("div", x, self.whole(divisor))
+
+    def microseconds(self, x: Any, low: datetime, high: datetime, form: Pieces) -> Any:
+        first, last = (self._f.lit(end.isoformat(" ")) for end in (low, high))
+        kind = "timestamp" if low.tzinfo is not None else "timestamp_ntz"
+        x, first, last = (each.cast(kind) for each in (x, first, last))
+        near = self._f.greatest(first, self._f.least(x, last))
+        start = self._f.lit(f"1970-01-01 00:00:00{'+00:00' * (low.tzinfo is not None)}").cast(kind)
+        return self._f.timestamp_diff("MICROSECOND", start, near)
 
 
 _WHOLE = ("byte", "short", "integer", "long")

@@ -11,6 +11,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -312,6 +313,9 @@ class _Operations:
         stored = x.type().is_string() and self._dialect == "postgres"
         return self._as_text(x) if stored else x.cast("string")
 
+    def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
+        return x.re_search(pattern), x.cast("float64")
+
     def clamped(self, x: Any, low: int, high: int) -> Any:
         if not x.type().is_unsigned_integer():
             return x.cast("int64").clip(low, high)
@@ -324,6 +328,23 @@ class _Operations:
 
     def whole(self, code: int) -> Any:
         return self._ibis.literal(code, type="int64")
+
+    def double(self, x: Any, low: float, high: float) -> Any:
+        real = (x.cast("int64") if x.type().is_boolean() else x).cast("float64")
+        return real.clip(*(self._ibis.literal(float(end), type="float64") for end in (low, high)))
+
+    def floor(self, x: Any) -> Any:
+        return x.floor().cast("int64")
+
+    def quotient(self, x: Any, divisor: int) -> Any:
+        return (x // self.whole(divisor)).cast("int64")
+
+    def microseconds(self, x: Any, low: datetime, high: datetime, form: Pieces) -> Any:
+        first, last = (self._ibis.literal(end, type=x.type()) for end in (low, high))
+        if x.type().is_date():
+            first, last = (self._ibis.literal(end.date()) for end in (low, high))
+        near = self.cases([(x >= last, last), (x >= first, x)], first).cast("timestamp")
+        return near.truncate("s").epoch_seconds() * 10**6 + near.microsecond()
 
 
 def _arrow(stored: Any) -> pa.DataType | None:

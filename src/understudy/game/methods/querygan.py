@@ -518,9 +518,12 @@ class QueryGANMethod(Method):
         if self._objective != "wasserstein":
             return ()
         none = (False,) * len(design.shape)
-        facts = zip(design.shape, design.ordered or none, design.nullable or none, strict=True)
-        cuts = {False: "cut", True: "cut or null"}
-        return tuple(cuts[null] if order and size > 2 else "cell" for size, order, null in facts)
+        facts = zip(design.shape, design.ordered or none, design.apart or none, strict=True)
+        cuts = {0: "cut", 1: "cut or null"}  # more values beside the order: cell by cell
+        return tuple(
+            cuts.get(apart, "cell") if order and size > 2 else "cell"
+            for size, order, apart in facts
+        )
 
     def _weight(self, design: Design) -> float:
         return self.kernel if self.kernel is not None else 1 / len(design.shape)

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkError
 from understudy.models import Empirical, Measured, Weighted
-from understudy.models.fitting import beliefs, independent
+from understudy.models.blocks import beliefs
+from understudy.models.fitting import independent
 from understudy.models.margins import one_ways
 from understudy.models.weighted import swaps_for
 from understudy.players.base import (
@@ -150,9 +151,10 @@ class FTPLGenerator(DataPlayer[Game]):
     shows = Shown
 
     def __post_init__(self) -> None:
-        critics = Kind.CRITIC if self.features else Kind.PICKED_CELL
-        accepts = frozenset({Kind.TABLE, Kind.MOMENTS, critics, Kind.PAYOFF})
-        object.__setattr__(self, "accepts", accepts)
+        accepts = {Kind.TABLE, Kind.MOMENTS, Kind.CRITIC if self.features else Kind.PICKED_CELL}
+        if not (self.features or self.whole):  # what was picked against each round is remembered
+            accepts.add(Kind.PAYOFF)
+        object.__setattr__(self, "accepts", frozenset(accepts))
 
     def start(self, problem: Problem) -> Game:
         """Nothing is known: uniform records, from a fixed public key."""
@@ -431,7 +433,7 @@ def _believed(
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """(counts, their standard deviations) of every table, shrunk to what independence expects.
 
-    A cell with noisy count y, expected count b and ratio e (`understudy.models.fitting`) is believed to
+    A cell with noisy count y, expected count b and ratio e (`understudy.models.blocks`) is believed to
     hold the m with m + e·ln(m/b) = y, that is m = e·ω(y/e + ln(b/e)), ω Wright's function, with
     the standard deviation σ·√(m/(m + e)) that is left. Critics of noisy means would make the generator
     learn the noise of tables that have more cells than rows.

@@ -1,0 +1,336 @@
+"""From the released levels of a ladder to the shape of its column: post-processing.
+
+(1) Upwards, a cell's count is the mean of its own and its parts' sum, by precision. (2) The first
+level: a piecewise constant fit says which cells hold anything; beyond the last of them a few cells
+get what their count and the trend before them suggest. (3) Downwards, the parts of every opened cell
+get such a fit too, and are scaled to their cell by one factor: adding the same number to all parts
+would put rows into empty ones far away. (4) Cells for the model are cut from the leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.columns.ladder import Measured, Rounds, Scale, rounds
+from understudy.columns.segments import fitted
+from understudy.columns.shape import Shape
+
+__all__ = ["learned"]
+
+Floats = NDArray[np.float64]
+
+FOUND = 4.0
+"""A top cell by itself is believed beyond so many deviations, with bounds."""
+FOUND_OPEN = 6.0
+"""The same without: one cell of noise at 10⁹ would ruin a mean."""
+STEP, STEP_OPEN = 3.0, 4.0
+"""A further step of the first level's fit must be worth so many deviations."""
+PART_FOUND, PART_STEP = 2.5, 2.7
+"""The same for the parts of a cell that holds something."""
+POINT = 3.5
+"""A point is believed beyond so many deviations."""
+ISLAND, GAP = 3.0, 0.18
+"""A last leaf below so many deviations goes if it lies further off than this share of it."""
+FEWEST, MOST, RATE = 6, 32, 0.6
+"""Cells for the model: RATE·√(rows/σ), within these."""
+SEEN = 3.0
+"""A kind of round values is believed beyond so many deviations."""
+WHOLE = 10**6
+"""The sum of the weights, about."""
+
+
+def learned(
+    scale: Scale,
+    history: Sequence[Measured],
+    roundness: Measured | None,
+    rows: float,
+    cuts: Sequence[Any] = (),
+) -> Shape:
+    """The shape that released counts tell.
+
+    `roundness` has the counts of the codes of `rounds(scale)`, `rows` is a public or released number
+    of rows, and `cuts` are public values at which a cell of the shape must begin.
+    """
+    levels = [np.array([scale.point(edge) for edge in level.edges]) for level in history]
+    counts, variances = _upwards(levels, history)
+    sigma = np.sqrt(variances[0])
+    mass = _top(scale, levels[0], counts[0], sigma)
+    for at in range(1, len(levels)):
+        parts = np.searchsorted(levels[at], levels[at - 1])
+        mass = _downwards(scale, levels[at], parts, mass, counts[at], np.sqrt(variances[at]))
+        same = np.repeat(np.diff(parts) == 1, np.diff(parts))  # known best from above
+        sigma = np.where(same, np.repeat(sigma, np.diff(parts)), np.sqrt(variances[at]))
+    edges, mass = _without_islands(levels[-1], mass, sigma)
+    edges, mass = _trimmed(scale, edges, mass)
+    edges, mass = _with_cuts(edges, mass, [scale.point(cut) for cut in cuts])
+    count = int(np.clip(RATE * sqrt(max(rows, 1.0) / history[0].sigma), FEWEST, MOST))
+    starts = _cells(scale, edges, mass, count, history[0].sigma / max(rows, 1.0))
+    last = _last(scale, edges)
+    inner = [p for cut in cuts if edges[0] < (p := scale.point(cut)) < last]
+    starts = sorted({*starts, *np.searchsorted(edges, inner).tolist()})
+    weights = np.rint(mass * (WHOLE / mass.sum())).astype(int)
+    form = rounds(scale) if roundness is not None else None
+    return Shape(
+        (*(scale.own(edges[at]) for at in starts), scale.own(last)),
+        tuple(edges.tolist()),
+        tuple(starts),
+        tuple(weights.tolist()),
+        *(() if form is None or roundness is None else _round(scale, form, roundness, edges, mass)),
+    )
+
+
+def _round(
+    scale: Scale, form: Rounds, table: Measured, edges: NDArray[Any], mass: Floats
+) -> tuple[tuple[int, ...], ...]:
+    """How round values are that are not points by themselves: decades, steps and weights."""
+    decades = np.array([scale.point(edge) for edge in form.edges])
+    steps = np.array([*form.steps, 1])
+    counts = np.asarray(table.counts, np.float64)
+    counts = np.where(counts > SEEN * table.sigma, counts, 0.0)
+    points = np.flatnonzero((np.diff(edges) == 1) & (mass > 0))
+    kinds = np.argmax(edges[points, None] % steps == 0, axis=1)
+    cells = np.clip(np.searchsorted(decades, edges[points], side="right") - 1, 0, len(decades) - 2)
+    np.subtract.at(counts, cells * form.classes + kinds, mass[points])
+    counts = np.rint(np.maximum(counts, 0.0)).astype(int)
+    return tuple(decades.tolist()), form.steps, tuple(counts.tolist())
+
+
+def _upwards(
+    levels: Sequence[NDArray[Any]], history: Sequence[Measured]
+) -> tuple[list[Floats], list[Floats]]:
+    """Every cell's count by all that was counted in it, and its variance."""
+    counts, variances = [], []
+    for edges, level in zip(levels[::-1], history[::-1], strict=True):
+        own = np.asarray(level.counts, np.float64)
+        precision = np.full(len(own), level.sigma**-2.0)
+        total = own * precision
+        if counts:
+            parts = np.searchsorted(below, edges[:-1])
+            inner = 1 / np.add.reduceat(variances[-1], parts)
+            total, precision = total + inner * np.add.reduceat(counts[-1], parts), precision + inner
+        counts.append(total / precision)
+        variances.append(1 / precision)
+        below = edges
+    return counts[::-1], variances[::-1]
+
+
+def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Floats:
+    """The first level: what of it holds anything, and how much."""
+    found = FOUND if scale.bounded else FOUND_OPEN
+    points = _points(scale, edges)
+    mass = np.where(points & (counts > found * sigma), counts, 0.0)
+    line = np.flatnonzero(~points)
+    width = _measure(scale, edges)[line]
+    y, s = counts[line], sigma[line]
+    step = STEP if scale.bounded else STEP_OPEN
+    fit = fitted(y[None], s[None], width[None], found**2, step**2, False)[0]
+    mass[line] = _tails(fit, y, s, width)
+    if not mass.any():  # nothing is known: all of the first level
+        mass[line] = width
+    return mass
+
+
+def _points(scale: Scale, edges: NDArray[Any]) -> NDArray[np.bool_]:
+    """Cells of a single point beside wide ones: atoms, where there is anything."""
+    width = np.diff(edges).astype(np.float64)
+    if scale.discrete:
+        beside = np.maximum(np.append(width[1:], 0), np.append(0, width[:-1]))
+        return (width == 1) & (beside >= 8)
+    return width <= np.array([scale.after(edge) - edge for edge in edges[:-1]]) * 1.001
+
+
+def _measure(scale: Scale, edges: NDArray[Any]) -> Floats:
+    """How much of the axis a top cell takes: decades where the cells are, else their widths."""
+    width = np.diff(edges).astype(np.float64)
+    low, high = np.abs(edges[:-1].astype(np.float64)), np.abs(edges[1:].astype(np.float64))
+    if np.median(width) * len(width) > 0.2 * width.sum():  # even cells
+        return width
+    small, large = np.minimum(low, high), np.maximum(low, high)
+    return np.clip(np.log10((large + 1e-300) / np.maximum(small, 1e-300)), 0.02, 0.5)
+
+
+def _tails(fit: Floats, y: Floats, sigma: Floats, width: Floats) -> Floats:
+    """Up to three cells beyond each end of what was found, by their counts and the trend."""
+    held = np.flatnonzero(fit)
+    if not len(held):
+        return fit
+    out = fit.copy()
+    for end, side in ((held[-1], 1), (held[0], -1)):
+        for at in range(end + side, end + 4 * side, side):
+            if not 0 <= at < len(fit):
+                break
+            before = [
+                out[b] / width[b] if 0 <= b < len(fit) else 0.0
+                for b in (at - side, at - 2 * side, at - 3 * side)
+            ]
+            if before[0] * width[at] < 0.05 * sigma[at]:
+                break
+            out[at] = _expected(before, y[at] / width[at], sigma[at] / width[at]) * width[at]
+    return out
+
+
+_NODES = np.linspace(-2.5, 2.5, 41)
+
+
+def _expected(before: Sequence[float], y: float, sigma: float) -> float:
+    """The posterior mean of a density: half at zero, half lognormal around the extrapolated one."""
+    last, older, oldest = before
+    ratio = last / older if older > 0 else 1.0
+    if ratio < 0.7:
+        earlier = older / oldest if oldest > 0 else 1.0
+        guess, spread = last * ratio * sqrt(min(1.0, ratio / max(earlier, 1e-9))), 0.6
+    else:
+        guess, spread = last / 3, 1.2
+    values = guess * np.exp(spread * _NODES)
+    prior = np.exp(-(_NODES**2) / 2)
+    likelihood = prior / prior.sum() * np.exp(-(((y - values) / sigma) ** 2) / 2)
+    none = np.exp(-((min(y, 0.0) if y < 0 else y) ** 2) / sigma**2 / 2)
+    return float(np.sum(likelihood * values) / (np.sum(likelihood) + none))
+
+
+def _downwards(
+    scale: Scale,
+    edges: NDArray[Any],
+    parts: NDArray[np.intp],
+    above: Floats,
+    counts: Floats,
+    sigma: Floats,
+) -> Floats:
+    """The parts of every cell above, scaled to it."""
+    mass = np.zeros(len(counts))
+    single = np.diff(parts) == 1
+    mass[parts[:-1][single]] = above[single]
+    opened = np.flatnonzero(~single & (above > 0))
+    if not len(opened):
+        return mass
+    points = _points(scale, edges)
+    width = np.diff(edges).astype(np.float64)
+    lines = [np.arange(parts[at], parts[at + 1]) for at in opened]
+    # A point that is not believed is one of the values of the part beside it.
+    counts, variances = counts.copy(), sigma**2
+    atoms = points & (counts > POINT * sigma)
+    for at in np.flatnonzero(points & ~atoms & np.repeat(~single, np.diff(parts))):
+        beside = at + 1 if edges[at] >= 0 else at - 1
+        if 0 <= beside < len(counts) and not points[beside]:
+            counts[beside] += counts[at]
+            variances[beside] += variances[at]
+            width[beside] += width[at]
+    kept = [line[~points[line]] if not points[line].all() else line for line in lines]
+    shape = (len(kept), max(len(line) for line in kept))
+    y, s, w = np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
+    for row, line in enumerate(kept):
+        y[row, : len(line)], s[row, : len(line)] = counts[line], np.sqrt(variances[line])
+        w[row, : len(line)] = width[line]
+    fit = fitted(y, s, w, PART_FOUND**2, PART_STEP**2, True)
+    for row, (line, cells) in enumerate(zip(kept, lines, strict=True)):
+        mass[cells] = np.where(atoms[cells], counts[cells], 0.0)
+        mass[line] = fit[row, : len(line)]
+        total = mass[cells].sum()
+        whole = above[opened[row]]
+        mass[cells] = mass[cells] * (whole / total) if total > 0 else whole * _even(width[cells])
+    return mass
+
+
+def _even(width: Floats) -> Floats:
+    return width / width.sum()
+
+
+def _without_islands(
+    edges: NDArray[Any], mass: Floats, sigma: Floats
+) -> tuple[NDArray[Any], Floats]:
+    """Light leaves behind a gap at either end are noise."""
+    mass = np.where(mass < 0.05 * sigma, 0.0, mass)
+    for side in (-1, 1):
+        while True:
+            held = np.flatnonzero(mass)
+            if len(held) < 2:
+                break
+            end, before = (held[-1], held[-2]) if side > 0 else (held[0], held[1])
+            near, far = (edges[before + 1], edges[end]) if side > 0 else (edges[before], edges[end + 1])
+            gap = abs(float(far) - float(near))
+            away = gap > GAP * max(abs(float(near)), abs(float(far)))
+            if not (away and mass[end] < ISLAND * sigma[end]):
+                break
+            mass[end] = 0.0
+    return edges, mass
+
+
+def _trimmed(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[Any], Floats]:
+    """Leaves without anything merged; without a bound, the column ends where its leaves end."""
+    held = np.flatnonzero(mass)
+    first = 0 if scale.lower is not None else held[0]
+    last = len(mass) if scale.upper is not None else held[-1] + 1
+    if edges[last] - edges[first] == 1 and scale.discrete:  # a column has two values at least
+        first, last = (first, last + 1) if last < len(mass) else (first - 1, last)
+    edges, mass = edges[first : last + 1], mass[first:last]
+    # A point that holds nothing of its own is one of the values of the leaf beside it.
+    points = _points(scale, edges)
+    wide = np.concatenate([[False], ~points & (mass > 0), [False]])  # of the cell before, and so on
+    blank = points & (mass == 0)
+    right = blank & wide[2:] & ((edges[:-1] >= 0) | ~wide[:-2])
+    left = blank & wide[:-2] & ~right
+    joined = np.append(False, right[:-1]) | left
+    edges, mass = _merged(edges, mass, joined)
+    return _merged(edges, mass, np.append(False, (mass[1:] == 0) & (mass[:-1] == 0)))
+
+
+def _merged(
+    edges: NDArray[Any], mass: Floats, joined: NDArray[np.bool_]
+) -> tuple[NDArray[Any], Floats]:
+    """Some leaves joined to the one before."""
+    begins = np.flatnonzero(~joined)
+    return edges[[*begins, len(mass)]], np.add.reduceat(mass, begins)
+
+
+def _with_cuts(
+    edges: NDArray[Any], mass: Floats, cuts: Sequence[Any]
+) -> tuple[NDArray[Any], Floats]:
+    """Leaves cut at public values."""
+    for cut in sorted(set(cuts)):
+        at = int(np.searchsorted(edges, cut, side="right")) - 1
+        if not 0 <= at < len(mass) or edges[at] == cut:
+            continue
+        share = float(cut - edges[at]) / float(edges[at + 1] - edges[at])
+        edges = np.insert(edges, at + 1, cut)
+        mass = np.insert(mass, at, mass[at] * share)
+        mass[at + 1] *= 1 - share
+    return edges, mass
+
+
+def _last(scale: Scale, edges: NDArray[Any]) -> Any:
+    """The last point, which its cell includes."""
+    return min(scale.high, edges[-1] - 1 if scale.discrete else edges[-1])
+
+
+def _cells(
+    scale: Scale, edges: NDArray[Any], mass: Floats, count: int, least: float
+) -> list[int]:
+    """Where cells begin: equal steps of half the rows and half ∫f^⅓; heavy points by themselves."""
+    share = mass / mass.sum()
+    width = np.diff(edges).astype(np.float64)
+    points = _points(scale, edges)
+    third = np.where(points, 0.0, np.cbrt(share * width**2))
+    both = share / 2 + third / max(third.sum(), 1e-300) / 2
+    heavy = np.flatnonzero(points & (share > 0.5 / count))
+    fixed = {0, *heavy.tolist(), *(at + 1 for at in heavy.tolist())}
+    reached = np.concatenate([[0.0], np.cumsum(both)])
+    wanted = reached[-1] * np.arange(1, count) / count
+    cuts = {int(np.argmin(np.abs(reached - at))) for at in wanted}
+    ranks = np.concatenate([[0.0], np.cumsum(share)])
+    bounds = sorted(at for at in fixed if at < len(mass))
+    starts: list[int] = []
+    for at in sorted({*cuts, *bounds}):
+        if at >= len(mass) or edges[at] >= _last(scale, edges):
+            continue
+        if at in bounds:
+            while starts and starts[-1] not in bounds and ranks[at] - ranks[starts[-1]] < least:
+                starts.pop()
+            starts.append(at)
+        elif ranks[at] - ranks[starts[-1]] >= least and ranks[-1] - ranks[at] >= least:
+            starts.append(at)
+    return starts

@@ -1,0 +1,185 @@
+"""The shape of an ordered column inside its cells: what a decoded row is drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Shape"]
+
+STEEPEST = 4.0
+"""Of the power of a density inside a leaf."""
+POINTLIKE = 2.0**-19
+"""The relative width below which a leaf of doubles is a point."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Leaves nested in the cells of a column, with the share of rows of each.
+
+    `edges` cut the column into cells, in its own terms. Leaf i holds the points `leaves[i]` up to, but
+    not including, `leaves[i + 1]`, and has `weights[i]`; cell j begins with the leaf `starts[j]`. The
+    points are those of the column's grid: integers, or doubles. `roundness` says how often values
+    between two points of `decades` are multiples of each of the falling `steps` or of none, one row
+    after the other; empty where that is not known.
+    """
+
+    edges: tuple[Any, ...]
+    leaves: tuple[Any, ...]
+    starts: tuple[int, ...]
+    weights: tuple[int, ...]
+    decades: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    roundness: tuple[int, ...] = ()
+
+    def facts(self) -> dict[str, tuple[Any, ...]]:
+        """What a schema file says of it beside the edges, which tell where cells begin."""
+        written = {
+            "leaves": self.leaves,
+            "weights": self.weights,
+            "decades": self.decades,
+            "steps": self.steps,
+            "roundness": self.roundness,
+        }
+        return {key: values for key, values in written.items() if values}
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the points are integers."""
+        return isinstance(self.leaves[0], int)
+
+    @cached_property
+    def _lows(self) -> NDArray[Any]:
+        return np.array(self.leaves, np.int64 if self.discrete else np.float64)
+
+    @cached_property
+    def _reached(self) -> NDArray[np.float64]:
+        """Weights summed up to each leaf; a cell without any is drawn from evenly."""
+        weights = np.array(self.weights, np.float64)
+        stops = [*self.starts[1:], len(weights)]
+        for begin, stop in zip(self.starts, stops, strict=True):
+            if not weights[begin:stop].any():
+                weights[begin:stop] = np.diff(self._lows[begin : stop + 1])
+        return np.concatenate([[0.0], np.cumsum(weights)])
+
+    def draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray[Any]:
+        """One point of each cell.
+
+        The rows of a cell are spread over its leaves as evenly as they can be (systematic sampling,
+        in random order). The point lies in the cell: `encode(draw(c)) == c`.
+        """
+        reached, starts = self._reached, np.array([*self.starts, len(self.weights)])
+        begin, stop = reached[starts[cells]], reached[starts[cells + 1]]
+        at = begin + _spread(cells, len(self.starts), rng) * (stop - begin)
+        leaf = np.clip(
+            np.searchsorted(reached, at, side="right") - 1, starts[cells], starts[cells + 1] - 1
+        )
+        mass = reached[leaf + 1] - reached[leaf]
+        inside = np.divide(at - reached[leaf], mass, out=np.zeros(len(at)), where=mass > 0)
+        drawn = self._inside(leaf, np.clip(inside, 0.0, 1.0))
+        return self._rounded(leaf, drawn, rng) if self.roundness else drawn
+
+    @cached_property
+    def _slopes(self) -> NDArray[np.float64]:
+        """The power of |x| that the density inside each leaf follows, from its neighbours'."""
+        lows = self._lows.astype(np.float64)
+        width = np.diff(lows)
+        weights = np.array(self.weights, np.float64)
+        use = (weights > 0) & (np.abs(width) > POINTLIKE * np.maximum(np.abs(lows[1:]), 1e-300))
+        if self.discrete:
+            use = (weights > 0) & (width > 1)
+        middle = np.log(np.maximum(np.abs(lows[:-1] + lows[1:]) / 2, 1e-300))
+        dense = np.log(np.where(use, weights, 1.0) / width)
+        slopes = np.zeros(len(weights))
+        held = np.flatnonzero(use & (lows[:-1] * lows[1:] > 0))
+        if len(held) < 2:
+            return slopes
+        before, behind = np.roll(held, 1), np.roll(held, -1)
+        before[0], behind[-1] = held[0], held[-1]
+        # Only leaves that touch, a point between them not counted, say how the density goes on.
+        before = np.where(held - before <= 2, before, held)
+        behind = np.where(behind - held <= 2, behind, held)
+        run = middle[behind] - middle[before]
+        rise = dense[behind] - dense[before]
+        slopes[held] = np.clip(
+            np.divide(rise, run, out=np.zeros(len(held)), where=np.abs(run) > 1e-9),
+            -STEEPEST,
+            STEEPEST,
+        )
+        return slopes
+
+    def _inside(self, leaf: NDArray[np.intp], inside: NDArray[np.float64]) -> NDArray[Any]:
+        """The point at a share of each leaf's mass."""
+        low, high = self._lows[leaf], self._lows[leaf + 1]
+        ends = np.abs(np.stack([low, high]).astype(np.float64))
+        ratio = ends[1] / np.maximum(ends[0], 1e-300)
+        power = self._slopes[leaf] + 1.0
+        bent = (self._slopes[leaf] != 0.0) & (ends[0] > 0) & (ends[1] > 0)
+        ratio = np.where(bent, ratio, 2.0)
+        log = np.log(ratio)
+        flat = np.abs(power) < 1e-6
+        safe = np.where(flat, 1.0, power)
+        grown = np.log1p(inside * np.expm1(safe * log)) / safe
+        share = np.expm1(np.where(flat, inside * log, grown)) / (ratio - 1.0)
+        share = np.clip(np.where(bent, share, inside), 0.0, 1.0)
+        if self.discrete:
+            steps = np.floor(share * (high - low).astype(np.float64)).astype(np.int64)
+            return np.minimum(low + steps, high - 1)
+        return np.clip(low + share * (high - low), low, np.nextafter(high, low))
+
+    @cached_property
+    def _kinds(self) -> NDArray[np.float64]:
+        """For each leaf, the sums of the chances that a value is a multiple of each step or of none.
+
+        A kind is as frequent in a leaf as its multiples there are among those of the decade.
+        """
+        steps = np.array([*self.steps, 1], np.int64)
+        counts = np.array(self.roundness, np.float64).reshape(-1, len(steps))
+        decades = np.array(self.decades, np.int64)
+        lows = self._lows
+        row = np.clip(np.searchsorted(decades, lows[:-1], side="right") - 1, 0, len(counts) - 1)
+        among = np.maximum(_multiples(decades, steps), 1)
+        chances = counts[row] / among[row] * _multiples(lows, steps)
+        chances[np.diff(lows) == 1] = 0.0
+        return np.cumsum(chances, axis=1)
+
+    def _rounded(
+        self, leaf: NDArray[np.intp], points: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """The points moved to near values of the leaf that are as round as the column's are."""
+        sums = self._kinds[leaf]
+        kind = np.sum(sums <= (rng.random(len(leaf)) * sums[:, -1])[:, None], axis=1)
+        steps = np.array([*self.steps, 1], np.int64)
+        kind = np.minimum(kind, len(steps) - 1)
+        step, larger = steps[kind], np.where(kind > 0, steps[kind - 1], 2**62)
+        near = (points + step // 2) // step * step
+        out, open_ = points.copy(), sums[:, -1] > 0
+        for shift in (0, -1, 1, -2, 2):
+            to = near + shift * step
+            fits = open_ & (to >= self._lows[leaf]) & (to < self._lows[leaf + 1])
+            fits &= (to % larger != 0) | (kind == 0)
+            out[fits] = to[fits]
+            open_ &= ~fits
+        return out
+
+
+def _multiples(lows: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Between neighbouring points, how many multiples of each step are none of the one before."""
+    below = -(-lows[:, None] // steps)
+    held = np.diff(below, axis=0)
+    held[:, 1:] -= held[:, :-1].copy()
+    return held.astype(np.float64)
+
+
+def _spread(cells: NDArray[np.intp], count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """For the rows of each cell, in random order, numbers that fill [0, 1) evenly."""
+    order = np.lexsort((rng.random(len(cells)), cells))
+    rows = np.bincount(cells, minlength=count)
+    begins = np.concatenate([[0], np.cumsum(rows)])[:-1]
+    rank = np.empty(len(cells), np.float64)
+    rank[order] = np.arange(len(cells)) - begins[cells[order]]
+    return (rank + rng.random(count)[cells]) / rows[cells]
