@@ -9,9 +9,9 @@ one), never from the rows of a fit:
   where few rows or many features leave little to be seen, few picks see more of it.
 * A tenth of ρ says where scores begin: a noisy mean of the targets, or share of each class. Picks of
   the intercept would have to find it step by step.
-* The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, by √(T/8) of that where T is below
-  8, not by the whole radius: steps are 2/(t + 2 + k) with k = 2r/(first step) − 2. A step of the radius, as in the textbook, overshoots
-  so far that picks may undo each other to the end.
+* The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, not by the whole radius, and by
+  √(T/8) of that where T is below 8: steps are 2/(t + 2 + k) with k = 2r/(first step) − 2. A step of
+  the radius, as in the textbook, overshoots so far that picks may undo each other to the end.
 * `sgd` draws 400 noisy gradients on a tenth of the rows each, norm 2.
 * radius of the L1 ball: so wide that it hardly binds.
 
