@@ -24,7 +24,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.learn.plans import Facts, picks_plan, radius_for, rule_for
+from understudy.game.methods.base import planned
+from understudy.learn.plans import PICK, START, Facts, Picks, picks_plan, radius_for, rule_for
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Gaussian, Selection
 from understudy.privacy.losses import Logistic, Squared
@@ -87,17 +88,22 @@ def simulate(
 
 
 def way_for(
-    n: int, width: int, loss: Logistic | Squared, epsilon: float, steps: int | None = None
+    n: int,
+    width: int,
+    loss: Logistic | Squared,
+    epsilon: float,
+    steps: int | None = None,
+    start: float | None = None,
 ) -> Way:
     """The public rules of `frank-wolfe`, as the estimators ask for them; add-remove, δ = 1/n²."""
     radius = radius_for("frank-wolfe", None, classes=isinstance(loss, Logistic))
     budget = Budget.of(epsilon, Fraction(1, n * n))
     facts = Facts(n, width, loss, radius, Relation.ADD_REMOVE, budget)
-    rule = rule_for(facts, "frank-wolfe", steps)
-    level, picked = (each.event for each in picks_plan(facts, rule.steps, start=rule.start))
-    assert isinstance(level, Gaussian)
-    assert isinstance(picked, Selection)
-    return Way(radius, rule.steps, rule.delay, rule.kept, picked.scale / UNIT, level.sigma)
+    rule = rule_for(facts, "frank-wolfe", steps, picks=Picks(start=start))
+    plan = picks_plan(facts, rule.steps, start=rule.start)
+    level = planned(plan, START, Gaussian).sigma if START in plan else None
+    scale = planned(plan, PICK, Selection).scale / UNIT
+    return Way(radius, rule.steps, rule.delay, rule.kept, scale, level)
 
 
 def with_constant(features: Reals) -> Reals:
@@ -137,7 +143,10 @@ def worst_fits(fits: int = FITS) -> None:
     last = range(39, 40)
     ways = {
         "textbook: radius 30, first step 1, the last iterate": replace(
-            ours, radius=30.0, delay=0, kept=last, level=None
+            way_for(len(targets), features.shape[1], Logistic(), 2, 40, 0.0),
+            radius=30.0,
+            delay=0,
+            kept=last,
         ),
         "`frank-wolfe`": ours,
     }
