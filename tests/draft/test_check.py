@@ -69,7 +69,7 @@ def test_headers():
     assert "did you mean 'age'" in said[0]
     assert "'age': is in the schema and not in the table" in said[1]
     assert "'id': is in the schema and not in the table" in said[2]
-    assert "'note': is free text" in said[3]
+    assert len(said) == 3
 
 
 def test_a_column_whose_shape_is_to_be_found_has_bounds_all_the_same():

@@ -202,12 +202,10 @@ def test_a_file_is_named(tmp_path):
         Schema((Integer("x", 0, 9),)).save(tmp_path / "no" / "such" / "s.toml")
 
 
-def test_free_text_is_refused_for_a_release():
+def test_free_text_is_left_out():
     schema = Schema((Integer("a", 0, 9), Text("note")))
-    with pytest.raises(
-        SchemaError, match=r"'note' is free text.*type = \"identifier\".*categories"
-    ):
-        schema.require_confirmed()
+    schema.require_confirmed()
+    assert schema.arrow_schema.names == ["a"]
 
 
 def test_a_schema_without_modelled_columns_is_refused():

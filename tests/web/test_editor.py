@@ -32,6 +32,7 @@ COLUMNS = [
     Boolean("yes", nullable=True, null_values=("?", "a, b", " ")),
     Integer("n", -5, 120, bins=25, nullable=True),
     Integer("e", edges=(0, 10, 100)),
+    Integer("coded", 0, 9, special=("N", "1, 2", 999)),
     Number("x", -1.5, 1e6, bins=7, decimals=2),
     Number("y", edges=(0.0, 0.1, 12.75)),
     Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=12, format="%d.%m.%Y"),
@@ -129,10 +130,8 @@ def test_what_a_release_finds_itself_stays_as_it_was_declared():
     assert listed.values == "discover"
 
 
-def test_free_text_is_shown_as_a_problem_and_a_schema_keeps_its_other_columns():
+def test_free_text_is_left_out_and_a_schema_keeps_its_other_columns():
     schema = Schema((Text("note"), Boolean("b")), rows_public=7)
-    shown = cards(schema)
-    assert "cannot be released" in shown[0].problem
-    assert shown[1].problem == ""
+    assert "left out" in cards(schema)[0].holds
     dropped = replaced(schema, 0, column_from({"type": "identifier"}, schema.columns[0]))
     assert dropped == dataclasses.replace(schema, columns=(Identifier("note"), Boolean("b")))

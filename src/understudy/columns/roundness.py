@@ -48,6 +48,11 @@ class Roundness(Modelled):
         """How many codes stand for values."""
         return self.inside + self.over.cells - len(self.over.grid)
 
+    def by_interval(self, counts: NDArray[Any]) -> NDArray[Any]:
+        """Counts of codes as counts of all intervals of the column, each divided by the steps."""
+        parts = counts[: self.inside].reshape(len(self.over.grid), -1)
+        return np.stack([self.over.by_interval(part) for part in parts.T], axis=1).ravel()
+
     def _encode(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.unsignedinteger]:
         cell, cells = self.over._encode(array, tokens).astype(np.int64), len(self.over.grid)
         points, valid = self._read(array, tokens)

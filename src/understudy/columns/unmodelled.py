@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from understudy.columns.arrow import writes_text
 from understudy.columns.base import MOST_CELLS, Column, Modelled, is_whole
 from understudy.columns.binned import Binned
-from understudy.columns.category import Category
+from understudy.columns.category import Category, checked_prefixes, is_parent
 from understudy.columns.estimate import learned
 from understudy.columns.ladder import Measured, Scale, rounds
 from understudy.columns.numeric import Integer, Number
@@ -40,6 +40,7 @@ __all__ = [
     "SHAPE",
     "Identifier",
     "Incomplete",
+    "Level",
     "Text",
     "Undeclared",
     "UndeclaredBins",
@@ -117,7 +118,7 @@ class Identifier(Column):
 
 @dataclass(frozen=True)
 class Text(Column):
-    """Free text. A draft may say so; no release accepts it."""
+    """Free text: never modelled, never read, left out of the output."""
 
     kind: ClassVar[str] = "text"
 
@@ -162,10 +163,25 @@ class Undeclared(Column, ABC):
 
 
 @dataclass(frozen=True)
+class Level:
+    """Which texts of a column are asked about: those that earlier levels have not taken.
+
+    `length` is how many first characters of them, 0 for whole texts; shorter texts take no part.
+    `taken` are pairs of a length and of what earlier levels have found with it. All of it is public.
+    """
+
+    length: int = 0
+    taken: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
 class UndeclaredCategory(Undeclared):
     """Texts of which nobody can list the values: those that many people hold are found privately.
 
-    At most `max_values` of them, the commonest; all others become `other`.
+    At most `max_values` of them, the commonest; all others become `other`. With `prefixes` = (3, 1),
+    what remains is sought once more by its first three characters, then by its first one: parents such
+    as "250*", to which rare codes fall before they become `other`. Each level may use half of the room
+    that is left, the last one all of it.
     """
 
     kind: ClassVar[str] = "category"
@@ -173,8 +189,11 @@ class UndeclaredCategory(Undeclared):
     values: str = field(default="", kw_only=True)
     other: str = "OTHER"
     max_values: int = 64
+    prefixes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.prefixes != ():
+            self._set("prefixes", checked_prefixes(self, self.prefixes))
         if self.values != DISCOVER:
             self._refuse(f'values = {self.values!r} must be a list, or "{DISCOVER}"')
         if not is_whole(self.max_values, 1, MOST_CELLS - 1):
@@ -187,6 +206,13 @@ class UndeclaredCategory(Undeclared):
                 f"other = {self.other!r} must be the text that stands for every value that is not "
                 'found; other = "OTHER" is usual'
             )
+        if is_parent(self.other, self.prefixes):
+            self._refuse(f"other = {self.other!r} looks like a parent; name another text")
+        if self.max_values < 2 ** len(self.prefixes):
+            self._refuse(
+                f"max_values = {self.max_values} is too few for values and {len(self.prefixes)} "
+                f"levels of prefixes; allow at least {2 ** len(self.prefixes)}"
+            )
         super().__post_init__()
 
     def _accepts(self, type_: pa.DataType) -> bool:
@@ -196,16 +222,46 @@ class UndeclaredCategory(Undeclared):
         """As many values as may be found."""
         return self.found([f"value {i + 1}" for i in range(self.max_values)])
 
-    def found(self, texts: Sequence[str]) -> Category:
-        """The column with the values that were found, in the order of the alphabet."""
-        kept = sorted(text for text in set(texts) if text != self.other)[: self.max_values]
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The lengths that values are sought by, 0 for whole texts first."""
+        return (0, *self.prefixes)
+
+    def most(self, found: Sequence[Sequence[str]]) -> int:
+        """How many values the next level may keep, after those that earlier levels have found."""
+        left = self.max_values - sum(map(len, found))
+        return left if len(found) == len(self.prefixes) else -(-left // 2)
+
+    def kept(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Whole texts that can be values: none that stands for all others, or for a parent."""
+        return tuple(t for t in texts if t != self.other and not is_parent(t, self.prefixes))
+
+    def level(self, found: Sequence[Sequence[str]]) -> Level:
+        """What the next level asks about."""
+        taken = [(length, tuple(texts)) for length, texts in zip(self.levels, found, strict=False)]
+        if taken:  # what says OTHER is OTHER
+            taken[0] = (0, (*taken[0][1], self.other))
+        return Level(self.levels[len(found)], tuple(taken))
+
+    def found(self, texts: Sequence[str], *beginnings: Sequence[str]) -> Category:
+        """The column with what was found, level after level, in the order of the alphabet."""
+        parents = {f"{text}*" for level in beginnings for text in level}
+        kept = sorted({*self.kept(texts), *parents})[: self.max_values]
         if not kept:  # nothing that many hold: one value for all
             return Category(self.name, (self.other,), **self._common)
-        return Category(self.name, tuple(kept), self.other, **self._common)
+        prefixes = self.prefixes if parents else ()
+        return Category(self.name, tuple(kept), self.other, prefixes=prefixes, **self._common)
 
     def admits(self, closed: Modelled) -> bool:
         """Texts that could have been found."""
-        return isinstance(closed, Category) and closed == self.found(list(map(str, closed.values)))
+        if not isinstance(closed, Category):
+            return False
+        texts = [str(value) for value in closed.values]
+        found = [self.kept(texts)]
+        for length in self.prefixes:
+            found.append(tuple(text[:length] for text in texts if is_parent(text, (length,))))
+        room = all(len(level) <= self.most(found[:at]) for at, level in enumerate(found))
+        return room and closed == self.found(*found)
 
 
 def _ordered(column: Undeclared, wanted: str, said: str) -> type[Binned]:
@@ -287,7 +343,7 @@ class UndeclaredBins(Undeclared):
         """
         edges = self.fine().edges
         assert edges is not None
-        sums = np.cumsum(np.asarray(counts, np.float64)[: len(edges) - 1])
+        sums = np.cumsum(np.asarray(self.fine().by_interval(counts), np.float64))
         above, below = np.maximum.accumulate(sums), np.minimum.accumulate(sums[::-1])[::-1]
         reached = (above + below) / 2
         if reached[-1] <= 0:

@@ -26,6 +26,7 @@ from understudy.columns.binned import Binned
 from understudy.columns.shape import Shape
 from understudy.columns.unmodelled import DISCOVER, SHAPE
 from understudy.errors import SchemaError
+from understudy.units import OPEN
 
 __all__ = [
     "NOTES",
@@ -43,7 +44,10 @@ Facts = dict[str, Any]
 VERSION = 1
 """The version of the file format that this version of understudy writes and reads."""
 
-_HEAD_KEYS = ("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt")
+_HEAD_KEYS = (
+    *("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt"),
+    *("drop_other_columns", "read_from_rows"),
+)
 _FIRST = ("name", "type", "dtype", "nullable")
 _LAST = ("null_values", "missing", "read_from_rows")
 _WIDTH = 100
@@ -57,6 +61,11 @@ _DRAFT = """\
 # THIS IS A DRAFT, AND PRIVATE: facts listed under `read_from_rows` were read from private rows.
 # Check each one. Replace what is not public knowledge by what is, then delete the
 # `read_from_rows` line of the column. No release accepts the schema before that.
+"""
+_ASKED = """\
+#
+# WHO IS PROTECTED IS NOT SAID: unit = "?" has to become the column that tells people apart, with
+# max_rows, or unit = "row" where one row is all of a person: `understudy schema confirm --unit`.
 """
 _MISSING = """\
 #
@@ -216,19 +225,35 @@ def write(document: Document, *, comments: bool = True) -> str:
     """The file; without comments it is canonical, and `Schema.digest` is its hash."""
     lines: list[str] = []
     if comments:
-        marked = any("read_from_rows" in column for column in document.columns)
-        blank = any("missing" in column for column in document.columns)
-        lines += f"{_HEAD}{_DRAFT * marked}{_MISSING * blank}".splitlines()
+        needed = (text for text, needs in _warnings(document).items() if needs)
+        lines += "".join((_HEAD, *needed)).splitlines()
         lines.append("")
-    lines += ["[understudy]", *(_line(key, value) for key, value in document.head.items())]
+    lines.append("[understudy]")
+    lines += _lines(document.head, comments)
     named = {"column": document.columns, "geography": document.geography, "rule": document.rules}
     for name, facts in ((name, facts) for name, tables in named.items() for facts in tables):
-        lines += ["", f"[[{name}]]"]
-        for key, value in facts.items():
-            if comments and name == "column" and key in NOTES:
-                lines.append(NOTES[key])
-            lines.append(_line(key, value))
+        lines += ["", f"[[{name}]]", *_lines(facts, comments)]
     return "\n".join(lines) + "\n"
+
+
+def _warnings(document: Document) -> dict[str, bool]:
+    """What may be said at the head of a file, and whether the document gives a reason for it."""
+    tables = (document.head, *document.columns, *document.rules)
+    marked = any("read_from_rows" in facts for facts in tables)
+    return {
+        _ASKED: document.head.get("unit") == OPEN and "max_rows" not in document.head,
+        _DRAFT: marked,
+        _MISSING: any("missing" in column for column in document.columns),
+    }
+
+
+def _lines(facts: Mapping[str, Any], notes: bool) -> list[str]:
+    lines: list[str] = []
+    for key, value in facts.items():
+        if notes and key in NOTES:
+            lines.append(NOTES[key])
+        lines.append(_line(key, value))
+    return lines
 
 
 def column_facts(column: Column) -> Facts:
@@ -305,20 +330,26 @@ def edited(text: str, before: Document, after: Document) -> str:
     """The text, which says `before`, with the facts of `after`: comments and order stay.
 
     Raises:
-        SchemaError: Columns were added, renamed or moved, or constraints changed: write it anew.
+        SchemaError: Columns were added, renamed or moved, or constraints added: write it anew.
     """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     names = [[facts["name"] for facts in each.columns] for each in (before, after)]
-    same = (before.geography, before.rules) == (after.geography, after.rules)
-    if names[0] != names[1] or not same:
+    rules = [[facts["says"] for facts in each.rules] for each in (before, after)]
+    kept = [says for says in rules[0] if says in rules[1]]
+    if names[0] != names[1] or before.geography != after.geography or kept != rules[1]:
         raise SchemaError("the columns or constraints of the file are others")
     try:
         file: Any = tomlkit.parse(_unmarked(text, after))
         _change(file["understudy"], before.head, after.head)
         for table, old, new in zip(file["column"], before.columns, after.columns, strict=True):
             _change(table, old, new)
+        for at, old in reversed(list(enumerate(before.rules))):
+            if old["says"] in kept:
+                _change(file["rule"][at], old, after.rules[kept.index(old["says"])])
+            else:
+                del file["rule"][at]
         return tomlkit.dumps(file)
     except (TOMLKitError, LookupError, ValueError) as error:
         raise SchemaError(f"the file cannot be edited: {error}") from None
@@ -350,8 +381,7 @@ def _drop_note(table: Any, key: str) -> None:
 
 def _unmarked(text: str, document: Document) -> str:
     """The text of a file without the warnings at its head that the document gives no reason for."""
-    if not any("read_from_rows" in column for column in document.columns):
-        text = text.replace(_DRAFT, "")
-    if not any("missing" in column for column in document.columns):
-        text = text.replace(_MISSING, "")
+    for warning, needed in _warnings(document).items():
+        if not needed:
+            text = text.replace(warning, "")
     return text
