@@ -143,11 +143,12 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     missing = facts.pop("missing", [])
     if not are_texts(missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
-    require_known(missing, keys, f"{where}: missing")
+    own_keys = _keys(KINDS[kind])
+    require_known(missing, own_keys, f"{where}: missing")
     still = tuple(key for key in missing if key not in facts)
     marks = facts.get("read_from_rows", [])
     if isinstance(marks, list):
-        require_known(marks, ["type", *keys], f"{where}: read_from_rows")
+        require_known(marks, ["type", *keys, *own_keys], f"{where}: read_from_rows")
     facts = {k: tuple(v) if isinstance(v, list) else v for k, v in facts.items()}
     if cls is UndeclaredBins:
         return _undeclared_bins(name, kind, facts, where)
