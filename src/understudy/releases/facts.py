@@ -92,7 +92,8 @@ def outer_rho(schema: Schema, budget: Budget) -> Fraction:
 
 def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relation) -> Plan:
     """The charges of the open columns, and the zCDP filter that is left; ρ of one row, as ever."""
-    listed, cut, shaped = (_of(schema, kind) for kind in _KINDS)
+    listed, cut = _of(schema, UndeclaredCategory), _of(schema, UndeclaredBins)
+    shaped = _of(schema, UndeclaredShape)
     asked = _SHARE * (len(listed) + len(cut)) + _SHAPE * len(shaped)
     least = min(Fraction(1), _MOST / asked)
     share, shape = total * _SHARE * least, total * _SHAPE * least
@@ -122,9 +123,6 @@ def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relat
             charges.append(Charge(name, event))
             spent += each * number
     return Plan((*charges, Charge(REST, Zcdp((total - spent) / rows**2))))  # type: ignore[arg-type]
-
-
-_KINDS = (UndeclaredCategory, UndeclaredBins, UndeclaredShape)
 
 
 def _of(schema: Schema, kind: type[Open]) -> list[Open]:
