@@ -10,7 +10,7 @@ spends a public part of its budget on them, and goes on with the columns that co
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
@@ -30,6 +30,7 @@ from understudy.columns.ladder import Measured, Scale, rounds
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import flat, is_text
 from understudy.columns.roundness import Roundness
+from understudy.columns.shape import Shape
 from understudy.columns.temporal import Date, Datetime
 from understudy.errors import WorkloadError
 
@@ -50,7 +51,8 @@ __all__ = [
 DROP = "drop"
 DISCOVER = "discover"
 SHAPE = "shape"
-MOST_BINS = 64
+MOST_BINS = 48
+"""The most cells that a shape is given, without those that rules ask for."""
 _DIGITS = 12
 _FINE = 16
 _MOST_FINE = 1024
@@ -417,7 +419,7 @@ class UndeclaredShape(Undeclared):
         return found
 
     def level(self, edges: Sequence[Any]) -> Binned:
-        """The column cut at the edges of a level, to be counted; the last one may be beyond its type."""
+        """The column cut at the edges of a level, to be counted; the last may be beyond its type."""
         made = self._example
         reads = isinstance(made, Datetime) and made._zoned
         known = {"decimals": made.decimals} if isinstance(made, Number) else {}
@@ -463,6 +465,7 @@ class UndeclaredShape(Undeclared):
         rows = max(1.0, float(np.sum(history[0].counts)))
         cuts = [self.scale.own(point) for point in self._edges(compared)]
         shape = learned(self.scale, history, roundness, rows, cuts)
+        shape = _joined(shape, MOST_BINS + len(cuts), cuts)
         return self._made(edges=shape.edges, shape=shape)
 
     def admits(self, closed: Modelled) -> bool:
@@ -472,6 +475,19 @@ class UndeclaredShape(Undeclared):
         low, high = (self.scale.point(closed.edges[at]) for at in (0, -1))
         within = self.scale.low <= low < high <= self.scale.high
         return within and closed == self._made(edges=closed.edges, shape=closed.shape)
+
+
+def _joined(shape: Shape, most: int, kept: Sequence[Any]) -> Shape:
+    """The shape with its lightest neighbours joined until there are so few cells; `kept` edges stay."""
+    starts, edges = list(shape.starts), list(shape.edges)
+    reached = np.concatenate([[0], np.cumsum(shape.weights)])
+    while len(starts) > most:
+        ends = [*starts[1:], len(shape.weights)]
+        both = [reached[end] - reached[start] for start, end in zip(starts, ends[1:], strict=False)]
+        held = [inf if edge in kept else mass for edge, mass in zip(edges[1:], both, strict=False)]
+        at = int(np.argmin(held)) + 1
+        del starts[at], edges[at]
+    return replace(shape, starts=tuple(starts), edges=tuple(edges))
 
 
 _SOME_NUMBERS = {"lower": 0, "upper": 1}

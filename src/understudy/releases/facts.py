@@ -160,9 +160,10 @@ class _Nothing:
 def look(source: Bindable, schema: Schema) -> Look:
     """Bind the source to the open columns; what cannot be found there is refused before spending."""
     check_header(source.columns, schema, source.describe())
-    # Rules and places speak of columns that are not there; those that are not counted are not looked at.
+    # Rules and places speak of columns that are not there; what is not counted is not looked at.
     bare = replace(schema, rules=(), geography=())
-    others = {c.name: Identifier(c.name) for c in schema.columns if isinstance(c, _READ)}
+    named = (column for column in schema.columns if not isinstance(column, Identifier))
+    others = {column.name: Identifier(column.name) for column in named}
 
     def bind(columns: Mapping[str, Column]) -> ExactCounts:
         return source.bind(bare.resolved({**others, **columns}))
@@ -181,9 +182,6 @@ def look(source: Bindable, schema: Schema) -> Look:
             "hands back counts alone: list the values in the schema"
         )
     return Look(Holders(source, schema), fine, round_, bind)
-
-
-_READ = (Modelled, Undeclared)
 
 
 def _discovered(column: UndeclaredCategory, holders: Holders, gate: Gate) -> Category:

@@ -34,7 +34,7 @@ class Holders:
         # Engines that count where the rows are; what they cannot count is refused here.
         self._pushed = {
             column.name: source.opened(column.name, self._schema)
-            for column in schema.columns
+            for column in schema.undeclared
             if isinstance(source, PushedSource) and isinstance(column, UndeclaredCategory)
         }
 
