@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import options, shell, words
+from understudy.cli import options, rules, shell, words
 from understudy.cli import review as reviewing
 from understudy.cli.options import argument, option, read_as
 from understudy.errors import InputError
@@ -223,6 +223,9 @@ def _compare(schema: Schema, path: Path, data: str, table: str | None) -> None:
     count = len(findings)
     shell.say(f"\n{count} {'thing does' if count == 1 else 'things do'} not fit {path}.")
     raise typer.Exit(shell.FAILED)
+
+
+app.command("rules")(rules.rules)
 
 
 # Files

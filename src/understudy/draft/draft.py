@@ -48,6 +48,7 @@ from understudy.draft import numbers, words
 from understudy.draft.known import in_order, whole_list
 from understudy.draft.names import Name
 from understudy.draft.people import counted
+from understudy.draft.rules import confirm_rules, proposed
 from understudy.errors import SchemaError
 from understudy.quoting import unquoted
 from understudy.schema.schema import Schema, nulls_by_column
@@ -117,6 +118,7 @@ def draft(data: Any, *, null_values: Sequence[str] = ()) -> Schema:
                 )
             columns.append(column)
     schema = Schema(tuple(columns), unit_word=ROW, read_from_rows=("unit",))
+    schema = dataclasses.replace(schema, rules=proposed(table, schema))
     if any(found.repeats for found in counted(schema, table)):
         return dataclasses.replace(schema, unit_word=OPEN, read_from_rows=())
     return schema
@@ -156,6 +158,8 @@ def confirm(
         schema = schema.protecting(_chosen_unit(schema, unit, max_rows))
     elif columns is None:
         schema = dataclasses.replace(schema, read_from_rows=())
+    if columns is None:
+        schema = confirm_rules(schema)
     chosen = None if columns is None else set(columns)
     if unknown := (chosen or set()) - {column.name for column in schema.columns}:
         raise SchemaError(f"column {min(unknown)!r} is not in the schema; nothing was confirmed")
