@@ -1359,17 +1359,14 @@ def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
     share, shape = (each * min(1, 0.2 / asked) for each in (0.04, 0.05))
     slots: list[Slot] = []
     if listed:
-        sigma = math.sqrt(design.sides * b.group / (2 * total * share))
         shown = float(exact(b.promise["delta"])) / 10 / len(listed) * (1 - CLOSE)
-        low, high = 2, 2 + math.ceil(40 * sigma)  # of the threshold: the least that shows so few
-        event = {"kind": "discovery", "sigma": sigma, "values": b.group, "sides": design.sides}
-        while low < high:
-            middle = (low + high) // 2
-            few = discovery_delta({**event, "threshold": middle}) <= shown
-            low, high = (low, middle) if few else (middle + 1, high)
-        event["threshold"] = low
-        names = [f"values of {column['name']}" for column in listed]
-        slots += [{"purpose": name, "event": event, "times": 1} for name in names]
+        for column in listed:  # values, then their beginnings, for equal parts of ρ and δ
+            lengths = column.get("prefixes", [])
+            parts = 1 + len(lengths)
+            event = discovery(total * share / parts, shown / parts, b.group, design.sides)
+            names = [f"values of {column['name']}"]
+            names += [f"{length}-character prefixes of {column['name']}" for length in lengths]
+            slots += [{"purpose": name, "event": event, "times": 1} for name in names]
     tables = [("quantiles", share, len(cut))]
     for at, part in enumerate(LEVELS, 1):
         tables.append((f"shapes, level {at} of {len(LEVELS)}", part * shape, len(shaped)))
@@ -1382,6 +1379,18 @@ def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
             left -= each
     event = {"kind": "zcdp", "rho": left / b.group**2}
     return [*slots, {"purpose": "everything else", "event": event, "times": 1}]
+
+
+def discovery(rho: float, shown: float, values: int, sides: int) -> dict[str, Any]:
+    """The event of this cost, with the least threshold that shows a lone value so rarely."""
+    sigma = math.sqrt(sides * values / (2 * rho))
+    low, high = 2, 2 + math.ceil(40 * sigma)
+    event = {"kind": "discovery", "sigma": sigma, "values": values, "sides": sides}
+    while low < high:
+        middle = (low + high) // 2
+        few = discovery_delta({**event, "threshold": middle}) <= shown
+        low, high = (low, middle) if few else (middle + 1, high)
+    return {**event, "threshold": low}
 
 
 LEVELS = (0.30, 0.22, 0.16, 0.12, 0.10)
@@ -1409,9 +1418,18 @@ def closing_problems(b: Bundle) -> Iterator[str]:
         if old["name"] in derived:  # computed, and not looked for
             wanted = old
         elif old.get("values") == "discover":
-            other = wanted.pop("other", "OTHER")
-            texts = sorted({*new["values"]} - {other})[: old.get("max_values", 64)]
+            other, lengths = wanted.pop("other", "OTHER"), wanted.pop("prefixes", [])
+            texts = sorted({*new["values"]} - {other})
+            left, levels = old.get("max_values", 64), [0, *lengths]
+            stars = {n: [t for t in texts if t[-1:] == "*" and len(t) == n + 1] for n in lengths}
+            stars[0] = [text for text in texts if not any(text in stars[n] for n in lengths)]
+            for at, length in enumerate(levels, 1):  # each may use half of what is left
+                if len(stars[length]) > (left if at == len(levels) else (left + 1) // 2):
+                    yield f"column {old['name']!r} has more values than could be found"
+                left -= len(stars[length])
             wanted |= {"values": texts, "other": other} if texts else {"values": [other]}
+            if any(stars[length] for length in lengths):
+                wanted["prefixes"] = lengths
         elif isinstance(old.get("bins"), dict):
             low, high, bins = (wanted.pop(key) for key in ("lower", "upper", "bins"))
             edges = new.get("edges", [])
@@ -1440,6 +1458,7 @@ def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bo
     numbers = [*weights, *rounds]
     starts = [leaf_at(edge, column) for edge in edges]
     *firsts, last = starts
+    after = last + 1 if isinstance(last, int) else math.nextafter(last, math.inf)
     return (
         set(shape) <= {"leaves", "weights", "decades", "steps", "roundness"}
         and rising
@@ -1448,8 +1467,7 @@ def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bo
         and len(rounds) == max(len(decades) - 1, 0) * (len(steps) + 1)
         and firsts[0] == leaves[0]
         and set(firsts) <= set(leaves[:-1])
-        and leaves[-1]
-        in (last, last + 1 if isinstance(last, int) else math.nextafter(last, math.inf))
+        and leaves[-1] in (last, after)
     )
 
 
@@ -2416,6 +2434,7 @@ def check_rows(b: Bundle) -> Iterator[str]:
         return
     for column, values in zip(written, table.columns, strict=True):
         name = column["name"]
+        yield from stated_problems(column)
         if not same_type(values.type, column["dtype"]):
             yield f"{name!r} is {values.type}, declared is {column['dtype']}"
         if values.null_count and not column["nullable"]:
@@ -2444,6 +2463,27 @@ def check_rows(b: Bundle) -> Iterator[str]:
         if broken := rule_broken(rule, {c["name"]: c for c in written}, table):
             yield f"{broken} rows break the rule {rule['says']!r}"
     yield from model_problems(b)
+
+
+def stated_problems(column: dict[str, Any]) -> Iterator[str]:
+    """Special values that are no such, and parents that nothing can fall to."""
+    name, own, lengths = column["name"], column.get("special", []), column.get("prefixes", [])
+    if own and column["type"] not in ("integer", "number", "date", "datetime"):
+        yield f"{name!r} has special values and no order"
+        return
+    for text in (value for value in own if isinstance(value, str)):
+        with contextlib.suppress(ValueError):
+            point(text, column)
+            yield f"{name!r} has the special text {text!r:.40}, which is a value"
+        if not text or text != text.strip() or text in column.get("null_values", []):
+            yield f"{name!r} has the special text {text!r:.40}, which cannot be one"
+    if [special(value, column) for value in own] != list(range(len(own))):
+        yield f"{name!r} has a special value twice"
+    parents = [value for value in column.get("values", []) if str(value)[-1:] == "*"]
+    if lengths != sorted({*lengths}, reverse=True) or any(n < 1 for n in lengths):
+        yield f"{name!r} has prefixes {lengths!r:.40}, which are none"
+    elif lengths and not any(len(str(parent)) - 1 in lengths for parent in parents):
+        yield f"{name!r} has prefixes and no parents"
 
 
 # --- rules -------------------------------------------------------------------------------------

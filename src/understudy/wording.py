@@ -85,6 +85,8 @@ def _values(column: Column) -> str:
         count = len(column.values)
         words = _listed([str(value) for value in column.values])
         other = "" if column.other is None else " + OTHER"
+        if column.prefixes:
+            other += f", unlisted ones by {_lengths(column.prefixes)}"
         return f"{count} {'value' if count == 1 else 'values'}{other}: {words}"
     if isinstance(column, Boolean):
         return "true, false"
@@ -95,7 +97,8 @@ def _values(column: Column) -> str:
         special = f", special: {_listed(list(map(str, column.special)))}" if column.special else ""
         return f"{_point(column.lower)} to {_point(column.upper)}{cells}{special}"
     if isinstance(column, UndeclaredCategory):
-        return f"found privately: at most {column.max_values} values that many hold"
+        parents = f", rare ones by {_lengths(column.prefixes)}" if column.prefixes else ""
+        return f"found privately: at most {column.max_values} values that many hold{parents}"
     if isinstance(column, UndeclaredBins):
         lower, upper = column.facts["lower"], column.facts["upper"]
         return f"{lower}..{upper}, cut privately at {column.quantiles} quantiles"
@@ -111,6 +114,10 @@ def _values(column: Column) -> str:
     if isinstance(column, Text):
         return "free text, left out"
     return ""
+
+
+def _lengths(prefixes: Sequence[int]) -> str:
+    return f"their first {', then '.join(map(str, prefixes))} characters"
 
 
 def _point(value: object) -> str:

@@ -266,6 +266,7 @@ def survey(rng: Rng) -> Table:
             _with(rng, list(np.round(rng.normal(8, 9, ROWS), 1)), {-999.0: 0.03}),
             is_("shape", special=[-999.0]),
         ),
+        "dose": (_pick(rng, [100, 250, 500]), is_("list", values=[100, 250, 500], ordinal=True)),
         "month": (list(rng.integers(1, 13, ROWS)), is_("integer", lower=1, upper=12)),
         "empty": ([""] * ROWS, is_("identifier")),
         "smoker": (_pick(rng, ["true", "false"]), is_("boolean")),

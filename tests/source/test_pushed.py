@@ -92,6 +92,36 @@ def test_special_values_are_counted_as_in_memory(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_codes_with_parents_are_counted_as_in_memory(engine):
+    texts = [
+        "250.1",
+        "250.2",
+        "25",
+        "",
+        None,
+        "?",
+        "?x",
+        "Zürich",
+        "Zü",
+        "zü",
+        " 250.1",
+        "4",
+        "OTHER",
+    ]
+    table = pa.table({"code": texts, "whole": pa.array([None, *range(245, 257)], pa.int64())})
+    schema = Schema(
+        (
+            Category(
+                "code", ("250.1", "250*", "Zü*", "?*"), True, prefixes=(3, 2, 1), nullable=True
+            ),
+            Category("whole", ("25*", "24*", "246"), True, prefixes=(2,)),
+        ),
+        null_values=("?",),
+    )
+    same_counts(engine(table), table, schema, [(0,), (1,), (0, 1)])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_names_and_values_that_are_commands_are_not_obeyed(engine):
     """A column, its categories, a unit and its salt, each of which would drop the table x."""
     drops = [EVIL, '"; DROP TABLE x; --', "`; DROP TABLE x; --", "x'; DROP TABLE x; --\\"]

@@ -121,17 +121,20 @@ def _upwards(
 
 def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Floats:
     """The first level: what of it holds anything, and how much."""
-    found = FOUND if scale.bounded else FOUND_OPEN
     points = _points(scale, edges)
-    mass = np.where(points & (counts > found * sigma), counts, 0.0)
     line = np.flatnonzero(~points)
     width = _measure(scale, edges)[line]
     y, s = counts[line], sigma[line]
-    step = STEP if scale.bounded else STEP_OPEN
-    fit = fitted(y[None], s[None], width[None], found**2, step**2, False)[0]
-    mass[line] = _tails(fit, y, s, width)
-    if not mass.any():  # nothing is known: all of the first level
-        mass[line] = width
+    mass = np.zeros(len(counts))
+    usual = (FOUND, STEP) if scale.bounded else (FOUND_OPEN, STEP_OPEN)
+    for found, step in (usual, (3.0, 2.0), (2.0, 1.5)):
+        mass[points] = np.where(counts[points] > found * sigma[points], counts[points], 0.0)
+        mass[line] = fitted(y[None], s[None], width[None], found**2, step**2, False)[0]
+        if mass.any():
+            mass[line] = _tails(mass[line], y, s, width)
+            return mass
+    best = np.argmax(counts / sigma)  # nothing but noise: any guess will do
+    mass[best] = max(counts[best], sigma[best])
     return mass
 
 
@@ -265,11 +268,14 @@ def _trimmed(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[A
     held = np.flatnonzero(mass)
     first = 0 if scale.lower is not None else held[0]
     last = len(mass) if scale.upper is not None else held[-1] + 1
+    points = _points(scale, edges)  # a round value before the first leaf belongs to it
+    first -= bool(first > 0 and scale.lower is None and points[first - 1] and edges[first] > 0)
+    last += bool(last < len(mass) and scale.upper is None and points[last] and edges[last] < 0)
     if edges[last] - edges[first] == 1 and scale.discrete:  # a column has two values at least
         first, last = (first, last + 1) if last < len(mass) else (first - 1, last)
     edges, mass = edges[first : last + 1], mass[first:last]
     # A point that holds nothing of its own is one of the values of the leaf beside it.
-    points = _points(scale, edges)
+    points = points[first:last]
     wide = np.concatenate([[False], ~points & (mass > 0), [False]])  # of the cell before, and so on
     blank = points & (mass == 0)
     right = blank & wide[2:] & ((edges[:-1] >= 0) | ~wide[:-2])

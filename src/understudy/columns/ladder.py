@@ -98,7 +98,7 @@ class Scale:
     def end(self) -> Any:
         """Where the last cell of a level ends: after the last point, as far as it can be written."""
         if not self.discrete:
-            return nextafter(self.high, inf)
+            return self.after(self.high)
         if self.calendar is not None:
             return min(self.high + 1, tick_of(datetime.max, self.calendar))
         return min(self.high + 1, _DOUBLE if self.grid != 1 else 2**63 - 1)

@@ -554,11 +554,17 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         facts = look.common("lower", "upper", *(["special"] if look.special else []))
         return Integer(look.name, *found, special=look.special, **facts)
 
+    def few() -> Column | None:
+        if len(values) > _FEW or not often.all() or look.special:
+            return None
+        return Category(look.name, tuple(listed), None, True, **look.common("values"))
+
     return _first(
         look,
         codes,
         public,
         small,
+        few,
         *(
             lambda wide=wide: wide.made("integer", **bounds, bins="shape" if bounds else None)
             for wide in (look, look.retyped("float64"), look.retyped("int64"))

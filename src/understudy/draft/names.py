@@ -169,8 +169,8 @@ class Name:
     def coded(self) -> bool:
         """Whether its numbers are codes, which have no order and no mean."""
         words = self.words
-        named = bool(_CODES.intersection(words)) and not _AMOUNTS.intersection(words[-1:])
-        return named or self.identifies
+        named = bool(_CODES.intersection(words)) or self.text.lower().endswith(("code", "type"))
+        return (named and not _AMOUNTS.intersection(words[-1:])) or self.identifies
 
     @property
     def graded(self) -> bool:

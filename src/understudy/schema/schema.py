@@ -411,17 +411,13 @@ class Schema(Domain):
             raise SchemaError("no column is modelled; declare at least one with a domain")
 
     def _unanswered(self) -> str:
-        names = [column.name for column in self.columns if isinstance(column, Identifier)]
-        example = names[0] if names else "person_id"
-        listed = _some([repr(name) for name in names])
-        several = (
-            f"{listed} may name people or things with several rows" if names else "nobody said"
-        )
+        names = [repr(column.name) for column in self.columns if isinstance(column, Identifier)]
+        several = f"{_some(names)} may name people or things with several rows" if names else "say it"
         return (
             f'it is not said who is protected (unit = "{OPEN}"): {several}. Answer with `understudy '
-            f"schema confirm --unit {example} --max-rows 5`, where so many rows of one of them count, "
-            f"or with `--unit {ROW}` if one row is all of a person; in Python, "
-            f"confirm(schema, unit={example!r}, max_rows=5) or confirm(schema, unit={ROW!r})"
+            f"schema confirm S.toml --unit COLUMN --max-rows K`, where K rows of each count, or with "
+            f"`--unit {ROW}` if one row is all of a person; in Python, confirm(schema, unit=COLUMN, "
+            f"max_rows=K) or confirm(schema, unit={ROW!r})"
         )
 
     # Files

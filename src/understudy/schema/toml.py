@@ -175,22 +175,22 @@ def _undeclared(kind: str, name: str, facts: dict[str, Any]) -> type[Column] | N
     if kind == "category" and "categories" in facts:
         if facts["categories"] != DISCOVER or "values" in facts:
             raise SchemaError(
-                f'column {name!r}: categories = {facts["categories"]!r} can only be "{DISCOVER}", in place '
-                "of values; list known ones with values = [...]"
+                f"column {name!r}: categories = {facts['categories']!r} can only be "
+                f'"{DISCOVER}", in place of values; list known ones with values = [...]'
             )
         facts["values"] = facts.pop("categories")
     if kind == "category" and isinstance(facts.get("values"), str):
         return UndeclaredCategory
     if isinstance(facts.get("bins"), dict):
         return UndeclaredBins
-    if not issubclass(KINDS[kind], Binned):
+    ordered = KINDS[kind]
+    if not issubclass(ordered, Binned):
         return None
-    if facts.get("bins") == SHAPE or _uncut(KINDS[kind], name, facts):
-        return UndeclaredShape
-    return None
+    shaped = facts.get("bins") == SHAPE or _uncut(ordered, name, facts)
+    return UndeclaredShape if shaped else None
 
 
-def _uncut(kind: type[Column], name: str, facts: Facts) -> bool:
+def _uncut(kind: type[Binned], name: str, facts: Facts) -> bool:
     """Whether it is left to a release to cut an ordered column: no cells and no few values."""
     if not {"bins", "edges", "shape"}.isdisjoint(facts):
         return False
@@ -198,7 +198,6 @@ def _uncut(kind: type[Column], name: str, facts: Facts) -> bool:
         return True
     known = {key: facts[key] for key in facts if key in ("lower", "upper", "resolution")}
     whole = kind(name, **known, bins=1)
-    assert isinstance(whole, Binned)
     return int(whole.grid.highs[-1]) - int(whole.grid.lows[0]) >= MOST_SINGLES
 
 
