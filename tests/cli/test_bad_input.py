@@ -62,7 +62,7 @@ BAD = {
     "an unconfirmed draft": (
         _schema(("bins = 10", 'bins = 10\nread_from_rows = ["lower"]')),
         [],
-        ["'age' (lower)", "schema confirm"],
+        ["'age' (lower)", "schema review"],
     ),
     "a million categories": (_million, [], ["'sex'", "1000000"]),
     "bounds reversed": (

@@ -142,7 +142,7 @@ def decision_named(schema: Schema, key: str) -> Decision:
     if key in found:
         return found[key]
     for decision in found.values():
-        if key in decision.columns and decision.topic is not Topic.UNIT:
+        if key in decision.columns and decision.topic not in (Topic.UNIT, Topic.TYPES):
             return decision.of(key)
     waiting = ", ".join(found) or "none"
     raise SchemaError(f"no open decision is called {key!r}; open are: {waiting}")
