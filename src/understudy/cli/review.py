@@ -174,7 +174,8 @@ def _ask(decision: Decision, where: str, *, advise: bool = True) -> None:
     shell.say((f"\n{where}  ", "dim"), (decision.question, "bold"), (f"  {decision.key}", "dim"))
     for line in decision.holds:
         shell.say(f"  {line}")
-    shell.say(("  This would publish ", "yellow"), decision.reveals)
+    if "public" in decision.choices:
+        shell.say(("  This would publish ", "yellow"), decision.reveals)
     if advise:
         shell.say((f"  {decision.advice}", "dim"))
 
@@ -212,6 +213,8 @@ def _asked(schema: Schema, decision: Decision) -> Schema | None:
     said = {**_WORDS, "public": decision.yes}
     if decision.topic == "rules":
         said["drop"] = "Drop the rule"
+    elif decision.topic == "unit":
+        said["replace"] = "Say who is protected"
     menu = [f"{letter}  {said[choice]}" for letter, choice in letters.items()]
     menu += ["v  View all values"] if decision.full else []
     for line in [*menu, "s  Skip", "q  Quit"]:
