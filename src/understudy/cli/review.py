@@ -130,9 +130,18 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
                 key = max(fitting, key=len, default=answer.partition("=")[0])
                 text = answer[len(key) + 1 :]
             decision = decision_named(schema, key)
-            schema = answered(schema, decision, choice, text)
+            before, schema = schema, answered(schema, decision, choice, text)
             shell.say((f"{choice}: ", "bold"), _names(decision.columns))
+            _lost(before, schema, decision)
     schema.save(path)
+
+
+def _lost(before: Schema, after: Schema, decision: Decision) -> None:
+    """Which rules of the draft an answer about columns took with it."""
+    kept = {rule.says for rule in after.rules}
+    for rule in before.rules if decision.topic != "rules" else ():
+        if rule.says not in kept:
+            shell.say(f"  dropped with it, as it needs what was declared: {rule.says}")
 
 
 def _names(columns: Sequence[str]) -> str:
@@ -201,6 +210,7 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit]) -> None:
                 skipped.add(decision.key)
             else:
                 changed.save(path)
+                _lost(schema, changed, decision)
             done += 1
     except KeyboardInterrupt as error:
         error.add_note(f"The answers that you gave are in {path}.")
