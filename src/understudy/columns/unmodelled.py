@@ -490,7 +490,7 @@ def _joined(shape: Shape, most: int, kept: Sequence[Any]) -> Shape:
     return replace(shape, starts=tuple(starts), edges=tuple(edges))
 
 
-_SOME_NUMBERS = {"lower": 0, "upper": 1}
+_SOME_NUMBERS = {"lower": 0, "upper": 9}
 _SOME_DAYS = {"lower": "2000-01-01", "upper": "2001-01-01"}
 
 
