@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
 from bench.numbers import errors, ladder
+
 from understudy.columns import Date, Integer, Number
 from understudy.columns.estimate import learned
 from understudy.columns.ladder import SHARES, Measured, Scale, finer, first
