@@ -23,7 +23,9 @@ BENCHMARKS = {
     "house": "lines, hooks, crossings between rooms; CPU and memory of the commands",
 }
 WITH_FILES = {
+    "drafts": "what a draft decides about every column of the tables in folders (FOLDER …)",
     "geography": "places on land: a map of a public table and its stand-in (--houses, --mask)",
+    "realtables": "numbers of real tables through whole releases: shape, quantiles, bins (FOLDER)",
     "graphs": "graphs and their stand-ins: degrees, blocks, clustering (--edges, --nodes)",
 }
 EXPERIMENTS = {

@@ -1,5 +1,6 @@
 """Columns and arrays of every kind, for the property tests of schemas."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -144,8 +145,23 @@ def booleans(draw):
     return Boolean(draw(NAMES), dtype=dtype, nullable=draw(st.booleans()))
 
 
+@st.composite
+def with_special(draw, ordered):
+    """The column with special values among its own and beside them, where its type holds them."""
+    column = draw(ordered)
+    far = {int: 2**40, float: 4096.0}.get(type(column.lower), column.upper)
+    inside = [column.lower, column.upper, *(column.edges or ())[1:2]]
+    words = ["N", "not asked"] if column.dtype == "string" else []
+    chosen = draw(st.lists(st.sampled_from([*inside, far, *words]), unique=True, max_size=3))
+    try:
+        return replace(column, special=tuple(chosen))
+    except SchemaError:
+        return column
+
+
 def columns():
-    return st.one_of(categories(), booleans(), integers(), numbers(), dates(), datetimes())
+    ordered = (with_special(of) for of in (integers(), numbers(), dates(), datetimes()))
+    return st.one_of(categories(), booleans(), *ordered)
 
 
 _CELLS = {

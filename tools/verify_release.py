@@ -32,7 +32,7 @@ import tomllib
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import combinations
@@ -115,7 +115,9 @@ class Bundle:
 
     def unit_declared(self) -> Any:
         head = tomllib.loads(self.schema_text())["understudy"]
-        if "unit" not in head:
+        if "read_from_rows" in head or (head.get("unit") == "?" and "max_rows" not in head):
+            raise ValueError("schema.toml leaves open who is protected")
+        if "unit" not in head or (head["unit"] == "row" and "max_rows" not in head):
             return "row"
         salt = head.get("unit_salt", "")
         return {"column": head["unit"], "max_rows": head["max_rows"], "salt": salt}
@@ -127,7 +129,9 @@ class Bundle:
         return 1 if unit == "row" else _whole(unit["max_rows"])
 
     def columns(self) -> list[dict[str, Any]]:
-        return tomllib.loads(self.schema_text())["column"]
+        """Those of the schema but free text, which is left out."""
+        columns = tomllib.loads(self.schema_text())["column"]
+        return [column for column in columns if column["type"] != "text"]
 
 
 def verify(folder: str | Path) -> list[str]:
@@ -1344,57 +1348,144 @@ def planned(
 
 def opening(b: Bundle, design: Design, total: float) -> list[Slot]:
     """What finds the domains of open columns, and the zCDP filter for all that follows."""
-    declared = tomllib.loads(b.reserve["facts"]["declared"])["column"]
+    schema = tomllib.loads(b.reserve["facts"]["declared"])
+    declared = [c for c in schema["column"] if c["name"] not in computed(schema)]
     listed = [c for c in declared if c.get("values") == "discover"]
     cut = [c for c in declared if isinstance(c.get("bins"), dict)]
-    if not listed and not cut:
+    shaped = [c for c in declared if c.get("bins") == "shape"]
+    if not listed and not cut and not shaped:
         raise ValueError("no column of the declared schema is open")
-    share = min(0.04, 0.2 / (len(listed) + len(cut)))
+    asked = 0.04 * (len(listed) + len(cut)) + 0.05 * len(shaped)
+    share, shape = (each * min(1, 0.2 / asked) for each in (0.04, 0.05))
     slots: list[Slot] = []
     if listed:
-        sigma = math.sqrt(design.sides * b.group / (2 * total * share))
         shown = float(exact(b.promise["delta"])) / 10 / len(listed) * (1 - CLOSE)
-        low, high = 2, 2 + math.ceil(40 * sigma)  # of the threshold: the least that shows so few
-        event = {"kind": "discovery", "sigma": sigma, "values": b.group, "sides": design.sides}
-        while low < high:
-            middle = (low + high) // 2
-            few = discovery_delta({**event, "threshold": middle}) <= shown
-            low, high = (low, middle) if few else (middle + 1, high)
-        event["threshold"] = low
-        names = [f"values of {column['name']}" for column in listed]
-        slots += [{"purpose": name, "event": event, "times": 1} for name in names]
-    if cut:
-        each = total * share * len(cut) / b.group**2
-        slots.append(gaussian("quantiles", each, design.sides * len(cut)))
-    rest = total * (1 - share * (len(listed) + len(cut))) / b.group**2
-    event = {"kind": "zcdp", "rho": rest}
+        for column in listed:  # values, then their beginnings, for equal parts of ρ and δ
+            lengths = column.get("prefixes", [])
+            parts = 1 + len(lengths)
+            event = discovery(total * share / parts, shown / parts, b.group, design.sides)
+            names = [f"values of {column['name']}"]
+            names += [f"{length}-character prefixes of {column['name']}" for length in lengths]
+            slots += [{"purpose": name, "event": event, "times": 1} for name in names]
+    tables = [("quantiles", share, len(cut))]
+    for at, part in enumerate(LEVELS, 1):
+        tables.append((f"shapes, level {at} of {len(LEVELS)}", part * shape, len(shaped)))
+    tables.append(("round values", 0.1 * shape, sum(map(has_round_values, shaped))))
+    left = total * (1 - share * len(listed))
+    for name, part, many in tables:
+        if many:
+            each = total * part * many
+            slots.append(gaussian(name, each / b.group**2, design.sides * many))
+            left -= each
+    event = {"kind": "zcdp", "rho": left / b.group**2}
     return [*slots, {"purpose": "everything else", "event": event, "times": 1}]
+
+
+def discovery(rho: float, shown: float, values: int, sides: int) -> dict[str, Any]:
+    """The event of this cost, with the least threshold that shows a lone value so rarely."""
+    sigma = math.sqrt(sides * values / (2 * rho))
+    low, high = 2, 2 + math.ceil(40 * sigma)
+    event = {"kind": "discovery", "sigma": sigma, "values": values, "sides": sides}
+    while low < high:
+        middle = (low + high) // 2
+        few = discovery_delta({**event, "threshold": middle}) <= shown
+        low, high = (low, middle) if few else (middle + 1, high)
+    return {**event, "threshold": low}
+
+
+LEVELS = (0.30, 0.22, 0.16, 0.12, 0.10)
+
+
+def has_round_values(column: dict[str, Any]) -> bool:
+    """Whole numbers, decimals, and moments that are known to less than a day."""
+    if column["type"] == "number":
+        return "decimals" in column or column["dtype"].startswith("decimal")
+    finer = column.get("resolution", "second") != "day"
+    return column["type"] == "integer" or (column["type"] == "datetime" and finer)
 
 
 def closing_problems(b: Bundle) -> Iterator[str]:
     """What schema.toml has that neither was declared nor can have been found in an open column."""
     declared = tomllib.loads(b.reserve["facts"]["declared"])
     made = tomllib.loads(b.schema_text())
+    derived = computed(declared)
     before, after = declared.pop("column"), made.pop("column")
     if declared != made or [c["name"] for c in before] != [c["name"] for c in after]:
         yield "schema.toml is not the declared schema with its open columns found"
         return
     for old, new in zip(before, after, strict=True):
         wanted = {key: value for key, value in old.items() if key not in ("values", "max_values")}
-        if old.get("values") == "discover":
-            other = wanted.pop("other", "OTHER")
-            texts = sorted({*new["values"]} - {other})[: old.get("max_values", 64)]
+        if old["name"] in derived:  # computed, and not looked for
+            wanted = old
+        elif old.get("values") == "discover":
+            other, lengths = wanted.pop("other", "OTHER"), wanted.pop("prefixes", [])
+            texts = sorted({*new["values"]} - {other})
+            left, levels = old.get("max_values", 64), [0, *lengths]
+            stars = {n: [t for t in texts if t[-1:] == "*" and len(t) == n + 1] for n in lengths}
+            stars[0] = [text for text in texts if not any(text in stars[n] for n in lengths)]
+            for at, length in enumerate(levels, 1):  # each may use half of what is left
+                if len(stars[length]) > (left if at == len(levels) else (left + 1) // 2):
+                    yield f"column {old['name']!r} has more values than could be found"
+                left -= len(stars[length])
             wanted |= {"values": texts, "other": other} if texts else {"values": [other]}
+            if any(stars[length] for length in lengths):
+                wanted["prefixes"] = lengths
         elif isinstance(old.get("bins"), dict):
             low, high, bins = (wanted.pop(key) for key in ("lower", "upper", "bins"))
             edges = new.get("edges", [])
             inside = [edge for edge in edges if low < edge < high]
             if len(edges) <= bins["quantiles"] + 1 and inside == sorted({*inside}):
                 wanted["edges"] = [low, *inside, high]
+        elif old.get("bins") == "shape":
+            del wanted["bins"]
+            low, high = (wanted.pop(key, None) for key in ("lower", "upper"))
+            edges, shape = new.get("edges", []), new.get("shape", {})
+            below = low is not None and point(edges[0], new) < point(low, new)
+            above = high is not None and point(edges[-1], new) > point(high, new)
+            if not below and not above and nests(shape, edges, new):
+                wanted |= {"edges": edges, "shape": shape}
         else:
             wanted = old
         if new != wanted:
             yield f"column {old['name']!r} of schema.toml is neither what was declared nor found"
+
+
+def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bool:
+    """Whether the leaves of a shape are parts of the cells, with weights that are whole numbers."""
+    leaves, weights = shape["leaves"], shape["weights"]
+    rising = all(a < b for values in (leaves, edges) for a, b in itertools.pairwise(values))
+    decades, steps, rounds = (shape.get(key, []) for key in ("decades", "steps", "roundness"))
+    numbers = [*weights, *rounds]
+    starts = [leaf_at(edge, column) for edge in edges]
+    *firsts, last = starts
+    after = last + 1 if isinstance(last, int) else math.nextafter(last, math.inf)
+    return (
+        set(shape) <= {"leaves", "weights", "decades", "steps", "roundness"}
+        and rising
+        and len(leaves) == len(weights) + 1
+        and all(type(number) is int and number >= 0 for number in numbers)
+        and len(rounds) == max(len(decades) - 1, 0) * (len(steps) + 1)
+        and firsts[0] == leaves[0]
+        and set(firsts) <= set(leaves[:-1])
+        and leaves[-1] in (last, after)
+    )
+
+
+def leaf_at(edge: Any, column: dict[str, Any]) -> int | float:
+    """An edge as leaves count it: whole numbers of the least unit, or a double."""
+    match column["type"]:
+        case "integer":
+            return edge
+        case "number":
+            decimals = column.get("decimals")
+            if decimals is None and column["dtype"].startswith("decimal"):
+                decimals = int(column["dtype"].rstrip(")").split(",")[1])
+            exact = Fraction(repr(edge))
+            return float(edge) if decimals is None else math.ceil(exact * 10**decimals)
+        case "date":
+            return (edge - datetime.date(1970, 1, 1)).days
+    since = edge.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)
+    return since // RESOLUTIONS[column.get("resolution", "second")]
 
 
 def differences(made: list[Slot], wanted: list[Slot], where: str) -> Iterator[str]:
@@ -1781,8 +1872,25 @@ def _querygan(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
         sigma = math.sqrt(d.sides * len(tables) / (2 * (1 - share) * rho))
         seen = min(1.0, 2 * d.assumed() / (d.mean_cells(tables) * sigma))
         share = 1 - (1 - share) * max(1e-6, round(seen, 6))
-    first = gaussian("one-way marginals", share * rho, d.sides * columns)
-    return [first, *_oracle(d, p, (1 - share) * rho, tables)]
+    ordered = _lipschitz(d, p)
+    others = columns - len(ordered)
+    plain = share if not ordered else min(share, 0.15) * others / columns
+    slots: list[Slot] = []
+    if ordered:
+        slots.append(gaussian("ordered columns", (share - plain) * rho, d.sides * len(ordered)))
+    if others:
+        slots.append(gaussian("one-way marginals", plain * rho, d.sides * others))
+    return [*slots, *_oracle(d, p, (1 - share) * rho, tables)]
+
+
+def _lipschitz(d: Design, p: dict[str, Any]) -> list[Clique]:
+    """Columns of more than two codes with an order, where critics are Lipschitz functions of cells."""
+    if p["objective"] != "wasserstein" or p["features"] != "cells":
+        return []
+    return [
+        (i,) for i, column in enumerate(d.columns)
+        if d.shape[i] > 2 and column.get("ordinal", column["type"] not in ("category", "boolean"))
+    ]  # fmt: skip
 
 
 def _critics(d: Design, degree: int) -> list[Clique]:
@@ -1915,10 +2023,10 @@ def _critic_weights(d: Design, p: dict[str, Any]) -> int:
     """A network from encoded rows: categories as choices, small integers as bits, numbers as one."""
     width = 0
     for column, size in zip(d.columns, d.shape, strict=True):
-        null = bool(column["nullable"])
-        values = size - null
-        choice = column["type"] in ("category", "boolean") or p["numbers"] == "bins" or values <= 2
-        if choice:
+        beside = column["nullable"] + len(column.get("special", []))  # no values in order
+        values, null = size - beside, beside == 1
+        listed = column["type"] in ("category", "boolean") or beside > 1
+        if listed or p["numbers"] == "bins" or values <= 2:
             width += 1 if size == 2 else size
         elif column["type"] == "integer" and values <= 15:
             width += max(1, math.ceil(math.log2(max(2, values)))) + null
@@ -2088,7 +2196,11 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
         again = slots.get("measure again", {"times": 0})["times"] * p["quanta"]
         pool("measure again", {*columns, *pairs, *larger}, again, merged=True, averaged=True)
         return pools
-    if name not in ("gaussian", "hdmm", "mwem", "graph"):
+    if name == "querygan":
+        ordered = _lipschitz(d, p)
+        pool("ordered columns", ordered)
+        pool("one-way marginals", set(columns) - set(ordered))
+    elif name not in ("gaussian", "hdmm", "mwem", "graph"):
         pool("columns" if name in ("gem", "dpgan") else "one-way marginals", columns)
     if name == "mst":
         at = {column["name"]: i for i, column in enumerate(d.columns)}
@@ -2244,7 +2356,8 @@ def check_certificate(b: Bundle) -> Iterator[str]:
 
 
 def modelled(b: Bundle) -> list[dict[str, Any]]:
-    return [column for column in b.columns() if column["type"] != "identifier"]
+    derived = computed(tomllib.loads(b.schema_text()))
+    return [c for c in b.columns() if c["type"] != "identifier" and c["name"] not in derived]
 
 
 RESOLUTIONS = {
@@ -2272,7 +2385,14 @@ def literals(kind: str, size: int) -> int:
 
 
 def cells(column: dict[str, Any]) -> int:
-    """The number of codes of a modelled column."""
+    """The number of codes of a modelled column: cells in order, special values, null."""
+    special = len(column.get("special", []))
+    count = len(Cells.of(column).lows) + special if special else intervals(column)
+    return count + column["nullable"]
+
+
+def intervals(column: dict[str, Any]) -> int:
+    """The number of listed values, or of cells that bins or edges name."""
     kind = column["type"]
     if kind == "category":
         count = len(column["values"]) + ("other" in column)
@@ -2289,7 +2409,7 @@ def cells(column: dict[str, Any]) -> int:
         elif kind == "datetime":
             width = width // RESOLUTIONS[column.get("resolution", "second")]
         count = width + 1
-    return count + column["nullable"]
+    return count
 
 
 # --- rows and model ----------------------------------------------------------------------------
@@ -2306,6 +2426,7 @@ def check_rows(b: Bundle) -> Iterator[str]:
         for column in b.columns()
         if column["type"] != "identifier" or column.get("action", "drop") != "drop"
     ]
+    derived = computed(tomllib.loads(b.schema_text()))
     if table.num_rows != b.manifest["rows"]:
         yield f"{table.num_rows} rows, stated are {b.manifest['rows']}"
     if table.column_names != [column["name"] for column in written]:
@@ -2313,11 +2434,14 @@ def check_rows(b: Bundle) -> Iterator[str]:
         return
     for column, values in zip(written, table.columns, strict=True):
         name = column["name"]
+        yield from stated_problems(column)
         if not same_type(values.type, column["dtype"]):
             yield f"{name!r} is {values.type}, declared is {column['dtype']}"
         if values.null_count and not column["nullable"]:
             yield f"{name!r} has nulls, declared are none"
-        if column["type"] == "identifier":
+        if name in derived:  # a rule says what it is
+            legal = True
+        elif column["type"] == "identifier":
             texts = [str(value) for value in values.to_pylist()]
             legal = texts == [column["action"].format(i + 1) for i in range(len(texts))]
         else:
@@ -2341,6 +2465,27 @@ def check_rows(b: Bundle) -> Iterator[str]:
     yield from model_problems(b)
 
 
+def stated_problems(column: dict[str, Any]) -> Iterator[str]:
+    """Special values that are no such, and parents that nothing can fall to."""
+    name, own, lengths = column["name"], column.get("special", []), column.get("prefixes", [])
+    if own and column["type"] not in ("integer", "number", "date", "datetime"):
+        yield f"{name!r} has special values and no order"
+        return
+    for text in (value for value in own if isinstance(value, str)):
+        with contextlib.suppress(ValueError):
+            point(text, column)
+            yield f"{name!r} has the special text {text!r:.40}, which is a value"
+        if not text or text != text.strip() or text in column.get("null_values", []):
+            yield f"{name!r} has the special text {text!r:.40}, which cannot be one"
+    if [special(value, column) for value in own] != list(range(len(own))):
+        yield f"{name!r} has a special value twice"
+    parents = [value for value in column.get("values", []) if str(value)[-1:] == "*"]
+    if lengths != sorted({*lengths}, reverse=True) or any(n < 1 for n in lengths):
+        yield f"{name!r} has prefixes {lengths!r:.40}, which are none"
+    elif lengths and not any(len(str(parent)) - 1 in lengths for parent in parents):
+        yield f"{name!r} has prefixes and no parents"
+
+
 # --- rules -------------------------------------------------------------------------------------
 
 TOKEN = re.compile(
@@ -2356,21 +2501,169 @@ def rule_broken(rule: dict[str, Any], columns: dict[str, Any], table: pa.Table) 
     names = [name for name in columns if name in {text for kind, text in words if kind == "name"}]
     rows = Counter(zip(*(table[name].to_pylist() for name in names), strict=True))
     if len(words) == 3 and words[1] == ("name", "determines"):
-        source, target = words[0][1], words[2][1]
-        known = rule["mapping"]
-
-        def broken(row: dict[str, Any]) -> bool:
-            wanted = known.get(as_text(row[source]))
-            return wanted is not None and as_text(row[target]) != as_text(wanted)
+        broken = _undetermined(rule, words[0][1], words[2][1], columns)
+    elif (sum_ := formula(words)) is not None:
+        broken = _miscounted(words[0][1], sum_, columns)
     else:
         left, implies, right = _split(rule["says"])
         given = Condition(left, columns).parse() if implies else None
-        then = Condition(right, columns).parse()
+        then = compared(right, columns) or Condition(right, columns).parse()
 
-        def broken(row: dict[str, Any]) -> bool:
+        def unmet(row: dict[str, Any]) -> bool:
             return (given is None or given(row) is True) and then(row) is not True
 
+        broken = unmet
     return sum(n for row, n in rows.items() if broken(dict(zip(names, row, strict=True))))
+
+
+Sum = tuple[dict[str, int], Fraction]
+
+
+def computed(schema: dict[str, Any]) -> set[str]:
+    """The columns that rules compute from others: neither modelled nor measured."""
+    found: set[str] = set()
+    for rule in schema.get("rule", []):
+        words = Condition(rule["says"], {}).words
+        if len(words) == 3 and words[1] == ("name", "determines"):
+            if rule.get("derived") or "cuts" in rule:
+                found.add(words[2][1])
+        elif formula(words) is not None:
+            found.add(words[0][1])
+    return found
+
+
+def formula(words: list[tuple[str, str]]) -> Sum | None:
+    """What `total = a + b - 3` adds up; None for other rules."""
+    if len(words) < 3 or words[0][0] != "name" or words[1][1] not in ("=", "=="):
+        return None
+    found = added(words[2:])
+    return found if found is not None and found[0] else None
+
+
+def added(words: list[tuple[str, str]]) -> Sum | None:
+    terms: Counter[str] = Counter()
+    constant, sign, wanted = Fraction(0), 1, True
+    for at, (kind, text) in enumerate(words):
+        if kind == "sign" and text in "+-" and (not wanted or at == 0):
+            sign, wanted = (-1 if text == "-" else 1), True
+        elif wanted and kind == "name":
+            terms[text] += sign
+            wanted = False
+        elif wanted and kind == "number":
+            constant += sign * Fraction(text)
+            wanted = False
+        else:
+            return None
+    return None if wanted else (dict(terms), constant)
+
+
+def amount(value: Any, column: dict[str, Any]) -> Fraction | None:
+    """A value as an exact number, days or seconds for dates; None if it is none."""
+    if value is None or value in column.get("special", []):
+        return None
+    if column["type"] in ("date", "datetime") or isinstance(value, datetime.date):
+        moment = point(value, column)
+        return Fraction((moment - datetime.datetime(1970, 1, 1)) // RESOLUTIONS["microsecond"])
+    try:
+        if isinstance(value, float) and "decimals" in column:
+            return Fraction(round(value * 10 ** column["decimals"]), 10 ** column["decimals"])
+        found = Fraction(value) if isinstance(value, float) else Fraction(str(value))
+    except ValueError:
+        return None
+    return None if column["type"] == "category" and value == column.get("other") else found
+
+
+def compared(text: str, columns: dict[str, Any]) -> Test | None:
+    """`a <= b + 3`; None for other conditions. Where one is no number nothing is asked."""
+    words = Condition(text, columns).words
+    at = [i for i, (_, word) in enumerate(words) if word in ("<", "<=", ">", ">=")]
+    sides = [added(words[: at[0]]), added(words[at[0] + 1 :])] if len(at) == 1 else [None, None]
+    (one, two), sign = sides, words[at[0]][1] if at else ""
+    if one is None or two is None or len({*one[0], *two[0]}) < 2:
+        return None
+
+    def test(row: dict[str, Any]) -> bool:
+        ends = [summed(side, row, columns) for side in (one, two)]
+        if ends[0] is None or ends[1] is None:
+            return True
+        return {"<": ends[0] < ends[1], "<=": ends[0] <= ends[1], ">": ends[0] > ends[1],
+                ">=": ends[0] >= ends[1]}[sign]  # fmt: skip
+
+    return test
+
+
+def summed(side: Sum, row: dict[str, Any], columns: dict[str, Any]) -> Fraction | None:
+    """The sum of columns of a row; None where one of them is no number."""
+    parts = {name: amount(row[name], columns[name]) for name in side[0]}
+    days = any(isinstance(row[name], datetime.date) for name in side[0])
+    total = side[1] * (86_400 * 10**6 if days else 1)
+    for name, factor in side[0].items():
+        part = parts[name]
+        if part is None:
+            return None
+        plain = days and not isinstance(row[name], datetime.date)  # a number of days
+        total += factor * part * (86_400 * 10**6 if plain else 1)
+    return total
+
+
+def _miscounted(
+    target: str, side: Sum, columns: dict[str, Any]
+) -> Callable[[dict[str, Any]], bool]:
+    close = 1e-6 if "float32" in columns[target]["dtype"] else 1e-12
+
+    def broken(row: dict[str, Any]) -> bool:
+        total, made = summed(side, row, columns), row[target]
+        if total is None or made is None:
+            return total is not None or made is not None
+        days = any(isinstance(row[name], datetime.date) for name in side[0])
+        if isinstance(made, datetime.date):
+            wanted = point(made, columns[target]) - datetime.datetime(1970, 1, 1)
+            return total != wanted // RESOLUTIONS["microsecond"]
+        total /= 86_400 * 10**6 if days else 1
+        if isinstance(made, float):
+            return not math.isclose(made, total, rel_tol=close, abs_tol=close)
+        return Fraction(str(made)) != total
+
+    return broken
+
+
+def _undetermined(
+    rule: dict[str, Any], source: str, target: str, columns: dict[str, Any]
+) -> Callable[[dict[str, Any]], bool]:
+    """Whether a row has another value than one that its other value, or its interval, determines."""
+    one, two = columns[source], columns[target]
+    listed = {_plain(key, one): value for key, value in rule.get("mapping", {}).items()}
+    default, total = rule.get("default"), rule.get("derived") or "cuts" in rule
+
+    def broken(row: dict[str, Any]) -> bool:
+        value, wanted = row[source], default
+        if "cuts" in rule and amount(value, one) is not None:
+            here = point(value, one)
+            wanted = rule["values"][sum(point(cut, one) <= here for cut in rule["cuts"])]
+        elif value is not None and _plain(as_text(value), one) in listed:
+            wanted = listed[_plain(as_text(value), one)]
+        elif not total:
+            return False
+        elif value is None and two["nullable"]:
+            wanted = None
+        if wanted is None or row[target] is None:
+            return wanted is not None or row[target] is not None
+        return _plain(as_text(row[target]), two) != _plain(as_text(wanted), two)
+
+    return broken
+
+
+def _plain(text: str, column: dict[str, Any]) -> str:
+    """How a value is written, numbers in one way."""
+    values = column.get("values", "")
+    if column["type"] in ("integer", "number") or (
+        isinstance(values, list)
+        and isinstance(values[0], int | float)
+        and values[0] not in (True, False)
+    ):
+        with contextlib.suppress(ValueError):
+            return str(float(text))
+    return text
 
 
 def _split(says: str) -> tuple[str, str, str]:
@@ -2467,7 +2760,11 @@ class Condition:
             above = self._compare(name, ">=", low)
             test = _negated(_either([_negated(above), _negated(high)]))
         elif self.words and self.words[0][0] == "sign" and self.words[0][1] not in "(),":
-            test = self._compare(name, self.words.pop(0)[1], self._value())
+            sign = self.words.pop(0)[1]
+            if self.words and self.words[0][0] == "name":
+                test = self._between(name, sign, self.words.pop(0)[1])
+            else:
+                test = self._compare(name, sign, self._value())
         elif column["type"] == "boolean":
             test = self._compare(name, "=", True)
         else:
@@ -2486,6 +2783,19 @@ class Condition:
             return sign * (int(word) if word.isdigit() else float(word))
         return {"true": True, "false": False}[word] if kind == "keyword" else word
 
+    def _between(self, left: str, sign: str, right: str) -> Test:
+        """Two columns compared; unknown where one of them is no number."""
+        sign = {"==": "=", "<>": "!="}.get(sign, sign)
+
+        def test(row: dict[str, Any]) -> bool | None:
+            one, two = (amount(row[name], self.columns[name]) for name in (left, right))
+            if one is None or two is None:
+                return None
+            return {"=": one == two, "!=": one != two, "<": one < two, "<=": one <= two,
+                    ">": one > two, ">=": one >= two}[sign]  # fmt: skip
+
+        return test
+
     def _compare(self, name: str, sign: str, literal: Any) -> Test:
         column = self.columns[name]
         sign = {"==": "=", "<>": "!="}.get(sign, sign)
@@ -2494,6 +2804,9 @@ class Condition:
             value = row[name]
             if value is None:
                 return None
+            own, other = special(value, column), special(literal, column)
+            if own is not None or (other is not None and sign in ("=", "!=")):
+                return {"=": own == other, "!=": own != other}.get(sign, False)  # on no side
             if column["type"] in ("category", "boolean") and sign in ("=", "!="):
                 same = as_text(value) == as_text(literal) or value == literal
                 return same == (sign == "=")
@@ -2523,6 +2836,21 @@ def _either(tests: list[Test]) -> Test:
         return True if True in found else None if None in found else False
 
     return either
+
+
+def special(value: Any, column: dict[str, Any]) -> int | None:
+    """Which special value it is, if any."""
+    narrow = {"float32": np.float32, "float16": np.float16}.get(column["dtype"], float)
+    for at, own in enumerate(column.get("special", [])):
+        if value == own:
+            return at
+        if isinstance(own, str):
+            continue
+        with contextlib.suppress(TypeError, ValueError):  # the value is another one, a text
+            place = float(narrow(own)) if column["type"] == "number" else point(own, column)
+            if point(value, column) == place:
+                return at
+    return None
 
 
 def point(value: Any, column: dict[str, Any]) -> Any:
@@ -2587,16 +2915,19 @@ def in_domain(value: Any, column: dict[str, Any], type_: pa.DataType) -> bool:
         return value in [*column["values"], *([column["other"]] if "other" in column else [])]
     if kind == "boolean":
         return isinstance(value, bool)
+    if special(value, column) is not None:
+        return True
     ends = column.get("edges") or [column["lower"], column["upper"]]
     low, high = ends[0], ends[-1]
     if kind in ("date", "datetime"):
         if isinstance(value, str):
-            value = datetime.datetime.strptime(value, column["format"])
+            value = point(value, column)
         if kind == "date" and isinstance(value, datetime.datetime):
             value = value.date()
         if kind == "datetime":
             low, high, value = (moment.replace(tzinfo=None) for moment in (low, high, value))
         return low <= value <= high
+    value = float(value) if isinstance(value, str) else value
     if pa.types.is_float32(type_):
         low, high = float(np.float32(low)), float(np.float32(high))
     return low <= value <= high and (kind != "integer" or value == int(value))
@@ -2654,8 +2985,9 @@ def model_problems(b: Bundle) -> Iterator[str]:
 #
 # Rows are a function of model and key: codes are sampled from the model, moved where rules and places
 # ask for it, and every code becomes a value of its cell. All of it is done again here, but for the
-# moves: in a column that a rule or a place names the code of a row is taken as it is, and where there
-# are places, so is its value inside the cell, because places draw from the same generator.
+# moves: in a column that a rule or a place names the code of a row is taken as it is, and where columns
+# are compared, so are their values inside the cells; where there are places, those of all columns,
+# because places draw from the same generator.
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -2667,13 +2999,21 @@ def check_drawn(b: Bundle) -> Iterator[str]:
     columns, codes = modelled(b), sampled(b, table.num_rows, rng)
     moved = {name for place in schema.get("geography", []) for name in place.values()
              if isinstance(name, str)}  # fmt: skip
+    ordered: set[str] = set()  # drawn anew within their cells, by a generator of their own
     for rule in schema.get("rule", []):
         words = Condition(rule["says"], {c["name"]: c for c in columns}).words
-        moved |= {text for kind, text in words if kind == "name"}
-    read = [Cells.of(column, table[column["name"]].type) for column in columns]
+        names = {text for kind, text in words if kind == "name"}
+        if formula(words) is not None or rule.get("derived") or "cuts" in rule:
+            continue  # computed after all has been drawn
+        moved |= names
+        _, _, then = _split(rule["says"])
+        if compared(then, {}) is not None:
+            ordered |= names
+    read = [Cells.of(column) for column in columns]
     points = [cell.points(table[cell.column["name"]]) for cell in read]
     found = [
-        np.where(no, cell.count, cell.find(at)) for cell, (at, no) in zip(read, points, strict=True)
+        np.where(beside < 0, cell.find(at), beside)
+        for cell, (at, beside) in zip(read, points, strict=True)
     ]
     for cell, own, wanted in zip(read, found, codes, strict=True):
         name = cell.column["name"]
@@ -2682,9 +3022,11 @@ def check_drawn(b: Bundle) -> Iterator[str]:
             return
     if schema.get("geography"):
         return
-    for cell, own, (at, null) in zip(read, found, points, strict=True):
-        drawn = cell.draw(np.where(null, 0, own), rng)
-        if wrong := int((~null & ~cell.same(at, drawn)).sum()):
+    for cell, own, (at, beside) in zip(read, found, points, strict=True):
+        drawn = cell.draw(np.where(beside < 0, own, 0), rng)
+        if cell.column["name"] in ordered:
+            continue
+        if wrong := int(((beside < 0) & ~cell.same(at, drawn)).sum()):
             yield f"{wrong} values of {cell.column['name']!r} are not those that the key gives"
             return
 
@@ -2693,24 +3035,34 @@ def check_drawn(b: Bundle) -> Iterator[str]:
 class Cells:
     """The cells of a column: listed values, or points from lows[i] to highs[i], both included.
 
-    Points are integers (days, ticks of the resolution, units of the last decimal) or doubles.
+    Points are integers (days, ticks of the resolution, units of the last decimal) or doubles. The
+    points of special values are in no cell: they are taken off its ends, and avoided inside.
     """
 
     column: dict[str, Any]
-    type: pa.DataType
-    count: int
     lows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # none if listed
     highs: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     decimals: int | None = None
 
     @classmethod
-    def of(cls, column: dict[str, Any], type_: pa.DataType) -> "Cells":
-        count = cells(column) - column["nullable"]
+    def of(cls, column: dict[str, Any]) -> "Cells":
         if column["type"] in ("category", "boolean"):
-            return cls(column, type_, count)
+            return cls(column)
+        every = cls._cut(column, intervals(column))
+        lows, highs, gone = every.lows, every.highs, every.gone
+        for _ in range(len(gone) + 1):
+            kept = ~((lows == highs) & np.isin(lows, gone))
+            lows, highs = lows[kept], highs[kept]
+            lows = np.where(np.isin(lows, gone), beside(lows, 1), lows)
+            highs = np.where(np.isin(highs, gone) & (lows < highs), beside(highs, -1), highs)
+        return replace(every, lows=lows, highs=highs)
+
+    @classmethod
+    def _cut(cls, column: dict[str, Any], count: int) -> "Cells":
         decimals = column.get("decimals")
-        if column["type"] == "number" and decimals is None and pa.types.is_decimal(type_):
-            decimals = type_.scale
+        scale = re.fullmatch(r"decimal128\(\d+, (\d+)\)", column["dtype"])
+        if column["type"] == "number" and decimals is None and scale:
+            decimals = int(scale[1])
         edges = column.get("edges") or [column["lower"], column["upper"]]
         if column["type"] != "number":
             ticks = [tick(edge, column) for edge in edges]
@@ -2722,7 +3074,7 @@ class Cells:
             if "edges" not in column:
                 cuts = np.linspace(cuts[0], cuts[-1], count + 1)
             highs = np.append(np.nextafter(cuts[1:-1], -np.inf), cuts[-1])
-            return cls(column, type_, count, cuts[:-1], highs)
+            return cls(column, cuts[:-1], highs)
         else:
             units = [Fraction(repr(float(edge))) * 10**decimals for edge in edges]
             if "edges" not in column:
@@ -2730,18 +3082,31 @@ class Cells:
                 units = [units[0] + width * i for i in range(count + 1)]
             lows, last = [math.ceil(cut) for cut in units[:-1]], math.floor(units[-1])
         highs = np.array([*(low - 1 for low in lows[1:]), last], np.int64)
-        return cls(column, type_, count, np.array(lows, np.int64), highs, decimals)
+        return cls(column, np.array(lows, np.int64), highs, decimals)
+
+    @property
+    def gone(self) -> np.ndarray:
+        """The points of special values."""
+        values = [value for value in self.column.get("special", []) if not isinstance(value, str)]
+        narrow = {"float32": np.float32, "float16": np.float16}.get(self.column["dtype"], float)
+        values = values if self.lows.dtype.kind == "i" else [float(narrow(v)) for v in values]
+        return np.array([self._point(value) for value in values], self.lows.dtype)
 
     def points(self, values: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-        """The point of every value, or its place in the list, and which are null."""
+        """The point of every value, or its place in the list; the code of special ones and null.
+
+        One of the two holds: the code of an ordinary value is −1 here, the point of another 0.
+        """
         if pa.types.is_dictionary(values.type):
             values = pc.cast(values, values.type.value_type)
-        null = values.is_null().to_numpy()
         encoded = pa.concat_arrays(values.chunks or [pa.array([], values.type)]).dictionary_encode()
-        each = [self._point(value) for value in encoded.dictionary.to_pylist()]
-        table = np.array([*each, 0], self.lows.dtype)
+        listed = encoded.dictionary.to_pylist()
+        marks = [special(value, self.column) for value in listed]
+        each = [0 if m is not None else self._point(v) for v, m in zip(listed, marks, strict=True)]
+        codes = [-1 if mark is None else len(self.lows) + mark for mark in marks]
+        null = cells(self.column) - 1  # where there is one
         at = encoded.indices.fill_null(len(each)).to_numpy(zero_copy_only=False)
-        return table[at], null
+        return np.array([*each, 0], self.lows.dtype)[at], np.array([*codes, null], np.int64)[at]
 
     def _point(self, value: Any) -> int | float:
         kind = self.column["type"]
@@ -2771,16 +3136,148 @@ class Cells:
         if not self.lows.size:
             return at
         lows, highs = self.lows[at], self.highs[at]
-        if self.lows.dtype.kind == "i":
-            return rng.integers(lows, highs, endpoint=True)
-        return np.clip(lows + rng.random(len(at)) * (highs - lows), lows, highs)
+        if "shape" in self.column:
+            cuts = self._cut(self.column, intervals(self.column)).lows  # special values or not
+            place = np.searchsorted(cuts, self.lows, side="right") - 1
+            drawn = by_shape(self.column["shape"], cuts, place[at], rng)
+            drawn = np.clip(drawn, lows, highs) if len(self.gone) else drawn
+        elif self.lows.dtype.kind == "i":
+            drawn = rng.integers(lows, highs, endpoint=True)
+        else:
+            drawn = np.clip(lows + rng.random(len(at)) * (highs - lows), lows, highs)
+        while (hit := np.isin(drawn, self.gone)).any():
+            drawn = np.where(hit, beside(drawn, 1), drawn)
+        return drawn
 
     def same(self, points: np.ndarray, drawn: np.ndarray) -> np.ndarray:
         """Integers are equal; doubles are as near as their type can write them."""
         if points.dtype.kind == "i":
             return points == drawn
-        near = {"float": 1e-6, "halffloat": 2e-3}.get(str(self.type), 1e-14)
+        near = {"float32": 1e-6, "float16": 2e-3}.get(self.column["dtype"], 1e-14)
         return np.isclose(points, drawn, rtol=near, atol=0)
+
+
+def beside(points: np.ndarray, step: int) -> np.ndarray:
+    """The next points, upwards or downwards."""
+    return points + step if points.dtype.kind == "i" else np.nextafter(points, step * np.inf)
+
+
+def by_shape(
+    shape: dict[str, Any], lows: np.ndarray, cells_: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """A point of every cell: a leaf by its weight, a point by the density there, then a round one.
+
+    The c rows of a cell, in random order, take the shares (k + v)/c of its weight, v one for the cell.
+    """
+    leaves = np.array(shape["leaves"], lows.dtype)
+    weights = np.array(shape["weights"], float)
+    first = np.searchsorted(leaves, lows)
+    after = np.append(first[1:], len(weights))
+    for one, end in zip(first, after, strict=True):
+        if not weights[one:end].any():  # evenly
+            weights[one:end] = np.diff(leaves[one : end + 1])
+    ends = np.concatenate([[0.0], np.cumsum(weights)])
+    order = np.lexsort((rng.random(len(cells_)), cells_))
+    many = np.bincount(cells_, minlength=len(lows))
+    rank = np.empty(len(cells_))
+    rank[order] = np.arange(len(cells_)) - (np.cumsum(many) - many)[cells_[order]]
+    share = (rank + rng.random(len(lows))[cells_]) / many[cells_]
+    start = ends[first[cells_]]
+    at = start + share * (ends[after[cells_]] - start)
+    leaf = np.searchsorted(ends, at, side="right") - 1
+    leaf = np.clip(leaf, first[cells_], after[cells_] - 1)
+    mass = ends[leaf + 1] - ends[leaf]
+    part = np.where(mass > 0, (at - ends[leaf]) / np.where(mass > 0, mass, 1.0), 0.0)
+    drawn = _in_leaf(leaves, np.array(shape["weights"], float), leaf, np.clip(part, 0.0, 1.0))
+    return _made_round(shape, leaves, leaf, drawn, rng) if shape.get("roundness") else drawn
+
+
+def _powers(leaves: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The power of |x| that the density follows in a leaf, from the leaves that touch it: −4 to 4.
+
+    Only leaves with weight, on one side of zero, that are no points have a density.
+    """
+    ends = leaves.astype(float)
+    width = np.diff(ends)
+    if leaves.dtype.kind == "i":
+        wide = width > 1
+    else:
+        wide = np.abs(width) > 2.0**-19 * np.maximum(np.abs(ends[1:]), 1e-300)
+    dense = (weights > 0) & wide
+    place = np.log(np.maximum(np.abs(ends[:-1] + ends[1:]) / 2, 1e-300))
+    height = np.log(np.where(dense, weights, 1.0) / width)
+    powers = np.zeros(len(weights))
+    held = np.flatnonzero(dense & (ends[:-1] * ends[1:] > 0))
+    if len(held) < 2:
+        return powers
+    for at, own in enumerate(held):
+        left = held[at - 1] if at and own - held[at - 1] <= 2 else own
+        right = held[at + 1] if at + 1 < len(held) and held[at + 1] - own <= 2 else own
+        run = place[right] - place[left]
+        if abs(run) > 1e-9:
+            powers[own] = min(4.0, max(-4.0, (height[right] - height[left]) / run))
+    return powers
+
+
+def _in_leaf(
+    leaves: np.ndarray, weights: np.ndarray, leaf: np.ndarray, part: np.ndarray
+) -> np.ndarray:
+    """The points below which a leaf has these parts of its weight."""
+    low, high = leaves[leaf], leaves[leaf + 1]
+    near, far = np.abs(low.astype(float)), np.abs(high.astype(float))
+    power = _powers(leaves, weights)[leaf]
+    bent = (power != 0.0) & (near > 0) & (far > 0)
+    ratio = np.where(bent, far / np.maximum(near, 1e-300), 2.0)
+    log, one = np.log(ratio), power + 1.0
+    flat = np.abs(one) < 1e-6
+    one = np.where(flat, 1.0, one)
+    grown = np.where(flat, part * log, np.log1p(part * np.expm1(one * log)) / one)
+    way = np.clip(np.where(bent, np.expm1(grown) / (ratio - 1.0), part), 0.0, 1.0)
+    if leaves.dtype.kind == "i":
+        steps = np.floor(way * (high - low).astype(float)).astype(np.int64)
+        return np.minimum(low + steps, high - 1)
+    return np.clip(low + way * (high - low), low, np.nextafter(high, low))
+
+
+def _made_round(
+    shape: dict[str, Any],
+    leaves: np.ndarray,
+    leaf: np.ndarray,
+    points: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """The points moved to near ones of their leaf that are multiples of a step, and of no larger one.
+
+    A kind of multiples is as frequent in a leaf as there are of them, out of those of the decade that
+    the leaf begins in.
+    """
+    steps = np.array([*shape["steps"], 1], np.int64)
+    decades = np.array(shape["decades"], np.int64)
+    counts = np.array(shape["roundness"], float).reshape(-1, len(steps))
+
+    def number(ends: np.ndarray) -> np.ndarray:
+        upto = np.stack([-(-ends // step) for step in steps], axis=1)
+        each = np.diff(upto, axis=0)
+        return np.concatenate([each[:, :1], each[:, 1:] - each[:, :-1]], axis=1).astype(float)
+
+    decade = np.searchsorted(decades, leaves[:-1], side="right") - 1
+    decade = np.clip(decade, 0, len(counts) - 1)
+    chance = counts[decade] / np.maximum(number(decades), 1)[decade] * number(leaves)
+    chance[np.diff(leaves) == 1] = 0.0
+    sums = np.cumsum(chance, axis=1)[leaf]
+    picked = rng.random(len(leaf)) * sums[:, -1]
+    kind = np.minimum((sums <= picked[:, None]).sum(axis=1), len(steps) - 1)
+    step = steps[kind]
+    larger = np.where(kind > 0, steps[np.maximum(kind - 1, 0)], 2**62)
+    near = (points + step // 2) // step * step
+    moved, waits = points.copy(), sums[:, -1] > 0
+    for shift in (0, -1, 1, -2, 2):
+        to = near + shift * step
+        inside = (to >= leaves[leaf]) & (to < leaves[leaf + 1])
+        fits = waits & inside & ((kind == 0) | (to % larger != 0))
+        moved[fits] = to[fits]
+        waits &= ~fits
+    return moved
 
 
 def tick(value: Any, column: dict[str, Any]) -> int:

@@ -23,6 +23,7 @@ from bench.published import published
 from bench.published.keeping import keep
 from bench.published.tables import Bench, generated
 from understudy._version import __version__
+from understudy.cli.options import parameters
 from understudy.errors import InputError, UnderstudyError
 from understudy.progress import Progress
 from understudy.queries import resolve
@@ -185,20 +186,22 @@ def tasks(
 ) -> Iterator[Task]:
     """Every run, first runs first, so that a figure is whole early; `skipped` hears what cannot be.
 
+    A method may have settings of its own after slashes, as in "fem/published=true".
+
     Raises:
         InputError: No method of that name belongs to any panel.
     """
     if methods:
         known = {method for panel in panels for method in panel.methods}
-        odd = [method for method in methods if method not in known]
+        odd = [method for method in methods if method.partition("/")[0] not in known]
         if odd:
             raise InputError(
                 f"methods = {', '.join(odd)}: these panels have {', '.join(sorted(known))}"
             )
     able: list[tuple[Panel, str, str, float]] = []
     for panel in panels:
-        for method in panel.methods:
-            if methods and method not in methods:
+        for method in methods or panel.methods:
+            if method.partition("/")[0] not in panel.methods:
                 continue
             for workload in panel.workloads:
                 try:
@@ -225,9 +228,15 @@ def _prepare(panel: Panel, method: str, workload: str, epsilon: str) -> Any:
         epsilon=epsilon,
         delta=delta(panel.bench.rows),
         workload=workload,
-        method=method,
         rows_public=panel.bench.rows,
+        **_named(method),
     )
+
+
+def _named(method: str) -> dict[str, Any]:
+    """A method and its settings, as options of a release."""
+    name, *settings = method.split("/")
+    return {"method": name, "parameters": parameters(name, settings)}
 
 
 def _memory() -> float:
@@ -257,8 +266,8 @@ def warm_up(method: str) -> None:
     narrow = small.six()
     assert narrow is not None
     release(
-        narrow.table, narrow.schema, epsilon="1", workload="marginals:3", method=method,
-        rows_public=narrow.rows, rows=500,
+        narrow.table, narrow.schema, epsilon="1", workload="marginals:3",
+        rows_public=narrow.rows, rows=500, **_named(method),
     )  # fmt: skip
 
 
@@ -272,9 +281,9 @@ def run(task: Task) -> dict[str, Any]:
         epsilon=task.epsilon,
         delta=delta(bench.rows),
         workload=task.workload,
-        method=task.method,
         rows_public=bench.rows,
         progress=clock,
+        **_named(task.method),
     )
     cpu = time.process_time() - clock.begun
     worst, variation = bench.errors(made.rows, made.workload.cliques)

@@ -23,7 +23,12 @@ from typing import Any
 
 from understudy.errors import InputError
 
-__all__ = ["Unit", "group"]
+__all__ = ["OPEN", "ROW", "Unit", "group"]
+
+ROW = "row"
+"""What a schema file says where one row is protected, as an explicit choice."""
+OPEN = "?"
+"""What a draft says where people have to decide it; no release accepts it."""
 
 MOST_ROWS = 1_000_000
 """A bound above this would leave nothing but noise, and is a mistake."""

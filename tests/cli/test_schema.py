@@ -8,6 +8,7 @@ from pyarrow import csv
 import understudy as us
 from tests.cli.cli_cases import SMALL, run, small_rows
 from tests.tools import servers
+from understudy.units import Unit
 
 # schema
 
@@ -20,8 +21,8 @@ def test_draft_confirm_check(tmp_path: Path):
     drafted = run("schema", "draft", data)
     assert drafted.code == 0
     assert "NOT PRIVATE" in drafted.out
-    assert "lower, upper" in drafted.out
-    assert f"understudy schema confirm {schema} --all" in drafted.out
+    assert f"understudy schema review {schema}" in drafted.out
+    assert "--all" not in drafted.out
     assert us.Schema.load(schema).columns[0].read_from_rows
 
     again = run("schema", "draft", data)
@@ -44,6 +45,8 @@ def test_draft_confirm_check(tmp_path: Path):
     assert [bool(c.read_from_rows) for c in us.Schema.load(schema).columns] == [False, True, True]
     rest = run("schema", "confirm", schema, "--all")
     assert rest.code == 0
+    assert "You have stated that all of this is public" in rest.out
+    assert "which columns have empty cells" in rest.out
     assert "ready for a release" in rest.out
     us.Schema.load(schema).require_confirmed()
     assert "DRAFT" not in schema.read_text()
@@ -83,7 +86,7 @@ def test_check_with_data_says_it_is_not_private(tmp_path: Path):
     ("kind", "text", "said"),
     [
         ("mbi", '{"age": 85, "sex": 2}', "ready for a release"),
-        ("sdv", '{"columns": {"age": {"sdtype": "numerical"}}}', "fill in"),
+        ("sdv", '{"columns": {"age": {"sdtype": "numerical"}}}', "What may age hold?"),
     ],
 )
 def test_import(tmp_path: Path, kind: str, text: str, said: str):
@@ -113,3 +116,25 @@ def test_a_schema_from_a_table_of_a_database(case, people: str, tmp_path: Path):
     looked = run("schema", "check", out, "--data", secret, "--table", '"cli people"')
     assert looked.code == 0, looked.out
     assert "hunter2" not in looked.out + looked.err
+
+
+def test_who_is_protected(tmp_path: Path):
+    schema, data = tmp_path / "t.schema.toml", tmp_path / "t.csv"
+    rows = "".join(f"{1000 + i // 2},{i % 5}\n" for i in range(400))
+    data.write_text("patient_id,score\n" + rows)
+    drafted = run("schema", "draft", data)
+    assert drafted.code == 0, drafted.err
+    assert "Does one person have several rows?" in drafted.out
+    assert "1 drops 200" in drafted.out
+    assert "200" not in schema.read_text()
+    assert run("schema", "confirm", schema, "--all").code == 0
+    assert us.Schema.load(schema).unit_word == "?"
+    planned = run("plan", "--schema", schema, "--epsilon", "1", "--rows", "400")
+    assert planned.code == 2
+    assert "'patient_id'" in planned.err
+    assert "--unit row" in planned.err
+    assert run("schema", "confirm", schema, "--max-rows", "2").code == 2
+    answered = run("schema", "confirm", schema, "--unit", "patient_id", "--max-rows", "2")
+    assert answered.code == 0, answered.err
+    assert "one patient_id (at most 2" in answered.out
+    assert us.Schema.load(schema).unit == Unit("patient_id", 2)

@@ -1,10 +1,16 @@
+from datetime import date, datetime
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy.columns import Date, Datetime, Integer, Number
 from understudy.columns.binned import Cells
+from understudy.errors import SchemaError, WorkloadError
+
+DAY = date(2000, 1, 1)
 
 
 @st.composite
@@ -59,3 +65,80 @@ def test_the_widest_cell():
     far = Cells(np.array([2**54 + 1]), np.array([2**54 + 2]))  # one double, two integers
     assert far.among([Fraction(2**54 + 1)])[0].tolist() == [False]
     assert cells.ordered("<", Fraction(2**70))[0].tolist() == [True]
+
+
+SPECIAL = [
+    Integer("x", 0, 120, special=(99,), nullable=True),
+    Integer("x", 0, 120, bins=7, special=("N", 99, 999), nullable=True),
+    Integer("x", edges=(0, 1, 2, 50, 99, 100, 120), special=(0, 99, -9, 50)),
+    Number("x", 0, 100, bins=10, special=("N", -9, 50, 0)),
+    Number("x", 0, 100, bins=10, decimals=2, special=(-9.25, 50)),
+    Number("x", 0, 100, bins=10, special=(10, 55.5, 100), dtype="float16"),
+    Date("x", DAY, date(2001, 1, 1), bins=12, special=(date(9999, 12, 31), DAY)),
+    Date("x", DAY, date(2001, 1, 1), bins=12, special=("unknown", DAY), format="%d/%m/%Y"),
+    Datetime("x", datetime(2000, 1, 1), datetime(2001, 1, 1), bins=12, special=("unknown", DAY)),
+]
+
+
+@pytest.mark.parametrize("column", SPECIAL, ids=repr)
+def test_special_values_are_cells_of_their_own(column):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, column.size, 4000)
+    values = column.decode(codes, rng)
+    np.testing.assert_array_equal(column.encode(values), codes)
+    assert column.legal(values).all()
+    assert not any(mask.any() for mask in column.misfits(values).values())
+    special = slice(column.size - column.apart, column.cells)
+    assert len(column.labels()[special]) == len(column.special)
+    for value in column.special:
+        holds = column.compare("=", value)[0]
+        assert holds[special].sum() == holds.sum() == 1
+        np.testing.assert_array_equal(column.evaluate("=", value, values), holds[codes])
+    for op in ("<", ">="):  # between them every value but special ones and null
+        assert not column.compare(op, column.lower)[1][special].any()
+        assert not column.evaluate(op, column.lower, values)[codes >= special.start].any()
+    sides = [column.evaluate(op, column.lower, values) for op in ("<", ">=")]
+    np.testing.assert_array_equal(sides[0] | sides[1], codes < special.start)
+
+
+@given(integer_cells(), st.sets(st.integers(-20, 25), max_size=6))
+def test_cells_without_some_points(cells, gone):
+    left = cells.without(sorted(gone))
+    held = [
+        [p for p in range(low, high + 1) if p not in gone]
+        for low, high in zip(cells.lows, cells.highs, strict=True)
+    ]
+    ends = [(points[0], points[-1]) for points in held if points]
+    assert list(zip(left.lows.tolist(), left.highs.tolist(), strict=True)) == ends
+
+
+def test_counts_by_interval():
+    column = Integer("x", edges=(0, 1, 2, 5), special=(1, 99), nullable=True)
+    assert column.by_interval(np.array([7, 8, 100, 101, 102])).tolist() == [7, 0, 8]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"special": "N"}, "must be a list"),
+        ({"special": ("5",)}, "write it without quotes"),
+        ({"special": (99, 99.0)}, "twice"),
+        ({"special": (" N",)}, "without blanks"),
+        ({"special": ("N",), "dtype": "int64"}, 'dtype = "string"'),
+        ({"special": ("?",), "null_values": ("?",)}, "one of its null_values"),
+        ({"special": (1.5,)}, "must be whole"),
+        ({"special": tuple(range(121))}, "every value between its bounds is special"),
+        ({"special": ("N",), "upper": 2**60, "bins": 4}, "beyond 2\\^53"),
+    ],
+)
+def test_special_values_that_cannot_be(facts, said):
+    with pytest.raises(SchemaError, match=said):
+        Integer("x", **{"lower": 0, "upper": 120, **facts})
+
+
+def test_a_special_value_is_on_no_side():
+    column = Integer("x", 0, 120, bins=4, special=("N", 99))
+    with pytest.raises(WorkloadError, match="on no side"):
+        column.compare("<", "N")
+    assert column.compare("<=", 99)[1].tolist() == [True] * 4 + [False] * 2
+    assert column.compare("!=", 99)[0].tolist() == [True] * 5 + [False]

@@ -1,5 +1,6 @@
 """A form is the encoding itself, written down: both give the same code to every value."""
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
@@ -12,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.thorough import some
-from understudy.columns.forms import ANY_DECIMAL, BLANKS, Pieces, Words, form, unit_steps
+from understudy.columns.forms import ANY_DECIMAL, BLANKS, Pieces, Spelled, Words, form, unit_steps
+from understudy.columns.reading import PLAIN_NUMBER
 from understudy.errors import SchemaError
 from understudy.schema import (
     Boolean,
@@ -36,6 +38,10 @@ NUMBERS = [
     Number("x", -1, 3, edges=(-1, 0.1, 0.30000000000000004, 3)),
     Number("x", 0, 10, bins=7, decimals=1),
     Number("x", 0, 10, bins=7, dtype="float32"),
+    Integer("x", 0, 9, special=(4, 9, 99), nullable=True),
+    Integer("x", -5, 700, bins=9, special=("N", 400, -1)),
+    Number("x", 0, 1, bins=10, special=(0.25, -9, 0), nullable=True),
+    Number("x", 0, 10, bins=7, decimals=1, special=(2.5,)),
     Boolean("x", nullable=True),
     Category("x", (3, 1, 2), nullable=True),
     Category("x", (3, 1, 2), other=9),
@@ -60,6 +66,7 @@ TEXTS = [
     Category("x", ("F", "M")),
     Boolean("x", nullable=True),
     Boolean("x", null_values=("y",), nullable=True),
+    Category("x", ("F", " p*", "T*", "n/*"), other=True, prefixes=(2, 1), nullable=True),
     Category("x", (True, False), nullable=True),
 ]
 
@@ -75,14 +82,27 @@ def look_up(found, values):
             codes.append(found.missing)
         elif isinstance(found, Pieces):
             codes.append(found.codes[sum(start <= x for start in found.starts)])
+        elif isinstance(found, Spelled):
+            bare = x.strip(BLANKS)
+            if x in found.blanks or bare in found.blanks:
+                codes.append(found.missing)
+            elif bare in found.words:
+                codes.append(found.words[bare])
+            elif re.fullmatch(PLAIN_NUMBER, bare):
+                codes += look_up(found.pieces, [float(bare)])
+            else:
+                codes.append(found.missing)
         else:
             bare = x.strip(BLANKS)
             if x in found.exact:
                 codes.append(found.exact[x])
             elif x in found.blanks or bare in found.blanks:
                 codes.append(found.missing)
+            elif bare in found.trimmed:
+                codes.append(found.trimmed[bare])
             else:
-                codes.append(found.trimmed.get(bare, found.otherwise))
+                above = [codes_[x[:n]] for n, codes_ in found.parents if x[:n] in codes_]
+                codes.append([*above, found.otherwise][0])
     return codes
 
 
@@ -157,6 +177,36 @@ def test_instants(column, instants):
 def test_texts(column, values, tokens):
     tokens = [token for token in tokens if token not in getattr(column, "listed", ())]
     agree(column, TEXT, values, tokens)
+
+
+SPELLED = [
+    Integer("x", 0, 9, special=("N", "n/a", 4, 99), nullable=True),
+    Number("x", -1, 3, edges=(-1, 0, 1.5, 3), special=("N", "-", 0)),
+    Number("x", 0, 10, bins=7, decimals=1, special=("not asked", 2.5), nullable=True),
+]
+NUMERALS = ["N", " N\n", "n", "n/a", "-", "not asked", "4", "4.4", "+4.0e0", "99", "-0", "2.5", "0"]
+NUMERALS += [
+    "1e5",
+    "1e-5",
+    "5e-324",
+    "1e999",
+    "inf",
+    "nan",
+    ".5",
+    "5.",
+    "1e",
+    "0x1",
+    "1_0",
+    "٣",
+    "?",
+]
+
+
+@pytest.mark.parametrize("column", SPELLED, ids=repr)
+@given(values=st.lists(texts | doubles.map(repr) | st.none()))
+@few
+def test_numbers_and_special_values_as_texts(column, values):
+    agree(column, TEXT, [*values, *NUMERALS], ["?"])
 
 
 def test_dates_as_texts_of_a_category():

@@ -1,7 +1,16 @@
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from understudy.columns import Category, Identifier, UndeclaredBins, UndeclaredCategory
+from understudy.columns import (
+    Category,
+    Identifier,
+    Integer,
+    UndeclaredBins,
+    UndeclaredCategory,
+    UndeclaredShape,
+)
+from understudy.columns.ladder import Measured, finer, first
 
 
 def test_ids_are_fresh_and_unique():
@@ -38,3 +47,79 @@ def test_quantiles_fall_where_the_rows_are():
     assert found.edges[-1] == 100
     assert max(found.edges[1:-1]) <= 51
     assert column.found(np.zeros(fine.size, np.int64)) == column.largest()
+
+
+def measured(column, values, sigma=1e-3):
+    """All levels and the round values of a column without noise to speak of."""
+    array, history = pa.array(values), []
+    for level in range(5):
+        edges = first(column.scale) if level == 0 else finer(column.scale, history)
+        cut = column.level(edges)
+        counts = np.bincount(cut.encode(array), minlength=cut.size)[: len(edges) - 1]
+        history.append(Measured(edges, counts, sigma))
+    if (own := column.rounds()) is None:
+        return history, None
+    counts = np.bincount(own.encode(array), minlength=own.size)[: own.inside]
+    return history, Measured(own.over.edges, counts, sigma)
+
+
+SHAPES = [
+    UndeclaredShape("x", "integer", {"lower": 0, "upper": 10**6}),
+    UndeclaredShape("x", "integer", {}, nullable=True, dtype="int16"),
+    UndeclaredShape("x", "number", {"lower": -5.0}),
+    UndeclaredShape("x", "number", {"decimals": 2, "upper": 10**7}),
+    UndeclaredShape("x", "number", {}, dtype="float32"),
+    UndeclaredShape("x", "number", {}, dtype="decimal128(9, 2)"),
+    UndeclaredShape("x", "number", {"decimals": 1}, dtype="string"),
+]
+
+
+@pytest.mark.parametrize("column", SHAPES, ids=repr)
+def test_a_shape_is_admitted_and_no_larger_than_planned(column):
+    values = np.round(np.random.default_rng(1).lognormal(5, 1, 3000))
+    found = column.found(*measured(column, values), [("<", 80), ("=", 100)])
+    assert column.admits(found)
+    assert found.dtype == column.dtype
+    assert found.size <= column.largest([("<", 80), ("=", 100)]).size
+    for op, value in (("<", 80), ("=", 100)):
+        inner, outer = found.compare(op, value)
+        assert np.array_equal(inner, outer)
+    rng = np.random.default_rng(2)
+    codes = found.encode(pa.array(values))
+    drawn = found.decode(codes, rng)
+    assert np.array_equal(found.encode(drawn), codes)
+    assert found.legal(drawn).all()
+    own = np.array(drawn.to_pylist(), float)
+    assert abs(own.mean() / values.mean() - 1) < 0.03
+    assert not column.admits(Integer("x", 0, 9))
+    other = UndeclaredShape("x", column.wanted, {**column.facts, "upper": 200}, dtype=column.dtype)
+    assert not other.admits(found)
+
+
+@pytest.mark.parametrize("kind", ["date", "datetime"])
+def test_days_and_moments_have_shapes(kind):
+    column = UndeclaredShape("x", kind, {"lower": "1990-01-01"}, nullable=True)
+    start = np.datetime64("2015-01-01T00:00:00", "s")
+    days = start + 86_400 * np.random.default_rng(1).integers(0, 900, 2000)
+    values = pa.array([*days.astype("datetime64[s]").tolist(), None])
+    found = column.found(*measured(column, values))
+    assert column.admits(found)
+    codes = found.encode(values)
+    drawn = found.decode(codes, np.random.default_rng(2))
+    assert np.array_equal(found.encode(drawn), codes)
+    whole = [x for x in drawn.to_pylist() if x is not None]
+    assert str(min(whole)) >= "2014-12"
+    assert str(max(whole)) < "2017-08"
+    if kind == "datetime":  # all of them at midnight, as they were
+        assert np.mean([x.hour == 0 and x.minute == 0 for x in whole]) > 0.95
+
+
+def test_no_more_cells_than_planned_whatever_the_values():
+    """Sixty values of equal weight would each have a cell of their own."""
+    column = UndeclaredShape("x", "integer", {"lower": 0, "upper": 10**4})
+    values = np.repeat(np.arange(60) * 100, 1000)
+    found = column.found(*measured(column, values), [("=", 1100)])
+    assert found.size <= column.largest([("=", 1100)]).size
+    assert {1100, 1101} <= set(found.edges)
+    codes = found.encode(pa.array(values))
+    assert np.array_equal(found.encode(found.decode(codes, np.random.default_rng(0))), codes)

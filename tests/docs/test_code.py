@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import re
 import shlex
@@ -107,6 +108,9 @@ def test_the_guides_are_among_the_pages():
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    answers = itertools.repeat("a", 100)  # a reader who knows that all of it is public
+    monkeypatch.setattr("builtins.input", lambda prompt="": next(answers))
     files_at_hand(tmp_path)
     name = str(page.relative_to(ROOT))
     if page.name == "workload.md":

@@ -68,4 +68,4 @@ def test_headers():
     assert "did you mean 'age'" in said[0]
     assert "'age': is in the schema and not in the table" in said[1]
     assert "'id': is in the schema and not in the table" in said[2]
-    assert "'note': is free text" in said[3]
+    assert len(said) == 3

@@ -94,11 +94,7 @@ class Game:
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 @pytest.mark.parametrize(
     ("shape", "n"),
-    [
-        ((2,), 2),
-        *map(slow, [((2,), 3), ((3,), 2), ((4,), 2), ((3,), 3), ((4,), 3)]),
-        ((2, 2), 2),
-    ],
+    [((2,), 2), *map(slow, [((2,), 3), ((3,), 2), ((4,), 2), ((3,), 3), ((4,), 3), ((2, 2), 2)])],
 )
 def test_mwem_without_measurement_keeps_its_plan(shape, n, relation):
     # Over two columns there are 16 candidates a round; one size of table less will do.

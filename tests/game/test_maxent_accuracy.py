@@ -106,6 +106,7 @@ def test_uniform_rows_and_independent_columns_fail_them_as_well(survey):
     assert found[1] > 2 * WORST
 
 
+@pytest.mark.slow
 def test_error_falls_with_epsilon(survey, runs):
     found = {epsilon: released(survey, 1, epsilon=epsilon)[1][0] for epsilon in (0.01, 0.1, 10)}
     assert found[0.01] > found[0.1] > runs[0][1][0] > found[10]

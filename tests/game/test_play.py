@@ -257,6 +257,8 @@ def test_what_a_network_accepts_follows_from_its_settings():
     assert Kind.PICKED_CELL in FTPLGenerator(3).accepts
     assert Kind.CRITIC not in FTPLGenerator(3).accepts
     assert Kind.CRITIC in FTPLGenerator(3, features=((0, 1),)).accepts
+    assert Kind.PAYOFF in FTPLGenerator(3).accepts
+    assert Kind.PAYOFF not in FTPLGenerator(3, whole=True).accepts
 
 
 def test_players_must_say_what_they_accept():

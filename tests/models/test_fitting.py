@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from understudy.models import Measured
-from understudy.models.fitting import Effort, beliefs, fit, independent
+from understudy.models.blocks import beliefs
+from understudy.models.fitting import Effort, fit, independent
 from understudy.models.measured import merge, pair_labels
 from understudy.testing.distributions import fingerprint
 

@@ -141,19 +141,63 @@ def test_balance_converges_to_the_margins_and_keeps_odds():
     np.testing.assert_allclose(odds(found), odds(table), atol=1e-10)
 
 
-def test_weigh_and_multiply_are_bincount_and_indexing():
+def test_weigh_is_bincount():
     rng = np.random.default_rng(2)
     cells, weights = rng.integers(5, size=100).astype(np.uint16), rng.random(100)
     table = np.full(7, np.nan)
     kernels.weigh(cells, weights, table)
     np.testing.assert_allclose(table, np.bincount(cells, weights, 7), rtol=1e-13)
-    factors, scaled = rng.random(7), weights.copy()
-    other, again = np.zeros_like(table), weights.copy()
-    kernels.tilt(cells, factors, cells[::-1].copy(), again, other)
-    kernels.multiply(cells, scaled, factors)
-    np.testing.assert_array_equal(again, scaled)
-    np.testing.assert_allclose(other, np.bincount(cells[::-1], scaled, table.size), rtol=1e-12)
+
+
+def test_gather_and_scale_are_bincount_and_indexing():
+    rng = np.random.default_rng(2)
+    one, two = rng.integers(3, size=(2, 100)).astype(np.uint16)
+    weights, factors = rng.random(100), rng.random(9)
+    along, across = np.arange(0, 9, 3, dtype=np.int32), np.arange(3, dtype=np.int32)
+    cells, table = 3 * one.astype(int) + two, np.full(9, np.nan)
+    kernels.gather(one, along, two, across, weights, table)
+    np.testing.assert_allclose(table, np.bincount(cells, weights, 9), rtol=1e-13)
+    scaled = weights.copy()
+    kernels.scale(one, along, two, across, factors, scaled)
     np.testing.assert_allclose(scaled, weights * factors[cells], rtol=1e-15)
+
+
+def terms_of(tables):
+    """One pair of columns (0, 1), drawn for column 0: the table with its values last."""
+    flat = np.concatenate([[0.0], tables.T.reshape(-1)]).astype(np.float32)
+    return np.array([[1, 1, tables.shape[0]]], np.int64), flat
+
+
+def test_gibbs_draws_a_column_given_the_others():
+    """Chi-square of 40,000 draws with fixed numbers against softmax(alpha + table[:, x_1])."""
+    rng = np.random.default_rng(3)
+    pair, alpha = rng.normal(size=(4, 3)), rng.normal(size=4).astype(np.float32)
+    terms, flat = terms_of(pair)
+    records = np.stack([np.zeros(40_000), np.arange(40_000) % 3], axis=1).astype(np.uint16)
+    uniform = rng.random(40_000, dtype=np.float32)
+    law = np.empty(4, np.float32)
+    kernels.gibbs(records, 0, terms, flat, alpha, law, uniform)
+    for x in range(3):
+        exact = np.exp(alpha + pair[:, x])
+        exact /= exact.sum()
+        drawn = np.bincount(records[records[:, 1] == x, 0], minlength=4)
+        assert ((drawn - drawn.sum() * exact) ** 2 / (drawn.sum() * exact)).sum() < 20
+    total = np.zeros(4)
+    kernels.conditionals(records[:3000], 0, terms, flat, alpha, law, total)
+    expected = np.exp(alpha[:, None] + pair)
+    expected = (expected / expected.sum(axis=0)).mean(axis=1)
+    np.testing.assert_allclose(total / 3000, expected, rtol=5e-3)
+
+
+def test_gibbs_never_draws_what_is_out_of_reach():
+    pair = np.where(np.eye(3) > 0, 0.0, -30.0)
+    terms, flat = terms_of(pair)
+    records = np.stack([np.zeros(9_000), np.arange(9_000) % 3], axis=1).astype(np.uint16)
+    uniform = np.linspace(0, 1, 9_000, endpoint=False).astype(np.float32)
+    kernels.gibbs(
+        records, 0, terms, flat, np.zeros(3, np.float32), np.empty(3, np.float32), uniform
+    )
+    np.testing.assert_array_equal(records[:, 0], records[:, 1])
 
 
 # --- draws --------------------------------------------------------------------------------------
@@ -200,6 +244,9 @@ def test_cells_without_mass_are_never_drawn():
 # --- swaps --------------------------------------------------------------------------------------
 
 
+BLOCK = 7
+
+
 def instance(key, rows=300):
     """Marginals (0,), (0, 1) and (1, 2) of records over (2, 3, 4), and rows drawn badly."""
     rng = np.random.default_rng(key)
@@ -217,15 +264,15 @@ def instance(key, rows=300):
 
 
 def placed(columns, strides, offsets):
-    """Where the cells are, as the loops take it, and room for the codes of a record."""
-    return columns.T.copy(), np.vstack([strides.T, offsets]), np.empty(3, np.int64)
+    """Where the cells are, as the loops take it, and room for the codes of a block of records."""
+    return columns.T.copy(), np.vstack([strides.T, offsets]), np.zeros((3, BLOCK), np.int64)
 
 
 def swap(records, chosen, where, excess, scale, places, proposals):
-    old, new = np.empty((2, 3), np.int64)
+    old, new = np.zeros((2, 3, BLOCK), np.int64)
     change = np.stack([scale.astype(float)] * 3)
     tries = np.stack([places, proposals])
-    return kernels.swap(records, chosen, *where, old, new, excess, change, tries)
+    return kernels.swap(records, chosen, *where, old, new, excess, change, tries, np.empty(BLOCK))
 
 
 def excess_of(cell, chosen, target):
@@ -265,9 +312,23 @@ def test_swaps_keep_rows_and_the_account_of_their_excess():
     assert float((scale * excess.astype(float) ** 2).sum()) < first / 20
 
 
+def test_a_block_of_swaps_ends_as_one_swap_after_the_other():
+    records, columns, strides, offsets, cell, target, scale, chosen, places, proposals = instance(4)
+    places[1::2] = places[::2]  # rows that meet two proposals in one block
+    excess, one, ones = excess_of(cell, chosen, target).astype(np.float32), chosen.copy(), 0
+    alone = excess.copy()
+    for place, proposal in zip(places, proposals, strict=True):
+        where = placed(columns, strides, offsets)
+        ones += swap(records, one, where, alone, scale, np.array([place]), np.array([proposal]))
+    where = placed(columns, strides, offsets)
+    assert swap(records, chosen, where, excess, scale, places, proposals) == ones > 100
+    np.testing.assert_array_equal(chosen, one)
+    np.testing.assert_array_equal(excess, alone)
+
+
 def test_tables_of_all_marginals_are_made_at_once():
     records, columns, strides, offsets, cell, _, _, chosen, _, _ = instance(3)
-    where, cells = placed(columns, strides, offsets), np.empty(3, np.int64)
+    where, cells = placed(columns, strides, offsets), np.empty((3, BLOCK), np.int64)
     weights, table = np.linspace(0, 1, 60).astype(np.float32), np.zeros(20)
     kernels.tabulate(records, weights, *where, cells, table)
     expected = sum(np.bincount(cell[:, c], weights, 20) for c in range(3))

@@ -54,6 +54,7 @@ def test_hard_rows_are_the_codes_of_the_same_key(made):
     )
 
 
+@pytest.mark.slow
 def test_relaxed_records_become_hard_as_the_temperature_falls(made):
     generator, params = made
     z, key = generator.latents(jax.random.key(4), 200), jax.random.key(5)

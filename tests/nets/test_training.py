@@ -1,5 +1,7 @@
 """Training: repeatable, stops at the last good state, and needs JAX and optax alone."""
 
+import importlib
+import os
 import subprocess
 import sys
 
@@ -7,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from understudy import nets
 from understudy.nets.generator import Generator
 from understudy.nets.tables import Table
 from understudy.nets.training import Effort, Evidence, start, train
@@ -79,3 +82,14 @@ def test_the_room_needs_jax_and_optax_alone():
     loaded = set(done.stdout.split())
     assert "jax" in loaded
     assert not loaded & {"opendp", "duckdb", "pyarrow", "pandas", "mbi", "numba", "dp_accounting"}
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "false"), ("true", "true")])
+def test_the_memory_of_a_gpu_is_not_taken_beforehand_unless_somebody_wants_it(
+    monkeypatch, before, after
+):
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
+    if before is not None:
+        monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", before)
+    importlib.reload(nets)
+    assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == after

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.thorough import examples
+from tests.thorough import examples, slow
 from understudy.errors import InputError
 from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, objective
 
@@ -32,7 +32,7 @@ def test_records_are_legal_never_above_brute_force_and_never_below_the_warm_star
     assert (values >= objective(history, noise, warm) - 1e-9).all()
 
 
-@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("general", [slow(False), True])
 def test_best_of_eight_is_nearly_always_exact(general):
     rng, exact = np.random.default_rng(11), []
     for _ in range(150):

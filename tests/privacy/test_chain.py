@@ -11,6 +11,7 @@ import pytest
 from tests.privacy.ledger.test_ledger import (
     history,
 )
+from tests.thorough import some
 from understudy.errors import (
     ChainBroken,
     InputError,
@@ -61,7 +62,7 @@ def columns(path):
         return [row[1] for row in raw.execute("PRAGMA table_info(entries)")]
 
 
-@pytest.mark.parametrize("seq", [0, 1, 2, 3, 8, 9])
+@pytest.mark.parametrize("seq", some([0, 1, 2, 3, 8, 9], 3))
 @pytest.mark.parametrize("column", ["kind", "body", "digest", "prev", "hash"])
 def test_any_edited_field_breaks_the_chain(ledger, path, column, seq):
     history(ledger)

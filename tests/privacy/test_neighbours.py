@@ -69,7 +69,7 @@ def fuzz(case: Case, times: int) -> None:
 
 @EVERY_CASE
 def test_no_neighbour_moves_more_than_is_charged(name):
-    fuzz(CASES[name], examples(60, 240))
+    fuzz(CASES[name], examples(30, 240))
 
 
 @pytest.mark.slow

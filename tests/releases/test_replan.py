@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import understudy as us
+from tests.thorough import slow, some
 from tests.tools.corpus import forged, linked, rehashed, sealed, sha256
 from understudy.errors import VerificationError
 from understudy.game.methods import METHODS
@@ -78,9 +79,7 @@ RELEASES: dict[str, dict[str, Any]] = {
 SLOW = ("gem", "dpgan", "dpgan, groups", "querygan", "querygan, exponential", "querygan, weights")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in RELEASES]
-)
+@pytest.mark.parametrize("name", some([slow(n) if n in SLOW else n for n in RELEASES], 2))
 def test_a_release_of_every_method_passes(name, tmp_path):
     options = {"epsilon": 2, "delta": "1e-6", "method": name.split(",")[0], **RELEASES[name]}
     table = people(400).select(["age", "sex", "visits"])
@@ -109,6 +108,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("querygan", {"features": "fourier", "units": 3}),
     ("querygan", {"features": "softplus", "kernel": 0.5}),
     ("querygan", {"oracle": "logistic"}),
+    ("querygan", {"objective": "wasserstein"}),
     ("querygan", {"oracle": "exponential", "alpha": 0.1, "keep": 0.5}),
     ("maxent", {"pairs": 2, "quanta": 7}),
     ("gem", {"rounds": 0}),

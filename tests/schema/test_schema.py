@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from datetime import date, datetime
 
 import numpy as np
@@ -8,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.schema_strategies import TEXTS, columns
-from understudy.errors import WorkError
+from understudy.errors import SchemaError, SourceError, WorkError
+from understudy.privacy.sensitive import reveal
 from understudy.schema import (
     Boolean,
     Category,
@@ -21,6 +23,7 @@ from understudy.schema import (
     Schema,
     Text,
 )
+from understudy.source import read
 
 RNG = np.random.default_rng
 EVERY = Schema(
@@ -205,3 +208,35 @@ class TestFiles:
             Schema((Integer("age", 17, 90),)).save(path)
         assert path.read_bytes() == before
         assert os.listdir(tmp_path) == ["s.toml"]
+
+
+def test_more_texts_that_stand_for_null():
+    columns = (Integer("a", 0, 3, nullable=True), Category("b=c", ("x",), nullable=True))
+    schema = Schema(columns, null_values=("?",))
+    told = schema.with_nulls(["-", "b=c=X", "?"])
+    assert told.null_values == ("?", "-")
+    assert [column.null_values for column in told.columns] == [(), ("X",)]
+    rows = pa.table({"a": ["1", "-", "?"], "b=c": ["x", "X", "y"]})
+    assert [codes.tolist() for codes in told.encode(rows)] == [[1, 4, 4], [0, 1, 0]]
+    with pytest.raises(SchemaError, match="there is no column 'd'"):
+        schema.with_nulls(["d=X"])
+    with pytest.raises(SchemaError, match="one of the schema's null_values"):
+        schema.with_nulls(["x"])
+    with pytest.raises(SchemaError, match="'N' is both one of its values"):
+        Schema((Integer("a", 0, 3, special=("N", 9)),)).with_nulls(["N"])
+    with pytest.raises(SchemaError, match="nullable = true"):
+        Schema((Integer("a", 0, 3),)).with_nulls(["a=9"])
+
+
+def test_columns_that_the_schema_does_not_name_are_left_out_if_it_says_so():
+    table = pa.table({"a": [1, 2], "secret": ["x", "y"]})
+    schema = Schema((Integer("a", 0, 3),))
+    with pytest.raises(SourceError, match="drop_other_columns"):
+        read(table).bind(schema)
+    dropping = replace(schema, drop_other_columns=True)
+    assert Schema.loads(dropping.dumps()) == dropping
+    assert reveal(read(table).bind(dropping).rows()) == 2
+    with pytest.raises(SourceError, match="lacks 'b'"):
+        read(table).bind(replace(dropping, columns=(Integer("a", 0, 3), Integer("b", 0, 3))))
+    with pytest.raises(SchemaError, match="true or false"):
+        replace(schema, drop_other_columns="yes")

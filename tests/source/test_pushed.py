@@ -47,6 +47,81 @@ def test_every_type_is_counted_as_in_memory(engine, table):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_special_values_are_counted_as_in_memory(engine):
+    spelled = [
+        "N",
+        " N ",
+        "-",
+        "",
+        "?",
+        None,
+        "12",
+        "12.0",
+        "-9",
+        "1e3",
+        "1e999",
+        "inf",
+        "4,5",
+        "nan",
+    ]
+    spelled += ["5e-324", "-5e-324", "0", "+7.", ".5", "999", "1e-400", "x", "n", "00012", "1e-5"]
+    whole = [*range(-9, 12), None, 99, 98, 100]
+    days = [date(2024, 1, i) for i in range(1, 24)] + [date(9999, 12, 31), None]
+    table = pa.table(
+        {
+            "income": pa.array(spelled, pa.string()),
+            "years": pa.array(spelled, pa.string()),
+            "age": pa.array(whole, pa.int64()),
+            "cost": pa.array([None if i is None else i / 4 for i in whole], pa.float64()),
+            "day": pa.array(days, pa.date32()),
+        }
+    )
+    schema = Schema(
+        (
+            Number(
+                "income", -1, 100, edges=(-1, 0, 12, 100), special=("N", "-", 12), nullable=True
+            ),
+            Integer("years", 0, 20, special=("N", 12, 999)),
+            Integer("age", 0, 120, bins=7, special=(99, 3, -9), nullable=True),
+            Number("cost", 0, 30, bins=4, special=(-2.25, 2, 0.5)),
+            Date("day", date(2024, 1, 1), date(2024, 2, 1), bins=3, special=(date(9999, 12, 31),)),
+        ),
+        null_values=("?",),
+    )
+    same_counts(engine(table), table, schema, [(i,) for i in range(5)])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_codes_with_parents_are_counted_as_in_memory(engine):
+    texts = [
+        "250.1",
+        "250.2",
+        "25",
+        "",
+        None,
+        "?",
+        "?x",
+        "Zürich",
+        "Zü",
+        "zü",
+        " 250.1",
+        "4",
+        "OTHER",
+    ]
+    table = pa.table({"code": texts, "whole": pa.array([None, *range(245, 257)], pa.int64())})
+    schema = Schema(
+        (
+            Category(
+                "code", ("250.1", "250*", "Zü*", "?*"), True, prefixes=(3, 2, 1), nullable=True
+            ),
+            Category("whole", ("25*", "24*", "246"), True, prefixes=(2,)),
+        ),
+        null_values=("?",),
+    )
+    same_counts(engine(table), table, schema, [(0,), (1,), (0, 1)])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_names_and_values_that_are_commands_are_not_obeyed(engine):
     """A column, its categories, a unit and its salt, each of which would drop the table x."""
     drops = [EVIL, '"; DROP TABLE x; --', "`; DROP TABLE x; --", "x'; DROP TABLE x; --\\"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tools import verify_release as stranger
-from understudy.constraints.rules import Rule, Rules
+from understudy.constraints.rule import Rule
+from understudy.constraints.rules import Rules
 from understudy.schema import Schema
 
 TEXT = """
@@ -67,7 +68,7 @@ def test_they_count_the_same(says):
     rng = np.random.default_rng(1)
     codes = [rng.integers(0, size, 500).astype(np.uint8) for size in schema.shape]
     rows = schema.decode(codes, rng)
-    ours = Rules([Rule(says)], schema).illegal(rows, schema)
+    ours = Rules([Rule(says)], schema).illegal(rows)
     columns = {column["name"]: column for column in tomllib.loads(schema.dumps())["column"]}
     theirs = stranger.rule_broken({"says": says}, columns, rows)
     assert theirs > 0
@@ -80,7 +81,7 @@ def test_dependencies_too():
     rng = np.random.default_rng(1)
     codes = [rng.integers(0, size, 500).astype(np.uint8) for size in schema.shape]
     rows = schema.decode(codes, rng)
-    ours = Rules([rule], schema).illegal(rows, schema)
+    ours = Rules([rule], schema).illegal(rows)
     columns = {column["name"]: column for column in tomllib.loads(schema.dumps())["column"]}
     theirs = stranger.rule_broken(rule.facts(), columns, rows)
     assert [line.split()[0] for line in ours] == [str(theirs)]

@@ -51,6 +51,8 @@ METHOD_SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"oracle": "exponential"},
         {"oracle": "weights"},
         {"oracle": "logistic", "rounds": 7, "cells": 60},
+        {"objective": "wasserstein"},
+        {"objective": "wasserstein", "columns": 0.1},
     ],
 }
 PLANS = [(name, each) for name in METHODS for each in [{}, *METHOD_SETTINGS.get(name, [])]]

@@ -93,7 +93,7 @@ def require_least(found: float, delta: float, *ways: Callable[[Any], Any]) -> No
 
 @pytest.mark.parametrize(
     ("exact", "delta", "many"),
-    [(3.123, 1e-14, 100_000), (5.055, 1e-12, 100_000)],
+    [(3.123, 1e-14, 100_000), slow((5.055, 1e-12, 100_000))],
 )
 def test_a_learner_of_100_000_steps_that_takes_every_row(exact: float, delta: float, many: int):
     """An FFT without a tilt claims 2.932 and 4.985 here."""
@@ -291,7 +291,7 @@ class Pair:
 @pytest.mark.parametrize("delta", [slow(1e-4), slow(1e-12), 1e-30])
 @pytest.mark.parametrize(
     ("m", "q", "sides"),
-    some([(1.0, 0.01, 1), (0.5, 0.3, 1), (4.0, 0.5, 1), (1.0, 0.01, 2), (3.0, 0.9, 2)], 2),
+    some([(1.0, 0.01, 1), (0.5, 0.3, 1), (4.0, 0.5, 1), (1.0, 0.01, 2), (3.0, 0.9, 2)], 3),
 )
 def test_one_sample(m: float, q: float, sides: int, delta: float):
     ways = [Pair(m, q, sides, turned).delta for turned in {False, sides == 1}]

@@ -18,6 +18,7 @@ from understudy.schema import (
     Number,
     Schema,
     Text,
+    UndeclaredShape,
 )
 from understudy.web.editor import card, cards, column_from, replaced
 
@@ -31,6 +32,7 @@ COLUMNS = [
     Boolean("yes", nullable=True, null_values=("?", "a, b", " ")),
     Integer("n", -5, 120, bins=25, nullable=True),
     Integer("e", edges=(0, 10, 100)),
+    Integer("coded", 0, 9, special=("N", "1, 2", 999)),
     Number("x", -1.5, 1e6, bins=7, decimals=2),
     Number("y", edges=(0.0, 0.1, 12.75)),
     Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=12, format="%d.%m.%Y"),
@@ -79,11 +81,15 @@ def test_another_type_asks_for_what_it_needs():
     assert done == Category("zip", ("a", "b"), nullable=True)
     assert column_from({"type": "identifier"}, column) == Identifier("zip")
     number = column_from({"type": "number"}, column)
-    assert number.missing == ("lower", "upper")
-    filled = column_from(form_of(number, **{"fact-lower": "0", "fact-upper": "1.5"}), number)
-    assert filled == Number("zip", 0.0, 1.5, bins=32)
+    assert number == UndeclaredShape("zip", "number")
     half = column_from(form_of(number, **{"fact-lower": "0"}), number)
-    assert half.missing == ("upper",)
+    assert half == UndeclaredShape("zip", "number", {"lower": 0.0})
+    cut = column_from(form_of(half, **{"fact-upper": "1.5", "fact-bins": "4"}), half)
+    assert cut == Number("zip", 0.0, 1.5, bins=4)
+    few = form_of(Integer("zip", 0, 9), **{"fact-bins": "shape"})
+    found = column_from(few, Integer("zip", 0, 9))
+    assert found == UndeclaredShape("zip", "integer", {"lower": 0, "upper": 9})
+    assert column_from(form_of(found), found) == found
 
 
 BAD = [
@@ -124,10 +130,8 @@ def test_what_a_release_finds_itself_stays_as_it_was_declared():
     assert listed.values == "discover"
 
 
-def test_free_text_is_shown_as_a_problem_and_a_schema_keeps_its_other_columns():
+def test_free_text_is_left_out_and_a_schema_keeps_its_other_columns():
     schema = Schema((Text("note"), Boolean("b")), rows_public=7)
-    shown = cards(schema)
-    assert "cannot be released" in shown[0].problem
-    assert shown[1].problem == ""
+    assert "left out" in cards(schema)[0].holds
     dropped = replaced(schema, 0, column_from({"type": "identifier"}, schema.columns[0]))
     assert dropped == dataclasses.replace(schema, columns=(Identifier("note"), Boolean("b")))

@@ -109,7 +109,7 @@ async def read(client, seen, times, done):
         times.append(time.perf_counter() - begun)
         if status != 200:
             seen.wrong.append(f"{path}: {status}")
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.1)
 
 
 @asynccontextmanager

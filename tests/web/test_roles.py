@@ -65,6 +65,7 @@ DECIDED = {
     "POST /tables/{identity}/remove": C,
     "POST /tables/{identity}/schema/columns/{at}": C,
     "POST /tables/{identity}/schema/confirm": C,
+    "POST /tables/{identity}/schema/decisions": C,
     "POST /tables/{identity}/schema/text": C,
     "POST /tables/{identity}/schema/unit": C,
 }

@@ -279,7 +279,8 @@ def plant(pipeline: Releasing, background: Codes, *, canaries: int | Codes, key:
     """Canaries for a release pipeline: so many outliers, or these records."""
     chosen = prepare(pipeline.schema, **pipeline.choices)
     shape = chosen.design.shape
-    ordered = tuple(column.ordered for column in pipeline.schema.modelled)
+    # A column with special values is compared value by value.
+    ordered = tuple(c.ordered and c.apart == c.nullable for c in pipeline.schema.modelled)
     if len(background) == 0:
         raise InputError("the background has no rows; give a table with rows that may be known")
     if isinstance(canaries, int):

@@ -21,7 +21,7 @@ HELP = """Make a synthetic stand-in for a sensitive table: private, certified an
 \b
 [bold]From a table to a release[/bold]
   understudy schema draft patients.csv
-  understudy schema confirm patients.schema.toml --all
+  understudy schema review patients.schema.toml
   understudy plan --schema patients.schema.toml --epsilon 1
   understudy release patients.csv --schema patients.schema.toml --epsilon 1 \\
                     --out patients.release

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     from understudy.privacy.stores import Place
     from understudy.releases import Options
+    from understudy.schema import Schema
 
 __all__ = [
     "ACCOUNT",
@@ -29,11 +30,13 @@ __all__ = [
     "Choices",
     "DatasetName",
     "Delta",
+    "DropOthers",
     "Epsilon",
     "ExpectHead",
     "Folder",
     "LedgerName",
     "NewFolder",
+    "NullTexts",
     "Relations",
     "SchemaFile",
     "TableName",
@@ -43,6 +46,7 @@ __all__ = [
     "existing_ledger",
     "ledger",
     "option",
+    "read_as",
     "require_file",
     "require_new",
     "require_outside",
@@ -96,6 +100,19 @@ TableName = Annotated[
         "Which table of a database or of Spark's catalogue: table, or schema.table.",
         show_default=False,
     ),
+]
+NullTexts = Annotated[
+    list[str] | None,
+    option(
+        "--null TOKEN",
+        "A text that stands for null, in every column or, as COLUMN=TOKEN, in one; may be given "
+        "several times.",
+        show_default=False,
+    ),
+]
+DropOthers = Annotated[
+    bool,
+    option("--drop-other-columns", "Leave out columns of the table that the schema does not name."),
 ]
 Epsilon = Annotated[str, option("--epsilon E", _EPSILON, PRIVACY)]
 MaybeEpsilon = Annotated[str | None, option("--epsilon E", _EPSILON, PRIVACY, show_default=False)]
@@ -214,6 +231,12 @@ def wanted(target: Target, choices: Choices, **more: Any) -> Options:
     chosen = {**vars(target), **vars(choices), **more}
     settings = chosen.pop("settings")
     return Options(**chosen, parameters=parameters(choices.method, settings))
+
+
+def read_as(schema: Schema, null: Sequence[str] | None, drop_other_columns: bool) -> Schema:
+    """The schema with what `--null` and `--drop-other-columns` say; a release states it."""
+    told = schema.with_nulls(null) if null else schema
+    return replace(told, drop_other_columns=True) if drop_other_columns else told
 
 
 # Ledgers and files

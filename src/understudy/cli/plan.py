@@ -47,6 +47,7 @@ def plan(
     dataset: Annotated[
         str | None, option("--dataset NAME", "The dataset in that ledger.", ACCOUNT)
     ] = None,
+    drop_other_columns: options.DropOthers = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Show what a release would charge, and how good it would be.
@@ -62,7 +63,8 @@ def plan(
     from understudy.schema import Schema
 
     wanted = options.wanted(target, choices, rows=rows, **options.account(ledger, dataset))
-    prepared = prepare(Schema.load(schema), wanted.resolved())
+    loaded = options.read_as(Schema.load(schema), None, drop_other_columns)
+    prepared = prepare(loaded, wanted.resolved())
     fit = _fit(prepared)
     if as_json:
         room = {} if fit is None else {"releases_that_fit": fit}

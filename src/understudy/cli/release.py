@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["about_report", "make", "release"]
 
 _HEADROOM = 32_000_000
+_MOST_OTHERS = 4
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,14 @@ class Where:
             show_default=False,
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the table is read, beside what the schema says."""
+
+    null: options.NullTexts = None
+    drop_other_columns: options.DropOthers = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,7 @@ def release(
     out: options.NewFolder,
     *,
     where: Where,
+    reading: Reading,
     target: options.Target,
     yes: Annotated[
         bool,
@@ -149,7 +159,7 @@ def release(
     from understudy.schema import Schema
 
     require_absent(out)
-    loaded = Schema.load(schema)
+    loaded = options.read_as(Schema.load(schema), reading.null, reading.drop_other_columns)
     charged = options.account(account.ledger, account.dataset, account.expect_head)
     wanted = options.wanted(target, choices, **vars(making), **charged)
     if wanted.target_error is not None or wanted.epsilon is None:
@@ -272,6 +282,16 @@ def _cost(wanted: Options) -> str:
     )
 
 
+def _others(release: Release) -> list[tuple[str, str]]:
+    """What became of values that are not listed, by the released rows."""
+    shares = sorted(release.others.items(), key=lambda each: -each[1])
+    if not shares:
+        return []
+    said = ", ".join(f"{words.percent(share)} of {name}" for name, share in shares[:_MOST_OTHERS])
+    more = "" if len(shares) <= _MOST_OTHERS else f" and {len(shares) - _MOST_OTHERS} columns more"
+    return [("OTHER", f"about {said}{more} (values that are not listed)")]
+
+
 def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     if wanted.ledger is None or wanted.dataset is None:
         own = "its own; to keep a total over releases, give --ledger FILE --dataset NAME"
@@ -301,6 +321,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("promise", release.promise),
             ("certificate", str(release.certificate)),
             *errors_in_words(release.forecast, release.schema)[:1],
+            *_others(release),
             *theorem_in_words(release.theorem),
             *([] if release.proofs is None else [("oracle", release.proofs)]),
             *_account(release, wanted),

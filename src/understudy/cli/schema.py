@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import options, shell, words
-from understudy.cli.options import argument, option
+from understudy.cli import options, rules, shell, words
+from understudy.cli import review as reviewing
+from understudy.cli.options import argument, option, read_as
 from understudy.errors import InputError
+from understudy.units import OPEN
 
 if TYPE_CHECKING:
     from understudy.schema import Schema
+    from understudy.source import Source
 
 __all__ = ["app"]
 
@@ -25,6 +28,8 @@ app = typer.Typer(
 
 _SchemaArgument = Annotated[Path, argument("S.toml", "The schema file.")]
 _MOST_FINDINGS = 200
+
+app.command("review")(reviewing.review)
 
 
 class Format(StrEnum):
@@ -47,6 +52,7 @@ def draft(
         Path | None, option("--out S.toml", "The schema to write; by default FILE.schema.toml.")
     ] = None,
     table: options.TableName = None,
+    null: options.NullTexts = None,
 ) -> None:
     """Guess a schema from a table, for you to review.
 
@@ -56,6 +62,7 @@ def draft(
     \b
     [bold]Example[/bold]
       understudy schema draft patients.csv
+      understudy schema draft patients.csv --null -9 --null income=X
       understudy schema draft postgresql://ann@db.example/clinic --table visits.patients
     """
     named = Path(file) if table is None else Path(table.rpartition(".")[2].strip('"'))
@@ -64,12 +71,13 @@ def draft(
     from understudy.draft import draft as make
     from understudy.source import read
 
-    schema = make(read(file, table=table))
+    source = read(file, table=table)
+    schema = make(source, null_values=null or ())
     schema.save(target)
-    shell.out().print(words.columns_table(schema.columns, marks=True))
+    shell.out().print(words.columns_table(schema.columns, marks=False))
     shell.say(("wrote ", "bold"), str(target))
     _private("This draft, on screen and on disk, holds facts from private rows.")
-    _next_step(target, schema)
+    _next_step(target, schema, source)
 
 
 @app.command()
@@ -80,15 +88,25 @@ def confirm(
         list[str] | None, option("--column NAME", "A column; may be given several times.")
     ] = None,
     everything: Annotated[bool, option("--all", "Every column.")] = False,
+    unit: Annotated[
+        str | None,
+        option("--unit COLUMN", "Who is protected: the column that tells people apart, or: row."),
+    ] = None,
+    max_rows: Annotated[
+        int | None,
+        option("--max-rows K", "With --unit COLUMN: how many rows of one of its values count."),
+    ] = None,
 ) -> None:
-    """State that the facts of a draft are public.
+    """State that the facts of a draft are public, and who is protected.
 
     Do this once you have read the file and replaced what is not public knowledge. Your own comments
-    in the file are kept.
+    in the file are kept. Where one person may have several rows, a draft asks who is protected; only
+    --unit answers that, --all does not. `--unit row` protects single rows.
 
     \b
     [bold]Example[/bold]
       understudy schema confirm patients.schema.toml --column age --column sex
+      understudy schema confirm patients.schema.toml --unit patient_id --max-rows 5
       understudy schema confirm patients.schema.toml --all
     """
     from understudy.draft import confirm as clear
@@ -96,18 +114,28 @@ def confirm(
 
     loaded = Schema.load(schema)
     open_facts = {c.name: c.read_from_rows for c in loaded.columns if c.read_from_rows}
+    if loaded.read_from_rows:
+        open_facts = {"[understudy]": loaded.read_from_rows, **open_facts}
     if everything and column:
         raise InputError("give --all or --column, not both")
-    if not everything and not column:
+    if not everything and not column and unit is None and max_rows is None:
         waiting = _some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
         raise InputError(
-            f"say which facts are public: --column NAME for single columns, or --all. "
+            f"say which facts are public: --column NAME for single columns, or --all; "
+            f"--unit says who is protected. "
             f"Waiting in {schema}: {waiting}"
         )
-    wanted = clear(loaded, None if everything else column)
+    wanted = clear(loaded, None if everything else column or (), unit=unit, max_rows=max_rows)
     wanted.save(schema)
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
-    if done:
+    if unit is not None:
+        done = {"who is protected": (f"one {wanted.unit or unit}",), **done}
+    if done and everything:
+        from understudy.draft.review import decisions
+
+        reviewing.statements(decisions(loaded))
+        shell.say(("You have stated that all of this is public, in ", "bold"), str(schema))
+    elif done:
         words.facts([(name, ", ".join(read)) for name, read in done.items()])
         shell.say(("confirmed as public in ", "bold"), str(schema))
     else:
@@ -152,6 +180,8 @@ def check(
         ),
     ] = None,
     table: options.TableName = None,
+    null: options.NullTexts = None,
+    drop_other_columns: options.DropOthers = False,
 ) -> None:
     """Show what a schema declares and whether a release would accept it.
 
@@ -166,7 +196,7 @@ def check(
     """
     from understudy.schema import Schema
 
-    loaded = Schema.load(schema)
+    loaded = read_as(Schema.load(schema), null, drop_other_columns)
     if data is not None:
         _compare(loaded, schema, data, table)
         return
@@ -193,6 +223,9 @@ def _compare(schema: Schema, path: Path, data: str, table: str | None) -> None:
     count = len(findings)
     shell.say(f"\n{count} {'thing does' if count == 1 else 'things do'} not fit {path}.")
     raise typer.Exit(shell.FAILED)
+
+
+app.command("rules")(rules.rules)
 
 
 # Files
@@ -222,35 +255,23 @@ def _summary(schema: Schema) -> str:
     )
 
 
-def _next_step(path: Path, schema: Schema) -> None:
-    """What stands between this schema and a release."""
-    from understudy.schema import Incomplete
-    from understudy.schema import Text as FreeText
+def _next_step(path: Path, schema: Schema, source: Source | None = None) -> None:
+    """What stands between this schema and a release; `source` are the rows, for a custodian."""
+    from understudy.draft import rows_per_unit
+    from understudy.draft.review import decisions
 
     shell.say()
-    missing = [c.name for c in schema.columns if isinstance(c, Incomplete)]
-    texts = [c.name for c in schema.columns if isinstance(c, FreeText)]
-    waiting = [c.name for c in schema.columns if c.read_from_rows]
-    steps: list[str] = []
-    if missing:
-        steps.append(f"fill in the `missing` facts of {_some(missing)} in {path}")
-    if texts:
-        steps.append(
-            f'{_some(texts)}: free text cannot be released; set type = "identifier" to leave it '
-            f"out, or declare its categories"
-        )
-    if waiting:
-        steps.append(
-            f"read {path} and replace what is not public knowledge; "
-            f"{_some(waiting)} hold facts from private rows"
-        )
-        steps.append(f"then run  understudy schema confirm {path} --all")
-    if not steps:
+    found = decisions(schema)
+    if not found:
         shell.say(("✓ ", "green"), "ready for a release. Next")
         shell.say(f"  understudy plan --schema {path} --epsilon 1")
         return
-    shell.say(("Before a release", "bold"))
-    words.bullets(steps)
+    shell.say((f"Before a release: {len(found)} to decide, the riskiest first", "bold"))
+    reviewing.open_decisions(found)
+    if source is not None and schema.unit_word == OPEN:
+        shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")
+        words.bullets(map(str, rows_per_unit(schema, source)))
+    words.next_commands(reviewing.command(path))
 
 
 def _some(names: list[str]) -> str:

@@ -166,7 +166,7 @@ def explain(error: BaseException) -> int:
         return _TERMINATED if isinstance(error, Terminated) else _INTERRUPTED
     if isinstance(error, UnderstudyError):
         if isinstance(error, UnconfirmedError):
-            more = ("`understudy schema confirm S.toml --all` confirms them all.", *more)
+            more = ("`understudy schema review S.toml` goes through them one by one.", *more)
         complain(str(error), *more)
         wrong_use = isinstance(error, (InputError, BudgetExhausted, RelationError))
         return WRONG_USE if wrong_use else FAILED

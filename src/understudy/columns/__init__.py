@@ -16,6 +16,7 @@ from understudy.columns.unmodelled import (
     Undeclared,
     UndeclaredBins,
     UndeclaredCategory,
+    UndeclaredShape,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Undeclared",
     "UndeclaredBins",
     "UndeclaredCategory",
+    "UndeclaredShape",
 ]
 
 KINDS: dict[str, type[Column]] = {

@@ -1,7 +1,7 @@
 """What every column shares: its facts, the life of a code, and how a comparison reads.
 
 A modelled column cuts its domain into cells. Its codes are the cells in order, then OTHER where a
-category has one, then null where the column is nullable.
+category has one and the special values of an ordered column, then null where the column is nullable.
 """
 
 import difflib
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
-from typing import Any, ClassVar, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from understudy.columns.arrow import arrow_type, numpy_of, pc, same_stored, type
 from understudy.columns.reading import Read, flat, present
 from understudy.errors import SchemaError, WorkloadError
 
+if TYPE_CHECKING:
+    from understudy.columns.derived import Derived
+
 __all__ = [
     "MOST_CELLS",
     "OPERATORS",
@@ -28,6 +31,7 @@ __all__ = [
     "Masks",
     "Modelled",
     "are_texts",
+    "identical",
     "is_whole",
     "near",
     "require_known",
@@ -162,6 +166,11 @@ class Modelled(Column, ABC):
         return False
 
     @property
+    def apart(self) -> int:
+        """How many codes, the last ones, have no place in the order of the others: null."""
+        return int(self.nullable)
+
+    @property
     def size(self) -> int:
         """How many codes there are, null included."""
         return self.cells + self.nullable
@@ -282,7 +291,7 @@ class Modelled(Column, ABC):
             return np.zeros(len(array), np.bool_)
         points, valid = self._read(array, ())
         back = self._emit(self._nearest(points), ~valid)
-        return _identical(array, back) & (valid | (self.nullable & ~valid_of(array)))
+        return identical(array, back) & (valid | (self.nullable & ~valid_of(array)))
 
     def misfits(
         self, array: pa.Array | pa.ChunkedArray, null_values: Sequence[str] = ()
@@ -324,12 +333,14 @@ class Modelled(Column, ABC):
         raise WorkloadError(f"column {self.name!r}: {why}")
 
 
-def _identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
+def identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     """Entry by entry the same value; a null only equals a null."""
     if pa.types.is_dictionary(left.type):
         left = left.dictionary_decode()
     if pa.types.is_dictionary(right.type):
         right = right.dictionary_decode()
+    if pa.types.is_float16(left.type):  # which Arrow does not compare
+        left, right = left.cast(pa.float32()), right.cast(pa.float32())
     same = numpy_of(pc.equal(left, right.cast(left.type)))
     return same | ~(valid_of(left) | valid_of(right))
 
@@ -339,6 +350,11 @@ class Domain:
     """The columns of a table, in its order: all that a predicate knows of a schema."""
 
     columns: tuple[Column, ...]
+
+    @cached_property
+    def derived(self) -> Mapping[str, "Derived"]:
+        """The columns that follow from others, by name."""
+        return {}
 
     @cached_property
     def modelled(self) -> tuple[Modelled, ...]:
@@ -358,18 +374,30 @@ class Domain:
         """The place of a column among the modelled ones; WorkloadError if it is none of them."""
         if name in self._positions:
             return self._positions[name]
+        if name in self.derived:
+            sources = " and ".join(map(repr, self.derived[name].names))
+            raise WorkloadError(f"column {name!r} is computed from {sources} and not modelled")
         for column in self.columns:
             if column.name == name:
                 raise WorkloadError(
                     f"column {name!r} is of type {column.kind!r} and not modelled; "
                     "leave it out, or declare its domain in the schema"
                 )
-        hint = near(name, self._positions)
+        hint = near(name, [*self._positions, *self.derived])
         known = ", ".join(list(self._positions)[:_SHOWN])
         raise WorkloadError(f"unknown column {name!r}{hint or '; known are ' + known}")
 
+    def positions(self, name: str) -> tuple[int, ...]:
+        """The places of the modelled columns that a column is, or is computed from."""
+        if name not in self.derived:
+            return (self.position(name),)
+        found = {i for source in self.derived[name].names for i in self.positions(source)}
+        return tuple(sorted(found))
+
     def column(self, name: str) -> Modelled:
-        """The modelled column of that name; WorkloadError as `position`."""
+        """The modelled or derived column of that name; WorkloadError as `position`."""
+        if name in self.derived:
+            return self.derived[name].column
         return self.modelled[self.position(name)]
 
     def _encoded(

@@ -1,27 +1,43 @@
-"""What ordered columns share: bounds, bins or edges, and cells that hold many values."""
+"""What ordered columns share: bounds, bins or edges, cells that hold many values, special values.
+
+A special value stands beside the order: "N" for not applicable, 999 for unknown. Each is a cell of its
+own after the ordered ones, is written as it was declared, equals itself and is on no side of anything.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, floor
+from math import ceil, floor, inf, nextafter
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.base import MOST_CELLS, Masks, Modelled, is_whole
+from understudy.columns.arrow import (
+    array_of,
+    numpy_of,
+    pc,
+    same_stored,
+    texts_of,
+    valid_of,
+    writes_text,
+)
+from understudy.columns.base import MOST_CELLS, Masks, Modelled, identical, is_whole, require_known
+from understudy.columns.reading import distinct_texts, is_text
+from understudy.columns.shape import Shape
 
 __all__ = ["MOST_SINGLES", "Binned", "Cells", "decimals_from_units", "largest"]
 
 MOST_SINGLES = 1_000
 """The most values for which a column without bins gets one cell each."""
+_SHAPE = ("leaves", "weights", "decades", "steps", "roundness")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +64,21 @@ class Cells:
     def discrete(self) -> bool:
         """Whether the points are integers."""
         return self.lows.dtype.kind == "i"
+
+    def without(self, points: Sequence[Any]) -> Cells:
+        """The cells less these points at their ends; a cell that holds nothing else is left out.
+
+        Points in the middle of a cell stay in it: who draws from it avoids them by `beside`.
+        """
+        gone = np.array(points, self.lows.dtype)
+        lows, highs = self.lows, self.highs
+        for _ in points:
+            kept = ~((lows == highs) & np.isin(lows, gone))
+            lows, highs = lows[kept], highs[kept]
+            lows = np.where(np.isin(lows, gone), _next(lows), lows)
+            highs = np.where(np.isin(highs, gone) & (lows < highs), _next(highs, -1), highs)
+        kept = ~((lows == highs) & np.isin(lows, gone))
+        return Cells(lows[kept], highs[kept])
 
     def clip(self, points: NDArray) -> NDArray:
         """The nearest point inside the domain."""
@@ -105,13 +136,20 @@ class Binned(Modelled):
 
     `bins` cuts it into that many cells of equal width; `edges` names the cuts: cell i holds
     `edges[i] <= x < edges[i + 1]`, and the last one its upper edge as well. With neither, every
-    value is its own cell.
+    value is its own cell. `shape` says how values lie inside the cells of `edges`, as a release found
+    it privately; without it they lie evenly.
+
+    `special` lists values beside the order: texts, or values of the column's own kind, wherever they
+    lie. Texts are found with or without blanks around them. With a text among them the column is
+    written as text.
     """
 
     lower: Any = None
     upper: Any = None
     bins: int | None = None
     edges: tuple[Any, ...] | None = None
+    special: tuple[Any, ...] = field(default=(), kw_only=True)
+    shape: Shape | None = field(default=None, kw_only=True)
 
     example: ClassVar[str]
     """A bound, as a schema file writes it."""
@@ -119,10 +157,111 @@ class Binned(Modelled):
     def __post_init__(self) -> None:
         self._normalise()
         self._check_bins()
+        self._check_special()
         super().__post_init__()
         self._check_cells()
+        if self.shape is not None:
+            self._set("shape", self._shaped(self.shape))
         if self.dtype != self.usual:  # the usual type holds every point
             self._check_storable()
+        if self.special:
+            self._check_special_cells()
+
+    def _check_special(self) -> None:
+        special = self.special
+        if isinstance(special, str) or not isinstance(special, Collection):
+            self._refuse(f'special = {special!r} must be a list, such as special = ["N", 999]')
+        if len(special) > MOST_CELLS:
+            self._refuse(f"special lists {len(special)} values, more than {MOST_CELLS}")
+        self._set("special", tuple(special))
+        for value in special:
+            if not isinstance(value, str):
+                self._bound("special", value)
+            elif not value or value != value.strip():
+                self._refuse(
+                    f"special holds {value!r}; write it without blanks around it (an empty cell is "
+                    "null: nullable = true)"
+                )
+
+    def _check_special_cells(self) -> None:
+        """Each is read as itself, from its own type and from text."""
+        if self._words and not writes_text(self.arrow_type):
+            self._refuse(
+                f"special holds the text {self._words[0]!r}, which dtype = {self.dtype!r} cannot "
+                'hold; write dtype = "string", or leave it out'
+            )
+        for value in self.special:
+            if self._written(value) in self.null_values:
+                self._refuse(
+                    f"{self._written(value)!r} is both one of its special values and one of its "
+                    "null_values; take it out of one of the two"
+                )
+        texts = texts_of(list(map(self._written, self.special)))
+        if self._words and self._read(texts_of(self._words), ())[1].any():
+            readable = self._read(texts_of(self._words), ())[1].argmax()
+            self._refuse(
+                f"special holds the text {self._words[readable]!r}, which is read as a value; write "
+                "it without quotes"
+            )
+        wanted = len(self.grid) + np.arange(len(self.special))
+        try:
+            read = [self._encode(array, ()) for array in (texts, self._specials)]
+            kept = all(np.array_equal(codes, wanted) for codes in read)
+        except (pa.ArrowException, OverflowError, ValueError):
+            kept = False
+        if not kept:
+            self._refuse(
+                f"special = {[*self.special]!r} holds a value twice, or one that dtype = "
+                f"{self.dtype!r} or the column's decimals or resolution cannot hold"
+            )
+
+    def _usual_dtype(self) -> str:
+        return "string" if self._words else self.usual
+
+    @cached_property
+    def _words(self) -> list[str]:
+        """The special values that are texts."""
+        return [value for value in self.special if isinstance(value, str)]
+
+    @cached_property
+    def _special_points(self) -> dict[Any, int]:
+        """The points of special values of the column's own kind, and their places in the list."""
+        values = enumerate(self.special)
+        return {self._point(v): at for at, v in values if not isinstance(v, str)}
+
+    @cached_property
+    def _specials(self) -> pa.Array:
+        """Every special value in the declared type, or as text where Arrow cannot take from it."""
+        if writes_text(type_ := self.arrow_type):
+            texts = texts_of(list(map(self._written, self.special)))
+            return texts if pa.types.is_string_view(type_) else texts.cast(type_)
+        return self._as_stored(np.array([*self._special_points], self.grid.lows.dtype))
+
+    def _as_stored(self, points: NDArray) -> pa.Array:
+        """Points of special values, which need not lie in any cell, in the declared type."""
+        return self._emit(points, np.zeros(len(points), np.bool_))
+
+    def _written(self, value: Any) -> str:
+        """A special value as text."""
+        if isinstance(value, str):
+            return value
+        point = np.array([self._point(value)], self.grid.lows.dtype)
+        return self._as_stored(point).cast(pa.string())[0].as_py()
+
+    def _marks(
+        self, array: pa.Array, points: NDArray, valid: NDArray[np.bool_]
+    ) -> NDArray[np.intp]:
+        """Which special value each entry is, −1 where none; `points` as they were read."""
+        marks = np.full(len(array), -1, np.intp)
+        for point, at in self._special_points.items():
+            marks[valid & (points == point)] = at
+        if self._words and is_text(array.type):
+            texts, index = distinct_texts(array)
+            words = pc.index_in(pc.utf8_trim_whitespace(texts), texts_of(self._words))
+            places = np.array([self.special.index(word) for word in self._words])
+            found = np.where(valid_of(words), places[numpy_of(words)], -1)
+            marks = np.where(valid, marks, np.append(found, -1)[index])
+        return marks
 
     def _normalise(self) -> None:
         first, last = None, None
@@ -182,11 +321,13 @@ class Binned(Modelled):
             self._refuse(f"bins = {self.bins} is more than {MOST_CELLS}; try bins = 32")
 
     def _check_cells(self) -> None:
-        grid = self.grid
-        if np.any(grid.lows > grid.highs):
+        cut = self._cut
+        if np.any(cut.lows > cut.highs):
             self._refuse(
                 f"{self._cuts()} leaves a cell without any value; use fewer bins or wider edges"
             )
+        if not len(self.grid):
+            self._refuse("every value between its bounds is special; declare it as a category")
 
     def _check_storable(self) -> None:
         """Every kind of point survives a trip through the declared type."""
@@ -205,6 +346,38 @@ class Binned(Modelled):
                 f"dtype = {self.dtype!r} cannot hold every value between {_show(self.lower)} and "
                 f"{_show(self.upper)} exactly; {self._remedy()}"
             )
+
+    def _shaped(self, given: Shape | Mapping[str, Any]) -> Shape:
+        """The shape, whose leaves nest in the cells; SchemaError otherwise."""
+        facts: Mapping[str, Any] = given.facts() if isinstance(given, Shape) else given
+        if not isinstance(facts, Mapping) or self.edges is None:
+            self._refuse("shape belongs to edges, and is a table: a release writes it")
+        require_known(facts, _SHAPE, f"column {self.name!r}: shape")
+        parts = {key: facts.get(key, ()) for key in _SHAPE}
+        kind, grid = int if self.grid.discrete else float, self.grid
+        for key, part in parts.items():
+            wanted = kind if key == "leaves" else int
+            if not isinstance(part, (list, tuple)) or any(type(x) is not wanted for x in part):
+                self._refuse(f"shape: {key} must be a list of {wanted.__name__}s")
+        leaves, weights, decades, steps, roundness = map(tuple, parts.values())
+        known = {leaf: at for at, leaf in enumerate(leaves)}
+        starts = [known.get(low, -1) for low in grid.lows.tolist()]
+        high = grid.highs[-1].item()
+        ends = (high, high + 1) if self.grid.discrete else (high, nextafter(high, inf))
+        right = (
+            len(leaves) == len(weights) + 1 > 1
+            and all(left < after for left, after in pairwise((*leaves, inf)))
+            and starts[0] == 0
+            and -1 not in starts
+            and leaves[-1] in ends
+            and leaves[-1] > leaves[starts[-1]]
+            and min((*weights, *roundness)) >= 0
+            and len(roundness) == max(len(decades) - 1, 0) * (len(steps) + 1)
+            and min((*steps, 1)) >= 1
+        )
+        if not right:
+            self._refuse("shape: its leaves do not nest in the cells of edges")
+        return Shape(self.edges, leaves, tuple(starts), weights, decades, steps, roundness)
 
     def _remedy(self) -> str:
         return "choose a wider dtype, or narrower bounds"
@@ -227,11 +400,32 @@ class Binned(Modelled):
 
     @cached_property
     def grid(self) -> Cells:
-        """The cells, in the column's own points."""
+        """The ordered cells, in the column's own points, without special values at their ends."""
+        return self._cut.without([*self._special_points])
+
+    @cached_property
+    def _cut(self) -> Cells:
+        """What bins or edges say, special values or not."""
         if self.edges is None:
             return self._even(self._point(self.lower), self._point(self.upper))
         points = [self._point(edge) for edge in self.edges]
         return Cells.starting(points[:-1], points[-1])
+
+    @cached_property
+    def bounds(self) -> NDArray[Any]:
+        """Points between any two of which the code is the same, from one on to before the next."""
+        special = np.array([*self._special_points], self.grid.lows.dtype)
+        return np.unique(np.concatenate([self.grid.lows, special, _next(special)]))
+
+    def by_interval(self, counts: NDArray[Any]) -> NDArray[Any]:
+        """Counts of codes as counts of all intervals that bins or edges name.
+
+        Special values and null are left out; an interval of special values alone has none.
+        """
+        within = self._cut.find(self.grid.lows)
+        found = np.zeros(len(self._cut), np.asarray(counts).dtype)
+        found[within] = np.asarray(counts)[: len(self.grid)]
+        return found
 
     def _point(self, bound: Any) -> int:
         """The whole point of a bound or edge."""
@@ -246,13 +440,23 @@ class Binned(Modelled):
 
     @property
     def cells(self) -> int:
-        """How many bins, or values where each is its own cell."""
-        return len(self.grid)
+        """How many bins, or values where each is its own cell, and special values."""
+        return len(self.grid) + len(self.special)
+
+    @property
+    def apart(self) -> int:
+        """Special values and null."""
+        return len(self.special) + super().apart
 
     @property
     def ordered(self) -> bool:
-        """Always: neighbouring codes are neighbouring intervals."""
+        """Always: neighbouring codes are neighbouring intervals, but for the last `apart`."""
         return True
+
+    def labels(self) -> list[str]:
+        """One readable name per code."""
+        special = list(map(self._written, self.special))
+        return [*self._cell_labels(), *special, *["NULL"] * self.nullable]
 
     def _cell_labels(self) -> list[str]:
         ends = zip(self.grid.lows, self.grid.highs, strict=True)
@@ -265,13 +469,107 @@ class Binned(Modelled):
         return self.grid.find(points)
 
     def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
-        return self.grid.draw(cells, rng)
+        if self.shape is None:
+            return self._ordinary(cells, self.grid.draw(cells, rng))
+        intervals = self._cut.find(self.grid.lows)  # all but those of special values alone
+        return self._ordinary(cells, self.shape.draw(intervals[cells], rng))
 
-    def _compare(self, op: str, literals: Sequence[Fraction]) -> Masks:
-        return self.grid.among(literals) if op == "in" else self.grid.ordered(op, literals[0])
+    def _encode(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.unsignedinteger]:
+        if not self.special:
+            return super()._encode(array, tokens)
+        points, valid = self._read(array, tokens)
+        marks = self._marks(array, points, valid)
+        missing = self.cells if self.nullable else self._stand_in()
+        codes = np.where(valid, self._cell(points), missing)
+        return np.where(marks < 0, codes, len(self.grid) + marks).astype(self.code_dtype)
+
+    def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pa.Array:
+        """One value for each code, special values as declared; see `Modelled.decode`."""
+        codes = np.asarray(codes)
+        marks = codes.astype(np.intp) - len(self.grid)
+        special = (marks >= 0) & (marks < len(self.special))
+        values = super().decode(np.where(special, 0, codes), rng)
+        if not special.any():
+            return values
+        both = pa.concat_arrays([values.cast(self._specials.type), self._specials])
+        places = np.where(special, len(codes) + marks, np.arange(len(codes)))
+        return both.take(array_of(places)).cast(values.type)
+
+    def _ordinary(self, cells: NDArray[np.intp], points: NDArray) -> NDArray:
+        """Drawn points, moved inside their cells where they are special values."""
+        if not self._special_points:
+            return points
+        return self._beside(np.clip(points, self.grid.lows[cells], self.grid.highs[cells]))
+
+    def _beside(self, points: NDArray) -> NDArray:
+        """The next points that are not special; the last one of a cell never is."""
+        gone = np.array([*self._special_points], points.dtype)
+        while (hit := np.isin(points, gone)).any():
+            points = np.where(hit, _next(points), points)
+        return points
+
+    def _legal(self, array: pa.Array) -> NDArray[np.bool_]:
+        legal = super()._legal(array)
+        if not self.special or not same_stored(self.arrow_type, array.type):
+            return legal
+        marks = self._marks(array, *self._read(array, ()))
+        own = identical(array, self._specials.take(array_of(np.maximum(marks, 0))))
+        return np.where(marks < 0, legal, own)
+
+    def _misfits(self, array: pa.Array, tokens: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+        found = super()._misfits(array, tokens)
+        if not self.special:
+            return found
+        fits = self._marks(array, *self._read(array, tokens)) >= 0
+        return {key: mask & ~fits for key, mask in found.items()}
+
+    @abstractmethod
+    def _place(self, literal: Any) -> Fraction:
+        """The literal among the points; WorkloadError if it has no place there."""
+
+    def _literal(self, literal: Any) -> Fraction | str:
+        """A point, or a special value that is a text."""
+        return literal if literal in self._words else self._place(literal)
+
+    def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
+        if op != "in":
+            if isinstance(literals[0], str):
+                self._misuse(
+                    f"{literals[0]!r} is a special value, which is on no side of another; compare it "
+                    "by = or in"
+                )
+            masks, own = self.grid.ordered(op, literals[0]), np.zeros(len(self.special), np.bool_)
+        else:
+            own, ordinary = self._chosen(literals)
+            masks = self.grid.among(ordinary)
+        return np.append(masks[0], own), np.append(masks[1], own)
+
+    def _chosen(self, literals: Sequence[Any]) -> tuple[NDArray[np.bool_], list[Fraction]]:
+        """Which special values are among the literals, and the other literals."""
+        places = {value: at for at, value in enumerate(self.special) if isinstance(value, str)}
+        places |= self._special_points
+
+        def place(literal: Any) -> int | None:
+            nearest = isinstance(literal, Fraction) and not self.grid.discrete
+            return places.get(float(literal) if nearest else literal)
+
+        own = np.zeros(len(self.special), np.bool_)
+        own[[at for literal in literals if (at := place(literal)) is not None]] = True
+        return own, [literal for literal in literals if place(literal) is None]
 
     def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
         points, valid = self._read(array, self.null_values)
+        if not self.special:
+            return self._holds(op, literals, points, valid)
+        marks = self._marks(array, points, valid)
+        own, ordinary = np.zeros(len(self.special), np.bool_), literals
+        if op == "in":
+            own, ordinary = self._chosen(literals)
+        return np.where(marks < 0, self._holds(op, ordinary, points, valid), own[marks])
+
+    def _holds(
+        self, op: str, literals: Sequence[Any], points: NDArray, valid: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
         points = np.where(valid, self.grid.clip(points), self.grid.lows[0])
         if op != "in":
             return Cells(points, points).ordered(op, literals[0])[0]
@@ -279,6 +577,11 @@ class Binned(Modelled):
             whole = [x.numerator for x in literals if x.denominator == 1 and -(2**63) <= x < 2**63]
             return np.isin(points, np.array(whole, np.int64))
         return np.isin(points, np.array([float(x) for x in literals]))
+
+
+def _next(points: NDArray, step: int = 1) -> NDArray:
+    """The points beside these, upwards or downwards."""
+    return points + step if points.dtype.kind == "i" else np.nextafter(points, step * inf)
 
 
 def largest(points: NDArray[np.int64]) -> int:

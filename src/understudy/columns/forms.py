@@ -3,8 +3,12 @@
 `Modelled.encode` says what the code of a value is. On an ordered physical type (whole numbers,
 doubles, decimals, days, moments) it is constant between finitely many values, so it can be written
 down whole: the values where it changes, found by bisection over every value of the type with
-`encode` itself, and the code from each of them on (`Pieces`). On texts it is a list of words
-(`Words`). An engine that looks values up in such a table agrees with `encode` by construction.
+the column's own reader, and the code from each of them on (`Pieces`). On texts it is a list of words
+(`Words`), or of words among numbers (`Spelled`). An engine that looks values up in such a table agrees
+with `encode` by construction.
+
+How round values are (`Divided`) is not constant between few of them: the steps that they may be
+multiples of are listed.
 
 Forms are public: they follow from the schema and from the type of the stored column alone.
 """
@@ -26,12 +30,25 @@ from numpy.typing import NDArray
 
 from understudy.columns.arrow import is_number
 from understudy.columns.base import Modelled
+from understudy.columns.binned import Binned
 from understudy.columns.category import Boolean, Category
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import FALSE_WORDS, TRUE_WORDS
+from understudy.columns.roundness import Roundness
+from understudy.columns.temporal import RESOLUTIONS, Datetime
 from understudy.errors import SchemaError
 
-__all__ = ["ANY_DECIMAL", "BLANKS", "Form", "Pieces", "Words", "form", "unit_steps"]
+__all__ = [
+    "ANY_DECIMAL",
+    "BLANKS",
+    "Divided",
+    "Form",
+    "Pieces",
+    "Spelled",
+    "Words",
+    "form",
+    "unit_steps",
+]
 
 ANY_DECIMAL = pa.decimal256(76, 38)
 """Stands for decimals of no declared precision."""
@@ -66,7 +83,9 @@ class Words:
 
     1. a text of `exact` has its code; 2. a text of `blanks`, as it is or without the `BLANKS`
     around it, is `missing`, as null is; 3. a text that is in `trimmed` without the blanks around it
-    has its code; 4. any other has `otherwise`.
+    has its code; 4. a text whose first characters, so many as a pair of `parents` says, are listed
+    there has that code, the first pair first; 5. any other has `otherwise`. What is stored as a whole
+    number is looked up as its text.
     """
 
     exact: Mapping[str, int]
@@ -74,10 +93,50 @@ class Words:
     blanks: tuple[str, ...]
     missing: int
     otherwise: int
+    parents: tuple[tuple[int, Mapping[str, int]], ...] = ()
     type: pa.DataType = field(default_factory=pa.string)
 
 
-Form: TypeAlias = Pieces | Words
+@dataclass(frozen=True)
+class Spelled:
+    """The code of a text that holds a number or a special value, by the first rule that fits.
+
+    1. a text of `blanks`, as it is or without the `BLANKS` around it, is `missing`, as null is; 2. a
+    text that is in `words` without the blanks around it has its code; 3. one that is a `PLAIN_NUMBER`
+    without them has the code that `pieces` give the double; 4. any other is `missing`.
+    """
+
+    words: Mapping[str, int]
+    blanks: tuple[str, ...]
+    pieces: Pieces
+    missing: int
+    type: pa.DataType = field(default_factory=pa.string)
+
+
+@dataclass(frozen=True)
+class Divided:
+    """How round a value is (`Roundness`): its cell by `over`, and the first of `steps` that divides it.
+
+    A number x is read as the nearest whole number of 1/scale, ties to the even one, and moved into
+    `ends`: that is its point. The point of a moment, moved into `ends`, is the number of whole `tick`s
+    of so many microseconds since 1970. Of the codes of `over`, the first `cells` have steps.
+    """
+
+    over: Pieces | Words
+    cells: int
+    steps: tuple[int, ...]
+    ends: tuple[Any, Any]
+    scale: int = 1
+    tick: int | None = None
+    missing: int = 0
+
+    @property
+    def type(self) -> pa.DataType:
+        """The physical type."""
+        return self.over.type
+
+
+Form: TypeAlias = Pieces | Words | Spelled | Divided
 
 
 def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) -> Form:
@@ -90,16 +149,39 @@ def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) 
     Raises:
         SchemaError: Values of this type are not read as such a column.
     """
+    if isinstance(column, Roundness):
+        return _divided(column, type_, null_values)
     if not _suits(column, type_):
         raise SchemaError(
             f"column {column.name!r} is of type {column.kind!r} in the schema and "
             f"{_called(type_)} in the table"
         )
-    if pa.types.is_string(type_):
-        return _words(column, tuple(null_values))
+    if pa.types.is_string(type_) and isinstance(column, Binned):
+        return _spelled(column, tuple(null_values))
+    if pa.types.is_string(type_) or _prefixes(column):
+        return replace(_words(column, tuple(null_values)), type=type_)
     if pa.types.is_decimal(type_) and _text_values(column) is None:
         return _decimal_form(column, type_)
     return _pieces(column, _Order(type_))
+
+
+def _divided(column: Roundness, type_: pa.DataType, null_values: Sequence[str]) -> Divided:
+    over, grid = column.over, column.over.grid
+    within = form(over, type_, null_values)
+    assert not isinstance(within, Divided)
+    made = Divided(
+        within,
+        len(grid),
+        column.steps,
+        (grid.lows[0].item(), grid.highs[-1].item()),
+        10 ** (over.decimals or 0) if isinstance(over, Number) else 1,
+        missing=_code(column, pa.nulls(1, type_)),
+    )
+    if not isinstance(over, Datetime):
+        return made
+    zone = UTC if pa.types.is_timestamp(type_) and type_.tz is not None else None
+    ends = (over.lower.replace(tzinfo=zone), over.upper.replace(tzinfo=zone))  # type: ignore[union-attr]
+    return replace(made, ends=ends, tick=RESOLUTIONS[over.resolution] // 1000)
 
 
 def unit_steps(pieces: Pieces) -> tuple[int, int] | None:
@@ -131,7 +213,9 @@ def _suits(column: Modelled, type_: pa.DataType) -> bool:
     """Whether values of the type are read as such a column."""
     number = pa.types.is_boolean(type_) or is_number(type_)
     if isinstance(column, Integer | Number):
-        return number
+        return number or (pa.types.is_string(type_) and any(map(_is_text, column.special)))
+    if _prefixes(column):
+        return pa.types.is_string(type_) or pa.types.is_integer(type_)
     kind = type(column.values[0]) if isinstance(column, Category) else None
     if kind in (int, float):
         return number
@@ -141,6 +225,14 @@ def _suits(column: Modelled, type_: pa.DataType) -> bool:
         written = type_ != ANY_DECIMAL and (number or pa.types.is_date(type_))
         return written or pa.types.is_string(type_)
     return _is_day_or_moment(type_)
+
+
+def _prefixes(column: Modelled) -> tuple[int, ...]:
+    return column.prefixes if isinstance(column, Category) else ()
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _called(type_: pa.DataType) -> str:
@@ -154,12 +246,25 @@ def _words(column: Modelled, tokens: tuple[str, ...]) -> Words:
     blanks = tuple(dict.fromkeys((*column.null_values, *tokens, "")))
     missing = _code(column, pa.nulls(1, pa.string()))
     if (listed := _text_values(column)) is not None:
-        odd = _code(column, pa.array(["\0" + "".join(listed)], pa.string()))
-        return Words({text: code for code, text in enumerate(listed)}, {}, blanks, missing, odd)
+        assert isinstance(column, Category)
+        odd = _code(replace(column, prefixes=()), pa.array(["\0" + "".join(listed)], pa.string()))
+        exact = {text: code for code, text in enumerate(listed)}
+        return Words(exact, {}, blanks, missing, odd, column.parents)
     words = [cased for word in (*TRUE_WORDS, *FALSE_WORDS) for cased in _cases(word)]
     codes = column.encode(pa.array(words, pa.string()))
     odd = _code(column, pa.array(["\0"], pa.string()))
     return Words({}, dict(zip(words, map(int, codes), strict=True)), blanks, missing, odd)
+
+
+def _spelled(column: Binned, tokens: tuple[str, ...]) -> Spelled:
+    words = list(filter(_is_text, column.special))
+    codes = map(int, column.encode(pa.array(words, pa.string())))
+    return Spelled(
+        dict(zip(words, codes, strict=True)),
+        tuple(dict.fromkeys((*column.null_values, *tokens, ""))),
+        _pieces(column, _Order(pa.float64())),
+        _code(column, pa.nulls(1, pa.string())),
+    )
 
 
 def _text_values(column: Modelled) -> list[str] | None:
@@ -200,21 +305,19 @@ def _starts(column: Modelled, order: _Order) -> list[int]:
     """Places that name every one where the code changes, and maybe others."""
     if pa.types.is_boolean(order.type):
         return [1]
-    if not isinstance(column, Category):
-        return _bisected(column, order)
-    if isinstance(column.values[0], bool):
-        return _bisected(Boolean(column.name), order)
+    if isinstance(column, Binned):
+        return _reached(column, order, column.bounds)
+    if not isinstance(column, Category) or isinstance(column.values[0], bool):
+        return _reached(Boolean(column.name), order, np.array([1]))
     return [at + step for value in column.listed for at in order.places(value) for step in (0, 1)]
 
 
-def _bisected(column: Modelled, order: _Order) -> list[int]:
-    """For each code, the least place that has it or a later one: `encode` rises with the value."""
-    ends = column.encode(order.array([order.first, order.last])).astype(np.int64)
-    wanted = np.arange(ends[0] + 1, ends[1] + 1)
-    low, high = np.full(len(wanted), order.first), np.full(len(wanted), order.last)
+def _reached(column: Modelled, order: _Order, bounds: NDArray[Any]) -> list[int]:
+    """For each bound, the least place whose point reaches it, if any: points rise with the place."""
+    low, high = np.full(len(bounds), order.first), np.full(len(bounds), order.last)
     while np.any(low < high):
         middle = (low >> 1) + (high >> 1) + (low & high & 1)
-        reached = column.encode(order.array(middle)) >= wanted
+        reached = column._read(order.array(middle), ())[0] >= bounds
         low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
     return low.tolist()
 

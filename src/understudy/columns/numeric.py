@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from understudy.columns.arrow import array_of, converted, writes_text
 from understudy.columns.base import is_whole
 from understudy.columns.binned import Binned, Cells, decimals_from_units, largest
-from understudy.columns.reading import Read, floats, integers, round_to_integers
+from understudy.columns.reading import Read, floats, integers, is_text, round_to_integers
 
 __all__ = ["Integer", "Number"]
 
@@ -46,9 +46,17 @@ class Integer(Binned):
             self._refuse(f'{key} holds {value!r}; it must be whole here (or use type = "number")')
         if not -(2**63) <= value < 2**63:
             self._refuse(f"{key} holds {value}, which lies beyond 64 bits; narrow the bounds")
+        if self._words and abs(value) > 2**53:
+            self._refuse(f"{key} holds {value}, beyond 2^53; special texts need narrower bounds")
         return value
 
+    def _point(self, bound: Any) -> int:
+        return int(bound)
+
     def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
+        if self._words and is_text(array.type):
+            values, valid = floats(array, tokens, plain=True)
+            return round_to_integers(values), valid
         return integers(array, tokens)
 
     def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
@@ -60,7 +68,7 @@ class Integer(Binned):
     def _show_point(self, point: Any) -> str:
         return str(int(point))
 
-    def _literal(self, literal: Any) -> Fraction:
+    def _place(self, literal: Any) -> Fraction:
         return _number(self, literal)
 
 
@@ -111,8 +119,8 @@ class Number(Binned):
         return float(value)
 
     @cached_property
-    def grid(self) -> Cells:
-        """The cells: over multiples of 10^-decimals counted as integers, or over doubles."""
+    def _cut(self) -> Cells:
+        """Over multiples of 10^-decimals counted as integers, or over doubles."""
         return self._continuous() if self.decimals is None else self._decimal(self.decimals)
 
     def _continuous(self) -> Cells:
@@ -160,8 +168,23 @@ class Number(Binned):
             passed = back < points if towards > 0 else back > points
             return np.where(passed, np.nextafter(narrow, narrow_type(towards)), narrow)
 
+    def _point(self, bound: Any) -> Any:
+        if self.decimals is None:
+            return float((self._narrow_type or np.float64)(bound))
+        units = _exact(float(bound)) * 10**self.decimals
+        if units.denominator != 1:
+            self._refuse(
+                f"special holds {bound!r}, which needs more than decimals = {self.decimals}"
+            )
+        return units.numerator
+
+    def _as_stored(self, points: NDArray) -> pa.Array:
+        if self.decimals is None and pa.types.is_floating(self.arrow_type):
+            return array_of(points.astype(self._narrow_type or np.float64))
+        return super()._as_stored(points)
+
     def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
-        values, valid = floats(array, tokens)
+        values, valid = floats(array, tokens, plain=bool(self._words))
         values = np.where(valid, values, 0.0)
         with np.errstate(over="ignore"):
             if self.decimals is not None:
@@ -178,7 +201,7 @@ class Number(Binned):
             if pa.types.is_floating(type_):
                 low = self._narrow(self.grid.lows.astype(np.float64), np.inf)[cells]
                 high = self._narrow(self.grid.highs.astype(np.float64), -np.inf)[cells]
-                return array_of(np.clip(points.astype(low.dtype), low, high), null)
+                return array_of(self._beside(np.clip(points.astype(low.dtype), low, high)), null)
             return converted(array_of(points, null), type_)
         if pa.types.is_floating(type_):
             return array_of(points / 10.0**self.decimals, null).cast(type_)
@@ -198,11 +221,11 @@ class Number(Binned):
     def _cell_labels(self) -> list[str]:
         if self.decimals is not None:
             return super()._cell_labels()
-        shown = [f"{edge:.6g}" for edge in (*self.grid.lows, self.grid.highs[-1])]
+        shown = [f"{edge:.6g}" for edge in (*self._cut.lows, self._cut.highs[-1])]
         *labels, last = (f"[{low}, {high})" for low, high in pairwise(shown))
         return [*labels, last[:-1] + "]"]
 
-    def _literal(self, literal: Any) -> Fraction:
+    def _place(self, literal: Any) -> Fraction:
         number = _number(self, literal)
         return number if self.decimals is None else number * 10**self.decimals
 

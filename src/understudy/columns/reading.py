@@ -31,6 +31,9 @@ from understudy.columns.arrow import (
 __all__ = [
     "DAY",
     "FALSE_WORDS",
+    "NULL_AMONG_NUMBERS",
+    "NULL_TEXTS",
+    "PLAIN_NUMBER",
     "TRUE_WORDS",
     "UNITS",
     "Read",
@@ -57,9 +60,20 @@ DAY = 86_400 * 10**9
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds in a unit of Arrow's."""
 
+NULL_TEXTS = ("?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "Null", "<NA>")
+"""Texts that usually stand for null in any column; a draft declares those that it finds."""
+
+NULL_AMONG_NUMBERS = (*NULL_TEXTS, "None", "none", "-", "--", ".", "missing", "unknown")
+"""Those that do where all other texts are numbers or dates; elsewhere they may be values."""
+
 _JOIN_BELOW = 2**30
 _INT64 = np.iinfo(np.int64)
 _INTEGER = r"^[+-]?[0-9]{1,19}$"
+PLAIN_NUMBER = (
+    r"^[+-]?(([0-9]{1,200}(\.[0-9]{0,50})?|\.[0-9]{1,50})([eE][+-]?[0-9]{1,2})?"
+    r"|[1-9](\.[0-9]{0,20})?[eE]-([12][0-9][0-9]|3[01][0-9]|32[0-3])|[5-9](\.[0-9]{0,20})?[eE]-324)$"
+)
+"""Numbers that every engine reads alike: none is too large or too small for a double."""
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
 TRUE_WORDS = frozenset({"true", "t", "yes", "y", "1", "1.0"})
 FALSE_WORDS = frozenset({"false", "f", "no", "n", "0", "0.0"})
@@ -185,9 +199,11 @@ def integers(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
     return round_to_integers(values), valid
 
 
-def floats(array: pa.Array, tokens: Sequence[str] = ()) -> Read:
-    """Read as float64; NaN is null, infinities are kept."""
+def floats(array: pa.Array, tokens: Sequence[str] = (), *, plain: bool = False) -> Read:
+    """Read as float64; NaN is null, infinities are kept. Of texts the `PLAIN_NUMBER`s, if `plain`."""
     array, type_ = _plain(array)
+    if plain and is_text(type_):
+        return _through_text(array, tokens, _plain_text_to_floats, np.float64)
     if is_text(type_) or pa.types.is_decimal(type_):
         return _through_text(array, tokens, _text_to_floats, np.float64)
     if not (is_number(type_) or pa.types.is_boolean(type_)):
@@ -277,6 +293,12 @@ def _through_text(
         valid = valid & ~numpy_of(pc.is_in(texts, known)) & ~numpy_of(pc.is_in(trimmed, known))
     values = np.append(values.astype(dtype), dtype(0))
     return values[index], np.append(valid, False)[index]
+
+
+def _plain_text_to_floats(texts: pa.Array) -> Read:
+    plain = pc.match_substring_regex(texts, PLAIN_NUMBER)
+    digits = pc.utf8_ltrim(pc.if_else(plain, texts, "0"), "+")
+    return numpy_of(digits.cast(pa.float64())), numpy_of(plain)
 
 
 def _text_to_floats(texts: pa.Array) -> Read:

@@ -36,6 +36,17 @@ class Shape:
     steps: tuple[int, ...] = ()
     roundness: tuple[int, ...] = ()
 
+    def facts(self) -> dict[str, tuple[Any, ...]]:
+        """What a schema file says of it beside the edges, which tell where cells begin."""
+        written = {
+            "leaves": self.leaves,
+            "weights": self.weights,
+            "decades": self.decades,
+            "steps": self.steps,
+            "roundness": self.roundness,
+        }
+        return {key: values for key, values in written.items() if values}
+
     @property
     def discrete(self) -> bool:
         """Whether the points are integers."""

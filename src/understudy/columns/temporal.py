@@ -101,7 +101,7 @@ class _Temporal(Binned):
     def _at(self, point: Any) -> datetime:
         return datetime(1970, 1, 1) + timedelta(microseconds=int(point) * (self._tick // 1000))
 
-    def _literal(self, literal: Any) -> Fraction:
+    def _place(self, literal: Any) -> Fraction:
         moment = self._naive(self._parsed(literal) if isinstance(literal, str) else literal)
         if moment is None:
             self._misuse(f"{literal!r} is not a date; write it as '{self.example}'")

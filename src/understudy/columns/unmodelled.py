@@ -2,15 +2,19 @@
 
 The domain of an `Undeclared` column is found privately by the release itself, inside its ε.
 `values = "discover"` lists the values that many hold; `bins = {quantiles = 16}` cuts a column between
-public bounds into cells of about as many rows each. A release first spends a public part of its budget
-on them, and goes on with the columns that come of it.
+public bounds into cells of about as many rows each; `bins = "shape"`, which a number without bins or
+edges means as well, finds its cells and how values lie inside them (`columns.ladder`). A release first
+spends a public part of its budget on them, and goes on with the columns that come of it.
 """
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor, inf, nextafter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,22 +24,36 @@ from numpy.typing import NDArray
 from understudy.columns.arrow import writes_text
 from understudy.columns.base import MOST_CELLS, Column, Modelled, is_whole
 from understudy.columns.binned import Binned
-from understudy.columns.category import Category
+from understudy.columns.category import Category, checked_prefixes, is_parent
+from understudy.columns.estimate import learned
+from understudy.columns.ladder import Measured, Scale, rounds
+from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import flat, is_text
+from understudy.columns.roundness import Roundness
+from understudy.columns.shape import Shape
+from understudy.columns.temporal import Date, Datetime
+from understudy.errors import WorkloadError
 
 __all__ = [
     "DISCOVER",
     "DROP",
+    "SHAPE",
     "Identifier",
     "Incomplete",
+    "Level",
     "Text",
     "Undeclared",
     "UndeclaredBins",
     "UndeclaredCategory",
+    "UndeclaredShape",
 ]
 
 DROP = "drop"
 DISCOVER = "discover"
+SHAPE = "shape"
+MOST_BINS = 48
+"""The most cells that a shape is given, without those that rules ask for."""
+_DIGITS = 12
 _FINE = 16
 _MOST_FINE = 1024
 _FIELD = re.compile(r"\{(?::0?\d*d?)?\}")
@@ -100,7 +118,7 @@ class Identifier(Column):
 
 @dataclass(frozen=True)
 class Text(Column):
-    """Free text. A draft may say so; no release accepts it."""
+    """Free text: never modelled, never read, left out of the output."""
 
     kind: ClassVar[str] = "text"
 
@@ -145,10 +163,25 @@ class Undeclared(Column, ABC):
 
 
 @dataclass(frozen=True)
+class Level:
+    """Which texts of a column are asked about: those that earlier levels have not taken.
+
+    `length` is how many first characters of them, 0 for whole texts; shorter texts take no part.
+    `taken` are pairs of a length and of what earlier levels have found with it. All of it is public.
+    """
+
+    length: int = 0
+    taken: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
 class UndeclaredCategory(Undeclared):
     """Texts of which nobody can list the values: those that many people hold are found privately.
 
-    At most `max_values` of them, the commonest; all others become `other`.
+    At most `max_values` of them, the commonest; all others become `other`. With `prefixes` = (3, 1),
+    what remains is sought once more by its first three characters, then by its first one: parents such
+    as "250*", to which rare codes fall before they become `other`. Each level may use half of the room
+    that is left, the last one all of it.
     """
 
     kind: ClassVar[str] = "category"
@@ -156,8 +189,11 @@ class UndeclaredCategory(Undeclared):
     values: str = field(default="", kw_only=True)
     other: str = "OTHER"
     max_values: int = 64
+    prefixes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.prefixes != ():
+            self._set("prefixes", checked_prefixes(self, self.prefixes))
         if self.values != DISCOVER:
             self._refuse(f'values = {self.values!r} must be a list, or "{DISCOVER}"')
         if not is_whole(self.max_values, 1, MOST_CELLS - 1):
@@ -170,6 +206,13 @@ class UndeclaredCategory(Undeclared):
                 f"other = {self.other!r} must be the text that stands for every value that is not "
                 'found; other = "OTHER" is usual'
             )
+        if is_parent(self.other, self.prefixes):
+            self._refuse(f"other = {self.other!r} looks like a parent; name another text")
+        if self.max_values < 2 ** len(self.prefixes):
+            self._refuse(
+                f"max_values = {self.max_values} is too few for values and {len(self.prefixes)} "
+                f"levels of prefixes; allow at least {2 ** len(self.prefixes)}"
+            )
         super().__post_init__()
 
     def _accepts(self, type_: pa.DataType) -> bool:
@@ -179,16 +222,54 @@ class UndeclaredCategory(Undeclared):
         """As many values as may be found."""
         return self.found([f"value {i + 1}" for i in range(self.max_values)])
 
-    def found(self, texts: Sequence[str]) -> Category:
-        """The column with the values that were found, in the order of the alphabet."""
-        kept = sorted(text for text in set(texts) if text != self.other)[: self.max_values]
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The lengths that values are sought by, 0 for whole texts first."""
+        return (0, *self.prefixes)
+
+    def most(self, found: Sequence[Sequence[str]]) -> int:
+        """How many values the next level may keep, after those that earlier levels have found."""
+        left = self.max_values - sum(map(len, found))
+        return left if len(found) == len(self.prefixes) else -(-left // 2)
+
+    def kept(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Whole texts that can be values: none that stands for all others, or for a parent."""
+        return tuple(t for t in texts if t != self.other and not is_parent(t, self.prefixes))
+
+    def level(self, found: Sequence[Sequence[str]]) -> Level:
+        """What the next level asks about."""
+        taken = [(length, tuple(texts)) for length, texts in zip(self.levels, found, strict=False)]
+        if taken:  # what says OTHER is OTHER
+            taken[0] = (0, (*taken[0][1], self.other))
+        return Level(self.levels[len(found)], tuple(taken))
+
+    def found(self, texts: Sequence[str], *beginnings: Sequence[str]) -> Category:
+        """The column with what was found, level after level, in the order of the alphabet."""
+        parents = {f"{text}*" for level in beginnings for text in level}
+        kept = sorted({*self.kept(texts), *parents})[: self.max_values]
         if not kept:  # nothing that many hold: one value for all
             return Category(self.name, (self.other,), **self._common)
-        return Category(self.name, tuple(kept), self.other, **self._common)
+        prefixes = self.prefixes if parents else ()
+        return Category(self.name, tuple(kept), self.other, prefixes=prefixes, **self._common)
 
     def admits(self, closed: Modelled) -> bool:
         """Texts that could have been found."""
-        return isinstance(closed, Category) and closed == self.found(list(map(str, closed.values)))
+        if not isinstance(closed, Category):
+            return False
+        texts = [str(value) for value in closed.values]
+        found = [self.kept(texts)]
+        for length in self.prefixes:
+            found.append(tuple(text[:length] for text in texts if is_parent(text, (length,))))
+        room = all(len(level) <= self.most(found[:at]) for at, level in enumerate(found))
+        return room and closed == self.found(*found)
+
+
+def _ordered(column: Undeclared, wanted: str, said: str) -> type[Binned]:
+    """The type of an ordered column by its name."""
+    kinds: dict[str, type[Binned]] = {kind.kind: kind for kind in (Integer, Number, Date, Datetime)}
+    if wanted not in kinds:
+        column._refuse(f"{said} is for ordered columns, not {wanted!r}")
+    return kinds[wanted]
 
 
 @dataclass(frozen=True)
@@ -218,11 +299,7 @@ class UndeclaredBins(Undeclared):
         super().__post_init__()
 
     def _made(self, **cuts: Any) -> Binned:
-        from understudy.columns import KINDS
-
-        kind = KINDS.get(self.wanted)
-        if kind is None or not issubclass(kind, Binned):
-            self._refuse(f"bins = {{quantiles = …}} is for ordered columns, not {self.wanted!r}")
+        kind = _ordered(self, self.wanted, "bins = {quantiles = …}")
         for key in ("lower", "upper"):
             if self.facts.get(key) is None:
                 self._refuse(f"{key} is missing; quantiles are found between public bounds")
@@ -266,7 +343,7 @@ class UndeclaredBins(Undeclared):
         """
         edges = self.fine().edges
         assert edges is not None
-        sums = np.cumsum(np.asarray(counts, np.float64)[: len(edges) - 1])
+        sums = np.cumsum(np.asarray(self.fine().by_interval(counts), np.float64))
         above, below = np.maximum.accumulate(sums), np.minimum.accumulate(sums[::-1])[::-1]
         reached = (above + below) / 2
         if reached[-1] <= 0:
@@ -287,3 +364,144 @@ class UndeclaredBins(Undeclared):
         fitting = {*(self.fine().edges or ()), *(self.largest().edges or ())}
         few = len(closed.edges) <= self.quantiles + 1
         return few and fitting.issuperset(closed.edges) and closed == self._made(edges=closed.edges)
+
+
+@dataclass(frozen=True)
+class UndeclaredShape(Undeclared):
+    """An ordered column whose cells, and how values lie inside them, are found privately.
+
+    `wanted` is its type, `facts` what else is declared of it: public bounds, loose ones, or none.
+    """
+
+    kind: ClassVar[str] = "shape"
+
+    wanted: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.facts.get("edges") is not None:
+            self._refuse("bins and edges are both given; keep one of them")
+        self._set("dtype", self._example.dtype)
+        self.largest()
+        super().__post_init__()
+
+    def _made(self, **cuts: Any) -> Binned:
+        kind = _ordered(self, self.wanted, 'bins = "shape"')
+        own = {k: v for k, v in self.facts.items() if k not in ("lower", "upper")}
+        return kind(self.name, **{**own, **self._common, **cuts})
+
+    @cached_property
+    def _example(self) -> Binned:
+        """A column of this type between some bounds; checks everything else that is declared."""
+        numbers = self.wanted in ("integer", "number")
+        found = self._made(**_SOME_NUMBERS if numbers else _SOME_DAYS, bins=1)
+        if found.dtype == "float16":
+            self._refuse('dtype = "float16" is too coarse for a shape; use float32, or edges')
+        return found
+
+    @cached_property
+    def scale(self) -> Scale:
+        """Which points there are, between public bounds or as far as is looked."""
+        made, bounds = self._example, {}
+        for key, limit in zip(("lower", "upper"), _limits(made.arrow_type), strict=True):
+            stated = self.facts.get(key)
+            bounds[key] = limit if stated is None else made._bound(key, stated)
+        found = Scale(**bounds)
+        if isinstance(made, Date | Datetime):
+            found = Scale(**bounds, calendar=made._tick)
+        elif isinstance(made, Number):
+            decimals = made.decimals
+            found = Scale(**bounds, grid=None if decimals is None else Fraction(1, 10**decimals))
+        if found.low >= found.high:
+            if None not in bounds.values():
+                self._made(**bounds, bins=1)  # says so
+            self._refuse(f"{self.facts} lies beyond all that is looked at; declare both bounds")
+        return found
+
+    def level(self, edges: Sequence[Any]) -> Binned:
+        """The column cut at the edges of a level, to be counted; the last may be beyond its type."""
+        made = self._example
+        reads = isinstance(made, Datetime) and made._zoned
+        known = {"decimals": made.decimals} if isinstance(made, Number) else {}
+        return self._made(edges=tuple(edges), dtype=made.dtype if reads else "", **known)
+
+    def rounds(self) -> Roundness | None:
+        """The column by how round its values are; None where every value is as round as another."""
+        found = rounds(self.scale)
+        return None if found is None else Roundness.of(self.level(found.edges), found.steps)
+
+    def _edges(self, compared: Sequence[tuple[str, Any]]) -> list[Any]:
+        """The points at which a cell must begin, for comparisons with public values to cut none."""
+        found: set[Any] = set()
+        for op, literal in compared:
+            try:
+                point: Fraction = self._example._literal(literal)
+            except WorkloadError:
+                continue  # whoever reads the comparison says what is wrong with it
+            at, after = ceil(point), floor(point) + 1
+            if not self.scale.discrete:
+                at, after = float(point), nextafter(float(point), inf)
+            found |= {at} if op in ("<", ">=") else {after} if op in ("<=", ">") else {at, after}
+        return sorted(point for point in found if self.scale.low < point <= self.scale.high)
+
+    def largest(self, compared: Sequence[tuple[str, Any]] = ()) -> Binned:
+        """As many cells as may come of it, cut where it is compared with public values as well."""
+        scale = self.scale
+        low, high = scale.low, scale.high
+        at = [low + (high - low) * i // MOST_BINS for i in range(1, MOST_BINS)]
+        if not scale.discrete:
+            at = np.linspace(low, high, MOST_BINS + 1)[1:-1].tolist()
+        inner = {*at, *self._edges(compared)}
+        inner = sorted(point for point in inner if low < point < high)
+        return self._made(edges=tuple(scale.own(point) for point in (low, *inner, high)))
+
+    def found(
+        self,
+        history: Sequence[Measured],
+        roundness: Measured | None,
+        compared: Sequence[tuple[str, Any]] = (),
+    ) -> Binned:
+        """The column that released counts tell of, with edges where it is compared. Post-processing."""
+        rows = max(1.0, float(np.sum(history[0].counts)))
+        cuts = [self.scale.own(point) for point in self._edges(compared)]
+        shape = learned(self.scale, history, roundness, rows, cuts)
+        shape = _joined(shape, MOST_BINS + len(cuts), cuts)
+        return self._made(edges=shape.edges, shape=shape)
+
+    def admits(self, closed: Modelled) -> bool:
+        """A shape between the bounds."""
+        if not isinstance(closed, Binned) or closed.edges is None or closed.shape is None:
+            return False
+        low, high = (self.scale.point(closed.edges[at]) for at in (0, -1))
+        within = self.scale.low <= low < high <= self.scale.high
+        return within and closed == self._made(edges=closed.edges, shape=closed.shape)
+
+
+def _joined(shape: Shape, most: int, kept: Sequence[Any]) -> Shape:
+    """The shape with its lightest neighbours joined until there are so few cells; `kept` edges stay."""
+    starts, edges = list(shape.starts), list(shape.edges)
+    reached = np.concatenate([[0], np.cumsum(shape.weights)])
+    while len(starts) > most:
+        ends = [*starts[1:], len(shape.weights)]
+        both = [reached[end] - reached[start] for start, end in zip(starts, ends[1:], strict=False)]
+        held = [inf if edge in kept else mass for edge, mass in zip(edges[1:], both, strict=False)]
+        at = int(np.argmin(held)) + 1
+        del starts[at], edges[at]
+    return replace(shape, starts=tuple(starts), edges=tuple(edges))
+
+
+_SOME_NUMBERS = {"lower": 0, "upper": 1}
+_SOME_DAYS = {"lower": "2000-01-01", "upper": "2001-01-01"}
+
+
+def _limits(type_: pa.DataType) -> tuple[Any, Any]:
+    """What a type can hold, where that is less than is looked at."""
+    if pa.types.is_integer(type_):
+        bits, signed = type_.bit_width, pa.types.is_signed_integer(type_)
+        if bits <= 32:
+            return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        return None if signed else 0, None
+    if pa.types.is_decimal(type_) and type_.precision - type_.scale < _DIGITS:
+        most = (10**type_.precision - 1) / 10**type_.scale
+        return -most, most
+    return None, None

@@ -108,6 +108,11 @@ def _degrees(key: str, name: str, columns: Mapping[str, Column], most: int) -> N
             f"{said} is a column of type {column.kind!r}; declare it "
             'with type = "number", public bounds in degrees, and bins or edges'
         )
+    if column.special:
+        raise SchemaError(
+            f"{said} has special = {[*column.special]!r}, which are no places; take them out, or "
+            "declare them as null_values with nullable = true"
+        )
     lower, upper = _bounds(column)
     if lower < -most or upper > most:
         raise SchemaError(

@@ -5,5 +5,6 @@ NOT PRIVATE, both: they read rows, and their output says so. No release comes th
 
 from understudy.draft.check import Finding, check
 from understudy.draft.draft import confirm, draft
+from understudy.draft.people import RowsPerUnit, rows_per_unit
 
-__all__ = ["Finding", "check", "confirm", "draft"]
+__all__ = ["Finding", "RowsPerUnit", "check", "confirm", "draft", "rows_per_unit"]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Category, Column, Modelled, Text
+from understudy.columns import Category, Column, Modelled
 from understudy.columns.arrow import same_stored, type_name
 from understudy.columns.base import near
 from understudy.columns.reading import flat, shown
@@ -52,7 +52,7 @@ def check(schema: Schema, data: Any) -> list[Finding]:
     names, declared = table.schema.names, [column.name for column in schema.columns]
     found: list[Finding] = []
     for name in names:
-        if name not in declared:
+        if name not in declared and not schema.drop_other_columns:
             remedy = 'declare it; type = "identifier" leaves it out' + near(name, declared)
             found.append(Finding(name, "is in the table and not in the schema", remedy=remedy))
     for column in schema.columns:
@@ -77,9 +77,6 @@ def _type_findings(column: Column, type_: pa.DataType) -> list[Finding]:
 def _row_findings(
     column: Column, rows: pa.ChunkedArray, null_values: tuple[str, ...]
 ) -> list[Finding]:
-    if isinstance(column, Text):
-        remedy = 'set type = "identifier", or declare its categories'
-        return [Finding(column.name, "is free text", remedy=remedy)]
     if not isinstance(column, Modelled):
         return []
     array = pa.chunked_array(flat(rows))

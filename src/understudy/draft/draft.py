@@ -3,36 +3,25 @@
 A draft looks at private rows, so it is itself private: every fact it took from them is listed in
 the column's `read_from_rows`, and no release accepts the schema before someone has confirmed
 them. Column names and Arrow types are public; everything a draft guesses from them alone is not
-marked.
+marked, and neither are lists and bounds that everybody knows.
+
+What names people or things is not modelled. A value that few rows hold is never written down: numbers
+have no bounds, and categories with many or rare values no list; a release finds both privately.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from fractions import Fraction
-from math import floor
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import (
-    Boolean,
-    Category,
-    Column,
-    Date,
-    Datetime,
-    Identifier,
-    Incomplete,
-    Integer,
-    Number,
-    Text,
-)
+from understudy.columns import Boolean, Category, Column, Identifier, Integer, Text
 from understudy.columns.arrow import (
     arrow_type,
     is_number,
@@ -43,19 +32,32 @@ from understudy.columns.arrow import (
     value_type,
     writes_text,
 )
-from understudy.columns.reading import DAY, distinct_texts, flat, floats, is_text, ticks
-from understudy.draft.rounding import amount_edges, calendar_edges, fewest_decimals, nice_bounds
+from understudy.columns.reading import (
+    DAY,
+    NULL_AMONG_NUMBERS,
+    NULL_TEXTS,
+    distinct_texts,
+    flat,
+    floats,
+    is_text,
+    null_texts,
+    ticks,
+)
+from understudy.columns.unmodelled import DISCOVER
+from understudy.draft import numbers, words
+from understudy.draft.known import in_order, whole_list
+from understudy.draft.names import Name
+from understudy.draft.people import counted
+from understudy.draft.rules import confirm_rules, proposed
 from understudy.errors import SchemaError
 from understudy.quoting import unquoted
-from understudy.schema.schema import Schema
+from understudy.schema.schema import Schema, nulls_by_column
+from understudy.schema.toml import build_column
 from understudy.source import read, read_table
+from understudy.units import OPEN, ROW, Unit
 
 __all__ = ["confirm", "draft"]
 
-_NULL_TOKENS = ("?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL")
-_NULL_AMONG_NUMBERS = (*_NULL_TOKENS, "None", "none", "-", ".", "missing", "unknown")
-_ID_NAME = re.compile(r"(?i:(^|[_\- .])(id|uuid|guid|ssn|key)$)|[a-z](Id|ID)$")
-_CODE_NAME = re.compile(r"zip|post|code|fips|area", re.IGNORECASE)
 _INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 _FLOAT = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _FORMATS = (
@@ -73,44 +75,110 @@ _FORMATS = (
     "%d/%m/%Y %H:%M:%S",
     "%m/%d/%Y %H:%M:%S",
     "%d.%m.%Y %H:%M:%S",
+    "%Y/%m/%d %H:%M",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+    "%d.%m.%Y %H:%M",
 )
 
 _ISO = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
 
-_BINS = 32
 _STRICTLY = 200
-_MOST_LISTED = 200
-"""Beyond that many texts a draft lists the most frequent ones and declares OTHER."""
 _FEW = 12
 _SINGLES = 128
-_LONG_TEXT = 40
+_DAYS = (date(1900, 1, 1), date(2099, 12, 31))
+"""Bounds of dates that anybody would choose; where one lies beyond them, a draft gives none."""
+_ENDLESS = tuple(date(year, 12, 31) for year in (2099, 2199, 2999, 9999))
+"""Dates that stand for "never" or "not yet"."""
 
 
-def draft(data: Any) -> Schema:
+def draft(data: Any, *, null_values: Sequence[str] = ()) -> Schema:
     """A schema to review, from a table: whatever `read` takes, read as a release reads it.
 
+    `null_values` are texts that stand for null beside the usual ones: "TOKEN" in every column,
+    "COLUMN=TOKEN" in one.
+
     NOT PRIVATE: it looks at the rows. Whatever it took from them is marked in `read_from_rows`;
-    the number of rows is not kept. Bounds are rounded outward to round numbers.
+    the number of rows is not kept. Where a value of an identifier has several rows, who is protected
+    is left open, and no release accepts the schema before `confirm` has answered it.
     """
     source = read(data)
     table = read_table(source)
+    tokens = nulls_by_column(null_values, table.schema.names)
     columns: list[Column] = []
     for field in table.schema:
         with unquoted(f"column {field.name!r}"):
-            columns.append(_column(field, table.column(field.name), source.typed))
-    return Schema(tuple(columns))
+            array, told = _nulled(table.column(field.name), tokens[field.name])
+            column = _column(field, array, source.typed)
+            if told:
+                told = tuple(dict.fromkeys((*column.null_values, *told)))
+                marks = tuple(dict.fromkeys((*column.read_from_rows, "null_values")))
+                column = dataclasses.replace(
+                    column, nullable=True, null_values=told, read_from_rows=marks
+                )
+            columns.append(column)
+    schema = Schema(tuple(columns), unit_word=ROW, read_from_rows=("unit",))
+    schema = dataclasses.replace(schema, rules=proposed(table, schema))
+    if any(found.repeats for found in counted(schema, table)):
+        return dataclasses.replace(schema, unit_word=OPEN, read_from_rows=())
+    return schema
 
 
-def confirm(schema: Schema, columns: Iterable[str] | None = None) -> Schema:
+def _nulled(
+    chunks: pa.ChunkedArray, tokens: Sequence[str]
+) -> tuple[pa.ChunkedArray, tuple[str, ...]]:
+    """The column with null for these texts, and those of them that it has."""
+    if not tokens or not is_text(chunks.type):
+        return chunks, ()
+    parts, found = [], set()
+    for array in flat(chunks):
+        texts, index = distinct_texts(array)
+        null = null_texts(texts, tokens)
+        found.update(pc.utf8_trim_whitespace(texts.filter(pa.array(null))).to_pylist())
+        cells = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
+        gone = np.append(null, True)[index]
+        parts.append(cells.take(pa.array(np.where(gone, len(texts), index))))
+    return pa.chunked_array(parts), tuple(token for token in tokens if token.strip() in found)
+
+
+def confirm(
+    schema: Schema,
+    columns: Iterable[str] | None = None,
+    *,
+    unit: str | None = None,
+    max_rows: int | None = None,
+) -> Schema:
     """The schema with the marks of these columns cleared, or of all.
 
-    Whoever calls it states that the marked facts are public, or were replaced by public ones.
+    Whoever calls it states that the marked facts are public, or were replaced by public ones. `unit`
+    says who is protected: the column that tells people apart, of whose rows `max_rows` count, or
+    "row". A question that a draft left open (`unit = "?"`) is answered by that alone.
     """
+    if unit is not None or max_rows is not None:
+        schema = schema.protecting(_chosen_unit(schema, unit, max_rows))
+    elif columns is None:
+        schema = dataclasses.replace(schema, read_from_rows=())
+    if columns is None:
+        schema = confirm_rules(schema)
     chosen = None if columns is None else set(columns)
     if unknown := (chosen or set()) - {column.name for column in schema.columns}:
         raise SchemaError(f"column {min(unknown)!r} is not in the schema; nothing was confirmed")
     marked = (c for c in schema.columns if chosen is None or c.name in chosen)
     return schema.resolved({c.name: dataclasses.replace(c, read_from_rows=()) for c in marked})
+
+
+def _chosen_unit(schema: Schema, unit: str | None, max_rows: int | None) -> Unit | None:
+    if unit is None:
+        raise SchemaError(
+            f"max_rows = {max_rows!r} says nothing without unit; name the column, too"
+        )
+    by_row = unit == ROW and max_rows is None
+    if not by_row and max_rows is None:
+        raise SchemaError(
+            f"unit = {unit!r} needs max_rows: how many rows of one {unit} may count, such as 5"
+        )
+    salt = "" if schema.unit is None else schema.unit.salt
+    return None if by_row else Unit(unit, max_rows or 0, salt)
 
 
 @dataclass(frozen=True)
@@ -122,6 +190,12 @@ class _Look:
     nullable: bool
     marks: tuple[str, ...]
     tokens: tuple[str, ...] = ()
+    special: tuple[Any, ...] = ()
+
+    @property
+    def named(self) -> Name:
+        """What its name says."""
+        return Name(self.name)
 
     def common(self, *marks: str) -> dict[str, Any]:
         """The facts every column has; `marks` are further facts read from the rows."""
@@ -133,6 +207,14 @@ class _Look:
             "read_from_rows": tuple(dict.fromkeys(read)),
         }
 
+    def made(self, kind: str, *marks: str, **facts: Any) -> Column:
+        """The column that these facts declare, as a file would; None is no fact."""
+        if self.special and kind != "category":
+            facts, marks = {**facts, "special": self.special}, (*marks, "special")
+        given = {key: value for key, value in facts.items() if value is not None}
+        stated = {k: list(v) if isinstance(v, tuple) else v for k, v in self.common(*marks).items()}
+        return build_column({"name": self.name, "type": kind, **stated, **given})
+
     def retyped(self, dtype: str) -> _Look:
         """The same, with another type on output."""
         return dataclasses.replace(self, dtype=dtype)
@@ -140,6 +222,10 @@ class _Look:
     def guessed(self) -> _Look:
         """The same, with the type itself guessed from rows."""
         return dataclasses.replace(self, marks=("type", *self.marks))
+
+    def beside(self, special: Sequence[Any]) -> _Look:
+        """The same, with further special values."""
+        return dataclasses.replace(self, special=(*self.special, *special))
 
 
 def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
@@ -150,19 +236,18 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
     dtype = _kept(field.type)
     look = _Look(field.name, dtype, array.null_count > 0, marks)
     if array.null_count == len(array):
-        return _blank(look, array.type)
+        return _absent(look) if len(array) else _unseen(look, array.type)
     if is_text(array.type):
         return _from_text(look, array, typed)
     if pa.types.is_dictionary(array.type):
-        values = pc.unique(array.dictionary_decode()).drop_null()
-        return _first(look, lambda: _listed(look.guessed(), sorted(values.to_pylist())))
+        return _from_dictionary(look.guessed(), array.dictionary_decode())
     if pa.types.is_boolean(type_):
         return Boolean(look.name, **look.common())
     if is_number(type_):
         return _from_numbers(look, array)
     if pa.types.is_date(type_):
         days, valid = ticks(array, tick=DAY)
-        return _first(look, lambda: _dated(look, days[valid], None))
+        return _dated(look, *np.unique(days[valid], return_counts=True), None)
     if pa.types.is_timestamp(type_):
         return _from_times(look, array)
     return Identifier(look.name, dtype="string", nullable=look.nullable, read_from_rows=())
@@ -183,8 +268,13 @@ def _kept(type_: pa.DataType) -> str:
         return "string"
 
 
-def _blank(look: _Look, type_: pa.DataType) -> Column:
-    """A column without a single value: its domain has to come from elsewhere."""
+def _absent(look: _Look) -> Column:
+    """A column of empty cells, which is left out."""
+    return Identifier(look.name, **look.guessed().retyped("string").common())
+
+
+def _unseen(look: _Look, type_: pa.DataType) -> Column:
+    """A column of a table without rows: its type is all that is known."""
     if pa.types.is_boolean(type_):
         return Boolean(look.name, **look.common())
     ordered = {
@@ -193,10 +283,22 @@ def _blank(look: _Look, type_: pa.DataType) -> Column:
         "date": pa.types.is_date,
         "datetime": pa.types.is_timestamp,
     }
-    wanted = next((kind for kind, holds in ordered.items() if holds(type_)), "category")
-    missing = ("values",) if wanted == "category" else ("lower", "upper")
-    facts = {"bins": _BINS} if wanted == "number" else {}
-    return Incomplete(look.name, wanted, missing, facts, **look.common())
+    kind = next((kind for kind, holds in ordered.items() if holds(type_)), None)
+    return _discovered(look) if kind is None else _first(look, lambda: look.made(kind))
+
+
+def _first(look: _Look, *makers: Callable[[], Column | None]) -> Column:
+    """The first column that can be made; where none can, it is left out.
+
+    A narrow type may not hold what is declared of others.
+    """
+    for make in makers:
+        try:
+            if (column := make()) is not None:
+                return column
+        except (ValueError, OverflowError):  # SchemaError and Arrow's refusals are ValueErrors
+            continue
+    return _absent(look)
 
 
 # Texts
@@ -215,15 +317,22 @@ def _from_text(look: _Look, array: pa.Array, typed: bool) -> Column:
     kept = pa.array(~null)
     texts, plain, counts = texts.filter(kept), plain.filter(kept), counts[~null]
     if not len(texts):
-        return _blank(look, pa.string())
+        return _absent(look)
     if pa.types.is_dictionary(array.type):
         return _from_words(look, texts.to_pylist(), counts)
+    if kind is None:
+        codes = words.among_numbers(look.named, plain.to_pylist(), counts)
+        kind = None if codes is None else _kind(plain.filter(pa.array(~codes)))
+        if codes is not None and kind is not None:
+            look = _beside_texts(look, plain.to_pylist(), counts, codes)
+            plain, counts = plain.filter(pa.array(~codes)), counts[~codes]
+            typed = typed or bool(look.special)
     if kind == "boolean":
         return Boolean(look.name, **(look if typed else look.retyped("bool")).common())
     if kind == "number":
         return _from_digits(look, plain, counts, typed)
     if kind is not None:
-        return _from_date_texts(look, plain, kind, typed)
+        return _from_date_texts(look, plain, counts, kind, typed)
     return _from_words(look, texts.to_pylist(), counts)
 
 
@@ -234,13 +343,15 @@ def _nulls_and_kind(texts: pa.Array) -> tuple[NDArray[np.bool_], str | None]:
     """
     usual, among_numbers = (
         numpy_of(pc.is_in(texts, texts_of(["", *tokens])))
-        for tokens in (_NULL_TOKENS, _NULL_AMONG_NUMBERS)
+        for tokens in (NULL_TEXTS, (*NULL_AMONG_NUMBERS, "NONE", "Missing", "Unknown", "UNKNOWN"))
     )
     for null in (usual, among_numbers):
         rest = texts.filter(pa.array(~null))
         if len(rest) and (kind := _kind(rest)):
             return null, kind
-    return usual, None
+    dashes = numpy_of(pc.is_in(texts, texts_of(["-", "--", "."])))
+    signs = numpy_of(pc.is_in(texts, texts_of(["+"]))).any()  # of which "-" is the opposite
+    return usual if signs else usual | dashes, None
 
 
 def _kind(texts: pa.Array) -> str | None:
@@ -260,18 +371,13 @@ def _date_kind(texts: pa.Array) -> str | None:
         if not all(_strict(text, form) for text in texts[:_STRICTLY].to_pylist()):
             continue
         days, valid = ticks(texts, tick=DAY, form=form)
-        recent = _days(1900) <= days.min() and days.max() < _days(2100)
-        if valid.all() and (form != "%Y%m%d" or (recent and len(texts) > _FEW)):
+        if valid.all() and (form != "%Y%m%d" or (_usual(days) and len(texts) > _FEW)):
             return form
     return None
 
 
 def _all(texts: pa.Array, regex: str) -> bool:
     return pc.all(pc.match_substring_regex(texts, regex)).as_py()
-
-
-def _days(year: int) -> int:
-    return (date(year, 1, 1) - date(1970, 1, 1)).days
 
 
 def _strict(text: str, form: str) -> bool:
@@ -281,25 +387,69 @@ def _strict(text: str, form: str) -> bool:
         return False
 
 
+def _beside_texts(
+    look: _Look, texts: list[str], counts: NDArray[np.integer], codes: NDArray[np.bool_]
+) -> _Look:
+    """With the codes among numbers that many rows hold; the others become null."""
+    often = codes & numbers.common(counts)
+    special = sorted({text for text, held in zip(texts, often, strict=True) if held})
+    look = look.beside(special)
+    rare = bool((codes & ~often).any())
+    return dataclasses.replace(
+        look,
+        dtype="string" if special else look.dtype,
+        nullable=look.nullable or rare,
+    )
+
+
 def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> Column:
-    rows, distinct = int(counts.sum()), len(texts)
-    length = sum(map(len, texts)) / distinct
-    named = _ID_NAME.search(look.name) is not None
-    many, long, mostly = distinct > _MOST_LISTED, length >= _LONG_TEXT, distinct > rows / 2
-    if (distinct == rows and rows > _FEW and not long) or (named and many):
+    sort = words.sort_of(look.named, texts, counts)
+    if sort is words.Sort.IDENTIFIER:
         return Identifier(look.name, **look.common())
-    if (many and (long or mostly)) or (long and mostly and rows > _FEW):
+    if sort is words.Sort.PROSE:
         return Text(look.name, **look.common())
-    if many:
-        often = sorted(range(distinct), key=lambda at: (-counts[at], texts[at]))[:_MOST_LISTED]
-        listed = sorted({texts[at] for at in often})
-        other = "OTHER" if "OTHER" not in listed else "(other)"
-        return Category(look.name, tuple(listed), other, **look.common("values"))
-    return _listed(look, sorted(set(texts)))
+    if sort is words.Sort.DISCOVER:
+        return _discovered(look)
+    often = [text for text, held in zip(texts, numbers.common(counts), strict=True) if held]
+    public = whole_list(often)
+    values = public or tuple(sorted(set(often)))
+    order = in_order(values, graded=look.named.graded)
+    rest = set(texts) - set(values)
+    other = None if not rest else "OTHER" if "OTHER" not in texts else "(other)"
+    marks = [*(() if public and not rest else ("values",)), *(("ordinal",) if order else ())]
+    return Category(look.name, order or values, other, order is not None, **look.common(*marks))
 
 
-def _listed(look: _Look, values: Sequence[Any], *, ordinal: bool = False) -> Category:
-    return Category(look.name, tuple(values), None, ordinal, **look.common("values"))
+def _discovered(look: _Look) -> Column:
+    """Values that a release finds; they are texts on output."""
+    return _first(
+        look,
+        lambda: look.made("category", values=DISCOVER),
+        lambda: look.retyped("string").made("category", values=DISCOVER),
+    )
+
+
+def _from_dictionary(look: _Look, array: pa.Array) -> Column:
+    """A column of few values by its type, which are no texts."""
+    found = array.drop_null().value_counts()
+    values, counts = found.field(0).to_pylist(), np.array(found.field(1), np.int64)
+    return _first(
+        look,
+        lambda: _of_values(look, values, counts),
+        lambda: _discovered(look),
+    )
+
+
+def _of_values(look: _Look, values: Sequence[Any], counts: NDArray[np.integer]) -> Column | None:
+    """A category of the values that many hold; None where too many rows hold others."""
+    often = numbers.common(counts)
+    if not 0 < often.sum() <= words.LONGEST_LIST or counts[often].sum() < 0.95 * counts.sum():
+        return None
+    listed = sorted(value for value, held in zip(values, often, strict=True) if held)
+    other = None
+    if not often.all():
+        other = type(listed[0])(min(-1, listed[0] - 1))
+    return Category(look.name, tuple(listed), other, False, **look.common("values"))
 
 
 def _from_digits(look: _Look, texts: pa.Array, counts: NDArray[np.integer], typed: bool) -> Column:
@@ -310,7 +460,9 @@ def _from_digits(look: _Look, texts: pa.Array, counts: NDArray[np.integer], type
     return _numeric(look, values, counts)
 
 
-def _from_date_texts(look: _Look, texts: pa.Array, kind: str, typed: bool) -> Column:
+def _from_date_texts(
+    look: _Look, texts: pa.Array, counts: NDArray[np.integer], kind: str, typed: bool
+) -> Column:
     form = None if kind == "iso" else kind
     seconds, _ = ticks(texts, tick=10**9, form=form)
     dated = bool(np.all(seconds % 86_400 == 0))
@@ -320,8 +472,8 @@ def _from_date_texts(look: _Look, texts: pa.Array, kind: str, typed: bool) -> Co
         first = texts[:_STRICTLY].to_pylist()
         form = next((f for f in _ISO if all(_strict(text, f) for text in first)), None)
     if dated:
-        return _first(look, lambda: _dated(look, seconds // 86_400, form))
-    return _first(look, lambda: _timed(look, seconds, form, "second"))
+        return _dated(look, seconds // 86_400, counts, form)
+    return _timed(look, seconds, form, "second" if form is None or "%S" in form else "minute")
 
 
 # Numbers
@@ -331,99 +483,92 @@ def _from_numbers(look: _Look, array: pa.Array) -> Column:
     values, valid = floats(array)
     look = dataclasses.replace(look, nullable=look.nullable or not bool(valid.all()))
     if not valid.any():
-        return _blank(look, array.type)
+        return _absent(look)
     values, counts = np.unique(values[valid], return_counts=True)
     inside = np.isfinite(values)
     if not inside.any():
-        return _blank(look, array.type)
+        return _absent(look)
     return _numeric(look, values[inside], counts[inside])
 
 
 def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.integer]) -> Column:
     values, where = np.unique(values, return_inverse=True)
     counts = np.bincount(where, counts).astype(np.int64)
-    if np.all(np.rint(values) == values) and float(np.abs(values).max()) < 2**53:
-        return _whole(look, values, counts)
+    whole = bool(np.all(np.rint(values) == values)) and float(np.abs(values).max()) < 2**53
     look = look.guessed()
-    decimals = fewest_decimals(values)
+    if whole and numbers.names_things(look.named, values, counts):
+        return Identifier(look.name, **look.common())
+    named = whole and look.named.coded and not _natural(look, values)
+    codes = np.zeros(len(values), np.bool_) if named else numbers.apart(values, counts)
+    look = look.beside([int(v) if whole else float(v) for v in values[codes]])
+    values, counts = values[~codes], counts[~codes]
+    return _whole(look, values, counts) if whole else _measured(look, values, counts)
+
+
+def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) -> Column:
+    """Numbers with a fraction: few that many hold, or a shape that a release finds."""
+    decimals = numbers.fewest_decimals(values)
     marks = () if decimals is None else ("decimals",)
-    grid = None if decimals is None else Fraction(1, 10**decimals)
+    bounds = _natural(look, values)
 
     def few() -> Column | None:
-        return _listed(look, values.tolist(), ordinal=True) if len(values) <= _FEW else None
-
-    def cut() -> Column | None:
-        edges = amount_edges(values, counts, grid)
-        if edges is None:
+        if len(values) > _FEW or not numbers.common(counts).all() or look.special:
             return None
-        facts = look.common("edges", *marks)
-        return Number(look.name, edges=tuple(map(float, edges)), decimals=decimals, **facts)
+        return Category(look.name, tuple(values.tolist()), None, True, **look.common("values"))
 
-    def even(lower: Fraction | float, upper: Fraction | float, places: int | None) -> Column:
-        bins = _BINS
-        if places is not None:
-            bins = max(1, min(bins, floor((upper - lower) * 10**places)))
-        facts = look.common("lower", "upper", *(() if places is None else marks))
-        return Number(look.name, float(lower), float(upper), bins, None, places, **facts)
-
-    low, high = float(values[0]), float(values[-1])
     return _first(
         look,
         few,
-        cut,
-        lambda: even(*nice_bounds(low, high), decimals) if low < high else None,
-        lambda: even(low, high, None),
-        lambda: Number(look.name, low, high, 1, **look.common("lower", "upper")),
+        lambda: look.made("number", *marks, decimals=decimals, **bounds),
+        lambda: look.made("number", **bounds),
+        lambda: look.retyped("float64").made("number", **bounds),
     )
 
 
-def _first(look: _Look, *makers: Callable[[], Column | None]) -> Column:
-    """The first column that can be made; one to fill in by hand if none can.
-
-    Round bounds can leave what a narrow type holds, and cells can be finer than it.
-    """
-    for make in makers:
-        try:
-            if (column := make()) is not None:
-                return column
-        except (ValueError, OverflowError):  # SchemaError and Arrow's refusals are ValueErrors
-            continue
-    return _blank(look, arrow_type(look.dtype))
+def _natural(look: _Look, values: NDArray[np.float64]) -> dict[str, int]:
+    found = look.named.natural(float(values[0]), float(values[-1]))
+    return {} if found is None else {"lower": found.lower, "upper": found.upper}
 
 
-def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.integer]) -> Column:
-    rows, distinct = int(counts.sum()), len(values)
-    low, high = int(values[0]), int(values[-1])
-    span = high - low + 1
-    look = look.guessed()
-    named = _ID_NAME.search(look.name) is not None
-    counted = distinct == rows == span and rows > _SINGLES
-    if (named and distinct > max(_FEW, rows / 2)) or counted:
-        return Identifier(look.name, **look.common())
-    coded = _CODE_NAME.search(look.name) is not None and distinct <= _MOST_LISTED
-    few = distinct <= 2 or (distinct <= _FEW and span > 2 * distinct)
-    listed = few or (coded and span > distinct * 3 // 2)
+def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) -> Column:
+    """Whole numbers: one value, codes, what has public bounds, a few counts, or a shape."""
+    listed = [int(value) for value in values]
+    bounds = _natural(look, values)
+    cells = bounds["upper"] - bounds["lower"] + 1 if bounds else 0
+    often = numbers.common(counts)
+    pair = len(values) <= 2 and bool(often.all())
 
-    def even(lower: int, upper: int) -> Column:
-        bins = None if upper - lower < _SINGLES else _BINS
-        return Integer(look.name, lower, upper, bins, **look.common("lower", "upper"))
-
-    def cut() -> Column | None:
-        edges = amount_edges(values, counts, Fraction(1))
-        if span <= _SINGLES or edges is None:
+    def codes() -> Column | None:
+        coded = look.named.coded and not bounds
+        if look.special or not (pair or coded):
             return None
-        return Integer(look.name, edges=tuple(map(int, edges)), **look.common("edges"))
+        return _of_values(look, listed, counts) or (_discovered(look) if coded else None)
 
-    def single() -> Column | None:
-        ordinal = not coded and distinct > 2
-        return _listed(look, values.astype(int).tolist(), ordinal=ordinal) if listed else None
+    def public() -> Column | None:
+        return look.made("integer", **bounds) if 0 < cells <= _SINGLES else None
+
+    def small() -> Column | None:
+        found = numbers.small_range(values, counts)
+        if found is None:
+            return None
+        facts = look.common("lower", "upper", *(["special"] if look.special else []))
+        return Integer(look.name, *found, special=look.special, **facts)
+
+    def few() -> Column | None:
+        if len(values) > _FEW or not often.all() or look.special:
+            return None
+        return Category(look.name, tuple(listed), None, True, **look.common("values"))
 
     return _first(
         look,
-        single,
-        cut,
-        lambda: None if span <= _BINS else even(*map(int, nice_bounds(low, high))),
-        lambda: even(low, high),
+        codes,
+        public,
+        small,
+        few,
+        *(
+            lambda wide=wide: wide.made("integer", **bounds, bins="shape" if bounds else None)
+            for wide in (look, look.retyped("float64"), look.retyped("int64"))
+        ),
     )
 
 
@@ -435,16 +580,32 @@ def _from_times(look: _Look, array: pa.Array) -> Column:
     micros = micros[valid]
     finest = (("day", DAY // 10**3), ("second", 10**6), ("microsecond", 1))
     resolution = next(name for name, size in finest if np.all(micros % size == 0))
-    return _first(look, lambda: _timed(look, micros // 10**6, None, resolution))
+    return _timed(look, micros // 10**6, None, resolution)
 
 
-def _dated(look: _Look, days: NDArray[np.integer], form: str | None) -> Column:
-    first, last = (date(1970, 1, 1) + timedelta(days=int(day)) for day in (days.min(), days.max()))
-    if (last - first).days < _SINGLES and first < last:
-        marks = ("lower", "upper", *_marked(form))
-        return Date(look.name, first, last, format=form, **look.common(*marks))
-    edges = calendar_edges(first, last)
-    return Date(look.name, edges=edges, format=form, **look.common("edges", *_marked(form)))
+def _number(day: date) -> int:
+    return (day - date(1970, 1, 1)).days
+
+
+def _usual(days: NDArray[np.integer]) -> bool:
+    """Whether all days lie in bounds that anybody would choose."""
+    return _number(_DAYS[0]) <= int(days.min()) and int(days.max()) <= _number(_DAYS[1])
+
+
+def _dated(
+    look: _Look, days: NDArray[np.integer], counts: NDArray[np.integer], form: str | None
+) -> Column:
+    order = np.argsort(days)
+    days, counts = days[order], counts[order]
+    never = {_number(day): day for day in _ENDLESS}.get(int(days[-1]))
+    if never is not None and len(days) > _FEW and numbers.common(counts)[-1]:
+        look, days = look.beside([never]), days[:-1]
+    bounds = {"lower": _DAYS[0], "upper": _DAYS[1]} if _usual(days) else {}
+    return _first(
+        look,
+        lambda: look.made("date", *_marked(form), format=form, **bounds),
+        lambda: look.made("date", *_marked(form), format=form),
+    )
 
 
 def _marked(form: str | None) -> tuple[str, ...]:
@@ -452,21 +613,20 @@ def _marked(form: str | None) -> tuple[str, ...]:
 
 
 def _timed(look: _Look, seconds: NDArray[np.integer], form: str | None, resolution: str) -> Column:
-    first, last = (
-        datetime(1970, 1, 1) + timedelta(seconds=int(moment))
-        for moment in (seconds.min(), seconds.max())
-    )
-    days = calendar_edges(first.date(), last.date())
-    cuts = [datetime(day.year, day.month, day.day) for day in days]
-    if resolution != "day":
-        finest = timedelta(seconds=1) if resolution == "second" else timedelta(microseconds=1)
-        cuts[-1] += timedelta(days=1) - finest
+    bounds = {}
+    if _usual(seconds // 86_400):
+        low, high = (datetime(day.year, day.month, day.day) for day in _DAYS)
+        finest = {
+            "day": timedelta(days=1),
+            "minute": timedelta(minutes=1),
+            "second": timedelta(seconds=1),
+        }
+        high += timedelta(days=1) - finest.get(resolution, timedelta(microseconds=1))
+        bounds = {"lower": low, "upper": high}
     more = {"format": form, "resolution": resolution}
     marks = ("resolution", *_marked(form))
     return _first(
         look,
-        lambda: Datetime(look.name, edges=tuple(cuts), **more, **look.common("edges", *marks)),
-        lambda: Datetime(
-            look.name, first, last, _BINS, **more, **look.common("lower", "upper", *marks)
-        ),
+        lambda: look.made("datetime", *marks, **more, **bounds),
+        lambda: look.made("datetime", *marks, **more),
     )

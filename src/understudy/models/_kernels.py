@@ -9,7 +9,19 @@ import numpy as np
 
 from understudy.compiled import kernel
 
-__all__ = ["balance", "count", "draw", "multiply", "solve", "swap", "tabulate", "tilt", "weigh"]
+__all__ = [
+    "balance",
+    "conditionals",
+    "count",
+    "draw",
+    "gather",
+    "gibbs",
+    "scale",
+    "solve",
+    "swap",
+    "tabulate",
+    "weigh",
+]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _TILT = 60.0
@@ -107,24 +119,6 @@ def weigh(cells: Any, weights: Any, table: Any) -> None:
 
 
 @kernel
-def tilt(cells: Any, factors: Any, others: Any, weights: Any, table: Any) -> None:
-    """Multiply weights by the factors of their cells; table[c] = Σ of those whose other cell is c."""
-    for c in range(table.size):
-        table[c] = 0.0
-    for i in range(cells.size):
-        weight = weights[i] * factors[cells[i]]
-        weights[i] = weight
-        table[others[i]] += weight
-
-
-@kernel
-def multiply(cells: Any, weights: Any, factors: Any) -> None:
-    """weights[i] *= factors[cell of i]."""
-    for i in range(cells.size):
-        weights[i] *= factors[cells[i]]
-
-
-@kernel
 def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
     """One cell per row from the law of its group, along `order`, by a golden-ratio sequence.
 
@@ -156,20 +150,21 @@ def draw(cumulative: Any, group: Any, order: Any, start: Any, out: Any) -> None:
 
 
 @kernel
-def locate(records: Any, record: int, columns: Any, strides: Any, codes: Any, cells: Any) -> None:
-    """The cell of a record in every marginal, all of them one after the other.
+def locate(columns: Any, strides: Any, codes: Any, cells: Any) -> None:
+    """The cells of a block of records in every marginal, all marginals one after the other.
 
-    That in marginal c begins at strides[-1, c] and lies Σ_k x[columns[k, c]]·strides[k, c] behind it, x
-    the codes of the record.
+    That of record t in marginal c begins at strides[-1, c] and lies Σ_k x[columns[k, c]]·strides[k, c]
+    behind it, x = codes[:, t]. Records go along the last axis, where machines take many at once.
     """
-    for i in range(codes.size):
-        codes[i] = records[record, i]
     width = columns.shape[0]
-    for c in range(cells.size):
-        cells[c] = strides[width, c]
-    for k in range(width):
-        for c in range(cells.size):
-            cells[c] += codes[columns[k, c]] * strides[k, c]
+    for c in range(cells.shape[0]):
+        for t in range(cells.shape[1]):
+            cells[c, t] = strides[width, c]
+        for k in range(width):
+            i = columns[k, c]
+            stride = strides[k, c]
+            for t in range(cells.shape[1]):
+                cells[c, t] += codes[i, t] * stride
 
 
 @kernel
@@ -177,10 +172,15 @@ def tabulate(
     records: Any, weights: Any, columns: Any, strides: Any, codes: Any, cells: Any, table: Any
 ) -> None:
     """table[c] += Σ weights of the records in cell c, of every marginal."""
-    for r in range(weights.size):
-        locate(records, r, columns, strides, codes, cells)
-        for c in range(cells.size):
-            table[cells[c]] += weights[r]
+    for start in range(0, weights.size, codes.shape[1]):
+        many = min(codes.shape[1], weights.size - start)
+        for t in range(many):
+            for i in range(codes.shape[0]):
+                codes[i, t] = records[start + t, i]
+        locate(columns, strides, codes, cells)
+        for t in range(many):
+            for c in range(cells.shape[0]):
+                table[cells[c, t]] += weights[start + t]
 
 
 @kernel
@@ -188,10 +188,22 @@ def count(
     records: Any, chosen: Any, columns: Any, strides: Any, codes: Any, cells: Any, excess: Any
 ) -> None:
     """excess[c] += the number of chosen records in cell c, one by one, of every marginal."""
-    for t in range(chosen.size):
-        locate(records, chosen[t], columns, strides, codes, cells)
-        for c in range(cells.size):
-            excess[cells[c]] += np.float32(1.0)
+    for start in range(0, chosen.size, codes.shape[1]):
+        many = min(codes.shape[1], chosen.size - start)
+        for t in range(many):
+            for i in range(codes.shape[0]):
+                codes[i, t] = records[chosen[start + t], i]
+        locate(columns, strides, codes, cells)
+        for t in range(many):
+            for c in range(cells.shape[0]):
+                excess[cells[c, t]] += np.float32(1.0)
+
+
+@kernel
+def _price(excess: Any, change: Any, u: int) -> None:
+    """What the sum changes by when cell u has a row less, and a row more."""
+    change[1, u] = change[0, u] * (1.0 - 2.0 * excess[u])
+    change[2, u] = change[0, u] * (1.0 + 2.0 * excess[u])
 
 
 @kernel
@@ -206,39 +218,135 @@ def swap(
     excess: Any,
     change: Any,
     tries: Any,
+    totals: Any,
 ) -> int:
     """Replace row tries[0, t] by record tries[1, t] where that lowers Σ scale·excess²; how often.
 
     `excess` holds counts minus targets of all cells of all marginals; `change` is, cell by cell, the
     scale and what the sum changes by when the cell has a row less, and a row more, held here so that
-    they are computed once.
+    they are computed once. The tries are taken one after the other: a block of them is weighed at
+    once, and what comes behind a replacement is weighed again.
     """
     for u in range(excess.size):
-        change[1, u] = change[0, u] * (1.0 - 2.0 * excess[u])
-        change[2, u] = change[0, u] * (1.0 + 2.0 * excess[u])
+        _price(excess, change, u)
     accepted = 0
-    for t in range(tries.shape[1]):
-        row = tries[0, t]
-        a = chosen[row]
-        b = tries[1, t]
-        if a == b:
-            continue
-        locate(records, a, columns, strides, codes, old)
-        locate(records, b, columns, strides, codes, new)
-        total = 0.0
-        for c in range(old.size):
-            both = change[2, new[c]] + change[1, old[c]]
-            total += both if old[c] != new[c] else 0.0
-        if total < 0.0:
+    for start in range(0, tries.shape[1], codes.shape[1]):
+        many = min(codes.shape[1], tries.shape[1] - start)
+        for t in range(many):
+            for i in range(codes.shape[0]):
+                codes[i, t] = records[chosen[tries[0, start + t]], i]
+        locate(columns, strides, codes, old)
+        for t in range(many):
+            for i in range(codes.shape[0]):
+                codes[i, t] = records[tries[1, start + t], i]
+        locate(columns, strides, codes, new)
+        first = 0
+        while first < many:
+            for t in range(first, many):
+                totals[t] = 0.0
+            for c in range(old.shape[0]):
+                for t in range(first, many):
+                    u = old[c, t]
+                    v = new[c, t]
+                    both = change[2, v] + change[1, u]
+                    totals[t] += both if u != v else 0.0
+            while first < many and not totals[first] < 0.0:
+                first += 1
+            if first == many:
+                break
             accepted += 1
-            chosen[row] = b
-            for c in range(old.size):
-                u = old[c]
-                v = new[c]
-                excess[u] -= 1.0
-                excess[v] += 1.0
-                change[1, u] = change[0, u] * (1.0 - 2.0 * excess[u])
-                change[2, u] = change[0, u] * (1.0 + 2.0 * excess[u])
-                change[1, v] = change[0, v] * (1.0 - 2.0 * excess[v])
-                change[2, v] = change[0, v] * (1.0 + 2.0 * excess[v])
+            row = tries[0, start + first]
+            chosen[row] = tries[1, start + first]
+            for c in range(old.shape[0]):
+                excess[old[c, first]] -= 1.0
+                excess[new[c, first]] += 1.0
+                _price(excess, change, old[c, first])
+                _price(excess, change, new[c, first])
+            for t in range(first + 1, many):
+                if tries[0, start + t] == row:  # its record is another now
+                    for c in range(old.shape[0]):
+                        old[c, t] = new[c, first]
+            first += 1
     return accepted
+
+
+@kernel
+def gather(first: Any, along: Any, second: Any, across: Any, weights: Any, table: Any) -> None:
+    """table[c] = Σ weights of the records in cell c = along[first] + across[second]."""
+    for c in range(table.size):
+        table[c] = 0.0
+    for r in range(weights.size):
+        table[along[first[r]] + across[second[r]]] += weights[r]
+
+
+@kernel
+def scale(first: Any, along: Any, second: Any, across: Any, factors: Any, weights: Any) -> None:
+    """Multiply the weight of every record by the factor of its cell, along[first] + across[second]."""
+    for r in range(weights.size):
+        weights[r] *= factors[along[first[r]] + across[second[r]]]
+
+
+@kernel
+def _power(x: Any) -> Any:
+    """About e^x for x ≤ 0, within a part x²/8192 of it: (1 + x/4096)^4096, which takes no call."""
+    y = max(np.float32(1.0) + x * np.float32(1.0 / 4096), np.float32(0.0))
+    for _ in range(12):
+        y *= y
+    return y
+
+
+@kernel
+def given_others(codes: Any, r: int, terms: Any, tables: Any, alpha: Any, law: Any) -> None:
+    """law[v] ∝ p(x = v | the other columns of record r), at most 1; see `gibbs`."""
+    size = alpha.size
+    for v in range(size):
+        law[v] = alpha[v]
+    for t in range(terms.shape[0]):
+        at = terms[t, 0]
+        for k in range(1, terms.shape[1], 2):
+            at += terms[t, k + 1] * codes[r, terms[t, k]]
+        row = tables[at : at + size]
+        for v in range(size):
+            law[v] += row[v]
+    most = law[0]
+    for v in range(1, size):
+        most = max(most, law[v])
+    for v in range(size):
+        law[v] = _power(law[v] - most)
+
+
+@kernel
+def conditionals(
+    codes: Any, column: int, terms: Any, tables: Any, alpha: Any, law: Any, total: Any
+) -> None:
+    """total[v] += p(x_column = v | the others), summed over the records; see `gibbs`."""
+    for r in range(codes.shape[0]):
+        given_others(codes, r, terms, tables, alpha, law)
+        all_of_it = np.float32(0.0)
+        for v in range(alpha.size):
+            all_of_it += law[v]
+        for v in range(alpha.size):
+            total[v] += law[v] / all_of_it
+
+
+@kernel
+def gibbs(
+    codes: Any, column: int, terms: Any, tables: Any, alpha: Any, law: Any, uniform: Any
+) -> None:
+    """Draw one column of every record given its others: p(x) ∝ exp(alpha[x] + Σ_t tables[at_t + x]).
+
+    Term t begins at terms[t, 0] and moves by terms[t, k + 1] for every value of column terms[t, k],
+    k = 1, 3, ….
+    """
+    size = alpha.size
+    for r in range(uniform.size):
+        given_others(codes, r, terms, tables, alpha, law)
+        total = np.float32(0.0)
+        for v in range(size):
+            total += law[v]
+            law[v] = total
+        x = uniform[r] * total
+        v = 0
+        while v < size - 1 and law[v] <= x:
+            v += 1
+        codes[r, column] = v

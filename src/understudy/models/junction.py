@@ -174,6 +174,11 @@ class JunctionTree:
             if parent >= 0:
                 self._children[parent].append(child)
 
+    @property
+    def order(self) -> list[int]:
+        """The columns in the order in which they are drawn; records are sorted by the last first."""
+        return list(dict.fromkeys(i for clique in self.cliques for i in clique))
+
     def home(self, clique: Clique) -> int | None:
         """The first clique that holds these columns."""
         for at, own in enumerate(self.cliques):

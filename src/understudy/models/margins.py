@@ -88,9 +88,15 @@ def one_ways(
 def per_cell(residual: Table, noise: Table, base: Table, believed: float) -> Table:
     """κ per cell, flat: that of the table, or what a cell that stands out says of itself."""
     flat = residual.reshape(-1)
-    threshold = (_STANDS_OUT + math.sqrt(2 * math.log(max(flat.size, 2)))) * np.sqrt(noise)
-    alone = np.where(np.abs(flat) > threshold, flat**2 / np.maximum(base.reshape(-1), 1.0), 0.0)
+    alone = np.where(
+        np.abs(flat) > stands_out(noise), flat**2 / np.maximum(base.reshape(-1), 1.0), 0.0
+    )
     return np.maximum(believed, alone)
+
+
+def stands_out(noise: Table) -> Table:
+    """Beyond how much each of these cells says something by itself, given the variance of its noise."""
+    return (_STANDS_OUT + math.sqrt(2 * math.log(max(noise.size, 2)))) * np.sqrt(noise)
 
 
 class _Sums:

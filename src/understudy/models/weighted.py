@@ -22,6 +22,8 @@ _SWAP_CELLS = 24_000_000
 MOST_SWAPS, _FEWEST_SWAPS, _SWAPS_IN_ALL = 20, 4, 200_000
 # Proposals that are held in memory.
 _SWAPS_AT_ONCE = 2**20
+# Records whose cells are computed together.
+_BLOCK = 32
 # Table entries that swapping may look at; beyond it wide workloads would take minutes.
 _SWAP_WORK = 600_000_000
 
@@ -109,7 +111,7 @@ class Weighted(Records):
         records, sizes = self._compressed(cliques)
         width = max(len(clique) for clique in cliques)
         columns = np.zeros((width, len(cliques)), np.int64)
-        strides = np.zeros((width + 1, len(cliques)), np.int32)
+        strides = np.zeros((width + 1, len(cliques)), np.uint32)
         ends = np.cumsum([math.prod(sizes[i] for i in clique) for clique in cliques])
         strides[-1, 1:] = ends[:-1]
         for c, clique in enumerate(cliques):
@@ -117,7 +119,8 @@ class Weighted(Records):
             for k, i in reversed(list(enumerate(clique))):
                 columns[k, c], strides[k, c] = i, stride
                 stride *= sizes[i]
-        codes, old, new = np.empty(len(sizes), np.int32), *np.empty((2, len(cliques)), np.int32)
+        codes = np.zeros((len(sizes), _BLOCK), np.uint32)
+        old, new = np.zeros((2, len(cliques), _BLOCK), np.uint32)
         where = records, chosen, columns, strides, codes, old
         expected = np.zeros(int(ends[-1]))
         kernels.tabulate(records, self.weights, columns, strides, codes, old, expected)
@@ -133,7 +136,8 @@ class Weighted(Records):
             many = min(_SWAPS_AT_ONCE, tries - start)
             proposals = rng.permutation(self._systematic(many, rng))
             places = rng.integers(rows, size=many)
-            kernels.swap(*where, new, excess, change, np.stack([places, proposals]))
+            together = np.stack([places, proposals])
+            kernels.swap(*where, new, excess, change, together, np.empty(_BLOCK))
 
     def _compressed(
         self, cliques: list[Clique]

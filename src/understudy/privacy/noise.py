@@ -11,7 +11,6 @@ import math
 import secrets
 from abc import ABC, abstractmethod
 from functools import lru_cache
-from ssl import RAND_bytes
 from typing import Any
 
 import numpy as np
@@ -97,6 +96,13 @@ def _normals(size: int) -> NDArray[np.float64]:
     return found.view(np.float64)[:size]
 
 
+def _random(count: int) -> bytes:
+    """Cryptographic bytes; OpenSSL's are the fastest at hand, and loaded where noise is drawn."""
+    from ssl import RAND_bytes
+
+    return RAND_bytes(count)
+
+
 def _draw_pairs(pairs: NDArray[np.complex128]) -> None:
     words = _words(2 * _PAIRS)
     radii, turns = (words[:_PAIRS] >> 1).view(np.int64), words[_PAIRS:]
@@ -115,7 +121,7 @@ def _draw_pairs(pairs: NDArray[np.complex128]) -> None:
 
 def _words(count: int) -> NDArray[np.uint64]:
     """Words of 64 bits from OpenSSL's generator (AES in counter mode, seeded by the system)."""
-    return np.frombuffer(RAND_bytes(8 * count), np.uint64)
+    return np.frombuffer(_random(8 * count), np.uint64)
 
 
 def poisson(noise: Noise, rows: int, rate: float) -> Integers:
@@ -127,7 +133,7 @@ def poisson(noise: Noise, rows: int, rate: float) -> Integers:
     if below == 2**32:
         return np.arange(rows)
     if noise.private:
-        words = np.frombuffer(RAND_bytes(4 * rows), np.uint32)
+        words = np.frombuffer(_random(4 * rows), np.uint32)
     else:
         words = np.array([noise.below(2**32) for _ in range(rows)], np.uint32)
     return np.flatnonzero(words < below)

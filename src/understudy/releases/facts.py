@@ -3,23 +3,29 @@
 The order. (1) From public facts alone, a part of ρ is set aside for every open column, a part of δ for
 those whose values are discovered, and the rest becomes one zCDP filter; this outer plan is reserved.
 (2) The open columns are measured: values by `Values`, quantiles by a Gaussian measurement of
-fine one-way tables. (3) With the schema that follows, the whole release is planned anew so that its ρ
-fits the zCDP filter, and that plan is written to the ledger (`refine`) before anything of it is drawn.
+fine one-way tables, shapes by one such measurement for each level of the ladder and one of how round
+values are; which cells a level has follows from the released counts of the levels before it. (3) With
+the schema that follows, the whole release is planned anew so that its ρ fits the zCDP filter, and that
+plan is written to the ledger (`refine`) before anything of it is drawn.
 
-Guarantee: (ε, δ) for the whole. ρ adds up although the later plan depends on what was released before
-(adaptive composition of zCDP with a filter, Feldman-Zrnic 2021); δ is the sum of the discoveries' own
-and of the conversion.
+Guarantee: (ε, δ) for the whole. ρ adds up although later levels and the later plan depend on what was
+released before (adaptive composition of zCDP with a filter, Feldman-Zrnic 2021); δ is the sum of the
+discoveries' own and of the conversion. A level is one marginal table for each column: a row lies in
+exactly one of its cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from understudy.columns.ladder import ROUNDNESS, SHARES, Measured, finer, first
+from understudy.columns.roundness import Roundness
+from understudy.columns.unmodelled import Undeclared
 from understudy.errors import InputError
 from understudy.privacy import planning
 from understudy.privacy.budget import Budget, round_down
@@ -28,26 +34,51 @@ from understudy.privacy.exact import ExactCounts
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, Values
 from understudy.privacy.relation import Relation
-from understudy.schema import Identifier, Modelled, Schema, UndeclaredBins, UndeclaredCategory
+from understudy.schema import (
+    Category,
+    Column,
+    Identifier,
+    Modelled,
+    Schema,
+    UndeclaredBins,
+    UndeclaredCategory,
+    UndeclaredShape,
+)
 from understudy.source import Source
 from understudy.source.base import Bindable, check_header
-from understudy.source.values import Holders
+from understudy.source.values import HeldAt, Holders
 from understudy.units import group
 
-__all__ = ["QUANTILES", "REST", "Look", "found", "look", "outer_plan", "outer_rho", "purpose"]
+__all__ = [
+    "LEVELS",
+    "QUANTILES",
+    "REST",
+    "ROUND",
+    "Look",
+    "found",
+    "look",
+    "outer_plan",
+    "outer_rho",
+    "purpose",
+]
+
+Open = TypeVar("Open", bound=Undeclared)
 
 REST = "everything else"
 QUANTILES = "quantiles"
+LEVELS = tuple(f"shapes, level {at + 1} of {len(SHARES)}" for at in range(len(SHARES)))
+ROUND = "round values"
 
 # Of ρ, for each open column and for all of them together at most; of δ, for all discoveries.
 _SHARE = Fraction(1, 25)
+_SHAPE = Fraction(1, 20)
 _MOST = Fraction(1, 5)
 _DELTA = Fraction(1, 10)
 
 
-def purpose(column: str) -> str:
-    """The name of the charge for a column's values."""
-    return f"values of {column}"
+def purpose(column: str, length: int = 0) -> str:
+    """The name of the charge for a column's values, or for their first characters."""
+    return f"{length}-character prefixes of {column}" if length else f"values of {column}"
 
 
 def outer_rho(schema: Schema, budget: Budget) -> Fraction:
@@ -61,25 +92,41 @@ def outer_rho(schema: Schema, budget: Budget) -> Fraction:
 
 def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relation) -> Plan:
     """The charges of the open columns, and the zCDP filter that is left; ρ of one row, as ever."""
-    listed = [column for column in schema.undeclared if isinstance(column, UndeclaredCategory)]
-    cut = [column for column in schema.undeclared if isinstance(column, UndeclaredBins)]
-    shown = delta * _shown(schema)
-    share = min(_SHARE, _MOST / len(schema.undeclared))
+    listed, cut = _of(schema, UndeclaredCategory), _of(schema, UndeclaredBins)
+    shaped = _of(schema, UndeclaredShape)
+    asked = _SHARE * (len(listed) + len(cut)) + _SHAPE * len(shaped)
+    least = min(Fraction(1), _MOST / asked)
+    share, shape = total * _SHARE * least, total * _SHAPE * least
     rows, sides = group(schema.unit), relation.multiplicity
     charges = [
         Charge(
-            purpose(column.name),
+            purpose(column.name, length),
             Discovery.within(
-                total * share, float(shown / len(listed)) * (1 - 1e-9), values=rows, sides=sides
+                share / len(column.levels),
+                float(delta * _shown(schema) / len(listed) / len(column.levels)) * (1 - 1e-9),
+                values=rows,
+                sides=sides,
             ),
         )
         for column in listed
+        for length in column.levels
     ]
-    if cut:
-        rho = total * share * len(cut) / rows**2
-        charges.append(Charge(QUANTILES, Gaussian.of_tables(rho, relation, len(cut))))
-    left = total * (1 - share * len(schema.undeclared)) / rows**2
-    return Plan((*charges, Charge(REST, Zcdp(left))))  # type: ignore[arg-type]
+    spent = share * len(listed)
+    tables = [(QUANTILES, share, len(cut))]
+    parts = zip((*LEVELS, ROUND), (*SHARES, ROUNDNESS), strict=True)
+    for name, part in parts:
+        number = len(_rounds(shaped)) if name == ROUND else len(shaped)
+        tables.append((name, shape * Fraction(str(part)), number))
+    for name, each, number in tables:
+        if number:
+            event = Gaussian.of_tables(each * number / rows**2, relation, number)
+            charges.append(Charge(name, event))
+            spent += each * number
+    return Plan((*charges, Charge(REST, Zcdp((total - spent) / rows**2))))  # type: ignore[arg-type]
+
+
+def _of(schema: Schema, kind: type[Open]) -> list[Open]:
+    return [column for column in schema.undeclared if isinstance(column, kind)]
 
 
 def _shown(schema: Schema) -> Fraction:
@@ -94,6 +141,11 @@ class Look:
 
     holders: Holders | None
     fine: ExactCounts
+    """Open columns with the first cells that they are counted in, in the order of the table."""
+    round: ExactCounts | None
+    """Those that have round values, by how round they are."""
+    bind: Callable[[Mapping[str, Column]], ExactCounts]
+    """Other cells of open columns; only columns that are named are counted."""
 
 
 class _Nothing:
@@ -108,42 +160,104 @@ class _Nothing:
 def look(source: Bindable, schema: Schema) -> Look:
     """Bind the source to the open columns; what cannot be found there is refused before spending."""
     check_header(source.columns, schema, source.describe())
-    cut = {c.name: c.fine() for c in schema.undeclared if isinstance(c, UndeclaredBins)}
-    # Only the columns to be cut are counted; the others are there, and not looked at.
-    others = {
-        column.name: Identifier(column.name)
-        for column in schema.columns
-        if isinstance(column, Modelled | UndeclaredCategory)
-    }
-    fine: Any = _Nothing(schema)
-    if cut:
-        bare = replace(schema, rules=(), geography=())  # they speak of columns that are not there
-        fine = source.bind(bare.resolved({**others, **cut}))
-    listed = [column.name for column in schema.undeclared if isinstance(column, UndeclaredCategory)]
+    # Rules and places speak of columns that are not there; what is not counted is not looked at.
+    bare = replace(schema, rules=(), geography=())
+    named = (column for column in schema.columns if not isinstance(column, Identifier))
+    others = {column.name: Identifier(column.name) for column in named}
+
+    def bind(columns: Mapping[str, Column]) -> ExactCounts:
+        return source.bind(bare.resolved({**others, **columns}))
+
+    cells: dict[str, Column] = {c.name: c.fine() for c in _of(schema, UndeclaredBins)}
+    shaped = _of(schema, UndeclaredShape)
+    cells |= {column.name: column.level(first(column.scale)) for column in shaped}
+    round_ = bind(rounded) if (rounded := _rounds(shaped)) else None
+    fine: Any = bind(cells) if cells else _Nothing(schema)
+    listed = [column.name for column in _of(schema, UndeclaredCategory)]
     if not listed:
-        return Look(None, fine)
+        return Look(None, fine, round_, bind)
     if not isinstance(source, Source):
         raise InputError(
             f'column {listed[0]!r}: values = "discover" asks for values, and {source.describe()} '
             "hands back counts alone: list the values in the schema"
         )
-    return Look(Holders(source, schema), fine)
+    return Look(Holders(source, schema), fine, round_, bind)
+
+
+def _discovered(column: UndeclaredCategory, holders: Holders, gate: Gate) -> Category:
+    """Ask level after level: what earlier ones have found is public, and no longer asked about."""
+    levels: list[tuple[str, ...]] = []
+    for length in column.levels:
+        held = HeldAt(holders, column.level(levels)) if levels else holders
+        texts = gate.ask(
+            purpose(column.name, length), Values(held, column.name, column.most(levels))
+        )
+        levels.append(texts if length else column.kept(texts))
+    return column.found(*levels)
 
 
 def found(schema: Schema, looked: Look, open_gate: Callable[[Any], Gate]) -> Schema:
     """Ask for every open column, in order, and close the schema."""
     gate = open_gate(looked.fine)
     closed: dict[str, Any] = {}
-    cut = [column for column in schema.undeclared if isinstance(column, UndeclaredBins)]
-    for column in schema.undeclared:
-        if isinstance(column, UndeclaredCategory):
-            assert looked.holders is not None
-            values = Values(looked.holders, column.name, column.max_values)
-            texts = gate.ask(purpose(column.name), values)
-            closed[column.name] = column.found(texts)
+    for column in _of(schema, UndeclaredCategory):
+        assert looked.holders is not None
+        closed[column.name] = _discovered(column, looked.holders, gate)
+    counted = [c for c in schema.undeclared if not isinstance(c, UndeclaredCategory)]
+    cut, shaped = _of(schema, UndeclaredBins), _of(schema, UndeclaredShape)
     if cut:
-        cliques = [(at,) for at in range(len(cut))]
-        tables = gate.ask(QUANTILES, Marginals(cliques))
+        tables = gate.ask(QUANTILES, Marginals([(counted.index(column),) for column in cut]))
         for column, counts in zip(cut, tables, strict=True):
             closed[column.name] = column.found(np.asarray(counts))
+    if shaped:
+        places = [(counted.index(column),) for column in shaped]
+        closed |= _shapes(schema, shaped, looked, open_gate, gate.ask(LEVELS[0], Marginals(places)))
     return schema.resolved(closed)
+
+
+def _shapes(
+    schema: Schema,
+    shaped: Sequence[UndeclaredShape],
+    looked: Look,
+    open_gate: Callable[[Any], Gate],
+    counts: Sequence[Any],
+) -> dict[str, Modelled]:
+    """The columns whose shape is found, from the released counts of their first level on.
+
+    Every later level has cells that follow from released counts alone, and is one question about all
+    columns; so is how round values are.
+    """
+    gate = open_gate(looked.fine)
+    edges = [first(column.scale) for column in shaped]
+    history: list[list[Measured]] = [[] for _ in shaped]
+    for at, level in enumerate(LEVELS):
+        if at:
+            edges = [finer(c.scale, past) for c, past in zip(shaped, history, strict=True)]
+            cells = {c.name: c.level(own) for c, own in zip(shaped, edges, strict=True)}
+            gate = open_gate(looked.bind(cells))
+            counts = gate.ask(level, Marginals([(place,) for place in range(len(shaped))]))
+        for column, past, own, each in zip(shaped, history, edges, counts, strict=True):
+            held = column.level(own).by_interval(np.asarray(each))
+            past.append(Measured(own, held, _sigma(gate, level)))
+    rounded: dict[str, Measured] = {}
+    if looked.round is not None:
+        gate, columns = open_gate(looked.round), _rounds(shaped)
+        tables = gate.ask(ROUND, Marginals([(place,) for place in range(len(columns))]))
+        for (name, column), each in zip(columns.items(), tables, strict=True):
+            held = column.by_interval(np.asarray(each))
+            rounded[name] = Measured(column.over.edges or (), held, _sigma(gate, ROUND))
+    return {
+        column.name: column.found(past, rounded.get(column.name), schema.cuts(column.name))
+        for column, past in zip(shaped, history, strict=True)
+    }
+
+
+def _rounds(shaped: Sequence[UndeclaredShape]) -> dict[str, Roundness]:
+    found = {column.name: column.rounds() for column in shaped}
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def _sigma(gate: Gate, name: str) -> float:
+    event = gate.plan[name].event
+    assert isinstance(event, Gaussian)
+    return event.sigma

@@ -67,6 +67,8 @@ def buys(charge: Charge) -> str:
         certificate.WORST: "the bound on the worst error",
         certificate.VARIATION: "a bound for every marginal",
         facts.QUANTILES: "where to cut columns",
+        **dict.fromkeys(facts.LEVELS, "where the values of columns lie"),
+        facts.ROUND: "how round these values are",
         facts.REST: "all that follows, planned once the domains are known",
     }
     match charge.event:

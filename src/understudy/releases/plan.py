@@ -69,7 +69,7 @@ def design_of(
         () if workload.plain else workload.families,
         tuple(column.name for column in modelled),
         tuple(column.kind for column in modelled),
-        tuple(column.nullable for column in modelled),
+        tuple(column.apart for column in modelled),
         tuple(column.ordered for column in modelled),
         schema.project if schema.rules or schema.geography else None,
     )

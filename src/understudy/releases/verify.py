@@ -58,7 +58,7 @@ from understudy.releases.release import Release, drawn_rows, promise_words
 from understudy.releases.replan import require_plan
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
-from understudy.units import group
+from understudy.units import OPEN, group
 
 __all__ = ["Check", "Verification", "verify"]
 
@@ -358,6 +358,8 @@ def _rows(bundle: Bundle) -> str:
     ordered = [family["columns"] for family in release.workload.to_json(release.schema)]
     if ordered != [family["columns"] for family in manifest["workload"]]:
         raise _Refused("columns of a marginal of the workload are not in the order of the schema")
+    if release.schema.unit_word == OPEN or release.schema.read_from_rows:
+        raise _Refused("schema.toml leaves open who is protected")
     if release.schema.unit != bundle.unit:
         raise _Refused("the unit of schema.toml is not the one in the ledger")
     problems = release.schema.illegal(release.rows)

@@ -32,7 +32,7 @@ from understudy.queries.evaluate import cells
 from understudy.releases import Release
 from understudy.report.classify import area, fit
 from understudy.report.page import fill
-from understudy.schema import Schema
+from understudy.schema import Modelled, Schema
 from understudy.source import Source, read
 from understudy.source.base import rows_that_count
 from understudy.wording import percent
@@ -379,18 +379,19 @@ def _queries(
         width = int(rng.integers(1, min(3, len(schema.shape)) + 1))
         held = [np.ones(codes[0].size, dtype=bool) for codes in (truth, made)]
         for i in rng.choice(len(schema.shape), width, replace=False):
-            allowed = _condition(schema.shape[i], schema.modelled[i].ordered, rng)
+            allowed = _condition(schema.modelled[i], rng)
             held[0] &= allowed[truth[i]]
             held[1] &= allowed[made[i]]
         pairs.append((float(held[0].mean()), float(held[1].mean())))
     return tuple(_band(low, high, pairs) for low, high in _BANDS)
 
 
-def _condition(size: int, ordered: bool, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _condition(column: Modelled, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Which values satisfy: a range of an ordered column, a set of another."""
+    size = column.size
     allowed = np.zeros(size, dtype=bool)
-    if ordered:
-        low, high = np.sort(rng.integers(0, size, 2))
+    if column.ordered:
+        low, high = np.sort(rng.integers(0, size - column.apart, 2))
         allowed[low : high + 1] = True
     else:
         allowed[rng.choice(size, int(rng.integers(1, max(size, 2))), replace=False)] = True

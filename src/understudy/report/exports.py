@@ -136,7 +136,7 @@ def _sdv_column(column: Column) -> dict[str, Any]:
             return {"sdtype": "id"}
         case Boolean():
             return {"sdtype": "boolean"}
-        case Category():
+        case _ if isinstance(column, Category) or _mixed(column):
             return {"sdtype": "categorical"}
         case Integer() | Number():
             return {"sdtype": "numerical", "computer_representation": _width(column.dtype)}
@@ -144,6 +144,11 @@ def _sdv_column(column: Column) -> dict[str, Any]:
             written = column.format if isinstance(column, Date | Datetime) else None
             default = "%Y-%m-%d" if column.kind == "date" else "%Y-%m-%d %H:%M:%S"
             return {"sdtype": "datetime", "datetime_format": written or default}
+
+
+def _mixed(column: Column) -> bool:
+    """Whether special texts stand among numbers or dates."""
+    return isinstance(column, Binned) and any(isinstance(value, str) for value in column.special)
 
 
 def _width(dtype: str) -> str:
@@ -182,7 +187,7 @@ def _frictionless(subject: _Subject) -> str:
 
 def _frictionless_field(column: Column) -> dict[str, Any]:
     kind = {"category": _kind_of_category(column), "identifier": "string"}.get(
-        column.kind, column.kind
+        column.kind, "string" if _mixed(column) else column.kind
     )
     field: dict[str, Any] = {"name": column.name, "type": kind}
     if column.nullable and kind in ("integer", "number"):
@@ -190,7 +195,7 @@ def _frictionless_field(column: Column) -> dict[str, Any]:
     limits: dict[str, Any] = {} if column.nullable else {"required": True}
     if isinstance(column, Category):
         limits["enum"] = [_plain(value) for value in _values(column)]
-    if isinstance(column, Binned):
+    if isinstance(column, Binned) and not column.special:
         limits |= {"minimum": _plain(column.lower), "maximum": _plain(column.upper)}
     return {**field, "constraints": limits} if limits else field
 

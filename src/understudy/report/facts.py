@@ -141,11 +141,11 @@ def _groups(column: Modelled, shares: NDArray[np.float64], bars: int) -> list[li
     size = column.size
     if size <= bars:
         return [[code] for code in range(size)]
-    if column.ordered:
-        values = size - column.nullable
-        each = math.ceil(values / (bars - column.nullable))
+    if column.ordered and column.apart < bars:
+        values = size - column.apart
+        each = math.ceil(values / (bars - column.apart))
         runs = [list(range(at, min(at + each, values))) for at in range(0, values, each)]
-        return [*runs, [values]] if column.nullable else runs
+        return [*runs, *([code] for code in range(values, size))]
     frequent = sorted(np.argsort(-shares, kind="stable")[: bars - 1].tolist())
     kept = set(frequent)
     return [*([code] for code in frequent), [code for code in range(size) if code not in kept]]

@@ -18,6 +18,7 @@ from understudy.columns import (
     Text,
     UndeclaredBins,
     UndeclaredCategory,
+    UndeclaredShape,
 )
 from understudy.constraints.geography import Geography
 from understudy.constraints.masks import Centres, Polygons, Raster
@@ -43,6 +44,7 @@ __all__ = [
     "Text",
     "UndeclaredBins",
     "UndeclaredCategory",
+    "UndeclaredShape",
     "import_mbi",
     "import_sdv",
 ]

@@ -19,7 +19,8 @@ def import_mbi(source: str | os.PathLike[str]) -> Schema:
     """A schema from an mbi domain, `{"age": 85, "sex": 2}`, given as a path or as JSON text.
 
     Every column becomes a category with the integers 0..k-1; the table is expected to hold them.
-    A domain is a public file, so nothing is left to confirm.
+    As in mbi, a domain may name some columns of the table: the others are left out. A domain is a
+    public file, so nothing is left to confirm.
     """
     where, document = _json(source)
     columns = []
@@ -35,7 +36,7 @@ def import_mbi(source: str | os.PathLike[str]) -> Schema:
                 'merge rare values first, or declare it by hand with type = "integer" and bins'
             )
         columns.append(Category(name, tuple(range(size))))
-    return Schema(tuple(columns))
+    return Schema(tuple(columns), drop_other_columns=True)
 
 
 def import_sdv(source: str | os.PathLike[str]) -> Schema:

@@ -15,18 +15,31 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Category, Column, Identifier, Incomplete, Modelled, Text, Undeclared
+from understudy.columns import (
+    Category,
+    Column,
+    Identifier,
+    Incomplete,
+    Modelled,
+    Undeclared,
+    UndeclaredShape,
+)
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
 from understudy.columns.base import Domain, are_texts, is_whole, near
+from understudy.columns.binned import Binned
+from understudy.columns.derived import Derived
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
+from understudy.constraints.cuts import compared
+from understudy.constraints.deriving import derived_columns, targets
 from understudy.constraints.geography import Geography, Places
-from understudy.constraints.rules import Rule, Rules
+from understudy.constraints.rule import Condition, Dependency, Rule
+from understudy.constraints.rules import Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
 from understudy.files import write
 from understudy.schema import toml
-from understudy.units import Unit
+from understudy.units import OPEN, ROW, Unit
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "nulls_by_column"]
 
 _SHOWN = 12
 
@@ -38,8 +51,12 @@ class Schema(Domain):
     `rows_public` is the number of rows where that is public; `null_values` are texts, such as
     "?", that stand for null in every column that arrives as text. `unit` says who is protected where
     somebody may have several rows: an identifier column, and how many rows of one of its values
-    count; without it one row is protected. `geography` names pairs of columns that are places, and
-    where those of synthetic rows may lie. `rules` are what every synthetic row keeps.
+    count; without it one row is protected, by an explicit choice where `unit_word` is "row". Where it
+    is "?", a draft has left it to people, and no release accepts the schema. `read_from_rows` holds
+    "unit" where a draft chose it and nobody has confirmed it. `geography` names
+    pairs of columns that are places, and where those of synthetic rows may lie. `rules` are what every
+    synthetic row keeps. With `drop_other_columns` the table may have columns that are not listed; they
+    are never read.
 
     Nothing here depends on private rows, except in a draft, which says so (`require_confirmed`).
     """
@@ -49,6 +66,9 @@ class Schema(Domain):
     unit: Unit | None = None
     geography: tuple[Geography, ...] = ()
     rules: tuple[Rule, ...] = ()
+    unit_word: str = ""
+    read_from_rows: tuple[str, ...] = ()
+    drop_other_columns: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -67,13 +87,16 @@ class Schema(Domain):
             raise SchemaError(f'null_values = {tokens!r} must be a list of texts, such as ["?"]')
         object.__setattr__(self, "null_values", tuple(tokens))
         for column in self.columns:
-            if isinstance(column, Category) and (both := set(tokens) & set(column.values)):
+            if both := set(tokens).intersection(_stated(column)):
                 raise SchemaError(
                     f"column {column.name!r}: {sorted(map(str, both))[0]!r} is both one of its "
                     "values and one of the schema's null_values; take it out of one of the two"
                 )
-        if self.unit is not None:
-            self._check_unit(self.unit)
+        if not isinstance(self.drop_other_columns, bool):
+            raise SchemaError(
+                f"drop_other_columns = {self.drop_other_columns!r} must be true or false"
+            )
+        self._check_protection()
         object.__setattr__(self, "geography", tuple(self.geography))
         self._check_geography()
         object.__setattr__(self, "rules", tuple(self.rules))
@@ -83,15 +106,42 @@ class Schema(Domain):
         """Rules are worked out at once, so that those that cannot be kept are refused here."""
         if not self.rules:
             return
-        undeclared = {column.name for column in self.undeclared}
         for rule in self.rules:
-            if both := sorted(rule.words & undeclared):
-                raise rule.refuse(
-                    f"the domain of column {both[0]!r} is found privately, and a rule needs to know "
-                    "it; declare its values or edges"
-                )
-        if both := sorted(self._rules.columns.intersection(self._placed)):
+            if isinstance(rule.form, Condition | Dependency) and rule.target is None:
+                self._require_known_domain(rule)
+        if self.undeclared:
+            self.largest()  # with edges where rules need them; worked out there
+            return
+        named = self._rules.columns.union(self._computed)
+        if both := sorted(named.intersection(self._placed)):
             raise SchemaError(f"column {both[0]!r} is part of a place, which no rule may move")
+
+    def _require_known_domain(self, rule: Rule) -> None:
+        for column in self.undeclared:
+            if column.name in rule.words and not isinstance(column, UndeclaredShape):
+                raise rule.refuse(
+                    f"the domain of column {column.name!r} is found privately, and a rule needs to "
+                    "know it; declare its values or edges"
+                )
+
+    @cached_property
+    def _computed(self) -> dict[str, Rule]:
+        """The rules that compute a column from others, by its name."""
+        return targets(self.rules)
+
+    @cached_property
+    def derived(self) -> Mapping[str, Derived]:
+        """The columns that rules compute from others, each after those that it follows from.
+
+        They are part of the table, and neither modelled nor paid for.
+        """
+        return derived_columns(self.rules, self.columns)
+
+    @cached_property
+    def modelled(self) -> tuple[Modelled, ...]:
+        """The columns with codes that do not follow from others, in order."""
+        found = (column for column in self.columns if isinstance(column, Modelled))
+        return tuple(column for column in found if column.name not in self._computed)
 
     @cached_property
     def _rules(self) -> Rules:
@@ -112,6 +162,21 @@ class Schema(Domain):
         columns = {column.name: column for column in self.columns}
         return tuple(place.bind(columns) for place in self.geography)
 
+    def _check_protection(self) -> None:
+        if self.unit is not None:
+            self._check_unit(self.unit)
+        if self.unit_word not in ("", ROW, OPEN) or (self.unit is not None and self.unit_word):
+            raise SchemaError(f"unit_word = {self.unit_word!r} must be {ROW!r} or {OPEN!r}")
+        marks = self.read_from_rows
+        if not are_texts(marks) or set(marks) - {"unit"}:
+            raise SchemaError(f'[understudy] read_from_rows = {marks!r} can only be ["unit"]')
+        object.__setattr__(self, "read_from_rows", tuple(marks))
+
+    def protecting(self, unit: Unit | None) -> Schema:
+        """The schema with an answer to who is protected: a unit, or None for one row."""
+        word = ROW if unit is None else ""
+        return replace(self, unit=unit, unit_word=word, read_from_rows=())
+
     def _check_unit(self, unit: Unit) -> None:
         found = [column for column in self.columns if column.name == unit.column]
         if not found:
@@ -129,21 +194,53 @@ class Schema(Domain):
     @cached_property
     def undeclared(self) -> tuple[Undeclared, ...]:
         """The columns whose domain a release finds privately, in order."""
-        return tuple(column for column in self.columns if isinstance(column, Undeclared))
+        found = (column for column in self.columns if isinstance(column, Undeclared))
+        return tuple(column for column in found if column.name not in self._computed)
 
     def largest(self) -> Schema:
         """The schema with the largest domains that may be found for undeclared ones; for planning."""
-        return self.resolved({column.name: column.largest() for column in self.undeclared})
+        domains = {column.name: column.largest() for column in self.undeclared}
+        shaped = (c for c in self.undeclared if isinstance(c, UndeclaredShape))
+        return self.resolved({**domains, **{c.name: c.largest(self.cuts(c.name)) for c in shaped}})
+
+    def cuts(self, name: str) -> tuple[tuple[str, Any], ...]:
+        """What rules compare a column with, which needs edges there: operators and values."""
+        found = [found for rule in self.rules for found in compared(rule.says, name)]
+        for rule in self.rules:
+            if isinstance(rule.form, Dependency) and rule.form.source == name:
+                found += [(">=", cut) for cut in rule.cuts]
+        return tuple(found)
 
     def resolved(self, domains: Mapping[str, Column]) -> Schema:
         """The schema with columns replaced by those whose domain was found."""
         return replace(self, columns=tuple(domains.get(c.name, c) for c in self.columns))
 
+    def with_nulls(self, texts: Iterable[str]) -> Schema:
+        """The schema with more texts that stand for null: "TOKEN" for all, "COLUMN=TOKEN" for one.
+
+        SchemaError where a column cannot be null, or has the text as a value.
+        """
+        names = [column.name for column in self.columns]
+        own = [text for text in texts if _column_of(text, names)]
+        more = tuple(dict.fromkeys((*self.null_values, *(t for t in texts if t not in own))))
+        changed: dict[str, Column] = {}
+        for column in self.columns:
+            told = nulls_by_column(own, names)[column.name]
+            if told and not column.nullable:
+                raise SchemaError(
+                    f"column {column.name!r} cannot be null, so no text of it can stand for null; "
+                    "set nullable = true in the schema"
+                )
+            tokens = tuple(dict.fromkeys((*column.null_values, *told)))
+            changed[column.name] = replace(column, null_values=tokens) if told else column
+        return replace(self.resolved(changed), null_values=more)
+
     @cached_property
     def written(self) -> tuple[Column, ...]:
-        """The columns of the output: modelled ones, and identifiers made by a pattern."""
+        """The columns of the output: modelled and derived ones, and identifiers made by a pattern."""
         made = (c for c in self.columns if not (isinstance(c, Identifier) and c.dropped))
-        return tuple(column for column in made if isinstance(column, Modelled | Identifier))
+        kinds = Modelled | Identifier
+        return tuple(c for c in made if isinstance(c, kinds) or c.name in self.derived)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
@@ -154,6 +251,8 @@ class Schema(Domain):
         from understudy.markup import notebook
 
         def domain(column: Column) -> str:
+            if column.name in self._computed:
+                return f"computed: {self._computed[column.name].says}"
             if not isinstance(column, Modelled):
                 return "not modelled"
             labels = column.labels()
@@ -166,8 +265,9 @@ class Schema(Domain):
             heads, shown = heads[:3], [row[:3] for row in shown]
         rows = "private" if self.rows_public is None else f"{self.rows_public:,}, public"
         facts = [("columns", f"{len(self.columns)}"), ("number of rows", rows)]
-        if self.unit is not None:
-            facts.append(("privacy unit", str(self.unit)))
+        said = str(self.unit or self.unit_word)
+        if said:
+            facts.append(("privacy unit", "not said yet" if said == OPEN else said))
         return notebook("Schema", facts, (heads, shown))
 
     # Codes
@@ -226,6 +326,10 @@ class Schema(Domain):
             y, x = places.latitude.name, places.longitude.name
             arrays[y], arrays[x] = places.decode(by_name.pop(y), by_name.pop(x), rng)
         arrays |= self._decoded(by_name, rng)
+        if self.rules:
+            arrays |= self._rules.mended(arrays, by_name, rng)
+        for name, derived in self.derived.items():
+            arrays[name] = derived.computed(arrays)
         for column in self.written:
             if isinstance(column, Identifier):
                 arrays[column.name] = column.generate(rows, first)
@@ -253,6 +357,8 @@ class Schema(Domain):
                 found.append(
                     f"column {column.name!r} has {array.null_count} nulls and must have none"
                 )
+            if column.name in self.derived:  # what it must be is a rule
+                continue
             assert isinstance(column, Modelled | Identifier)
             bad = ~column.legal(array) & np.concatenate([valid_of(part) for part in flat(array)])
             if count := int(bad.sum()):
@@ -267,7 +373,7 @@ class Schema(Domain):
                 if off := int((~places.legal(table.column(y), table.column(x))).sum()):
                     found.append(f"columns {y!r} and {x!r} have {off} places off their mask")
             if self.rules:
-                found += self._rules.illegal(table, self)
+                found += self._rules.illegal(table)
         return found
 
     # Drafts
@@ -275,29 +381,44 @@ class Schema(Domain):
     def require_confirmed(self) -> None:
         """Refuse a schema that is not fit for a release.
 
-        UnconfirmedError while it holds facts read from private rows, SchemaError while facts are
-        missing, or while a column is free text, or none is modelled.
+        UnconfirmedError while nobody has said who is protected or it holds facts read from private
+        rows, SchemaError while facts are missing or no column is modelled.
         """
+        if self.unit_word == OPEN:
+            raise UnconfirmedError(self._unanswered())
         if blank := [column for column in self.columns if isinstance(column, Incomplete)]:
             listed = _some([f"{c.name!r} ({', '.join(c.missing)})" for c in blank])
             raise SchemaError(
                 f"the schema lacks facts: {listed}; fill them in and delete the `missing` lines, "
                 "or run `understudy schema draft` on the table"
             )
-        if marked := [column for column in self.columns if column.read_from_rows]:
-            listed = _some([f"{c.name!r} ({', '.join(c.read_from_rows)})" for c in marked])
+        marked = [(repr(c.name), c.read_from_rows) for c in self.columns if c.read_from_rows]
+        if self.read_from_rows:
+            marked.insert(0, ("[understudy]", self.read_from_rows))
+        if marked:
+            listed = _some([f"{name} ({', '.join(facts)})" for name, facts in marked])
             raise UnconfirmedError(
                 f"the schema holds facts that were read from private rows: {listed}; check each, "
                 "replace what is not public, and delete the `read_from_rows` lines"
             )
-        for column in self.columns:
-            if isinstance(column, Text):
-                raise SchemaError(
-                    f"column {column.name!r} is free text, which no release can hold; drop it with "
-                    'type = "identifier", or declare its categories with type = "category"'
-                )
+        if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
+            raise UnconfirmedError(
+                f"the schema holds rules that were read from private rows: {_some(read)}; keep those "
+                "that are public knowledge (understudy schema rules --confirm) and drop the others "
+                "(understudy schema rules --drop)"
+            )
         if not self.modelled and not self.undeclared:
             raise SchemaError("no column is modelled; declare at least one with a domain")
+
+    def _unanswered(self) -> str:
+        names = [repr(column.name) for column in self.columns if isinstance(column, Identifier)]
+        several = f"{_some(names)} may name people or things with several rows" if names else "say it"
+        return (
+            f'it is not said who is protected (unit = "{OPEN}"): {several}. Answer with `understudy '
+            f"schema confirm S.toml --unit COLUMN --max-rows K`, where K rows of each count, or with "
+            f"`--unit {ROW}` if one row is all of a person; in Python, confirm(schema, unit=COLUMN, "
+            f"max_rows=K) or confirm(schema, unit={ROW!r})"
+        )
 
     # Files
 
@@ -327,8 +448,11 @@ class Schema(Domain):
             rows_public=head.get("rows_public"),
             null_values=head.get("null_values", ()),
             unit=_unit(head),
+            unit_word=_unit_word(head),
+            read_from_rows=head.get("read_from_rows", ()),
             geography=tuple(Geography.from_toml(facts, folder) for facts in document.geography),
             rules=tuple(map(Rule.from_toml, document.rules)),
+            drop_other_columns=head.get("drop_other_columns", False),
         )
 
     def _document(self) -> toml.Document:
@@ -337,6 +461,10 @@ class Schema(Domain):
         if self.unit is not None:
             head |= {"unit": self.unit.column, "max_rows": self.unit.max_rows}
             head["unit_salt"] = self.unit.salt or None
+        elif self.unit_word:
+            head["unit"] = self.unit_word
+        head["drop_other_columns"] = self.drop_other_columns or None
+        head["read_from_rows"] = self.read_from_rows
         return toml.Document(
             {"version": toml.VERSION, **{k: v for k, v in head.items() if v not in (None, ())}},
             [toml.column_facts(column) for column in self.columns],
@@ -390,9 +518,15 @@ def _texts(array: pa.Array | pa.ChunkedArray, tokens: Sequence[str]) -> pa.Array
     return pa.concat_arrays(parts)
 
 
+def _unit_word(head: Mapping[str, Any]) -> str:
+    """What the head of a file says in place of a column; a column of that name has max_rows."""
+    said = head.get("unit")
+    return said if said in (ROW, OPEN) and "max_rows" not in head else ""
+
+
 def _unit(head: Mapping[str, Any]) -> Unit | None:
     """The privacy unit that the head of a file declares."""
-    if "unit" not in head:
+    if "unit" not in head or _unit_word(head):
         for key in ("max_rows", "unit_salt"):
             if key in head:
                 raise SchemaError(
@@ -403,12 +537,43 @@ def _unit(head: Mapping[str, Any]) -> Unit | None:
     if "max_rows" not in head:
         raise SchemaError(
             f"unit = {head['unit']!r} needs max_rows: how many rows of one {head['unit']} may count, "
-            "for instance max_rows = 5; the noise grows with it, rows beyond it are left out"
+            "for instance max_rows = 5; the noise grows with it, rows beyond it are left out. "
+            f'unit = "{ROW}" protects single rows'
         )
     try:
         return Unit(head["unit"], head["max_rows"], head.get("unit_salt", ""))
     except InputError as error:
         raise SchemaError(str(error)) from None
+
+
+def _stated(column: Column) -> list[Any]:
+    """Values that a column names one by one, special ones as texts."""
+    if isinstance(column, Binned):
+        return column.labels()[column.size - column.apart : column.cells]
+    return [*column.values] if isinstance(column, Category) else []
+
+
+def nulls_by_column(texts: Iterable[str], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The texts that stand for null in each column; SchemaError where one names no column."""
+    found: dict[str, list[str]] = {name: [] for name in names}
+    for text in texts:
+        name = _column_of(text, names)
+        for each in names if name is None else [name]:
+            found[each].append(text if name is None else text[len(name) + 1 :])
+    return {name: tuple(dict.fromkeys(tokens)) for name, tokens in found.items()}
+
+
+def _column_of(text: str, names: Sequence[str]) -> str | None:
+    """The column that "COLUMN=TOKEN" names; None for "TOKEN"."""
+    if "=" not in text:
+        return None
+    for name in sorted(names, key=len, reverse=True):
+        if text.startswith(f"{name}="):
+            return name
+    name = text.partition("=")[0]
+    raise SchemaError(
+        f"null {text!r}: there is no column {name!r}{near(name, names)}; write TOKEN, or COLUMN=TOKEN"
+    )
 
 
 def _twice(names: Iterable[str]) -> str | None:

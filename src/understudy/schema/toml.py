@@ -12,10 +12,21 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from understudy.columns import KINDS, Column, Incomplete, UndeclaredBins, UndeclaredCategory
+from understudy.columns import (
+    KINDS,
+    MOST_SINGLES,
+    Column,
+    Incomplete,
+    UndeclaredBins,
+    UndeclaredCategory,
+    UndeclaredShape,
+)
 from understudy.columns.base import are_texts, is_whole, near, require_known
-from understudy.columns.unmodelled import DISCOVER
+from understudy.columns.binned import Binned
+from understudy.columns.shape import Shape
+from understudy.columns.unmodelled import DISCOVER, SHAPE
 from understudy.errors import SchemaError
+from understudy.units import OPEN
 
 __all__ = [
     "NOTES",
@@ -33,7 +44,10 @@ Facts = dict[str, Any]
 VERSION = 1
 """The version of the file format that this version of understudy writes and reads."""
 
-_HEAD_KEYS = ("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt")
+_HEAD_KEYS = (
+    *("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt"),
+    *("drop_other_columns", "read_from_rows"),
+)
 _FIRST = ("name", "type", "dtype", "nullable")
 _LAST = ("null_values", "missing", "read_from_rows")
 _WIDTH = 100
@@ -47,6 +61,11 @@ _DRAFT = """\
 # THIS IS A DRAFT, AND PRIVATE: facts listed under `read_from_rows` were read from private rows.
 # Check each one. Replace what is not public knowledge by what is, then delete the
 # `read_from_rows` line of the column. No release accepts the schema before that.
+"""
+_ASKED = """\
+#
+# WHO IS PROTECTED IS NOT SAID: unit = "?" has to become the column that tells people apart, with
+# max_rows, or unit = "row" where one row is all of a person: `understudy schema confirm --unit`.
 """
 _MISSING = """\
 #
@@ -118,10 +137,9 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if not isinstance(kind, str) or kind not in KINDS:
         said = "type is missing" if kind is None else f"unknown type {kind!r}"
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
-    cls = _undeclared(kind, facts, where) or KINDS[kind]
-    keys = _keys(cls)
-    own = _keys(KINDS[kind]) if cls is UndeclaredBins else keys
-    require_known(facts, [*_FIRST, *own, "missing"], where)
+    cls = _undeclared(kind, name, facts) or KINDS[kind]
+    keys = _keys(KINDS[kind] if cls in (UndeclaredBins, UndeclaredShape) else cls)
+    require_known(facts, [*_FIRST, *keys, "missing"], where)
     missing = facts.pop("missing", [])
     if not are_texts(missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
@@ -136,6 +154,10 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if still:
         own, common = _parted(facts)
         return Incomplete(name, wanted=kind, missing=still, facts=own, **common)
+    if cls is UndeclaredShape:
+        facts.pop("bins", None)
+        own, common = _parted(facts)
+        return UndeclaredShape(name, wanted=kind, facts=own, **common)
     required = [
         field.name
         for field in dataclasses.fields(cls)
@@ -148,18 +170,35 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     return cls(name, **facts)
 
 
-def _undeclared(kind: str, facts: dict[str, Any], where: str) -> type[Column] | None:
+def _undeclared(kind: str, name: str, facts: dict[str, Any]) -> type[Column] | None:
     """The column without a domain that a table declares; `categories = "discover"` says it, too."""
     if kind == "category" and "categories" in facts:
         if facts["categories"] != DISCOVER or "values" in facts:
             raise SchemaError(
-                f'{where}: categories = {facts["categories"]!r} can only be "{DISCOVER}", in place '
-                "of values; list known ones with values = [...]"
+                f"column {name!r}: categories = {facts['categories']!r} can only be "
+                f'"{DISCOVER}", in place of values; list known ones with values = [...]'
             )
         facts["values"] = facts.pop("categories")
     if kind == "category" and isinstance(facts.get("values"), str):
         return UndeclaredCategory
-    return UndeclaredBins if isinstance(facts.get("bins"), dict) else None
+    if isinstance(facts.get("bins"), dict):
+        return UndeclaredBins
+    ordered = KINDS[kind]
+    if not issubclass(ordered, Binned):
+        return None
+    shaped = facts.get("bins") == SHAPE or _uncut(ordered, name, facts)
+    return UndeclaredShape if shaped else None
+
+
+def _uncut(kind: type[Binned], name: str, facts: Facts) -> bool:
+    """Whether it is left to a release to cut an ordered column: no cells and no few values."""
+    if not {"bins", "edges", "shape"}.isdisjoint(facts):
+        return False
+    if kind.kind == "number" or not {"lower", "upper"} <= facts.keys():
+        return True
+    known = {key: facts[key] for key in facts if key in ("lower", "upper", "resolution")}
+    whole = kind(name, **known, bins=1)
+    return int(whole.grid.highs[-1]) - int(whole.grid.lows[0]) >= MOST_SINGLES
 
 
 def _keys(cls: type[Column]) -> list[str]:
@@ -186,19 +225,35 @@ def write(document: Document, *, comments: bool = True) -> str:
     """The file; without comments it is canonical, and `Schema.digest` is its hash."""
     lines: list[str] = []
     if comments:
-        marked = any("read_from_rows" in column for column in document.columns)
-        blank = any("missing" in column for column in document.columns)
-        lines += f"{_HEAD}{_DRAFT * marked}{_MISSING * blank}".splitlines()
+        needed = (text for text, needs in _warnings(document).items() if needs)
+        lines += "".join((_HEAD, *needed)).splitlines()
         lines.append("")
-    lines += ["[understudy]", *(_line(key, value) for key, value in document.head.items())]
+    lines.append("[understudy]")
+    lines += _lines(document.head, comments)
     named = {"column": document.columns, "geography": document.geography, "rule": document.rules}
     for name, facts in ((name, facts) for name, tables in named.items() for facts in tables):
-        lines += ["", f"[[{name}]]"]
-        for key, value in facts.items():
-            if comments and name == "column" and key in NOTES:
-                lines.append(NOTES[key])
-            lines.append(_line(key, value))
+        lines += ["", f"[[{name}]]", *_lines(facts, comments)]
     return "\n".join(lines) + "\n"
+
+
+def _warnings(document: Document) -> dict[str, bool]:
+    """What may be said at the head of a file, and whether the document gives a reason for it."""
+    tables = (document.head, *document.columns, *document.rules)
+    marked = any("read_from_rows" in facts for facts in tables)
+    return {
+        _ASKED: document.head.get("unit") == OPEN and "max_rows" not in document.head,
+        _DRAFT: marked,
+        _MISSING: any("missing" in column for column in document.columns),
+    }
+
+
+def _lines(facts: Mapping[str, Any], notes: bool) -> list[str]:
+    lines: list[str] = []
+    for key, value in facts.items():
+        if notes and key in NOTES:
+            lines.append(NOTES[key])
+        lines.append(_line(key, value))
+    return lines
 
 
 def column_facts(column: Column) -> Facts:
@@ -209,13 +264,18 @@ def column_facts(column: Column) -> Facts:
         value = getattr(column, field.name)
         if field.name in ("dtype", "nullable") or value != field.default:
             own[field.name] = value
-    if isinstance(column, Incomplete | UndeclaredBins):
+    if isinstance(column, Incomplete | UndeclaredBins | UndeclaredShape):
         facts["type"] = own.pop("wanted")
         own |= own.pop("facts", {})
         if isinstance(column, UndeclaredBins):
             own["bins"] = {"quantiles": own.pop("quantiles")}
+        elif isinstance(column, UndeclaredShape):
+            own["bins"] = SHAPE
     elif own.get("edges") is not None:  # the outermost edges are the bounds
         del own["lower"], own["upper"]
+        if isinstance(shape := own.get("shape"), Shape):
+            del own["shape"]
+            own["shape"] = shape.facts()  # after all that a person reads
     first = {key: own.pop(key) for key in _FIRST if key in own}
     last = {key: own.pop(key) for key in _LAST if key in own}
     return {**facts, **first, **own, **last}
@@ -223,6 +283,8 @@ def column_facts(column: Column) -> Facts:
 
 def _line(key: str, value: Any) -> str:
     line = f"{key} = {_value(value)}"
+    if len(line) > _WIDTH and isinstance(value, dict) and key == "shape":
+        return f"{key} = {{" + ", ".join(_line(name, each) for name, each in value.items()) + "}"
     if len(line) <= _WIDTH or not isinstance(value, (tuple, list)):
         return line
     rows, row = [f"{key} = ["], "   "
@@ -268,20 +330,26 @@ def edited(text: str, before: Document, after: Document) -> str:
     """The text, which says `before`, with the facts of `after`: comments and order stay.
 
     Raises:
-        SchemaError: Columns were added, renamed or moved, or constraints changed: write it anew.
+        SchemaError: Columns were added, renamed or moved, or constraints added: write it anew.
     """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     names = [[facts["name"] for facts in each.columns] for each in (before, after)]
-    same = (before.geography, before.rules) == (after.geography, after.rules)
-    if names[0] != names[1] or not same:
+    rules = [[facts["says"] for facts in each.rules] for each in (before, after)]
+    kept = [says for says in rules[0] if says in rules[1]]
+    if names[0] != names[1] or before.geography != after.geography or kept != rules[1]:
         raise SchemaError("the columns or constraints of the file are others")
     try:
         file: Any = tomlkit.parse(_unmarked(text, after))
         _change(file["understudy"], before.head, after.head)
         for table, old, new in zip(file["column"], before.columns, after.columns, strict=True):
             _change(table, old, new)
+        for at, old in reversed(list(enumerate(before.rules))):
+            if old["says"] in kept:
+                _change(file["rule"][at], old, after.rules[kept.index(old["says"])])
+            else:
+                del file["rule"][at]
         return tomlkit.dumps(file)
     except (TOMLKitError, LookupError, ValueError) as error:
         raise SchemaError(f"the file cannot be edited: {error}") from None
@@ -313,8 +381,7 @@ def _drop_note(table: Any, key: str) -> None:
 
 def _unmarked(text: str, document: Document) -> str:
     """The text of a file without the warnings at its head that the document gives no reason for."""
-    if not any("read_from_rows" in column for column in document.columns):
-        text = text.replace(_DRAFT, "")
-    if not any("missing" in column for column in document.columns):
-        text = text.replace(_MISSING, "")
+    for warning, needed in _warnings(document).items():
+        if not needed:
+            text = text.replace(warning, "")
     return text

@@ -439,7 +439,7 @@ def check_header(columns: Sequence[str], schema: Schema, where: str) -> None:
     """
     declared = [column.name for column in schema.columns]
     missing = [name for name in declared if name not in columns]
-    extra = [name for name in columns if name not in declared]
+    extra = [name for name in columns if name not in declared and not schema.drop_other_columns]
     if not missing and not extra:
         return
     if len(missing) == len(declared):
@@ -463,7 +463,8 @@ def check_header(columns: Sequence[str], schema: Schema, where: str) -> None:
     if extra:
         problems.append(
             f"the table has {', '.join(shown)}, not in the schema: add each to the schema, as an "
-            "identifier if it should be dropped"
+            "identifier if it should be dropped, or leave all of them out with drop_other_columns "
+            "(--drop-other-columns)"
         )
     raise SourceError(f"{where}: {'; '.join(problems)}")
 

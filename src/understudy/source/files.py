@@ -233,7 +233,7 @@ def _separator(line: str) -> str:
 
 def _check_first_line(columns: tuple[str, ...], where: str) -> None:
     require_names(columns, where)
-    if all(_is_number(name) for name in columns):
+    if all(_is_number(name) for name in columns) and not _numbered(columns):
         raise SourceError(
             f"{where} seems to have no header, its first line holds only numbers: {_ADD_A_HEADER}"
         )
@@ -253,6 +253,13 @@ def _check_first_line(columns: tuple[str, ...], where: str) -> None:
                 f"{_ADD_A_HEADER}"
             )
         first[name] = at
+
+
+def _numbered(columns: tuple[str, ...]) -> bool:
+    """Whether they are numbered from 0 or 1 on, as nobody's row is; of two or fewer, one may be."""
+    return len(columns) > 2 and any(
+        list(columns) == [str(first + at) for at in range(len(columns))] for first in (0, 1)
+    )
 
 
 def _is_number(text: str) -> bool:

@@ -15,13 +15,25 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.forms import BLANKS, Form, Pieces, Words, form, unit_steps
+from understudy.columns.forms import (
+    BLANKS,
+    Divided,
+    Form,
+    Pieces,
+    Spelled,
+    Words,
+    form,
+    unit_steps,
+)
+from understudy.columns.reading import PLAIN_NUMBER
+from understudy.columns.unmodelled import Level
 from understudy.errors import SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
@@ -44,7 +56,7 @@ __all__ = [
     "Counted",
     "Engine",
     "EngineCost",
-    "Held",
+    "HeldCounts",
     "Operations",
     "PushedCounts",
     "PushedSource",
@@ -71,8 +83,8 @@ _MARGINALS = 16
 _CELL_BYTES = 16  # a packed cell and its count
 _MOST = 10_000
 
-Held = Callable[[], tuple[list[str], NDArray[np.int64]]]
-"""Asks an engine for the values of a column and their holders."""
+HeldCounts = tuple[list[str], NDArray[np.int64]]
+"""The values of a column and their holders."""
 
 
 class Engine(Protocol):
@@ -142,7 +154,7 @@ class PushedSource(Table):
                 f"texts or whole numbers: {self._remedy(name)}"
             )
 
-    def opened(self, column: str, schema: Schema) -> Held:
+    def opened(self, column: str, schema: Schema) -> Callable[[Level], HeldCounts]:
         """Who holds which value of a column, counted by the engine when it is asked.
 
         See `understudy.source.values`; types are checked now, before anything is charged.
@@ -152,14 +164,18 @@ class PushedSource(Table):
             self._check_named("unit", schema.unit.column)
         told = with_nulls(schema, self.null_values).null_values
         (own,) = (each.null_values for each in schema.columns if each.name == column)
-        asked = self._holders(column, (*told, *own), schema.unit, told)
-        return lambda: held(asked())
+        return lambda level: held(self._holders(column, level, (*told, *own), schema.unit, told))
 
     @abstractmethod
     def _holders(
-        self, column: str, nulls: Sequence[str], unit: Unit | None, no_units: Sequence[str]
-    ) -> Callable[[], pa.Table]:
-        """Asks for the values of a column, and how many hold each; `nulls` and `no_units` are none.
+        self,
+        column: str,
+        level: Level,
+        nulls: Sequence[str],
+        unit: Unit | None,
+        no_units: Sequence[str],
+    ) -> pa.Table:
+        """The values of a column at a level, and how many hold each; `nulls` and `no_units` are none.
 
         Of a unit's values the first k in the order of md5("{salt}|{value}|{unit}") count.
         """
@@ -269,6 +285,18 @@ class Operations(Protocol):
         """Without these characters at either end."""
         ...
 
+    def text(self, x: Any) -> Any:
+        """The text that a value is written as."""
+        ...
+
+    def first(self, x: Any, length: int) -> Any:
+        """The first characters of a text."""
+        ...
+
+    def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
+        """Whether a text matches the pattern, and the double that it is where it does."""
+        ...
+
     def clamped(self, x: Any, low: int, high: int) -> Any:
         """A whole number, moved into low..high."""
         ...
@@ -281,10 +309,29 @@ class Operations(Protocol):
         """A code as a 64-bit integer."""
         ...
 
+    def double(self, x: Any, low: float, high: float) -> Any:
+        """A number as a double, moved into low..high."""
+        ...
+
+    def floor(self, x: Any) -> Any:
+        """The largest whole number up to a double, as a 64-bit integer."""
+        ...
+
+    def quotient(self, x: Any, divisor: int) -> Any:
+        """A whole multiple of the divisor, divided by it."""
+        ...
+
+    def microseconds(self, x: Any, low: datetime, high: datetime, form: Pieces) -> Any:
+        """A day or moment, moved into low..high, in microseconds since 1970."""
+        ...
+
 
 def encoded(x: Any, form: Form, ops: Operations) -> Any:
     """The code of the value x, as an expression."""
-    code = _words(x, form, ops) if isinstance(form, Words) else _pieces(x, form, ops)
+    if isinstance(form, Divided):
+        return _divided(x, form, ops)
+    compiled = {Words: _words, Spelled: _spelled, Pieces: _pieces}
+    code = compiled[type(form)](x, form, ops)
     return ops.cases([(ops.missing(x, form), ops.whole(form.missing))], code)
 
 
@@ -304,14 +351,62 @@ def _pieces(x: Any, form: Pieces, ops: Operations) -> Any:
     return between(0, len(form.starts))
 
 
+_FAR = 2.0**62
+
+
+def _divided(x: Any, form: Divided, ops: Operations) -> Any:
+    """Its cell, and the first step that divides the point of x."""
+    cell, point, steps = encoded(x, form.over, ops), _point(x, form, ops), len(form.steps)
+    divides = [point % ops.whole(step) == ops.whole(0) for step in form.steps]
+    first = ops.cases(
+        [(holds, ops.whole(at)) for at, holds in enumerate(divides)], ops.whole(steps)
+    )
+    branches = [
+        (ops.missing(x, form.over), ops.whole(form.missing)),
+        (cell < ops.whole(form.cells), cell * ops.whole(steps + 1) + first),
+    ]
+    return ops.cases(branches, cell + ops.whole(form.cells * steps))
+
+
+def _point(x: Any, form: Divided, ops: Operations) -> Any:
+    """The point that a column reads x as."""
+    low, high = form.ends
+    if form.tick is not None:
+        assert isinstance(form.over, Pieces)
+        micros, tick = ops.microseconds(x, low, high, form.over), ops.whole(form.tick)
+        past = micros % tick
+        before = micros - ops.cases([(past < ops.whole(0), past + tick)], past)  # rounded down
+        return ops.quotient(before, form.tick)
+    if pa.types.is_integer(form.type) and form.scale == 1:
+        return ops.clamped(x, low, high)
+    far = _FAR / form.scale
+    times = ops.double(x, -far, far) * float(form.scale)
+    below = ops.floor(times)
+    half = times - below  # a tie goes to the even one
+    up = (half > 0.5) | ((half == 0.5) & (below % ops.whole(2) != ops.whole(0)))
+    return ops.clamped(ops.cases([(up, below + ops.whole(1))], below), low, high)
+
+
 def _words(x: Any, form: Words, ops: Operations) -> Any:
+    x = x if pa.types.is_string(form.type) else ops.text(x)
     bare = ops.trimmed(x, BLANKS)
     branches = _listed(x, form.exact, ops)
-    if form.missing != form.otherwise or form.trimmed:
+    if form.missing != form.otherwise or form.trimmed or form.parents:
         blank = ops.among(x, form.blanks) | ops.among(bare, form.blanks)
         branches.append((blank, ops.whole(form.missing)))
     branches += _listed(bare, form.trimmed, ops)
+    for length, codes in form.parents:
+        branches += _listed(ops.first(x, length), codes, ops)
     return ops.cases(branches, ops.whole(form.otherwise))
+
+
+def _spelled(x: Any, form: Spelled, ops: Operations) -> Any:
+    bare = ops.trimmed(x, BLANKS)
+    is_number, number = ops.number(bare, PLAIN_NUMBER)
+    blank = ops.among(x, form.blanks) | ops.among(bare, form.blanks)
+    branches = [(blank, ops.whole(form.missing)), *_listed(bare, form.words, ops)]
+    branches.append((is_number, _pieces(number, form.pieces, ops)))
+    return ops.cases(branches, ops.whole(form.missing))
 
 
 def _listed(x: Any, codes: Mapping[str, int], ops: Operations) -> list[tuple[Any, Any]]:

@@ -8,15 +8,20 @@ confirms the fact, and nothing else does. What a form says goes through the same
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import Any
 
-from understudy.columns.unmodelled import DISCOVER, Undeclared, UndeclaredBins
+from understudy.columns.unmodelled import (
+    DISCOVER,
+    SHAPE,
+    Undeclared,
+    UndeclaredBins,
+    UndeclaredShape,
+)
+from understudy.draft import typed
 from understudy.errors import SchemaError
-from understudy.schema import Category, Column, Incomplete, Modelled, Schema
+from understudy.schema import Column, Incomplete, Modelled, Schema
 from understudy.schema.toml import build_column
 from understudy.wording import domain
 
@@ -30,7 +35,7 @@ KINDS = {
     "date": "date",
     "datetime": "date and time",
     "identifier": "identifier: leave it out",
-    "text": "free text: cannot be released",
+    "text": "free text: left out",
 }
 """The types a person may choose, in words."""
 
@@ -83,13 +88,31 @@ _FIELDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ),
         ("other", "Name for all others", "line", "What stands for values that are not listed."),
         ("ordinal", "The order of the values means something", "box", ""),
+        (
+            "prefixes",
+            "Codes with parents",
+            "line",
+            "Numbers of first characters, as 3, 1: rare codes fall to 250*, then to 2*.",
+        ),
     ),
     "boolean": (),
     "integer": (
         ("lower", "Smallest", "line", "What lies below counts as this."),
         ("upper", "Largest", "line", "What lies above counts as this."),
-        ("bins", "Bins", "line", "How many cells of equal width; empty for one each."),
+        (
+            "bins",
+            "Bins",
+            "line",
+            "How many cells of equal width. Empty: one for each of few values, or else, as with the "
+            "word shape, a release finds privately where the values lie.",
+        ),
         ("edges", "or edges of cells", "line", "Increasing, with commas between them."),
+        (
+            "special",
+            "Codes beside the order",
+            "line",
+            "With commas between them, such as N, 999; each is a cell of its own.",
+        ),
     ),
     "identifier": (
         ("action", "What to write", "line", 'drop leaves it out; "P-{:06d}" writes fresh ones.'),
@@ -126,20 +149,17 @@ def cards(schema: Schema) -> list[Card]:
 
 def card(column: Column, at: int) -> Card:
     """One column, with the facts that its type has."""
-    kind = (column.wanted if isinstance(column, Incomplete | UndeclaredBins) else "") or column.kind
+    wanted = isinstance(column, Incomplete | UndeclaredBins | UndeclaredShape)
+    kind = (column.wanted if wanted else "") or column.kind
     known = _known(column)
     missing = column.missing if isinstance(column, Incomplete) else ()
     marks = set(column.read_from_rows)
-    fields = () if isinstance(column, Undeclared) else (*_FIELDS[kind], *_COMMON)
+    fields = () if _formless(column) else (*_FIELDS[kind], *_COMMON)
     facts = tuple(
         Fact(key, label, _text(known.get(key), widget), widget, key in marks, key in missing, hint)
         for key, label, widget, hint in fields
     )
-    problem = ""
-    if missing:
-        problem = f"fill in: {', '.join(missing)}"
-    elif kind == "text":
-        problem = "free text cannot be released: leave it out, or list its values"
+    problem = f"fill in: {', '.join(missing)}" if missing else ""
     return Card(
         at,
         column.name,
@@ -153,8 +173,15 @@ def card(column: Column, at: int) -> Card:
     )
 
 
+def _formless(column: Column) -> bool:
+    """Whether nothing of it is for a form: what a release will find."""
+    return isinstance(column, Undeclared) and not isinstance(column, UndeclaredShape)
+
+
 def _known(column: Column) -> dict[str, Any]:
     known = {field.name: getattr(column, field.name) for field in dataclasses.fields(column)}
+    if isinstance(column, UndeclaredShape):
+        known |= {**column.facts, "bins": SHAPE}
     if isinstance(column, Incomplete):
         known |= column.facts
         if column.dtype == "string" and column.wanted != "category":
@@ -165,25 +192,9 @@ def _known(column: Column) -> dict[str, Any]:
 
 
 def _text(value: Any, widget: str) -> str:
-    if value is None or value == ():
-        return ""
     if widget == "box":
         return "on" if value else ""
-    if isinstance(value, tuple):
-        if widget == "lines":
-            return "\n".join(_item(item) for item in value)
-        return ", ".join(_item(item, commas=True) for item in value)
-    return _item(value)
-
-
-def _item(value: Any, *, commas: bool = False) -> str:
-    if isinstance(value, str):
-        plain = value == value.strip() and value.isprintable() and value and value[0] != '"'
-        plain = plain and not (commas and "," in value)
-        return value if plain else json.dumps(value, ensure_ascii=False)
-    if isinstance(value, datetime):
-        return value.isoformat(" ")
-    return value.isoformat() if isinstance(value, date) else str(value)
+    return typed.shown(value, lines=widget == "lines")
 
 
 # And back
@@ -204,7 +215,7 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
             f"column {old.name!r}: type = {kind!r} is not known; choose one of the list"
         )
     same = kind == before.kind
-    if isinstance(old, Undeclared) and same:  # what a release will find has no form
+    if _formless(old) and same:
         marks = () if confirm_all else old.read_from_rows
         return dataclasses.replace(old, read_from_rows=marks)
     facts: dict[str, Any] = {"name": old.name, "type": kind}
@@ -212,14 +223,12 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
     for key, _, widget, _ in fields:
         if key == "dtype" and not same:
             continue  # the usual one of the new type
-        value = _parsed(old, key, kind, widget, form.get(f"fact-{key}", ""))
+        text = form.get(f"fact-{key}", "")
+        value = bool(text) if widget == "box" else typed.parsed(old, key, kind, text)
         if value is not None:
             facts[key] = value
     if not same:
-        needs = {"category": ["values"], "boolean": [], "identifier": [], "text": []}
-        facts["missing"] = needs.get(kind, ["lower", "upper"])
-        if kind in ("number", "datetime"):
-            facts["bins"] = 32
+        facts["missing"] = ["values"] if kind == "category" else []
     elif isinstance(old, Incomplete):
         facts["missing"] = [key for key in old.missing if key not in facts]
     marked = {key for key, *_ in fields} | ({"type"} if same else set())
@@ -232,100 +241,6 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
         if mark in marked and f"public-{mark}" not in form and not confirm_all
     ]
     return build_column(facts)
-
-
-def _parsed(old: Column, key: str, kind: str, widget: str, text: str) -> Any:
-    if widget == "box":
-        return bool(text)
-    text = text.replace("\r\n", "\n")
-    if key == "values":
-        if text.strip() == DISCOVER:
-            return DISCOVER
-        lines = [line for line in text.split("\n") if line.strip()]
-        return [_value(old, key, line) for line in lines] if lines else None
-    text = text.strip()
-    if not text:
-        return None
-    if key == "null_values":
-        return [_quoted(item) for item in _split(text)]
-    if key in ("format", "resolution", "dtype", "action"):
-        return _quoted(text)
-    if key in ("bins", "decimals"):
-        return _number(old, key, text, int)
-    if key == "other":
-        return _value(old, key, text)
-    items = _split(text) if key == "edges" else [text]
-    parse = {"integer": int, "number": float, "date": date, "datetime": datetime}[kind]
-    values = [_number(old, key, item, parse) for item in items]
-    return values if key == "edges" else values[0]
-
-
-def _split(text: str) -> list[str]:
-    """Items between commas; one in double quotes may hold a comma."""
-    items, at = [], 0
-    decoder = json.JSONDecoder()
-    while at < len(text):
-        if text[at] in ", \n":
-            at += 1
-        elif text[at] == '"':
-            try:
-                _, end = decoder.raw_decode(text, at)
-            except ValueError:
-                end = len(text)
-            items.append(text[at:end])
-            at = end
-        else:
-            end = text.find(",", at)
-            end = len(text) if end < 0 else end
-            items.append(text[at:end].strip())
-            at = end
-    return items
-
-
-def _quoted(text: str) -> str:
-    """A text as it stands, or what its quotes hold."""
-    if text.startswith('"'):
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return text
-        return value if isinstance(value, str) else text
-    return text
-
-
-def _value(old: Column, key: str, text: str) -> Any:
-    """One value of a category, of the kind that its column has."""
-    listed = old.values if isinstance(old, Category) else ()
-    kind = type(listed[0]) if listed else _kind_of(old.dtype)
-    text = text.strip()
-    if kind is str:
-        return _quoted(text)
-    if kind is bool:
-        if text.lower() not in ("true", "false"):
-            raise SchemaError(
-                f"column {old.name!r}: {key} holds {text!r}, which must be true or false"
-            )
-        return text.lower() == "true"
-    return _number(old, key, text, kind)
-
-
-def _kind_of(dtype: str) -> Any:
-    if dtype.startswith(("int", "uint")):
-        return int
-    if dtype.startswith(("float", "double", "half")):
-        return float
-    return date if dtype.startswith("date") else str
-
-
-_NAMES = {int: "a whole number", float: "a number", date: "a day such as 2024-01-31"}
-
-
-def _number(old: Column, key: str, text: str, kind: Any) -> Any:
-    try:
-        return kind.fromisoformat(text) if kind in (date, datetime) else kind(text)
-    except ValueError:
-        wanted = _NAMES.get(kind, "a moment such as 2024-01-31 12:00:00")
-        raise SchemaError(f"column {old.name!r}: {key} = {text!r} must be {wanted}") from None
 
 
 def replaced(schema: Schema, at: int, column: Column) -> Schema:

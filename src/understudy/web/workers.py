@@ -18,12 +18,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from understudy.errors import BundleError, InputError, SourceError, UnderstudyError
 from understudy.quoting import unquoted
 from understudy.releases.verify import Check, Verification
+from understudy.units import OPEN
 from understudy.web.confined import Limits, Stopped, follow_server, run_confined
 from understudy.web.errors import Busy
 from understudy.web.imports import check_file
@@ -103,7 +105,7 @@ class Workers:
         self._plans: OrderedDict[str, Any] = OrderedDict()
 
     async def draft(self, path: Path, shown: str, who: str = "") -> dict[str, Any]:
-        """`{"schema", "columns"}` of a file that `who` sent and that messages call `shown`.
+        """`{"schema", "columns", "units"}` of a file that `who` sent and that messages call `shown`.
 
         Raises:
             InputError: It cannot be read; the message holds no value of a row.
@@ -179,12 +181,14 @@ class Workers:
 
 def draft_file(path: str, shown: str) -> dict[str, Any]:
     """Draft a schema; in a process of its own, because files can be made to break readers."""
-    from understudy.draft import draft
+    from understudy.draft import draft, rows_per_unit
 
     try:
         with unquoted(shown):
             schema = draft(path)
-            return {"schema": schema.dumps(), "columns": len(schema.columns)}
+            asked = rows_per_unit(schema, path) if schema.unit_word == OPEN else ()
+            units = [asdict(found) for found in asked]
+            return {"schema": schema.dumps(), "columns": len(schema.columns), "units": units}
     except UnderstudyError as error:
         raise type(error)(_called(str(error), path, shown)) from None
     except MemoryError:

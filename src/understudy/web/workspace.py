@@ -2,6 +2,7 @@
 
     ledger.db            every charge ever made here
     tables/ID/           table.json · rows.csv or rows.parquet, private · schema.toml
+                         · units.json, private: how many rows people have
     jobs/ID/             job.json · state.json · lock · journal/, what a killed release goes on from
     releases/ID/         bundles, as `understudy release` writes them
     checked/ID.json      what the check of an imported release found
@@ -19,7 +20,7 @@ import re
 import secrets
 import shutil
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -88,6 +89,11 @@ class Table:
     def schema(self) -> Path:
         """The schema, drafted or confirmed."""
         return self.folder / "schema.toml"
+
+    @property
+    def units(self) -> Path:
+        """How many rows people have, for the custodian who has to say who is protected."""
+        return self.folder / "units.json"
 
     @property
     def present(self) -> bool:
@@ -172,7 +178,9 @@ class Workspace:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def add_table(self, name: str, rows: Path, schema: str, columns: int) -> Table:
+    def add_table(
+        self, name: str, rows: Path, schema: str, columns: int, units: Sequence[Any] = ()
+    ) -> Table:
         """Take over an uploaded file whose schema has been drafted."""
         with self.ledger() as ledger:
             taken = set(ledger.datasets())
@@ -186,6 +194,8 @@ class Workspace:
         (staging / "schema.toml").write_text(schema, encoding="utf-8")
         facts = {"name": name, "file": rows.name, "columns": columns, "size": size}
         write_json(staging / "table.json", {**facts, "created": now()})
+        if units:
+            write_json(staging / "units.json", list(units))
         try:
             staging.rename(self.folder / "tables" / identity)
         except OSError:
@@ -211,11 +221,11 @@ class Workspace:
         return readable
 
     def remove_rows(self, table: Table) -> None:
-        """Delete the private rows and a schema that may hold facts from them.
+        """Delete the private rows, and what may hold facts from them.
 
         The account stays: what was spent on these people remains spent.
         """
-        for part in (table.rows, table.schema):
+        for part in (table.rows, table.schema, table.units):
             part.unlink(missing_ok=True)
 
 

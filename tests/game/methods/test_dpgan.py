@@ -164,6 +164,8 @@ def test_kinds_of_columns():
         ({"numbers": "text"}, "numbers = 'text'"),
         ({"adapt": 3}, "adapt = 3"),
         ({"columns": 1.0}, "columns = 1.0"),
+        ({"columns": 1e-300}, "columns = 1e-300 must lie between 1e-06 and 0.9"),
+        ({"columns": 0.6, "choice": 0.5, "pick": 1}, "leave no share of the budget for the steps"),
         ({"pick": 9, "checkpoints": 2}, "pick = 9 is more than checkpoints = 2"),
         ({"pick": 1, "checkpoints": 5}, "need at least twice as many steps"),
         ({"task": "ill"}, "task needs pick"),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
-from tests.thorough import examples, slow
+from tests.thorough import examples, some
 from understudy.errors import InputError
 from understudy.game.methods import Design, FEMMethod, SepFEMMethod
 from understudy.players.base import Problem
@@ -47,7 +47,7 @@ class HalfNoise(GivenNoise):
         return super().top_k(scores, scale / 2, k)
 
 
-@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("relation", some(Relation, 2))
 def test_exact_privacy_of_two_rounds(relation):
     problem, query, data, plan, claimed = small_game(1.0)
     pairs = list(neighbours(UNIVERSE, 2, relation))[:: examples(15, 5)]
@@ -90,7 +90,8 @@ SCHEMA = Schema(
 )
 
 
-@pytest.mark.parametrize("method", ["fem", slow("sepfem")])
+@pytest.mark.slow  # of releases it is seen in tests/releases/test_class_releases.py
+@pytest.mark.parametrize("method", ["fem", "sepfem"])
 def test_error_falls_with_the_budget(method):
     data = table()
     codes = SCHEMA.encode(data)

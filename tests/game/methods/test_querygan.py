@@ -15,7 +15,7 @@ from understudy import demo
 from understudy.errors import InputError
 from understudy.game import play
 from understudy.game.methods import METHODS, QueryGANMethod
-from understudy.game.methods.querygan import COLUMNS, FEATURES, TABLES
+from understudy.game.methods.querygan import COLUMNS, FEATURES, ORDERED, TABLES
 from understudy.models import Empirical
 from understudy.players.base import (
     Measured,
@@ -393,6 +393,13 @@ def test_bad_settings_cost_nothing(name, survey, tmp_path):
         assert [entry.kind for entry in ledger.entries("t")] == ["open"]
 
 
+def test_regressions_of_too_many_rows_are_refused_beforehand(survey):
+    given = {"epsilon": 1, "method": "querygan", "parameters": {"oracle": "logistic"}}
+    us.prepare(survey[1], rows_public=2**27, **given)
+    with pytest.raises(InputError, match=r"134,217,728 rows, and .* 134,217,729; use oracle = mom"):
+        us.prepare(survey[1], rows_public=2**27 + 1, **given)
+
+
 def test_distances_need_a_column_with_an_order(survey):
     schema = Schema(tuple(c for c in survey[1].columns if not c.ordered))
     assert schema.columns
@@ -406,7 +413,7 @@ def test_critics_ask_cuts_of_ordered_columns_and_cells_of_others():
     design = replace(
         tiny_design((4, 3, 2, 5), rows=100),
         ordered=(True, False, True, True),
-        nullable=(False, False, False, True),
+        apart=(0, 0, 0, 1),
     )
     made = QueryGANMethod(objective="wasserstein")
     made.check(design)
@@ -414,6 +421,23 @@ def test_critics_ask_cuts_of_ordered_columns_and_cells_of_others():
     assert leader.questions == ("cut", "cell", "cell", "cut or null")
     assert replace(made, objective="parity")._questions(design) == ("sign",) * 4
     assert replace(made, objective="tv")._questions(design) == ()
+
+
+def test_lipschitz_critics_measure_ordered_columns_apart():
+    design = replace(tiny_design((4, 3, 2, 5), rows=10**6), ordered=(True, False, True, True))
+    rho = Fraction(1, 2)
+    for columns, share in ((None, 0.5), (0.1, 0.1)):
+        made = QueryGANMethod(objective="wasserstein", columns=columns)
+        plan = Plan(made.charges(design, rho))
+        spent = {charge.purpose: float(accounting.rho(charge.event)) / 0.5 for charge in plan}
+        others = min(share, 0.15) / 2
+        assert spent[COLUMNS] == pytest.approx(others, rel=1e-6)
+        assert spent[ORDERED] == pytest.approx(share - others, rel=1e-6)
+        assert accounting.total_rho(plan) <= rho
+        measured = made.players(design, plan)[0].first.players
+        assert [player.cliques for player in measured] == [((0,), (3,)), ((1,), (2,))]
+    alone = replace(design, ordered=(True,) * 4, shape=(4, 3, 3, 5))
+    assert COLUMNS not in Plan(QueryGANMethod(objective="wasserstein").charges(alone, rho))
 
 
 def test_other_classes_of_queries_are_refused(survey):

@@ -27,7 +27,7 @@ def test_centres_are_found():
     assert k_means(rows[:1], 4).shape == (4, 2)  # fewer rows than centres
 
 
-SMALL = Clusters((3, 4, 3), (False, True, True), (False, False, True), centres=2)
+SMALL = Clusters((3, 4, 3), (False, True, True), (0, 0, 1), centres=2)
 
 
 def test_no_two_rows_are_further_apart_than_the_columns():

@@ -11,6 +11,7 @@ from understudy.errors import WorkError
 from understudy.game import play
 from understudy.game.methods import QueryGANMethod
 from understudy.game.methods.querygan import COLUMNS
+from understudy.models import Empirical
 from understudy.nets.generator import one_hot
 from understudy.players.base import (
     LinearCritic,
@@ -20,7 +21,7 @@ from understudy.players.base import (
     Problem,
 )
 from understudy.players.data import FTPLGenerator
-from understudy.players.data.ftpl_generator import _arranged, _consistent, _units
+from understudy.players.data.ftpl_generator import _arranged, _chosen, _consistent, _units
 from understudy.players.query import CellPicker
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
@@ -155,3 +156,31 @@ def test_tables_are_scaled_to_their_columns():
     joint = _consistent(cliques, [*columns, np.maximum(noisy, 1.0)])[2]
     np.testing.assert_allclose(joint.sum(axis=1), columns[0], rtol=1e-3)
     np.testing.assert_allclose(joint.sum(axis=0), columns[1], rtol=1e-9)
+
+
+def test_chosen_records_have_the_columns_that_tables_state_and_the_records_own_dependence():
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 4, 60_000)
+    second = np.where(rng.random(60_000) < 0.7, first, rng.integers(0, 4, 60_000))
+    pool = Empirical.of((4, 4), np.stack([first, second], axis=1))
+    columns = [np.array([1.0, 2.0, 3.0, 4.0]), np.array([4.0, 3.0, 2.0, 1.0])]
+    made = _chosen(Problem((4, 4), ((0, 1),), (1.0,), 30_000), pool, columns)
+    assert made.size == 30_000
+    for i, column in enumerate(columns):
+        # A sample of as many records would be off by about 1/√30,000 = .006.
+        assert np.abs(made.marginal((i,)) - column / 10).max() < 3e-4
+    odds = [_log_odds(each.marginal((0, 1))) for each in (pool, made)]
+    np.testing.assert_allclose(odds[1], odds[0], atol=0.06)
+
+
+def test_a_small_table_has_records_enough():
+    pool = Empirical.of((2,), np.arange(30_000)[:, None] % 2)
+    made = _chosen(Problem((2,), ((0,),), (1.0,), 200), pool, [np.array([50.0, 150.0])])
+    assert made.size == 10_000
+    np.testing.assert_allclose(made.marginal((0,)), [0.25, 0.75], atol=1e-4)
+
+
+def _log_odds(table):
+    """Scaling rows and columns leaves them as they are."""
+    logs = np.log(table)
+    return logs[1:, 1:] - logs[1:, :1] - logs[:1, 1:] + logs[:1, :1]

@@ -23,10 +23,9 @@ def test_eight_records_a_row_within_bounds():
     assert player.size(10**7, 45) == 400_000
 
 
-@pytest.mark.parametrize("columns", [60, 100, 150, 200])
+@pytest.mark.parametrize("columns", [600, 1_000, 5_000])
 def test_wide_tables_get_fewer_records_not_more_memory(columns):
-    pairs = columns * (columns - 1) // 2
-    assert Particles(400_000).size(10**6, pairs) * pairs <= 1.2e9
+    assert Particles(400_000).size(10**6, columns) * columns <= 2e8
 
 
 def test_the_forecast_of_memory_stays_below_four_gigabytes():

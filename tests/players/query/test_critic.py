@@ -20,6 +20,7 @@ from understudy.testing import StrictCharges, TinyCounts, tiny_design
 TINY = {"steps": 6, "width": 4, "latent": 4, "critic_width": 4, "fakes": 8}
 
 
+@pytest.mark.slow  # a release by training is in tests/releases/test_dpgan_releases.py
 def test_training_never_passes_the_plan():
     design = tiny_design((3, 2), rows=30)
     made = DPGANMethod(**TINY)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.privacy.ledger import test_ledger as file
 from tests.privacy.ledger.test_ledger import FORK, RELATION, exit_codes, forked, reserve
+from tests.thorough import slow
 from tests.tools.servers import house
 from understudy.errors import BudgetExhausted, InputError, LedgerError, WorkError
 from understudy.privacy import accounting
@@ -72,7 +73,7 @@ def race(path, tmp_path, rule, processes):
 
 
 @pytest.mark.forks
-@pytest.mark.parametrize("rule", ["basic", "zcdp"])
+@pytest.mark.parametrize("rule", ["basic", slow("zcdp")])
 def test_processes_race_for_the_last_of_a_budget(path, tmp_path, rule):
     race(path, tmp_path, rule, processes=8)
 

@@ -84,7 +84,7 @@ def exact_values(ask, rows, event, relation, public):
 # -- sensitivity, exhaustively ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("relation", "public"), CASES)
+@pytest.mark.parametrize(("relation", "public"), some(CASES, 2))
 def test_the_worst_query_error_moves_by_at_most_the_lattice(relation, public):
     """All neighbours, all sets of two synthetic rows: at most L, and L is reached."""
     event, most = Laplace(100.0, l1=16), 0
@@ -147,7 +147,7 @@ PICKS = itertools.product(
 )
 
 
-@pytest.mark.parametrize(("signed", "case", "which"), some(PICKS, 4))
+@pytest.mark.parametrize(("signed", "case", "which"), some(PICKS, 8))
 def test_a_pick_costs_what_is_charged(which, case, signed):
     relation, public = case
     event = Selection(0.8 * SCORE_SENSITIVITY, sensitivity=SCORE_SENSITIVITY)

@@ -1,5 +1,7 @@
 """Tables: from an upload to a confirmed schema and a budget, as somebody without scripts sees it."""
 
+import dataclasses
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,6 +14,7 @@ from tests.web.conftest import (
     put_table,
     small_table,
 )
+from understudy.draft import rows_per_unit
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.units import Unit
 
@@ -61,6 +64,109 @@ def test_single_facts_are_confirmed_one_by_one(custodian):
     assert gone.status_code == 404
     stale = page.post("/tables/people/schema/columns/1", name="city", type="category")
     assert "somebody else" in page.told(stale)
+
+
+DRAFT = """
+[understudy]
+version = 1
+unit = "?"
+
+[[column]]
+name = "patient_id"
+type = "identifier"
+read_from_rows = ["type"]
+
+[[column]]
+name = "ward"
+type = "category"
+values = ["A", "B", "C"]
+read_from_rows = ["values", "nullable"]
+
+[[column]]
+name = "age"
+type = "integer"
+lower = 0
+upper = 9
+read_from_rows = ["lower", "upper"]
+"""
+
+
+def first_question(page, at):
+    """The key of the decision that is open on the page, and its text."""
+    text = page.client.get(at).text
+    first = text.partition('<details class="column" open>')[2].partition("</details>")[0]
+    return first.partition('name="key" value="')[2].partition('"')[0], text
+
+
+def test_decisions_are_answered_one_by_one_the_riskiest_first(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at = "/tables/visits/schema"
+    page.post(f"{at}/text", text=DRAFT)
+    schema = page.site.workspace.table("visits").schema
+
+    def answer(**form):
+        return page.post(f"{at}/decisions", **form)
+
+    key, text = first_question(page, at)
+    assert (key, "Does one person have several rows?" in text) == ("unit", True)
+    assert "5 decisions" in text
+    assert "5 decisions open" in page.client.get("/tables").text
+    lacking = answer(key="unit", choice="replace", who="column", column="patient_id")
+    assert "how many rows of one patient_id" in page.told(lacking)
+    answer(key="unit", choice="replace", who="column", column="patient_id", max_rows="3")
+    assert Schema.load(schema).unit == Unit("patient_id", 3)
+
+    assert first_question(page, at)[0] == "identifiers"
+    answer(key="identifiers", choice="public")
+    key, text = first_question(page, at)
+    assert key == "values:ward"
+    assert "the 3 values seen in ward" in text
+    answer(key=key, choice="private")
+    assert Schema.load(schema).columns[1].values == "discover"
+
+    key, text = first_question(page, at)
+    assert (key, "somebody has age of about 9" in text) == ("bounds:age", True)
+    assert "nothing was typed" in page.told(answer(key=key, choice="replace")).lower()
+    wrong = answer(key=key, choice="replace", **{"text-age": "young to old"})
+    assert "must be a whole number" in page.told(wrong)
+    answer(key=key, choice="replace", **{"text-age": "0 to 120"})
+    assert Schema.load(schema).columns[2].upper == 120
+
+    assert first_question(page, at)[0] == "types"
+    done = answer(key="types", choice="replace", text="all")
+    assert "Every fact is confirmed" in done.text
+    Schema.load(schema).require_confirmed()
+    for form in ({"key": "types", "choice": "public"}, {"key": "x"}, {"choice": "all"}):
+        assert answer(**form).status_code == 422
+
+
+def test_confirming_everything_says_what_it_states_and_not_who_is_protected(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at = "/tables/visits/schema"
+    page.post(f"{at}/text", text=DRAFT)
+    text = page.client.get(at).text
+    stated = text.partition("State everything at once")[2]
+    assert "somebody has age of about 9" in stated
+    assert "the 3 values seen in ward" in stated
+    left = page.post(f"{at}/confirm")
+    assert "1 decision to you" in left.text
+    assert page.client.get("/tables/visits/plan").status_code == 409
+    page.post(f"{at}/decisions", key="unit", choice="replace", who="row")
+    assert page.client.get("/tables/visits/plan").status_code == 200
+
+
+def test_rows_of_people_are_shown_and_removed_with_the_rows(custodian):
+    site = custodian.site
+    with site.workspace.incoming() as folder:
+        file = folder / "rows.csv"
+        file.write_bytes(csv_bytes(visits()))
+        units = [dataclasses.asdict(found) for found in rows_per_unit(Schema.loads(DRAFT), file)]
+        table = site.workspace.add_table("visits", file, DRAFT, 3, units)
+    assert "max_rows = 1 drops 240" in custodian.client.get("/tables/visits/schema").text
+    custodian.post("/tables/visits/remove", sure="yes")
+    assert not table.units.exists()
 
 
 def test_a_kept_page_belongs_to_one_login(custodian):

@@ -48,8 +48,8 @@ class Design:
     """Names of the columns, for messages; may be left out."""
     kinds: tuple[str, ...] = ()
     """Types of the columns as the schema has them ("category", "integer", …); may be left out."""
-    nullable: tuple[bool, ...] = ()
-    """Whether a column's last code is null; may be left out."""
+    apart: tuple[int, ...] = ()
+    """How many codes of a column, the last, are no values in order: special ones, null; optional."""
     ordered: tuple[bool, ...] = ()
     """Whether neighbouring codes of a column are neighbouring values; may be left out."""
     project: Projection | None = field(default=None, compare=False, repr=False)

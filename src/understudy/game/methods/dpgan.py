@@ -115,7 +115,13 @@ class DPGANMethod(WarmMethod):
         self.require_between(0, 100, box=self.box)
         self.require_between(0, 1, learning=self.learning, critic_learning=self.critic_learning)
         self.require_between(0, 1, quantile=self.quantile)
-        self.require_between(0, 0.9, columns=self.columns, choice=self.choice, holdout=self.holdout)
+        self.require_between(1e-6, 0.9, columns=self.columns, choice=self.choice)
+        self.require_between(0, 0.9, holdout=self.holdout)
+        if self.pick and self.columns + self.choice > 1 - 1e-6:
+            self.refuse(
+                f"columns = {self.columns} and choice = {self.choice} leave no share of the budget for "
+                f"the steps; together they must stay below 1"
+            )
         if not isinstance(self.adapt, (int, float)) or not 0 <= self.adapt <= 1:
             self.refuse(f"adapt = {self.adapt} must lie between 0 (off) and 1; 0.2 is usual")
         self.require_one_of(_LOSSES, loss=self.loss)
@@ -325,19 +331,23 @@ class DPGANMethod(WarmMethod):
         return sum((i + 1) * o for i, o in pairwise(sizes))
 
     def _kinds(self, design: Design) -> tuple[tuple[str, ...], tuple[bool, ...]]:
-        """How columns are encoded, and which may be null; without a schema all are choices."""
+        """How columns are encoded, and which have one value beside the order, such as null.
+
+        Without a schema all are choices; so is a column with more values beside the order.
+        """
         types = design.kinds or ("category",) * len(design.shape)
-        nullable = design.nullable or (False,) * len(design.shape)
+        apart = design.apart or (0,) * len(design.shape)
         kinds: list[str] = []
-        for size, type_, null in zip(design.shape, types, nullable, strict=True):
-            values = size - null
-            if type_ in ("category", "boolean") or self.numbers == "bins" or values <= 2:
+        for size, type_, beside in zip(design.shape, types, apart, strict=True):
+            values = size - beside
+            listed = type_ in ("category", "boolean") or beside > 1
+            if listed or self.numbers == "bins" or values <= 2:
                 kinds.append("choice")
             elif type_ == "integer" and values <= _MOST_BITS:
                 kinds.append("bits")
             else:
                 kinds.append("real")
-        return tuple(kinds), nullable
+        return tuple(kinds), tuple(beside == 1 for beside in apart)
 
     def _task(self, design: Design) -> Task | None:
         from understudy.players.data.checkpoints import Task
@@ -374,8 +384,8 @@ class DPGANMethod(WarmMethod):
             return self._task(design)
         types = design.kinds or ("category",) * len(design.shape)
         ordered = tuple(kind not in ("category", "boolean") for kind in types)
-        nullable = design.nullable or (False,) * len(design.shape)
-        return Clusters(design.shape, ordered, nullable, self.centres)
+        apart = design.apart or (0,) * len(design.shape)
+        return Clusters(design.shape, ordered, apart, self.centres)
 
     def _player(self, design: Design, steps: int) -> GanPlayer:
         from understudy.nets.gan import Pace

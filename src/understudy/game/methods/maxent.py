@@ -50,8 +50,8 @@ _MOST_TABLE = 20_000_000
 class MaxEntMethod(Method):
     """Public settings of the default method."""
 
-    records: int = 400_000
-    """Weighted records of the final model."""
+    records: int = 200_000
+    """Weighted records of the final model, at most."""
     quanta: int = 30
     """Measurements that every adaptive round places."""
     pairs: int | None = None
@@ -135,14 +135,14 @@ class MaxEntMethod(Method):
         closure = self._closure(design)
         d, many = len(design.shape), design.cells(closure)
         blocks = len(closure) + d
-        records = Particles(self.records).size(rows, len(closure))
+        records = Particles(self.records).size(rows, d)
         merged, pairs = "", "1 pair" if len(closure) == 1 else f"{len(closure)} pairs"
         if closure:
             merged = f"; the worst {plan[Survey.AGAIN].times} × {self.quanta} tables again"
         return Forecast(
             _sigmas(plan),
             f"all {d} columns and {pairs} are measured{merged}; other tables are model",
-            2.5e8 + 40.0 * rows * d + 2.0 * records * (blocks + 5 * d) + 60.0 * many,
+            2.5e8 + 40.0 * rows * d + 12.0 * records * d + 60.0 * many,
             2.5 + 1e-8 * rows * blocks + 6e-8 * records * blocks + 1.5e-5 * min(many, 2_000_000),
             self.errors(design, plan, rows),
         )

@@ -44,7 +44,7 @@ from understudy.privacy import accounting, planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaussian, Selection
-from understudy.privacy.objective import MarginalFeatures, event_for
+from understudy.privacy.objective import MOST_ROWS, MarginalFeatures, event_for
 from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures
 from understudy.privacy.questions.moments import event_for as noise_for
 from understudy.wording import nothing
@@ -52,6 +52,7 @@ from understudy.wording import nothing
 __all__ = ["QueryGANMethod"]
 
 COLUMNS = "one-way marginals"
+ORDERED = "ordered columns"
 TABLES = "moments of the critics"
 FEATURES = ("cells", "subsets", *KINDS)
 
@@ -59,6 +60,8 @@ OBJECTIVES = ("tv", "mmd", "max", "wasserstein", "parity")
 PLAYS = (MATCHING, "ftl", "ftpl", "sftpl")
 CRITICS = ("best", "ftrl")
 _LEARNABLE = 2.0
+_USUAL, _LIPSCHITZ = 0.15, 0.5
+"""Shares of ρ that columns get, the second where critics are Lipschitz functions of them."""
 _PASSES, _MOST_CRITICS = 10, 100
 """Regressions of every group of tables, as long as there are not too many of them altogether."""
 _CLEAR = 4.0
@@ -249,6 +252,11 @@ class QueryGANMethod(Method):
             )
         if self.oracle != "logistic":
             return
+        if design.rows is not None and design.rows > MOST_ROWS:
+            self.refuse(
+                f"oracle = logistic solves its regressions up to {MOST_ROWS:,.0f} rows, and the table "
+                f"has {design.rows:,}; use oracle = moments, which takes any number"
+            )
         for clique in self._tables(design):
             if (cells := design.cells([clique])) > 2 * self.cells:
                 self.refuse(
@@ -261,9 +269,30 @@ class QueryGANMethod(Method):
         """The columns, then the oracle's looks."""
         if self.features == "subsets":
             return self._kernel_charges(design, rho)
-        share = self._columns_share(design, rho) * rho
-        first = Charge(COLUMNS, design.gaussian(share, len(design.shape)))
-        return first, *self._looks(design, rho - share)
+        share = self._columns_share(design, rho)
+        levels = self._levels(design)
+        plain = min(share, Fraction(_USUAL)) * len(levels.get(COLUMNS, ())) / len(design.shape)
+        shares = {ORDERED: share - plain, COLUMNS: plain if ORDERED in levels else share}
+        firsts = (
+            Charge(purpose, design.gaussian(shares[purpose] * rho, len(columns)))
+            for purpose, columns in levels.items()
+        )
+        return *firsts, *self._looks(design, (1 - share) * rho)
+
+    def _levels(self, design: Design) -> dict[str, tuple[Clique, ...]]:
+        """Which columns are measured with one noise, by the purpose of its charge.
+
+        W1 speaks of ordered columns alone. For a Lipschitz critic the others get what they would
+        have for any critic, and the ordered ones all that is left of the columns' share.
+        """
+        if self._objective != "wasserstein" or self.features != "cells":
+            return {COLUMNS: design.columns}
+        cuts = [question != "cell" for question in self._questions(design)]
+        found = {
+            ORDERED: tuple(c for c, cut in zip(design.columns, cuts, strict=True) if cut),
+            COLUMNS: tuple(c for c, cut in zip(design.columns, cuts, strict=True) if not cut),
+        }
+        return {purpose: columns for purpose, columns in found.items() if columns}
 
     def _columns_share(self, design: Design, rho: Fraction) -> Fraction:
         """That of the option; more where tables have so many cells that noise hides them.
@@ -359,7 +388,13 @@ class QueryGANMethod(Method):
 
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, FTPLGenerator]:
         """The columns, then the oracle, against the generator."""
-        opening = FixedMarginals(design.columns, _sigma(plan, COLUMNS), COLUMNS)
+        levels = self._levels(design).items()
+        opening = Together(
+            tuple(
+                FixedMarginals(columns, _sigma(plan, purpose), purpose)
+                for purpose, columns in levels
+            )
+        )
         own, oracle = ORACLES[self.oracle], self._oracle(design, plan)
         rounds = self._free(design, plan) if self.oracle == "moments" else oracle.rounds
         matching = self._play == MATCHING
@@ -417,7 +452,7 @@ class QueryGANMethod(Method):
         """Distribution functions are sums of many cells: columns show them best, and get more."""
         if self.columns is not None:
             return self.columns
-        return 0.5 if self.objective == "wasserstein" else 0.15
+        return _LIPSCHITZ if self.objective == "wasserstein" else _USUAL
 
     @property
     def _play(self) -> str:
@@ -469,7 +504,7 @@ class QueryGANMethod(Method):
 
     def _tabulated(self, design: Design) -> tuple[str, ...]:
         """The charges of "moments" for columns and tables."""
-        return (COLUMNS, TABLES, *(_order(order) for order in self._orders(design)))
+        return (ORDERED, COLUMNS, TABLES, *(_order(order) for order in self._orders(design)))
 
     @property
     def _objective(self) -> str:
@@ -483,9 +518,12 @@ class QueryGANMethod(Method):
         if self._objective != "wasserstein":
             return ()
         none = (False,) * len(design.shape)
-        facts = zip(design.shape, design.ordered or none, design.nullable or none, strict=True)
-        cuts = {False: "cut", True: "cut or null"}
-        return tuple(cuts[null] if order and size > 2 else "cell" for size, order, null in facts)
+        facts = zip(design.shape, design.ordered or none, design.apart or none, strict=True)
+        cuts = {0: "cut", 1: "cut or null"}  # more values beside the order: cell by cell
+        return tuple(
+            cuts.get(apart, "cell") if order and size > 2 else "cell"
+            for size, order, apart in facts
+        )
 
     def _weight(self, design: Design) -> float:
         return self.kernel if self.kernel is not None else 1 / len(design.shape)
@@ -579,7 +617,11 @@ class QueryGANMethod(Method):
         if not model.gaps:
             return None
         ones, tables = design.columns, self._tables(design)
-        sigmas = [_sigma(plan, COLUMNS)] * len(ones)
+        sigmas = [
+            _sigma(plan, purpose)
+            for purpose, columns in self._levels(design).items()
+            for _ in columns
+        ]
         for clique in tables:
             orders = self.features == "subsets"
             sigmas.append(_sigma(plan, _order(len(clique)) if orders else TABLES))

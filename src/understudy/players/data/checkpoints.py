@@ -137,30 +137,32 @@ class Clusters:
     """k-means on rows inside a public box, in which no two are further apart than √d for d columns.
 
     A category of `ordered` = False is its indicator over √2; a number or a date its code from 0 to 1,
-    and, where it is `nullable`, that and whether it is null, both over √2. So the squares of a column's
-    distances are at most 1.
+    and, where its last `apart` codes are beside the order, that and which of them it is, all over √2.
+    So the squares of a column's distances are at most 1.
     """
 
     shape: tuple[int, ...]
     ordered: tuple[bool, ...]
-    nullable: tuple[bool, ...]
+    apart: tuple[int, ...]
     centres: int = 8
 
     @property
     def tables(self) -> list[Table]:
         """The features of every code, one table per column."""
-        columns = zip(self.shape, self.ordered, self.nullable, strict=True)
+        columns = zip(self.shape, self.ordered, self.apart, strict=True)
         return [_features(*column) for column in columns]
 
 
-def _features(size: int, ordered: bool, nullable: bool) -> Table:
+def _features(size: int, ordered: bool, apart: int) -> Table:
     if not ordered:
         return np.eye(size) / np.sqrt(2)
-    values = max(1, size - nullable)
+    values = max(1, size - apart)
     scaled = np.arange(values) / max(1, values - 1)
-    if not nullable:
+    if not apart:
         return scaled[:, None]
-    both = np.stack([np.append(scaled, 0.0), np.append(np.zeros(values), 1.0)], axis=1)
+    both = np.zeros((values + apart, 1 + apart))
+    both[:values, 0] = scaled
+    both[values:, 1:] = np.eye(apart)
     return both / np.sqrt(2)
 
 

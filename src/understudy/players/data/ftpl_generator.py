@@ -10,7 +10,11 @@ Critics come as released answers, and what is done with them depends on their ki
     a payoff             is kept for who judges the game
 
 The result is the mixture over the rounds of the last part of the game: hard records of each, equally
-weighted.
+weighted. Matching ends with a choice of as many of them as there are rows. Critics teach columns less
+well than all tables together state them, and rows that are drawn from a mixture add the error of a
+sample, which for distribution functions is as large as the noise. So records are weighed until their
+columns are those that the tables state, and those are chosen whose tables are nearest to the weighted
+ones. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -25,8 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import WorkError
-from understudy.models import Empirical, Measured
-from understudy.models.fitting import beliefs, independent
+from understudy.models import Empirical, Measured, Weighted
+from understudy.models.blocks import beliefs
+from understudy.models.fitting import independent
+from understudy.models.margins import one_ways
+from understudy.models.weighted import swaps_for
 from understudy.players.base import (
     Answer,
     Answers,
@@ -66,7 +73,9 @@ _SEEN = 8
 """Batches that critics of noisy means see of a generator that follows the leader, or of one whose
 critics add up many cells."""
 _SCALED = 10
-"""How often a table is scaled to its columns."""
+"""How often a table, or a list of records, is scaled to its columns."""
+_FEWEST = 10_000
+"""Records of a result, where a table has fewer rows: its noise is above the error of such a sample."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,9 +151,10 @@ class FTPLGenerator(DataPlayer[Game]):
     shows = Shown
 
     def __post_init__(self) -> None:
-        critics = Kind.CRITIC if self.features else Kind.PICKED_CELL
-        accepts = frozenset({Kind.TABLE, Kind.MOMENTS, critics, Kind.PAYOFF})
-        object.__setattr__(self, "accepts", accepts)
+        accepts = {Kind.TABLE, Kind.MOMENTS, Kind.CRITIC if self.features else Kind.PICKED_CELL}
+        if not (self.features or self.whole):  # what was picked against each round is remembered
+            accepts.add(Kind.PAYOFF)
+        object.__setattr__(self, "accepts", frozenset(accepts))
 
     def start(self, problem: Problem) -> Game:
         """Nothing is known: uniform records, from a fixed public key."""
@@ -205,6 +215,8 @@ class FTPLGenerator(DataPlayer[Game]):
             kept = kept[math.floor(len(kept) * (1 - self.keep)) :]
         pool = np.concatenate(kept) if kept else state.records
         model = Empirical.of(problem.shape, pool)
+        if self.play == MATCHING and (said := state.tables or state.columns):
+            model = _chosen(problem, model, one_ways(problem.shape, said, max(problem.rows, 1))[0])
         apart = [
             np.abs(table.values / max(problem.rows, 1) - model.marginal(table.clique)).max()
             for table in state.tables
@@ -421,7 +433,7 @@ def _believed(
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """(counts, their standard deviations) of every table, shrunk to what independence expects.
 
-    A cell with noisy count y, expected count b and ratio e (`understudy.models.fitting`) is believed to
+    A cell with noisy count y, expected count b and ratio e (`understudy.models.blocks`) is believed to
     hold the m with m + e·ln(m/b) = y, that is m = e·ω(y/e + ln(b/e)), ω Wright's function, with
     the standard deviation σ·√(m/(m + e)) that is left. Critics of noisy means would make the generator
     learn the noise of tables that have more cells than rows.
@@ -468,6 +480,23 @@ def _consistent(
                 table = table * np.where(have > _NONE, want / np.maximum(have, _NONE), 1.0)
         found.append(table)
     return found
+
+
+def _chosen(
+    problem: Problem, model: Empirical, columns: Sequence[NDArray[np.float64]]
+) -> Empirical:
+    """As many records as there are rows, with these columns; see the module."""
+    weights = np.ones(model.size)
+    for _ in range(_SCALED):
+        for codes, column in zip(model.codes, columns, strict=True):
+            have = np.bincount(codes, weights, column.size)
+            want = column * (weights.sum() / column.sum())
+            weights *= np.where(have > 0, want / np.maximum(have, _NONE), 1.0)[codes]
+    size = min(model.size, max(problem.rows, _FEWEST))
+    weighed = Weighted(
+        problem.shape, model.codes, weights.astype(np.float32), problem.cliques, swaps_for(size)
+    )
+    return Empirical(problem.shape, tuple(weighed.sample(size, np.random.default_rng(0))))
 
 
 def _units(moments: MeasuredMoments) -> Units:

@@ -17,7 +17,8 @@ import numpy as np
 
 from understudy._types import Codes, Table
 from understudy.models import Measured, View, Weighted
-from understudy.models.fitting import Belief, beliefs, independent
+from understudy.models.blocks import Belief, beliefs
+from understudy.models.fitting import independent
 from understudy.players.base import Answers, Clique, DataPlayer, Kind, Problem
 from understudy.progress import Progress, silent
 

@@ -15,8 +15,8 @@ __all__ = ["Particles"]
 State = tuple[tuple[Measured, ...], int]
 
 _LEAST = 20_000
-# Records times tables: the fit keeps the cell of every record in every table, about 2.2 bytes each.
-_ENTRIES = 1_200_000_000
+# Records times columns that are held in memory.
+_ENTRIES = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Particles(DataPlayer[State]):
     the first round draws.
     """
 
-    records: int = 400_000
-    tree_cells: int = 100_000
-    sweeps: int = 10
+    records: int = 200_000
+    tree_cells: int = 1_000_000
+    sweeps: int = 4
 
     accepts = frozenset({Kind.TABLE, Kind.COARSENED})
     shows = Fitted
@@ -43,7 +43,7 @@ class Particles(DataPlayer[State]):
         measured, key = state
         if all(len(m.clique) < 2 for m in measured):
             return independent(problem.shape, measured, problem.rows)
-        records = self._records(problem, measured) // 4
+        records = self.size(problem.rows, len(problem.shape)) // 4
         return self._fit(problem, measured, key, records, self.sweeps // 2 + 1)
 
     def respond(
@@ -56,16 +56,14 @@ class Particles(DataPlayer[State]):
     def finish(self, problem: Problem, state: State) -> Weighted:
         """The final fit, with all records."""
         measured, key = state
-        fitted = self._fit(problem, measured, key, self._records(problem, measured), self.sweeps)
+        size = self.size(problem.rows, len(problem.shape))
+        fitted = self._fit(problem, measured, key, size, self.sweeps)
         assert fitted.model is not None
         return fitted.model
 
-    def size(self, rows: int, tables: int) -> int:
-        """How many records: eight for a row, fewer where so many tables would not fit in memory."""
-        return max(_LEAST, min(self.records, 8 * rows, _ENTRIES // max(tables, 1)))
-
-    def _records(self, problem: Problem, measured: tuple[Measured, ...]) -> int:
-        return self.size(problem.rows, len({m.clique for m in measured if len(m.clique) > 1}))
+    def size(self, rows: int, columns: int) -> int:
+        """How many records: eight for a row, fewer where so many columns would not fit in memory."""
+        return max(_LEAST, min(self.records, 8 * rows, _ENTRIES // max(columns, 1)))
 
     def _fit(
         self, problem: Problem, measured: tuple[Measured, ...], key: int, records: int, sweeps: int

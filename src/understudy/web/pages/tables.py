@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -14,7 +13,8 @@ from pydantic import BaseModel
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy import files
-from understudy.draft import confirm
+from understudy.draft import RowsPerUnit, confirm
+from understudy.draft.review import Choice, Decision, Topic, answered, decision_named, decisions
 from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Composition
@@ -22,13 +22,13 @@ from understudy.privacy.relation import Relation
 from understudy.schema import Schema
 from understudy.source.base import check_header
 from understudy.source.files import find
-from understudy.units import Unit
+from understudy.units import ROW, Unit
 from understudy.web import editor
 from understudy.web.errors import Missing
 from understudy.web.guard import session_of
 from understudy.web.site import Here, Named, Site, Typed, account_of, site_of
 from understudy.web.uploads import received
-from understudy.web.workspace import Table, suffix_of
+from understudy.web.workspace import Table, read_json, suffix_of
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -67,15 +67,23 @@ async def list_tables(request: Request, site: Here) -> Response:
 
 
 def _waiting(table: Table) -> int | None:
-    """How many facts wait for somebody; None where there is no schema to read."""
+    """How many decisions wait for somebody; None where there is no schema to read."""
     try:
-        text = table.schema.read_text(encoding="utf-8")
-    except OSError:
+        return len(_open(table))
+    except UnderstudyError:
         return None
-    return sum(
-        len(re.findall(r'"', line)) // 2
-        for line in re.findall(r"^read_from_rows = (\[[^\]]*\])", text, re.MULTILINE)
-    )
+
+
+def _open(table: Table) -> tuple[Decision, ...]:
+    """What is open in the schema of a table, with what a custodian may see of its rows."""
+    load_schema(table)
+    return _decided(table, _state(table))
+
+
+@lru_cache(maxsize=64)
+def _decided(table: Table, state: tuple[int, int]) -> tuple[Decision, ...]:
+    seen = [RowsPerUnit(**facts) for facts in read_json(table.units) or ()]
+    return decisions(_parsed(table.schema, *state), seen)
 
 
 @router.get("/tables/new")
@@ -93,7 +101,7 @@ async def add_table(request: Request, site: Here) -> Response:
         draft = await site.workers.draft(file.path, file.filename, session_of(request).name)
         given = " ".join(file.fields.get("name", "").split())[:_LONGEST_NAME]
         name = given or _stem(file.filename)
-        table = site.workspace.add_table(name, file.path, draft["schema"], draft["columns"])
+        table = site.workspace.add_table(name, file.path, **draft)
     return RedirectResponse(f"/tables/{table.id}/schema", 303)
 
 
@@ -145,7 +153,7 @@ def _table(
     known: dict[str, Any] = {"waiting": 0, "ready": False, "why": "", "unit": "row"}
     if table.schema.is_file():
         schema = load_schema(table)
-        known["waiting"] = sum(len(column.read_from_rows) for column in schema.columns)
+        known["waiting"] = len(_open(table))
         known["unit"] = schema.unit.column if schema.unit is not None else "row"
         try:
             schema.require_confirmed()
@@ -235,16 +243,17 @@ def _cards(
 def _written(
     site: Site, table: Table, asked: Mapping[str, Any], problem: str = "", at: int | None = None
 ) -> str:
-    schema = load_schema(table)
-    cards = editor.cards(schema)
+    schema, found = load_schema(table), _open(table)
     context = {
         "here": "tables",
         "table": table,
-        "cards": cards,
+        "cards": editor.cards(schema),
         "unit": schema.unit,
         "kinds": editor.KINDS,
-        "waiting": sum(card.waiting for card in cards),
-        "blocked": [card for card in cards if card.problem],
+        "decisions": found,
+        "stated": [decision for decision in found if Choice.PUBLIC in decision.choices],
+        "verdicts": _VERDICTS,
+        "typed": _TYPED,
         "problem": problem,
         "at": at,
     }
@@ -283,6 +292,58 @@ async def save_column(request: Request, table: Named, at: int) -> Response:
     return RedirectResponse(f"/tables/{table.id}/schema#{anchor}", 303)
 
 
+_VERDICTS = {
+    Choice.PRIVATE: "Let releases find it privately",
+    Choice.DROP: "Leave it out",
+}
+_TYPED = {
+    Topic.VALUES: "all values, between commas",
+    Topic.BOUNDS: "bounds, such as 0 to 120",
+    Topic.MISSING: "values between commas, or bounds such as 0 to 120",
+    Topic.TYPES: "columns that may have empty cells, between commas, or all",
+}
+
+
+@router.post("/tables/{identity}/schema/decisions")
+async def decide(request: Request, table: Named) -> Response:
+    """Keep the answer to one decision about a draft."""
+    sent = await request.form()
+    form = {key: value for key, value in sent.items() if isinstance(value, str)}
+    try:
+        schema = load_schema(table)
+        decision = decision_named(schema, form.get("key", ""))
+        choice = form.get("choice", "")
+        if choice not in tuple(Choice):
+            raise InputError(f"choice = {choice[:40]!r} is no answer; use one of the buttons")
+        for about, text in _answers(decision, Choice(choice), form):
+            schema = answered(schema, about, Choice(choice), text)
+    except UnderstudyError as error:
+        return _not_saved(request, table, error)
+    schema.save(table.schema)
+    return RedirectResponse(f"/tables/{table.id}/schema#review", 303)
+
+
+def _answers(
+    decision: Decision, choice: Choice, form: Mapping[str, str]
+) -> list[tuple[Decision, str]]:
+    """What a form says about each of the columns; nothing was said where nothing was typed."""
+    if decision.topic is Topic.UNIT:
+        if form.get("who") == ROW:
+            return [(decision, ROW)]
+        column = form.get("column", "")
+        most = whole(form.get("max_rows", ""), "rows of one person")
+        if most is None:
+            raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
+        return [(decision, f"{column} {most}")]
+    if choice is not Choice.REPLACE or decision.shared:
+        return [(decision, form.get("text", ""))]
+    given = [(decision.of(name), form.get(f"text-{name}", "")) for name in decision.columns]
+    given = [(about, text) for about, text in given if text.strip()]
+    if not given:
+        raise InputError("nothing was typed in place of the facts")
+    return given
+
+
 @router.post("/tables/{identity}/schema/confirm")
 async def confirm_all(table: Named) -> Response:
     """State that every fact of the draft is public."""
@@ -303,7 +364,7 @@ async def choose_unit(
             if most is None:
                 raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
             unit = Unit(column, most, "" if schema.unit is None else schema.unit.salt)
-        changed = dataclasses.replace(schema, unit=unit)
+        changed = schema.protecting(unit)
     except InputError as error:
         return _not_saved(request, table, error)
     changed.save(table.schema)

@@ -1,0 +1,87 @@
+"""How round the values of a column are: a column to count by, never one to synthesise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns.base import Masks, Modelled
+from understudy.columns.binned import Binned
+from understudy.columns.reading import Read
+
+__all__ = ["Roundness"]
+
+
+@dataclass(frozen=True)
+class Roundness(Modelled):
+    """The cells of a column, each divided by the first of some falling `steps` that divides a value.
+
+    `over` is the column, cut at public edges, whose points are integers; `steps` are in these points.
+    The code of a value is `cell·(len(steps) + 1) + i`, i the place of the first step that divides it,
+    the last one if none does; what has no cell (null) comes after. So a row lies in exactly one cell,
+    as in any one-way table, and public facts alone say in which.
+    """
+
+    kind: ClassVar[str] = "roundness"
+
+    over: Binned
+    steps: tuple[int, ...]
+
+    @classmethod
+    def of(cls, over: Binned, steps: Sequence[int]) -> Roundness:
+        """That of a column."""
+        shared = {"nullable": over.nullable, "null_values": over.null_values, "dtype": over.dtype}
+        return cls(over.name, over, tuple(steps), **shared)
+
+    @property
+    def inside(self) -> int:
+        """The codes of values that have a cell: so many, and the first ones."""
+        return len(self.over.grid) * (len(self.steps) + 1)
+
+    @property
+    def cells(self) -> int:
+        """How many codes stand for values."""
+        return self.inside + self.over.cells - len(self.over.grid)
+
+    def by_interval(self, counts: NDArray[Any]) -> NDArray[Any]:
+        """Counts of codes as counts of all intervals of the column, each divided by the steps."""
+        parts = counts[: self.inside].reshape(len(self.over.grid), -1)
+        return np.stack([self.over.by_interval(part) for part in parts.T], axis=1).ravel()
+
+    def _encode(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.unsignedinteger]:
+        cell, cells = self.over._encode(array, tokens).astype(np.int64), len(self.over.grid)
+        points, valid = self._read(array, tokens)
+        points = np.where(valid, self._nearest(points), self.over.grid.lows[0])
+        first = np.full(len(points), len(self.steps), np.int64)
+        for at in range(len(self.steps) - 1, -1, -1):
+            first[points % self.steps[at] == 0] = at
+        code = np.where(
+            cell < cells, cell * (len(self.steps) + 1) + first, cell - cells + self.inside
+        )
+        return code.astype(self.code_dtype)
+
+    def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
+        return self.over._read(array, tokens)
+
+    def _nearest(self, points: NDArray) -> NDArray:
+        return self.over._nearest(points)
+
+    def _cell_labels(self) -> list[str]:
+        cells = self.over._cell_labels()
+        steps = [*(f"times {step}" for step in self.steps), "other"]
+        named = [f"{cell}, {step}" for cell in cells[: len(self.over.grid)] for step in steps]
+        return named + cells[len(self.over.grid) :]
+
+    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+        self._refuse("how round values are is counted, never written")
+
+    def _literal(self, literal: Any) -> Any:
+        self._misuse("how round values are is counted, never asked for")
+
+    def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
+        self._misuse("how round values are is counted, never asked for")

@@ -1,0 +1,211 @@
+"""What the name of a column says about it. Names are public, and so is all that follows from them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Name", "Range"]
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_NUMBERED = _set(
+    """
+    no nr nbr num number nummer ref reference index
+    """
+)
+_WHO = _set(
+    """
+    patient pat person people subject subj participant respondent citizen customer cust client
+    user member employee emp student pupil driver doctor physician provider owner borrower
+    applicant contact passenger household hh family case record rec file chart study sample
+    account acct card policy contract claim invoice order booking loan ticket transaction trans
+    txn trip visit encounter stay admission session event device vehicle machine meter serial
+    parcel registration reg licence license passport security insurance tax item product row line
+    document doc application house property school hospital hosp store shop site clinic station
+    company sequence
+    """
+)
+_IDS = _set(
+    """
+    id ids uid pid hhid uuid guid oid ssn mrn nhs npi vin iban isbn imei key pk identifier hash
+    token barcode seqn serialno rowid caseid userid username login nickname handle passport plate
+    cpr bsn
+    """
+)
+_JOINED = re.compile(rf"^({'|'.join(sorted(_WHO, key=len, reverse=True))})(id|no|nr|nbr|num|key)$")
+_CONTACTS = _set(
+    """
+    email mail phone telephone tel mobile cell fax address street url website homepage ip twitter
+    skype
+    """
+)
+_PEOPLES = _set(
+    """
+    first last full middle maiden given family sur fore nick legal patient person customer client
+    member employee student user owner doctor physician provider contact applicant passenger
+    player driver father mother parent spouse author teacher agent holder cardholder
+    """
+)
+_NAMES = _set(
+    """
+    surname lastname firstname forename fullname middlename givenname fname lname initials
+    signature
+    """
+)
+_PROSE = _set(
+    """
+    comment comments note notes remark remarks description desc text narrative feedback review
+    message body abstract summary details memo
+    """
+)
+_CODES = _set(
+    """
+    code codes type typ kind class category cat group status zip zipcode postcode postal plz fips
+    naics sic soc isco icd icd9 icd10 diag diagnosis dx drg cpt ndc atc region district area
+    county state country tract ward department dept division sector industry occupation branch
+    unit channel disposition source method reason cause race ethnicity religion language marital
+    gender sex nationality zone block id puma msa cbsa species brand model
+    """
+)
+_AMOUNTS = _set(
+    """
+    amount amnt amt price cost costs income inc salary wage wages weight wgt wt balance bal
+    revenue sales value total sum pay payment pymnt fee fees debt population pop count qty gain
+    quantity sqft sqm size distance dist length height width volume depth age year yr score time
+    timestamp date duration seconds loss minutes hours days weeks months years rate limit credit
+    charge charges spend spent budget km miles mileage temperature temp speed pressure profit
+    turnover assets deposit deposits gdp area lot earnings lat latitude lon lng long longitude
+    steps calories votes views net power energy consumption usage level index measure reading
+    capital
+    """
+)
+_GRADES = _set(
+    """
+    grade rating class tier band level score subgrade quality risk
+    """
+)
+_HIERARCHIES = _set(
+    """
+    icd icd9 icd10 diag diagnosis dx naics sic soc isco zip atc zipcode postcode postal plz fips
+    drg cpt nace isic hs cpc
+    """
+)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds that everybody knows: of ages, months, percentages, places on the globe."""
+
+    lower: int
+    upper: int
+
+    def holds(self, low: float, high: float) -> bool:
+        """Whether values from `low` to `high` lie inside."""
+        return self.lower <= low and high <= self.upper
+
+
+_YEARS = Range(1900, 2099)
+_RANGES = (
+    ({"age", "ages", "alter"}, Range(0, 120)),
+    ({"month", "mon", "mth", "mnth"}, Range(1, 12)),
+    ({"weekday", "dow", "dayofweek"}, Range(0, 7)),
+    ({"quarter", "qtr"}, Range(1, 4)),
+    ({"day", "dom"}, Range(1, 31)),
+    ({"week", "weekno"}, Range(1, 53)),
+    ({"hour", "hr"}, Range(0, 23)),
+    ({"minute", "second"}, Range(0, 59)),
+    ({"percent", "percentage", "pct", "perc"}, Range(0, 100)),
+    ({"lat", "latitude"}, Range(-90, 90)),
+    ({"lon", "lng", "long", "longitude"}, Range(-180, 180)),
+    ({"share", "fraction", "proportion", "probability", "prob"}, Range(0, 1)),
+)
+
+
+@dataclass(frozen=True)
+class Name:
+    """The words of a column's name, and what they say."""
+
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        """In lower case: "patientID", "PATIENT_ID" and "patient-id" are the same two words."""
+        return [word.lower() for word in _WORD.findall(self.text)]
+
+    @property
+    def identifies(self) -> bool:
+        """Whether it names single people or things: `patient_nbr`, `orderId`, `SSN`."""
+        words = self.words
+        if not words:
+            return False
+        numbered = words[-1] in _NUMBERED and len(words) > 1 and words[-2] in _WHO
+        joined = _JOINED.match(words[-1]) is not None
+        return words[-1] in _IDS or numbered or joined or words in (["no"], ["nr"], ["nbr"])
+
+    @property
+    def reaches(self) -> bool:
+        """Whether it says how people can be reached, or where they live."""
+        words = self.words
+        return bool(_CONTACTS.intersection(words)) or words[-2:] == ["e", "mail"]
+
+    @property
+    def of_people(self) -> bool:
+        """Whether it holds the names of people; that of a product or a town is none."""
+        words = self.words
+        named = "name" in words and (len(words) == 1 or bool(_PEOPLES.intersection(words)))
+        return named or bool(_NAMES.intersection(words))
+
+    @property
+    def prose(self) -> bool:
+        """Whether it announces free text."""
+        return bool(_PROSE.intersection(self.words[-1:]))
+
+    @property
+    def coded(self) -> bool:
+        """Whether its numbers are codes, which have no order and no mean."""
+        words = self.words
+        named = bool(_CODES.intersection(words)) or self.text.lower().endswith(("code", "type"))
+        return (named and not _AMOUNTS.intersection(words[-1:])) or self.identifies
+
+    @property
+    def graded(self) -> bool:
+        """Whether letters in it have an order."""
+        return bool(_GRADES.intersection(self.words))
+
+    @property
+    def nested(self) -> bool:
+        """Whether the beginning of a value is a coarser value: ICD, NAICS, postal codes."""
+        return bool(
+            _HIERARCHIES.intersection(re.sub(r"\d+$", "", word) for word in self.words)
+        ) or (bool(_HIERARCHIES.intersection(self.words)))
+
+    @property
+    def amount(self) -> bool:
+        """Whether it is measured or counted, so that even values that never repeat name nobody."""
+        endings = ("wgt", "amt", "amount", "price", "cost", "income", "salary", "balance")
+        return bool(_AMOUNTS.intersection(self.words)) or self.text.lower().endswith(endings)
+
+    @property
+    def year(self) -> bool:
+        """Whether it holds years of the calendar."""
+        return bool({"year", "yr", "jahr"}.intersection(self.words))
+
+    def natural(self, low: float, high: float) -> Range | None:
+        """Bounds that are public knowledge, if values from `low` to `high` lie inside."""
+        words = self.words
+        if self.year and _YEARS.holds(low, high):
+            return _YEARS
+        if "hours" in words and "week" in words and low >= 0 and high <= 168:
+            return Range(0, 168)
+        since = {"since", "until", "in", "per", "last", "past", "number", "num", "count", "n"}
+        for known, range_ in _RANGES:
+            if known.intersection(words) and range_.holds(low, high):
+                exact = range_.upper > 60 or range_.upper <= 1 or not since.intersection(words)
+                if exact:
+                    return range_
+        return None

@@ -1,0 +1,144 @@
+"""What the numbers of a column are: amounts, counts, codes, or numbers of people and things.
+
+Pure: distinct values and how many rows hold each. `common` says which values many rows hold; a draft
+writes down none that few hold.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log10
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.draft.names import Name
+
+__all__ = ["LEAST_HOLDERS", "apart", "common", "fewest_decimals", "names_things", "small_range"]
+
+Values = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+LEAST_HOLDERS = 10
+_LEAST_SHARE = 0.001
+_MANY = 100
+"""More numbers than that, under a name that identifies, are not codes any more."""
+_COLLISIONS = 10
+"""So many amounts would be expected to agree by chance where no two numbers do."""
+_CELLS = 30
+_MOVED = 0.05
+_CUT = 0.03
+_BEND = 0.01
+_GAP = 0.3
+
+
+def common(counts: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Which values enough rows hold to be written down: at least 10, and one in a thousand."""
+    return counts >= max(LEAST_HOLDERS, ceil(_LEAST_SHARE * int(counts.sum())))
+
+
+def names_things(name: Name, values: Values, counts: Counts) -> bool:
+    """Whether whole numbers name people or things. `values` are distinct and sorted.
+
+    By the name, where there are many of them. By the values, where no two rows agree though amounts
+    of that size would, or where long numbers of one length are spread evenly, as no amounts are.
+    """
+    rows, distinct = int(counts.sum()), len(values)
+    if name.identifies or name.reaches:
+        return distinct > _MANY or (distinct > LEAST_HOLDERS and distinct > rows / 5)
+    if name.amount or distinct < 50 or rows > 2 * distinct:
+        return False
+    span = float(values[-1] - values[0]) + 1
+    if distinct == rows:
+        return rows * rows / (2 * span) >= _COLLISIONS or _even(values)
+    return rows < 1.05 * distinct and _even(values)
+
+
+def _even(values: Values) -> bool:
+    """Whether numbers of at least seven digits, all of one length, lie evenly between their ends."""
+    low, high = float(values[0]), float(values[-1])
+    if low < 10**6 or int(log10(low)) != int(log10(high)):
+        return False
+    ranks = (np.arange(len(values)) + 0.5) / len(values)
+    return float(np.abs((values - low) / (high - low) - ranks).max()) < 0.1
+
+
+def apart(values: Values, counts: Counts) -> NDArray[np.bool_]:
+    """Which values are codes among numbers: 999 beyond the rest, -1 below counts, 0 before years.
+
+    Only values that many rows hold. `values` are distinct and sorted; at least five are left.
+    """
+    usual = np.array([_is_code(value) for value in values]) & common(counts)
+    found = np.zeros(len(values), np.bool_)
+    if len(values) <= 5:
+        return found
+    below, near = values < 0, counts[(values >= 0) & (values <= 2)]
+    usual &= (values != -1) | (counts > 2 * near.max(initial=0))
+    if values[0] < 0:  # all numbers below zero, or one far below the rest
+        if (usual | ~common(counts))[below].all() and (~below).sum() >= 5:
+            found |= below & usual
+        elif usual[0] and _far(values[1] - values[0], values[1:]):
+            found[0] = True
+    top = len(values)
+    while top > 5 and usual[top - 1] and values[top - 1] >= 10:
+        top -= 1
+    for start in range(top, len(values)):
+        rest = values[:start][~found[:start]]
+        if len(rest) >= 5 and _far(values[start] - values[start - 1], rest):
+            found[start:] = True
+            break
+    zero, rest = values == 0, values[~found & (values != 0)]
+    if (zero & common(counts)).any() and len(rest) >= 5 and rest[0] >= rest[-1] - rest[0]:
+        found |= zero
+    return found
+
+
+def _far(gap: float, rest: Values) -> bool:
+    return gap >= max(3.0, _GAP * float(rest[-1] - rest[0]))
+
+
+def _is_code(value: float) -> bool:
+    """-1, -7, -8, -9; 99, 98, 97, 96, 88, 77, 999, -99, ...: what forms use in place of a number."""
+    if value != round(value) or abs(value) >= 10**10:
+        return False
+    digits = str(abs(int(value)))
+    if len(digits) == 1:
+        return value in (-1, -7, -8, -9)
+    return (set(digits[:-1]) == {"9"} and digits[-1] in "6789") or set(digits) in ({"8"}, {"7"})
+
+
+def small_range(values: Values, counts: Counts) -> tuple[int, int] | None:
+    """Bounds for counts of few values, so that each is a cell of its own; None where there are many.
+
+    They enclose what many rows hold: beyond them lie at most 3 % of the rows, and counting these
+    as the nearest bound hardly moves mean and standard deviation.
+    """
+    often = values[common(counts)]
+    if not len(often):
+        return None
+    low, high = int(often[0]), int(often[-1])
+    if low == high and low == 0 and len(values) > 1:
+        high = 1  # none, or some
+    cells = high - low + 1
+    if not 2 <= cells <= min(_CELLS, 2 * len(often)):
+        return None
+    outside = counts[(values < low) | (values > high)].sum()
+    if outside > _CUT * counts.sum():
+        return None
+    mean, deviation = _moments(values, counts)
+    cut_mean, cut_deviation = _moments(np.clip(values, low, high), counts)
+    moved = max(abs(cut_mean - mean), abs(cut_deviation - deviation))
+    return (low, high) if moved <= max(_MOVED * deviation, _BEND * (high - low)) else None
+
+
+def _moments(values: Values, counts: Counts) -> tuple[float, float]:
+    mean = float(np.average(values, weights=counts))
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=counts)))
+
+
+def fewest_decimals(values: Values) -> int | None:
+    """The fewest decimals that write every value, if six are enough."""
+    for decimals in range(1, 7):
+        with np.errstate(over="ignore"):
+            if np.all(np.round(values, decimals) == values):
+                return decimals
+    return None

@@ -1,0 +1,84 @@
+"""How many rows belong to one person or thing: what a custodian needs to know to choose the unit.
+
+NOT PRIVATE. It is shown to whoever may see the rows, and never written into a schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns import Identifier
+from understudy.schema.schema import Schema
+from understudy.source import read, read_table
+from understudy.units import Unit
+
+__all__ = ["RowsPerUnit", "counted", "rows_per_unit"]
+
+_CHOICES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+_SMALL_LOSS = 0.01
+
+
+@dataclass(frozen=True)
+class RowsPerUnit:
+    """How often the values of one identifier occur: NOT PRIVATE, exact counts of rows.
+
+    `choices` are pairs of a `max_rows` and the rows that it would leave out, up to the first that
+    leaves out none. Rows without a value are always left out (`nameless`).
+    """
+
+    column: str
+    units: int
+    rows: int
+    nameless: int
+    most: int
+    choices: tuple[tuple[int, int], ...]
+
+    @property
+    def repeats(self) -> bool:
+        """Whether somebody has more than one row."""
+        return self.most > 1
+
+    @property
+    def suggested(self) -> int:
+        """The least `max_rows` on offer that leaves out at most one row in a hundred."""
+        return next(k for k, dropped in self.choices if dropped <= _SMALL_LOSS * self.rows)
+
+    def __str__(self) -> str:
+        several = f"{self.units:,} values in {self.rows:,} rows, at most {self.most:,} rows each"
+        dropped = ", ".join(f"{k} drops {dropped:,}" for k, dropped in self.choices)
+        return f"{self.column}: {several}; max_rows = {dropped}"
+
+
+def rows_per_unit(schema: Schema, data: Any) -> tuple[RowsPerUnit, ...]:
+    """What each `max_rows` would leave out, for every identifier with several rows: NOT PRIVATE.
+
+    `data` is what `draft` takes. Units are told apart as a release does it.
+    """
+    return tuple(found for found in counted(schema, read_table(read(data))) if found.repeats)
+
+
+def counted(schema: Schema, table: pa.Table) -> Iterator[RowsPerUnit]:
+    """The same of every identifier of the schema that the table has: NOT PRIVATE."""
+    for column in schema.columns:
+        if isinstance(column, Identifier) and column.name in table.schema.names:
+            yield _counted(schema, table, column.name)
+
+
+def _counted(schema: Schema, table: pa.Table, name: str) -> RowsPerUnit:
+    units = schema.protecting(Unit(name, 1)).units(table)
+    counts = np.array(units.drop_null().value_counts().field(1), np.int64)
+    return _choices(name, counts, units.null_count)
+
+
+def _choices(name: str, counts: NDArray[np.int64], nameless: int) -> RowsPerUnit:
+    most = int(counts.max(initial=0))
+    offered = [k for k in _CHOICES if k < most]
+    offered.append(next((k for k in _CHOICES if k >= most), most))
+    dropped = tuple((k, int(np.maximum(counts - k, 0).sum())) for k in offered)
+    return RowsPerUnit(name, len(counts), int(counts.sum()), nameless, most, dropped)

@@ -1,0 +1,132 @@
+"""What the texts of a column are: a list, values to be discovered, names of people, or free text.
+
+Pure: distinct texts and how many rows hold each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum, auto
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.draft.names import Name
+from understudy.draft.numbers import LEAST_HOLDERS, common
+
+__all__ = ["LONGEST_LIST", "Sort", "among_numbers", "sort_of"]
+
+LONGEST_LIST = 80
+_MANY = 100
+_COVERED = 0.95
+_SHORT = 20
+_COVERED_SHORT = 0.8
+_FOUND = 0.02
+_LONG = 40
+_WORDS = 6
+_CODES = 8
+_FEW = 12
+_LOOKED = 500
+_CONTACT = re.compile(
+    r"[^@\s]+@[^@\s]+\.[a-z]{2,}"  # e-mail
+    r"|(https?://|www\.)\S+"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    r"|[0-9a-f]{32,}"
+    r"|(\d{1,3}\.){3}\d{1,3}"
+    r"|\d{3}-\d{2}-\d{4}"  # a social security number
+    r"|\+\d[\d\s().-]{6,}"  # phones
+    r"|\(?\d{2,4}\)?[\s.-]?\d{3,4}[\s.-]\d{3,6}(\s?x\d+)?",
+    re.IGNORECASE,
+)
+_STREET = re.compile(
+    r"\d+[a-z]?,?\s+\S.*\b(st|street|ave|avenue|rd|road|dr|drive|ln|lane|blvd|way|court|ct|place|pl|apt)\b.*"
+    r"|\S.*(straße|strasse|str\.|weg|platz|gasse)\s+\d+.*",
+    re.IGNORECASE,
+)
+_DATED = re.compile(
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*"
+    r"|([a-z]{3,9}\.?[-\s/]|\d{1,2}[-/.])(19|20)?\d\d|(19|20)\d\d[-/.]\d{1,2}"  # months
+    r"|.*\b[a-z]{3,9}\b.*\b(19|20)\d\d\b.*",
+    re.IGNORECASE,
+)
+_AMOUNT = re.compile(
+    r"[-+]?[$€£¥]\s*\d[\d,.' ]*|[-+]?\d[\d,.' ]*\s*[$€£¥%]|\d{1,3}(,\d{3})+(\.\d+)?|\d+,\d+"
+)
+_TOKEN = re.compile(r"(?=\S*\d)\S{4,}")
+_CODE = re.compile(r"[^\d]{1,30}|[<>≤≥]=?\s*\d+(\.\d+)?|\d+(\.\d+)?\s*\+")
+
+
+class Sort(Enum):
+    """What becomes of a column of texts."""
+
+    LIST = auto()
+    """Its common values are listed, the others become OTHER."""
+    DISCOVER = auto()
+    """A release finds what many hold."""
+    IDENTIFIER = auto()
+    """It names people or things, and is left out."""
+    PROSE = auto()
+    """It is free text, and is left out."""
+
+
+def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> Sort:
+    """What becomes of a column with these distinct texts, held by so many rows each."""
+    rows, distinct = int(counts.sum()), len(texts)
+    often = common(counts)
+    shared = float(counts[often].sum()) / rows
+    some = texts[:: max(1, distinct // _LOOKED)]
+    if _mostly(some, _CONTACT) or (distinct > LEAST_HOLDERS and _mostly(some, _STREET, 0.6)):
+        return Sort.IDENTIFIER
+    several = distinct > LEAST_HOLDERS and distinct > rows / 50
+    if several and (name.of_people or name.reaches):
+        return Sort.IDENTIFIER
+    if name.identifies and (distinct > _MANY or (distinct > LEAST_HOLDERS and distinct > rows / 5)):
+        return Sort.IDENTIFIER
+    if shared < _FOUND and rows > LEAST_HOLDERS and not name.nested:  # hardly one that many hold
+        dated = _mostly(some, _DATED, 0.6) or _mostly(some, _AMOUNT)
+        if name.prose or _is_long(some) or (dated and distinct > rows / 2 and not name.identifies):
+            return Sort.PROSE
+        tokens = distinct > rows / 20 and _mostly(some, _TOKEN) and not dated
+        if distinct > rows / 2 or tokens:
+            return Sort.IDENTIFIER
+    if _is_long(some) and distinct > LONGEST_LIST:
+        return Sort.PROSE
+    covered = _COVERED if distinct > _SHORT else _COVERED_SHORT
+    listed = 0 < int(often.sum()) <= LONGEST_LIST and shared >= covered
+    return Sort.LIST if listed else Sort.DISCOVER
+
+
+def _mostly(texts: Sequence[str], form: re.Pattern[str], share: float = 0.9) -> bool:
+    return sum(form.fullmatch(text.strip()) is not None for text in texts) >= share * len(texts)
+
+
+def _is_long(texts: Sequence[str]) -> bool:
+    """Whether texts are sentences, rather than labels."""
+    mean = sum(map(len, texts)) / len(texts)
+    words = sum(len(text.split()) for text in texts) / len(texts)
+    return mean >= _LONG and words >= _WORDS
+
+
+def among_numbers(
+    name: Name, texts: Sequence[str], counts: NDArray[np.integer]
+) -> NDArray[np.bool_] | None:
+    """Which texts are codes among numbers or dates ("N", "refused", "90+"); None where none are.
+
+    Codes are few, and nothing in them can be read as a value. Codes of diseases and places, some of
+    which have letters, are not numbers.
+    """
+    codes = np.array([_CODE.fullmatch(text.strip()) is not None for text in texts])
+    others = [text for text, code in zip(texts, codes, strict=True) if code]
+    values, open_ended = len(texts) - len(others), any(map(_has_digit, others))
+    enough = values > max(_FEW if open_ended else _CODES // 2, 2 * len(others))
+    if not others or len(others) > _CODES or not enough:
+        return None
+    if name.coded or name.nested or name.identifies:
+        return None
+    held = float(counts[codes].sum()) / float(counts.sum())
+    return codes if held <= 0.5 or values > LONGEST_LIST else None
+
+
+def _has_digit(text: str) -> bool:
+    return re.search(r"\d", text) is not None

@@ -1,0 +1,308 @@
+"""What the measured tables say beyond their columns, as blocks of one model.
+
+Given noisy tables y_j with noise σ_j and estimates of all columns, a block is one table with what is
+expected of it (independent columns), what was seen, and e = σ²/κ, the ratio of noise to prior
+variance: κ·b is the variance that a cell of expectation b is believed to have around it. κ is found per
+table from the measurement itself (empirical Bayes: ‖y − b‖² beyond what noise would do, per row), and
+per cell where one stands out by itself. Tables are seen a second time with rare values merged, so that
+a shift of much mass is not resisted by many small cells.
+
+`Block.refine` solves one block: its factor is taken out of the current table, the margins are put in
+place, m + e·ln(m/b) = y + ν is solved (`_kernels.solve`), and the factor put back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy._types import Clique, Table
+from understudy.models.margins import FREQUENT, one_ways, per_cell, stands_out
+from understudy.models.measured import Labels, Measured, frequent, merge
+
+__all__ = ["Belief", "Block", "beliefs", "blocks_of", "column_blocks"]
+
+Prior = Callable[[Clique], Table]
+"""A table of counts that is expected before anything is measured, beyond independence."""
+
+# Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
+_FLOOR = 5.0
+"""κ is at least min(σ, n/K)/5."""
+_SIGNIFICANT = 2.0
+"""Deviations by which a second view must differ from independence to be used."""
+_THETA = 40.0
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What a measured table says, in counts: values y, what was expected of it, and e of a cell.
+
+    `ratio` is e, the ratio of noise to prior variance, `noise` the variance of the noise in a cell,
+    and `again` that noise drawn once more, the same in all views of a table.
+    """
+
+    clique: Clique
+    labels: tuple[Labels, ...] | None
+    values: Table
+    expected: Table
+    ratio: Table
+    noise: Table
+    again: Table
+
+
+@dataclass(eq=False)
+class Block:
+    """One table of the fit and its factor so far.
+
+    `shows` says whether it holds anything beyond noise; one that does not says nothing that columns
+    and other tables do not say.
+    """
+
+    clique: Clique
+    labels: tuple[Labels, ...] | None
+    y: Table
+    ratio: Table
+    noise: Table
+    margins: tuple[Table, Table] | None
+    shows: bool = True
+    theta: Table = field(init=False)
+    again: Table = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.theta, self.again = np.zeros(self.y.size), np.zeros(self.y.size)
+
+    def strides(self, shape: tuple[int, ...]) -> list[NDArray[np.int32]]:
+        """For every column of the clique: how far each of its values moves the cell."""
+        own = [np.arange(shape[i]) for i in self.clique] if self.labels is None else self.labels
+        sizes = [int(label.max()) + 1 for label in own]
+        return [(label * math.prod(sizes[k + 1 :])).astype(np.int32) for k, label in enumerate(own)]
+
+    def whole(self, shape: tuple[int, ...]) -> Table:
+        """The factor's logarithm on every cell of the whole table."""
+        theta = self.theta
+        if self.labels is not None:
+            sizes = [int(label.max()) + 1 for label in self.labels]
+            theta = theta.reshape(sizes)[np.ix_(*self.labels)]
+        return theta.reshape([shape[i] for i in self.clique])
+
+    def refine(self, current: Table, rows: float, part: float = 1.0) -> Table:
+        """Factors that take the current table (flat, summing to `rows`) to the solution.
+
+        `part` of the way there, in logarithms; cells that nothing is in then go along with their row
+        and column, for records may still move into them.
+        """
+        from understudy.models import _kernels as kernels
+
+        base = current * np.exp(-self.theta)
+        if self.margins is not None:
+            first, second = self.margins
+            kernels.balance(base.reshape(first.size, second.size), first, second, 3)
+        else:
+            base *= rows / max(float(base.sum()), 1e-300)
+        with np.errstate(divide="ignore"):
+            log_base = np.log(base)
+        solved = np.empty_like(base)
+        kernels.solve(self.y, log_base, self.ratio, rows, solved)
+        if self.margins is not None:
+            first, second = self.margins
+            kernels.balance(solved.reshape(first.size, second.size), first, second, 3)
+        inside = current > 0
+        factors = np.divide(solved, current, out=np.ones_like(current), where=inside)
+        step = np.log(np.maximum(factors, 1e-300), out=np.zeros_like(factors), where=inside)
+        if part < 1:
+            if self.margins is not None:
+                step = _carried(step, inside, (self.margins[0].size, self.margins[1].size))
+            step = part * step
+            factors = np.exp(step)
+        self.theta = np.clip(self.theta + step, -_THETA, _THETA)
+        return factors
+
+
+def _carried(step: Table, inside: NDArray[np.bool_], shape: tuple[int, int]) -> Table:
+    """The step, with that of its row and column in every cell that nothing is in."""
+    grid, there = step.reshape(shape), inside.reshape(shape)
+    rows, columns = (
+        grid.sum(axis=axis, keepdims=True) / np.maximum(there.sum(axis=axis, keepdims=True), 1)
+        for axis in (1, 0)
+    )
+    mean = grid.sum() / max(int(there.sum()), 1)
+    return np.where(there, grid, rows + columns - mean).reshape(-1)
+
+
+def beliefs(
+    shape: tuple[int, ...],
+    measured: Sequence[Measured],
+    rows: float,
+    prior: Prior | None = None,
+    rng: np.random.Generator | None = None,
+) -> tuple[tuple[Table, ...], tuple[Belief, ...]]:
+    """(counts of every column, what the larger tables say), for models that fit them otherwise.
+
+    `prior` takes the place of independence as what is expected where noise hides the table. Tables of
+    three and more columns are believed whole, what their pairs say included. `rng` draws their noise
+    once more.
+    """
+    rows = max(float(rows), 1.0)
+    estimates, _ = one_ways(shape, measured, rows)
+    found: list[Belief] = []
+    for block in blocks_of(shape, measured, estimates, rows, prior, rng, whole_larger=True)[0]:
+        expected = _expected(block.clique, estimates, rows, prior)
+        if block.labels is not None:
+            expected = merge(expected, block.labels)
+        told = block.y, expected.reshape(-1), block.ratio, block.noise, block.again
+        found.append(Belief(block.clique, block.labels, *told))
+    return estimates, tuple(found)
+
+
+def column_blocks(estimates: Sequence[Table]) -> list[Block]:
+    """One block a column, which holds its estimate exactly."""
+    return [
+        Block((i,), None, estimate, np.full(estimate.size, 1e-6), np.zeros(estimate.size), None)
+        for i, estimate in enumerate(estimates)
+    ]
+
+
+def _expected(
+    clique: Clique, estimates: Sequence[Table], rows: float, prior: Prior | None = None
+) -> Table:
+    """Counts of a table before it was measured: independent columns, or those of a prior."""
+    if prior is not None:
+        return prior(clique)
+    expected = np.ones(())
+    for i in clique:
+        expected = np.multiply.outer(expected, estimates[i])
+    return expected / rows ** (len(clique) - 1)
+
+
+def blocks_of(
+    shape: tuple[int, ...],
+    measured: Sequence[Measured],
+    estimates: Sequence[Table],
+    rows: float,
+    prior: Prior | None = None,
+    rng: np.random.Generator | None = None,
+    *,
+    whole_larger: bool = False,
+) -> tuple[list[Block], dict[Clique, float]]:
+    """The blocks of the fit, and how much dependence (nats) each clique shows."""
+    whole: dict[Clique, list[Measured]] = {}
+    merged: dict[Clique, list[Measured]] = {}
+    for m in measured:
+        if len(m.clique) >= 2:
+            (whole if m.labels is None else merged).setdefault(m.clique, []).append(m)
+    blocks: list[Block] = []
+    gains: dict[Clique, float] = {}
+    for clique in dict.fromkeys([*whole, *merged]):
+        expected = _expected(clique, estimates, rows, prior)
+        views: list[tuple[tuple[Labels, ...] | None, Table, float]] = []
+        if clique in whole:
+            weights = np.array([m.sigma**-2 for m in whole[clique]])
+            average = sum(w * m.values for w, m in zip(weights, whole[clique], strict=True))
+            views.append((None, average / weights.sum(), float(weights.sum() ** -0.5)))
+        views += [(m.labels, m.values.astype(float), m.sigma) for m in merged.get(clique, [])]
+        gain = 0.0
+        for labels, values, sigma in views:
+            apart = len(clique) <= 2 or not whole_larger
+            block, found = _view(clique, labels, values, expected, sigma, rows, apart)
+            blocks.append(block)
+            gain = max(gain, found)
+            noise = np.zeros(values.shape) if rng is None else rng.normal(0, sigma, values.shape)
+            noise = _interaction(noise) if apart else noise - noise.mean()
+            block.again[:] = noise.reshape(-1)
+            if labels is None and len(clique) == 2:
+                second = _second_view(clique, values, expected, estimates, sigma, rows)
+                if second is not None and second.labels is not None:
+                    second.again[:] = merge(noise, second.labels).reshape(-1)
+                    blocks.append(second)
+        gains[clique] = gain
+        if len(clique) > 2:  # its pairs must be able to meet in the tree as well
+            gains[clique] = gain + 1e-9
+    return blocks, gains
+
+
+def _view(
+    clique: Clique,
+    labels: tuple[Labels, ...] | None,
+    values: Table,
+    expected: Table,
+    sigma: float,
+    rows: float,
+    apart: bool = True,
+) -> tuple[Block, float]:
+    """`apart`: what the table says beyond its margins alone, for they are held elsewhere."""
+    base = expected if labels is None else merge(expected, labels)
+    off = values - base
+    residual = _interaction(off) if apart else off - off.mean()
+    free = math.prod(size - 1 for size in base.shape) if apart else base.size - 1
+    noise = np.full(base.size, sigma * sigma * max(free, 1) / base.size)
+    residual = _bounded(residual, noise, base, rows) if apart else residual
+    beyond = float((residual**2).sum()) - sigma**2 * (free + math.sqrt(2 * free))
+    # No table varies more than all rows in one cell would.
+    believed = min(max(min(sigma, rows / base.size) / _FLOOR, beyond / rows), 2 * rows)
+    kappa = per_cell(residual, noise, base, believed)
+    shows = beyond > 0 or bool((kappa > believed).any())
+    values, margins = (base + residual).reshape(-1), _margins(base)
+    block = Block(clique, labels, values, sigma**2 / kappa, noise, margins, shows)
+    flat = base.reshape(-1)
+    shown = flat * block.refine(flat.copy(), rows)
+    block.theta[:] = 0.0
+    share = np.maximum(shown, 1e-300) / rows
+    gain = float((share * np.log(share / np.maximum(flat / rows, 1e-300))).sum())
+    return block, gain
+
+
+def _second_view(
+    clique: Clique,
+    values: Table,
+    expected: Table,
+    estimates: Sequence[Table],
+    sigma: float,
+    rows: float,
+) -> Block | None:
+    """The same table with rare values merged, where that shows dependence by itself."""
+    labels = tuple(frequent(estimates[i], FREQUENT) for i in clique)
+    groups = [np.bincount(label) for label in labels]
+    coarse = math.prod(g.size for g in groups)
+    if coarse >= values.size or min(g.size for g in groups) < 2:
+        return None
+    base = merge(expected, labels)
+    residual = merge(_interaction(values - expected), labels)
+    spread = [g * (1 - g / g.sum()) for g in groups]
+    noise = sigma**2 * np.multiply.outer(*spread).reshape(-1)
+    residual = _bounded(residual, noise, base, rows)
+    beyond = float((residual**2).sum() - noise.sum())
+    believed = (beyond - _SIGNIFICANT * math.sqrt(2 * float((noise**2).sum()))) / rows
+    cells = per_cell(residual, noise, base, max(believed, 0.1))
+    if believed <= 0 and cells.max() <= 0.1:
+        return None
+    ratio = np.maximum(noise, 1e-6) / cells
+    return Block(clique, labels, (base + residual).reshape(-1), ratio, noise, _margins(base))
+
+
+def _interaction(residual: Table) -> Table:
+    """What a residual says beyond its one-way margins: means over every axis taken out."""
+    for axis in range(residual.ndim):
+        residual = residual - residual.mean(axis=axis, keepdims=True)
+    return residual
+
+
+def _bounded(residual: Table, noise: Table, base: Table, rows: float) -> Table:
+    """The residual of a pair, where a cell stands out, within what its row and column allow.
+
+    A cell of sums r and c holds from max(0, r + c − n) to min(r, c) rows (Fréchet 1951). Only cells
+    beyond noise are moved: to move all would add rows wherever few are expected.
+    """
+    if base.ndim != 2:
+        return residual
+    first, second = base.sum(axis=1)[:, None], base.sum(axis=0)[None, :]
+    least, most = np.maximum(first + second - rows, 0.0) - base, np.minimum(first, second) - base
+    beyond = np.abs(residual) > stands_out(noise).reshape(base.shape)
+    return np.where(beyond, np.clip(residual, least, most), residual)
+
+
+def _margins(base: Table) -> tuple[Table, Table] | None:
+    return (base.sum(axis=1), base.sum(axis=0)) if base.ndim == 2 else None

@@ -1,0 +1,220 @@
+"""Records that are moved to where the model is, where weights alone would collapse.
+
+Weights take the law that records were drawn from to the model's. Where the two differ much, a few
+records come to stand for all. So in rounds (resample-move: Gilks-Berzuini 2001, Chopin 2002)
+
+1. every factor takes a damped step on the weights, then columns are put in place;
+2. the largest power γ ≤ 1 of the weights is taken at which most records stay effective; with θ the
+   factors' logarithms and θ₀ those before the round, w^γ are the weights of θ₀ + γ·(θ − θ₀), exactly;
+3. records are drawn again by their weights, and every column of every record is drawn anew given the
+   others (Gibbs), which leaves the model's law as it is and makes copies different again.
+
+It ends when a whole step has been taken twice, or after a fixed number of rounds. Cells of pairs that
+no record of the first law is in stay out of reach: nothing that was measured speaks for them. Values
+that moves would crowd into, because the factors were never fitted where they now apply, are held back.
+Deterministic given `rng`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy._types import Clique, Projection, Table
+from understudy.models.blocks import Block
+
+__all__ = ["Cloud", "spread"]
+
+_STEP = 0.3
+_EQUAL = 0.85
+"""The share of records that one round's weights leave effective."""
+_HALVINGS = 12
+_OUT_OF_REACH = np.float32(-30.0)
+_CROWDED, _LOOKED = 1.5, 4_000
+"""A value is held back where it would get 1.5 times its share, on about so many records."""
+
+
+class Cloud:
+    """Records, a row of codes for every column, and weights that sum to `rows`."""
+
+    def __init__(self, codes: Sequence[NDArray[Any]], shape: tuple[int, ...], rows: float) -> None:
+        self.codes = np.stack([column.astype(np.uint16) for column in codes])
+        self.shape, self.rows = shape, rows
+        self.weights = np.full(self.size, rows / self.size)
+
+    @property
+    def size(self) -> int:
+        """How many records."""
+        return self.codes.shape[1]
+
+    @property
+    def effective(self) -> float:
+        """(Σw)²/Σw²: so many records of equal weight would say as much."""
+        return _effective(self.weights)
+
+    def table(self, block: Block) -> Table:
+        """What the records say of a block, in counts."""
+        from understudy.models import _kernels as kernels
+
+        table = np.empty(block.y.size)
+        kernels.gather(*self._cells(block), self.weights, table)
+        table *= self.rows / max(float(table.sum()), 1e-300)
+        return table
+
+    def refine(self, block: Block, part: float = 1.0) -> tuple[float, float]:
+        """Take the weights to what the block wants; how far its table moved and was off."""
+        from understudy.models import _kernels as kernels
+
+        table = self.table(block)
+        factors = block.refine(table, self.rows, part)
+        kernels.scale(*self._cells(block), factors, self.weights)
+        after = factors * table
+        return float(np.abs(after - table).sum()), float(np.abs(after - block.y).sum())
+
+    def hold(self, columns: Sequence[Block]) -> None:
+        """Put all columns in place, one after the other, until they stay."""
+        for block in [*columns] * 3:
+            self.refine(block)
+        self.weights *= self.rows / self.weights.sum()
+
+    def resample(self, rng: np.random.Generator) -> None:
+        """Draw as many records by their weights, systematically; equal weights then."""
+        ends = np.cumsum(self.weights)
+        points = (np.arange(self.size) + rng.random()) * (ends[-1] / self.size)
+        chosen = np.minimum(np.searchsorted(ends, points, side="right"), self.size - 1)
+        self.codes = np.ascontiguousarray(self.codes[:, chosen])
+        self.weights = np.full(self.size, self.rows / self.size)
+
+    def _cells(self, block: Block) -> tuple[NDArray[Any], ...]:
+        """(codes, how far each moves the cell) of two columns; of more, all but the last are one."""
+        strides = block.strides(self.shape)
+        *others, last = block.clique
+        if not others:
+            return self.codes[last], strides[0], self.codes[last], np.zeros_like(strides[0])
+        if len(others) == 1:
+            return self.codes[others[0]], strides[0], self.codes[last], strides[1]
+        cell = np.zeros(self.size, np.int32)
+        for i, along in zip(others, strides[:-1], strict=True):
+            cell += along[self.codes[i]]
+        return cell, np.arange(int(cell.max()) + 1, dtype=np.int32), self.codes[last], strides[-1]
+
+
+def spread(
+    cloud: Cloud,
+    blocks: Sequence[Block],
+    columns: Sequence[Block],
+    reach: Mapping[Clique, NDArray[np.bool_]],
+    rng: np.random.Generator,
+    project: Projection | None = None,
+    rounds: int = 12,
+) -> None:
+    """Move the records to the model of `blocks` and `columns`; weights end nearly equal.
+
+    `reach` holds, for every pair of a block, the cells that records may move into. What rules forbid
+    (`project`) is not moved to.
+    """
+    every, whole = [*blocks, *columns], 0
+    for _ in range(rounds):
+        before = [block.theta.copy() for block in every]
+        for block in blocks:
+            cloud.refine(block, _STEP)
+        for block in columns:
+            cloud.refine(block)
+        power = _power(cloud.weights)
+        for block, start in zip(every, before, strict=True):
+            block.theta = start + power * (block.theta - start)
+        cloud.weights **= power
+        cloud.resample(rng)
+        before_moves = cloud.codes.copy()
+        _draw_anew(cloud, blocks, columns, reach, rng)
+        if project is not None:
+            kept = np.stack(project(list(cloud.codes)))
+            broken = (kept != cloud.codes).any(axis=0)
+            cloud.codes[:, broken] = before_moves[:, broken]
+        whole += power == 1.0
+        if whole == 2:
+            break
+    for block in blocks:
+        cloud.refine(block, _STEP)
+    cloud.hold(columns)
+
+
+def _effective(weights: Table) -> float:
+    return float(weights.sum() ** 2 / (weights * weights).sum())
+
+
+def _power(weights: Table) -> float:
+    """The largest power up to one that leaves enough of the records effective."""
+    logs = np.log(np.maximum(weights, 1e-300))
+    logs -= logs.max()
+    if _effective(np.exp(logs)) >= _EQUAL * logs.size:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        enough = _effective(np.exp(middle * logs)) >= _EQUAL * logs.size
+        low, high = (middle, high) if enough else (low, middle)
+    return low
+
+
+def _draw_anew(
+    cloud: Cloud,
+    blocks: Sequence[Block],
+    columns: Sequence[Block],
+    reach: Mapping[Clique, NDArray[np.bool_]],
+    rng: np.random.Generator,
+) -> None:
+    """One Gibbs scan over the columns, in random order."""
+    from understudy.models import _kernels as kernels
+
+    terms, tables = _terms(blocks, cloud.shape, reach)
+    records = np.ascontiguousarray(cloud.codes.T)
+    few = records[:: max(1, cloud.size // _LOOKED)].copy()
+    for i in map(int, rng.permutation(len(cloud.shape))):
+        own = columns[i]
+        share = np.maximum(own.y / own.y.sum(), 1 / cloud.size)
+        alpha = own.theta.astype(np.float32)
+        scratch = np.empty_like(alpha)
+        for _ in range(2):
+            law = np.zeros(alpha.size)
+            kernels.conditionals(few, i, terms[i], tables, alpha, scratch, law)
+            crowded = np.maximum(law / law.sum() / share, 1e-300)
+            if crowded.max() <= _CROWDED:
+                break
+            alpha -= np.log(np.where(crowded > _CROWDED, crowded, 1.0)).astype(np.float32)
+        own.theta = alpha.astype(np.float64)
+        uniform = rng.random(cloud.size, dtype=np.float32)
+        kernels.gibbs(records, i, terms[i], tables, alpha, scratch, uniform)
+    cloud.codes = np.ascontiguousarray(records.T)
+
+
+def _terms(
+    blocks: Sequence[Block], shape: tuple[int, ...], reach: Mapping[Clique, NDArray[np.bool_]]
+) -> tuple[list[NDArray[np.int64]], NDArray[np.float32]]:
+    """Per column the terms of its law given the others (`_kernels.gibbs`), and all their tables."""
+    sums: dict[Clique, Table] = {}
+    for block in blocks:
+        theta = block.whole(shape)
+        sums[block.clique] = sums[block.clique] + theta if block.clique in sums else theta
+    parts: list[NDArray[np.float32]] = [np.zeros(1, np.float32)]
+    terms: list[list[list[int]]] = [[] for _ in shape]
+    start = 1
+    for clique, theta in sums.items():
+        table = theta.astype(np.float32)
+        if clique in reach:
+            table = np.where(reach[clique], table, _OUT_OF_REACH)
+        for k, i in enumerate(clique):
+            others = [j for j in clique if j != i]
+            term = [start]
+            for m, j in enumerate(others):
+                term += [j, shape[i] * math.prod(shape[o] for o in others[m + 1 :])]
+            terms[i].append(term)
+            parts.append(np.moveaxis(table, k, -1).reshape(-1))
+            start += table.size
+    width = 1 + 2 * max((len(block.clique) - 1 for block in blocks), default=1)
+    padded = [[[*term, *[0] * (width - len(term))] for term in own] for own in terms]
+    return [np.array(own, np.int64).reshape(-1, width) for own in padded], np.concatenate(parts)

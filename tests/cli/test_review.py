@@ -1,0 +1,206 @@
+"""`understudy schema review`: the decisions about a draft, at a terminal and without one."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.cli_cases import run
+from understudy.cli import main
+from understudy.schema import Schema
+
+DRAFT = """\
+# notes of a custodian
+[understudy]
+version = 1
+unit = "?"
+
+[[column]]
+name = "patient"
+type = "identifier"
+read_from_rows = ["type"]
+
+[[column]]
+name = "job"
+type = "category"
+values = ["baker", "clerk", "mayor"]
+nullable = false
+read_from_rows = ["type", "nullable", "values"]
+
+[[column]]
+name = "size_a"
+type = "integer"
+lower = 0
+upper = 13
+read_from_rows = ["lower", "upper"]
+
+[[column]]
+name = "size_b"
+type = "integer"
+lower = 0
+upper = 7
+read_from_rows = ["lower", "upper"]
+
+[[column]]
+name = "sex"
+type = "category"
+values = ["F", "M"]
+read_from_rows = ["values"]
+"""
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> Path:
+    path = tmp_path / "t.schema.toml"
+    path.write_text(DRAFT)
+    return path
+
+
+@pytest.fixture
+def walk(draft: Path, monkeypatch, capsys):
+    """Answer the questions with these lines; whoever runs out of them has closed the terminal."""
+
+    def go(*lines: object):
+        left = iter(lines)
+
+        def typed(prompt: str = "") -> str:
+            line = next(left, EOFError())
+            if isinstance(line, BaseException):
+                raise line
+            return str(line)
+
+        monkeypatch.setattr("builtins.input", typed)
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+        code = main(["schema", "review", str(draft)])
+        assert next(left, None) is None, "not every line was asked for"
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return go
+
+
+def columns(path: Path):
+    return {column.name: column for column in Schema.load(path).columns}
+
+
+def test_a_walk_through_all_of_it(walk, draft: Path):
+    code, out, _ = walk(
+        "c", "patient 5",
+        "a",
+        "p",
+        "x", "c", "0 to 50", "many", "c", "0 to 50", "0 to 20",
+        "d", "all",
+        "a",
+    )  # fmt: skip
+    assert code == 0
+    schema, found = Schema.load(draft), columns(draft)
+    schema.require_confirmed()
+    assert (schema.unit.column, schema.unit.max_rows) == ("patient", 5)
+    assert found["job"].values == "discover"
+    assert (found["size_a"].upper, found["size_b"].upper) == (50, 20)
+    assert found["sex"].kind == "identifier"
+    assert draft.read_text().startswith("# notes of a custodian")
+    assert "1 of 6" in out
+    assert "somebody has size_a of about 13" in out
+    assert "nothing is open" in out
+
+
+def test_nothing_is_accepted_by_the_enter_key(walk, draft: Path):
+    before = Schema.load(draft)
+    code, out, _ = walk("", "", "", "", "", "")
+    assert (code, Schema.load(draft)) == (0, before)
+    assert "6 decisions left" in out
+
+
+def test_what_is_answered_stays_when_somebody_leaves(walk, draft: Path):
+    code, _, err = walk("c", "row", "a", KeyboardInterrupt())
+    assert code == 130
+    assert "answers that you gave are in" in err
+    assert Schema.load(draft).unit_word == "row"
+    assert columns(draft)["patient"].read_from_rows == ()
+    assert columns(draft)["job"].read_from_rows == ("type", "nullable", "values")
+    code, out, _ = walk("a")  # and the terminal is closed
+    assert code == 0
+    assert columns(draft)["job"].read_from_rows == ("type", "nullable")
+    code, out, _ = walk("q")
+    assert (code, "3 decisions left" in out) == (0, True)
+
+
+def test_a_group_may_be_answered_in_part(walk, draft: Path):
+    walk("s", "s", "s", "d", "3", "d", "2", "q")
+    assert columns(draft)["size_b"].kind == "identifier"
+    assert columns(draft)["size_a"].read_from_rows == ("lower", "upper")
+
+
+def test_without_a_terminal(draft: Path, monkeypatch):
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    refused = run("schema", "review", draft)
+    assert (refused.code, "--list" in refused.err) == (2, True)
+    shown = run("schema", "review", draft, "--list")
+    assert shown.code == 0
+    assert "NOT PRIVATE" in shown.out
+    assert "--all" not in shown.out
+    assert shown.out.index("several rows?") < shown.out.index("baker, clerk, mayor")
+
+    # The commands that it prints are those that answer.
+    commands = [line.strip() for line in shown.out.splitlines() if " understudy " in f" {line}"]
+    assert shlex.join(["understudy", "schema", "confirm", str(draft), "--unit", "row"]) in commands
+    for line in commands:
+        if "--public" in line or line.endswith("--unit row"):
+            assert run(*shlex.split(line)[1:]).code == 0, line
+    Schema.load(draft).require_confirmed()
+    done = run("schema", "review", draft, "--list")
+    assert "nothing is open" in done.out
+
+
+def test_answers_of_one_command(draft: Path):
+    made = run(
+        "schema", "review", draft, "--set", "unit=patient 3", "--public", "identifiers",
+        "--private", "job", "--set", "size_a=0 to 99", "--drop", "size_b", "--set", "sex=F, M, X",
+        "--set", "types=all",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    found = columns(draft)
+    assert (found["size_a"].upper, found["sex"].values) == (99, ("F", "M", "X"))
+    assert (found["size_b"].kind, found["job"].nullable) == ("identifier", True)
+    Schema.load(draft).require_confirmed()
+
+
+def test_a_command_answers_all_or_nothing(draft: Path):
+    before = draft.read_text()
+    for wrong in (["--public", "jobs"], ["--set", "size_a=9"], ["--private", "patient"]):
+        refused = run("schema", "review", draft, "--drop", "job", *wrong)
+        assert refused.code == 2, wrong
+        assert draft.read_text() == before
+
+
+def test_the_rows_of_people_are_for_a_custodian(draft: Path, tmp_path: Path):
+    data = tmp_path / "t.csv"
+    rows = "".join(f"P{i // 2},baker,{i % 5},1,F\n" for i in range(40))
+    data.write_text("patient,job,size_a,size_b,sex\n" + rows)
+    assert "1 drops 20" in run("schema", "review", draft, data, "--list").out
+    assert "drops" not in run("schema", "review", draft, "--list").out
+
+
+def test_at_a_real_terminal(draft: Path):
+    parent, child = pytest.importorskip("pty").openpty()
+    command = [sys.executable, "-m", "understudy", "schema", "review", str(draft)]
+    process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child)
+    os.close(child)
+    os.write(parent, b"c\nrow\n\x04")  # and Ctrl-D
+    seen = b""
+    while True:
+        try:
+            part = os.read(parent, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        seen += part
+    os.close(parent)
+    assert process.wait(30) == 0, seen
+    assert b"Does one person have several rows?" in seen
+    assert Schema.load(draft).unit_word == "row"

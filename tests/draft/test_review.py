@@ -1,0 +1,264 @@
+"""Decisions about a draft: few, the riskiest first, each mark in exactly one of them."""
+
+import dataclasses
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.schema_strategies import columns
+from understudy.draft import RowsPerUnit, confirm
+from understudy.draft.review import Choice, Topic, answered, decision_named, decisions
+from understudy.errors import InputError
+from understudy.schema import (
+    Boolean,
+    Category,
+    Date,
+    Identifier,
+    Incomplete,
+    Integer,
+    Number,
+    Schema,
+    Text,
+)
+from understudy.schema.toml import column_facts
+
+LIST = ("type", "nullable", "values")
+RANGE = ("type", "nullable", "lower", "upper")
+
+
+def listed(name, *values, **more):
+    return Category(name, values, read_from_rows=LIST, **more)
+
+
+def ranged(name, lower, upper, **more):
+    return Integer(name, lower, upper, read_from_rows=RANGE, **more)
+
+
+DRUGS = [listed(f"drug {letter}", "Down", "No", "Steady", "Up") for letter in "abcdefgh"]
+DRUGS += [listed("drug i", "No", "Steady"), listed("drug j", "No")]
+JOBS = listed("job", *(f"job {i}" for i in range(73)))
+HOSPITAL = Schema(
+    (
+        Identifier("patient", read_from_rows=("type", "nullable")),
+        JOBS,
+        *DRUGS,
+        ranged("bedrooms", 0, 13),
+        ranged("visits_home", 0, 9),
+        ranged("visits_clinic", 1, 80, bins=20),
+        Date("admitted", date(2020, 1, 1), date(2020, 12, 31), read_from_rows=RANGE),
+        Number("price", edges=(0.0, 10.0, 99.5), read_from_rows=("type", "edges")),
+        listed("changed", "Ch", "No", nullable=True, null_values=("?",)),
+        listed("treated", "No", "Yes"),
+        Boolean("alive", read_from_rows=("type", "nullable")),
+        Text("notes", read_from_rows=("type",)),
+        Incomplete("blank", wanted="category", missing=("values",)),
+    ),
+    unit_word="?",
+)
+
+
+def topics(schema):
+    return [decision.topic for decision in decisions(schema)]
+
+
+def test_the_riskiest_first_and_alike_columns_together():
+    found = {decision.key: decision for decision in decisions(HOSPITAL)}
+    assert list(found) == [
+        "unit", "identifiers", "values:job", "values:drug a", "bounds:bedrooms",
+        "bounds:visits_home", "bounds:admitted", "bounds:price", "values:changed", "missing:blank",
+        "types",
+    ]  # fmt: skip
+    assert found["values:drug a"].columns == tuple(column.name for column in DRUGS)
+    assert found["bounds:visits_home"].columns == ("visits_home", "visits_clinic")
+    assert found["identifiers"].columns == ("patient", "notes")
+    assert found["values:changed"].columns == ("changed", "treated")
+    assert "alive" in found["types"].columns
+
+
+def test_each_says_what_it_would_publish():
+    found = {decision.key: decision for decision in decisions(HOSPITAL)}
+    assert "somebody has bedrooms of about 13" in found["bounds:bedrooms"].reveals
+    assert "73 values seen in job" in found["values:job"].reveals
+    assert "nobody has Down, Steady, Up in drug j" in found["values:drug a"].reveals
+    assert "2020-01-01 to about 2020-12-31" in found["bounds:admitted"].reveals
+    assert "where the rows of price lie" in found["bounds:price"].reveals
+    assert any("written as ?" in line for line in found["types"].holds)
+    # A long list is not offered as public knowledge first.
+    assert found["values:job"].choices[0] is not Choice.PUBLIC
+    assert "job 72" in found["values:job"].full[0]
+    assert not found["values:drug a"].full
+
+
+def test_codes_among_numbers_are_named():
+    marked = ranged("income", 0, 90, special=("N", 999))
+    marked = dataclasses.replace(marked, read_from_rows=("lower", "upper", "special"))
+    schema = Schema((marked, dataclasses.replace(marked, name="pay", read_from_rows=("special",))))
+    bounds, codes = decisions(schema)
+    assert "income of about 90; that income has the codes N, 999" in bounds.reveals
+    assert codes.question == "Are the codes of pay public knowledge?"
+    assert Choice.REPLACE not in codes.choices
+    after = answered(schema, bounds, Choice.REPLACE, "0 to 100")
+    assert after.columns[0].special == ("N", 999)
+    assert after.columns[0].read_from_rows == ("special",)
+
+
+def test_wide_tables_have_few_decisions():
+    scales = [ranged(f"q{i}", 1, 5) for i in range(60)]
+    sizes = [ranged(f"size_{i}", 0, 100 + i) for i in range(20)]
+    flags = [listed(f"flag {i}", f"a{i}", f"b{i}") for i in range(40)]
+    assert len(decisions(Schema((*scales, *sizes, *flags, *DRUGS)))) == 5
+
+
+def test_lists_that_only_share_a_code_stay_apart():
+    codes = listed("occupation", *(str(i) for i in range(40)))
+    sex = listed("sex", "1", "2", "3")
+    assert [d.columns for d in decisions(Schema((codes, sex)))][:2] == [("occupation",), ("sex",)]
+
+
+def marks(schema):
+    return {(c.name, mark) for c in schema.columns for mark in c.read_from_rows}
+
+
+@st.composite
+def drafts(draw):
+    found = draw(st.lists(columns(), min_size=1, max_size=6, unique_by=lambda c: c.name))
+    marked = []
+    for column in found:
+        known = ["type", *(k for k in column_facts(column) if k not in ("name", "type"))]
+        chosen = draw(st.lists(st.sampled_from(known), unique=True))
+        marked.append(dataclasses.replace(column, read_from_rows=tuple(chosen)))
+    return Schema(tuple(marked))
+
+
+@settings(max_examples=20)
+@given(drafts())
+def test_answering_all_of_them_confirms_everything(schema):
+    found = decisions(schema)
+    assert len({decision.key for decision in found}) == len(found)
+    open_ = marks(schema)
+    for decision in found:
+        assert decision_named(schema, decision.key) == decision
+        after = answered(schema, decision, Choice.PUBLIC)
+        assert marks(after) < marks(schema)
+        assert {name for name, _ in marks(schema) - marks(after)} <= set(decision.columns)
+        open_ -= marks(schema) - marks(after)
+        schema = after
+    assert not open_
+    assert schema == confirm(schema)
+    assert decisions(schema) == ()
+
+
+@settings(max_examples=20)
+@given(drafts())
+def test_other_answers_leave_nothing_of_the_draft(schema):
+    for decision in decisions(schema):
+        if Choice.PRIVATE in decision.choices:
+            after = answered(schema, decision, Choice.PRIVATE)
+            open_ = [column.name for column in after.undeclared]
+            assert set(decision.columns) <= set(open_)
+        if Choice.DROP in decision.choices:
+            after = answered(schema, decision, Choice.DROP)
+            left = {c.name for c in after.columns if isinstance(c, Identifier)}
+            assert set(decision.columns) <= left
+            assert not {name for name, _ in marks(after)} & left
+
+
+def test_own_facts_replace_those_of_the_rows():
+    key = "values:drug a"
+    one_list = answered(HOSPITAL, decision_named(HOSPITAL, key), Choice.REPLACE, 'No, "Yes, a bit"')
+    for name in (column.name for column in DRUGS):
+        column = one_list.columns[[c.name for c in HOSPITAL.columns].index(name)]
+        assert (column.values, column.read_from_rows) == (
+            ("No", "Yes, a bit"),
+            ("type", "nullable"),
+        )
+
+    schema = answered(HOSPITAL, decision_named(HOSPITAL, "bedrooms"), Choice.REPLACE, "0 to 50")
+    schema = answered(schema, decision_named(schema, "visits_clinic"), Choice.REPLACE, "0 .. 200")
+    schema = answered(
+        schema, decision_named(schema, "admitted"), Choice.REPLACE, "2000-01-01 to 2030-01-01"
+    )
+    schema = answered(schema, decision_named(schema, "price"), Choice.REPLACE, "0 to 1000")
+    by_name = {column.name: column for column in schema.columns}
+    assert (by_name["bedrooms"].upper, by_name["bedrooms"].read_from_rows) == (50, RANGE[:2])
+    assert (by_name["visits_clinic"].upper, by_name["visits_clinic"].bins) == (200, 20)
+    assert decision_named(schema, "bounds:visits_home").columns == ("visits_home",)
+    price = column_facts(by_name["price"])
+    assert (price["lower"], price["upper"], price["read_from_rows"]) == (0.0, 1000.0, ("type",))
+    assert "bounds:admitted" not in [decision.key for decision in decisions(schema)]
+
+    types = decision_named(schema, "types")
+    some = answered(schema, types, Choice.REPLACE, "job, alive")
+    assert {c.name for c in some.columns if c.nullable} == {"job", "alive"}
+    everywhere = answered(schema, types, Choice.REPLACE, "all")
+    assert all(c.nullable for c in everywhere.columns if c.name in types.columns)
+
+
+def test_blanks_have_to_be_filled_in():
+    decision = decision_named(HOSPITAL, "blank")
+    assert Choice.PUBLIC not in decision.choices
+    assert answered(HOSPITAL, decision, Choice.REPLACE, "a, b").columns[-1].values == ("a", "b")
+    assert answered(HOSPITAL, decision, Choice.PRIVATE).undeclared[-1].name == "blank"
+    assert answered(HOSPITAL, decision, Choice.DROP).columns[-1] == Identifier("blank")
+
+
+def test_values_that_are_not_listed_may_still_be_there():
+    rare = [
+        listed("drug a", "Down", "No", "Steady", other="OTHER"),
+        listed("drug b", "No", other="OTHER"),
+    ]
+    (decision, _) = decisions(Schema(tuple(rare)))
+    assert "hardly anybody has Down, Steady in drug b" in decision.reveals
+    assert "all others are one value" in decision.holds[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "choice", "text", "said"),
+    [
+        ("unit", Choice.PUBLIC, "", "cannot be answered by public; choose one of: replace"),
+        ("unit", Choice.REPLACE, "nobody 5", "does not say who is protected"),
+        ("unit", Choice.REPLACE, "patient 0", "max_rows = 0"),
+        ("unit", Choice.REPLACE, "patient", "does not say who is protected"),
+        ("bounds:visits_home", Choice.REPLACE, "0 to 9", "one at a time"),
+        ("bedrooms", Choice.REPLACE, "12", "must be two bounds"),
+        ("bedrooms", Choice.REPLACE, "0 to many", "upper = 'many' must be a whole number"),
+        ("bedrooms", Choice.REPLACE, "9 to 2", "bedrooms"),
+        ("job", Choice.REPLACE, " ", "nothing was given"),
+        ("types", Choice.REPLACE, "jobs", "'jobs' is none of the columns in question"),
+        ("identifiers", Choice.DROP, "", "cannot be answered by drop"),
+        ("values:sex", Choice.PUBLIC, "", "open are: unit, identifiers"),
+    ],
+)
+def test_an_answer_that_cannot_be_says_why(key, choice, text, said):
+    with pytest.raises(InputError, match=said):
+        answered(HOSPITAL, decision_named(HOSPITAL, key), choice, text)
+
+
+def test_who_is_protected():
+    unit = decision_named(HOSPITAL, "unit")
+    assert decisions(confirm(HOSPITAL, ()))[0] == unit
+    chosen = answered(HOSPITAL, unit, Choice.REPLACE, "patient 5")
+    assert (chosen.unit.column, chosen.unit.max_rows) == ("patient", 5)
+    assert Topic.UNIT not in topics(chosen)
+    by_job = answered(HOSPITAL, unit, Choice.REPLACE, "job 2")
+    assert by_job.columns[1] == Identifier("job")  # what tells people apart is not modelled
+    rows = answered(HOSPITAL, unit, Choice.REPLACE, "row")
+    assert (rows.unit, rows.unit_word) == (None, "row")
+    assert Topic.UNIT not in topics(rows)
+
+
+def test_a_unit_that_a_draft_chose_waits_for_somebody():
+    drafted = Schema((ranged("age", 0, 99),), unit_word="row", read_from_rows=("unit",))
+    unit = decision_named(drafted, "unit")
+    assert unit.choices[0] is Choice.PUBLIC
+    assert answered(drafted, unit, Choice.PUBLIC).read_from_rows == ()
+    by_age = answered(drafted, unit, Choice.REPLACE, "age 3")
+    assert (by_age.unit.column, by_age.read_from_rows) == ("age", ())
+
+
+def test_a_custodian_sees_how_many_rows_people_have():
+    seen = RowsPerUnit("patient", 70, 100, 0, 3, ((1, 30), (2, 4), (3, 0)))
+    (unit, *_) = decisions(HOSPITAL, [seen])
+    assert any("2 drops 4" in line for line in unit.holds)
