@@ -10,7 +10,7 @@ would put rows into empty ones far away. (4) Cells for the model are cut from th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import inf, nextafter, sqrt
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,8 @@ def learned(
     edges, mass = _leaves(scale, history, round_)
     edges, mass = _with_cuts(edges, mass, [scale.point(cut) for cut in cuts])
     edges, mass = _with_end(scale, edges, mass)
+    if not scale.discrete:  # no point beyond the bound
+        edges[-1] = min(edges[-1], nextafter(scale.high, inf))
     count = int(np.clip(RATE * sqrt(max(rows, 1.0) / history[0].sigma), FEWEST, MOST))
     starts = _cells(scale, edges, mass, count, history[0].sigma / max(rows, 1.0))
     last = _last(scale, edges)
@@ -146,7 +148,8 @@ def _leaves(
         known = np.where(same, np.repeat(known, np.diff(parts)), counts[at])
         sigma = np.where(same, np.repeat(sigma, np.diff(parts)), np.sqrt(variances[at]))
     edges, mass = _without_islands(levels[-1], mass, sigma)
-    faint = np.where(mass == 0, np.maximum(known / sigma, 0.0) ** 2, 0.0)
+    unseen = np.clip(known / sigma, 0.0, 10.0)
+    faint = np.where(mass == 0, np.expm1(2 * unseen), 0.0)
     faint *= UNSEEN * mass.sum() / max(faint.sum(), 1.0) if scale.bounded else 0.0
     return _trimmed(scale, edges, mass, faint)
 
@@ -372,7 +375,8 @@ def _with_cuts(
 def _with_end(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[Any], Floats]:
     """Where the last value is a point by itself, the one before it too: a cell has both."""
     before = scale.high - (scale.after(scale.high) - scale.high)
-    if len(mass) < 2 or edges[-2] != scale.high or mass[-1] == 0 or edges[-3] >= before:
+    held = mass[-1] > 2 * UNSEEN * mass.sum()
+    if len(mass) < 2 or edges[-2] != scale.high or not held or edges[-3] >= before:
         return edges, mass
     return np.insert(edges, -2, before), np.insert(mass, -1, 0.0)
 
@@ -391,7 +395,7 @@ def _cells(scale: Scale, edges: NDArray[Any], mass: Floats, count: int, least: f
     both = share / 2 + third / max(third.sum(), 1e-300) / 2
     heavy = np.flatnonzero((points | (width == 1) & scale.discrete) & (share > 0.5 / count))
     fixed = {0, *heavy.tolist(), *(at + 1 for at in heavy.tolist())}
-    if len(mass) > 2 and edges[-2] == scale.high and share[-1] > 0:
+    if len(mass) > 2 and edges[-2] == scale.high and share[-1] > 2 * UNSEEN:
         fixed.add(len(mass) - 2)
     reached = np.concatenate([[0.0], np.cumsum(both)])
     wanted = reached[-1] * np.arange(1, count) / count
