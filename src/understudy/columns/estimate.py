@@ -307,7 +307,8 @@ def _without_islands(
     edges: NDArray[Any], mass: Floats, sigma: Floats
 ) -> tuple[NDArray[Any], Floats]:
     """Light leaves behind a gap at either end are noise."""
-    mass = np.where(mass < 0.05 * sigma, 0.0, mass)
+    held = mass >= 0.05 * sigma
+    mass = np.where(held | ~held.any(), mass, 0.0)  # something has to stay
     for side in (-1, 1):
         while True:
             held = np.flatnonzero(mass)
