@@ -78,7 +78,9 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 def report(columns: Sequence[Column], epsilon: float, width: int, chosen: Any) -> None:
     """One line a column: the median of runs for each way, and the worst over columns."""
-    print("| column | " + " | ".join(chosen.ways) + " |\n|---" * 1 + "|---" * len(chosen.ways) + "|")
+    print(
+        "| column | " + " | ".join(chosen.ways) + " |\n|---" * 1 + "|---" * len(chosen.ways) + "|"
+    )
     found: dict[str, list[NDArray[np.float64]]] = {way: [] for way in chosen.ways}
     seconds = 0.0
     for column in columns:
@@ -163,9 +165,7 @@ def ladder(scale: Scale, points: NDArray[Any], rho: float, rng: np.random.Genera
         cells = np.searchsorted(at, inside, side="right") - 1
         divides = [inside % step == 0 for step in form.steps]
         kind = np.argmax([*divides, np.ones(len(inside), bool)], axis=0)
-        counts = np.bincount(
-            cells * form.classes + kind, minlength=(len(at) - 1) * form.classes
-        )
+        counts = np.bincount(cells * form.classes + kind, minlength=(len(at) - 1) * form.classes)
         table = noisy(counts, rho * ROUNDNESS, rng)
     return learned(scale, history, table, len(points))
 
@@ -173,9 +173,7 @@ def ladder(scale: Scale, points: NDArray[Any], rho: float, rng: np.random.Genera
 def by_ladder(kind: str) -> Way:
     """The ladder with what is known: bounds, loose bounds or none."""
 
-    def drawn(
-        column: Column, rho: float, again: float, rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def drawn(column: Column, rho: float, again: float, rng: np.random.Generator) -> NDArray[Any]:
         shape = ladder(getattr(column, kind), column.points, rho, rng)
         lows = np.array(shape.leaves)[list(shape.starts)]
         cells = np.maximum(np.searchsorted(lows, column.points, side="right") - 1, 0)
@@ -214,9 +212,7 @@ def by_quantiles(
     return evenly(column, edges[sorted(cuts)], again, rng)
 
 
-def by_bins(
-    column: Column, rho: float, again: float, rng: np.random.Generator
-) -> NDArray[Any]:
+def by_bins(column: Column, rho: float, again: float, rng: np.random.Generator) -> NDArray[Any]:
     """64 equal bins between the bounds."""
     edges = np.linspace(column.scale.low, column.scale.high, 65)
     return evenly(column, np.unique(np.rint(edges)) if column.scale.discrete else edges, again, rng)

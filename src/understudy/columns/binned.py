@@ -354,15 +354,15 @@ class Binned(Modelled):
             self._refuse("shape belongs to edges, and is a table: a release writes it")
         require_known(facts, _SHAPE, f"column {self.name!r}: shape")
         parts = {key: facts.get(key, ()) for key in _SHAPE}
-        kind, grid = int if self.grid.discrete else float, self.grid
+        kind, cut = int if self.grid.discrete else float, self._cut
         for key, part in parts.items():
             wanted = kind if key == "leaves" else int
             if not isinstance(part, (list, tuple)) or any(type(x) is not wanted for x in part):
                 self._refuse(f"shape: {key} must be a list of {wanted.__name__}s")
         leaves, weights, decades, steps, roundness = map(tuple, parts.values())
         known = {leaf: at for at, leaf in enumerate(leaves)}
-        starts = [known.get(low, -1) for low in grid.lows.tolist()]
-        high = grid.highs[-1].item()
+        starts = [known.get(low, -1) for low in cut.lows.tolist()]
+        high = cut.highs[-1].item()
         ends = (high, high + 1) if self.grid.discrete else (high, nextafter(high, inf))
         right = (
             len(leaves) == len(weights) + 1 > 1
