@@ -485,6 +485,8 @@ class Binned(Modelled):
 
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pa.Array:
         """One value for each code, special values as declared; see `Modelled.decode`."""
+        if not self.special:
+            return super().decode(codes, rng)
         codes = np.asarray(codes)
         marks = codes.astype(np.intp) - len(self.grid)
         special = (marks >= 0) & (marks < len(self.special))
