@@ -214,6 +214,7 @@ class UndeclaredCategory(Undeclared):
                 f"levels of prefixes; allow at least {2 ** len(self.prefixes)}"
             )
         super().__post_init__()
+        self.check_nulls(self.null_values)
 
     def _accepts(self, type_: pa.DataType) -> bool:
         return writes_text(type_)
@@ -221,6 +222,12 @@ class UndeclaredCategory(Undeclared):
     def largest(self) -> Category:
         """As many values as may be found."""
         return self.found([f"value {i + 1}" for i in range(self.max_values)])
+
+    def check_nulls(self, texts: Sequence[str]) -> None:
+        """Refuse, before anything is found, a text for null that may be found as a parent."""
+        for text in texts:
+            if is_parent(text, self.prefixes):
+                self._refuse(f"{text!r} stands for null and looks like a parent; take one of them")
 
     @property
     def levels(self) -> tuple[int, ...]:

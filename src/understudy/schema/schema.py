@@ -22,6 +22,7 @@ from understudy.columns import (
     Incomplete,
     Modelled,
     Undeclared,
+    UndeclaredCategory,
     UndeclaredShape,
 )
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
@@ -87,6 +88,8 @@ class Schema(Domain):
             raise SchemaError(f'null_values = {tokens!r} must be a list of texts, such as ["?"]')
         object.__setattr__(self, "null_values", tuple(tokens))
         for column in self.columns:
+            if isinstance(column, UndeclaredCategory):
+                column.check_nulls(tokens)
             if both := set(tokens).intersection(_stated(column)):
                 raise SchemaError(
                     f"column {column.name!r}: {sorted(map(str, both))[0]!r} is both one of its "
