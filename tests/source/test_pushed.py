@@ -372,7 +372,7 @@ def test_moments_before_and_after_all_bounds():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_release_is_the_same_wherever_the_rows_are(engine):
-    """People of several rows, values and quantiles that are found, rules, and the certificate."""
+    """People of several rows, values, quantiles and shapes that are found, rules, the certificate."""
     import understudy as us
     from understudy.testing.stand_ins import StillNoise
 
@@ -384,6 +384,7 @@ def test_a_release_is_the_same_wherever_the_rows_are(engine):
             "town": rng.choice(["Ulm", "Bonn", "-", "?"], 3000),
             "age": np.where(ill, rng.integers(16, 90, 3000), rng.integers(0, 90, 3000)),
             "paid": np.round(rng.exponential(20, 3000), 2),
+            "fee": np.round(rng.lognormal(4, 1, 3000), 2),
             "ill": ill,
         }
     )
@@ -402,6 +403,10 @@ type = "number"
 lower = 0
 upper = 100
 bins = {quantiles = 4}
+[[column]]
+name = "fee"
+type = "number"
+decimals = 2
 [[column]]
 name = "ill"
 type = "boolean"
