@@ -548,7 +548,7 @@ class Binned(Modelled):
 
     def _chosen(self, literals: Sequence[Any]) -> tuple[NDArray[np.bool_], list[Fraction]]:
         """Which special values are among the literals, and the other literals."""
-        places = {value: at for at, value in enumerate(self.special) if isinstance(value, str)}
+        places: dict[Any, int] = {word: self.special.index(word) for word in self._words}
         places |= self._special_points
 
         def place(literal: Any) -> int | None:

@@ -442,9 +442,11 @@ class UndeclaredShape(Undeclared):
         found: set[Any] = set()
         for op, literal in compared:
             try:
-                point: Fraction = self._example._literal(literal)
+                point = self._example._literal(literal)
             except WorkloadError:
                 continue  # whoever reads the comparison says what is wrong with it
+            if isinstance(point, str):
+                continue  # a special value is its own cell
             at, after = ceil(point), floor(point) + 1
             if not self.scale.discrete:
                 at, after = float(point), nextafter(float(point), inf)
