@@ -409,7 +409,7 @@ def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> C
     if sort is words.Sort.PROSE:
         return Text(look.name, **look.common())
     if sort is words.Sort.DISCOVER:
-        return _discovered(look)
+        return _discovered(look, words.prefixes(look.named, texts))
     often = [text for text, held in zip(texts, numbers.common(counts), strict=True) if held]
     public = whole_list(often)
     values = public or tuple(sorted(set(often)))
@@ -420,12 +420,13 @@ def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> C
     return Category(look.name, order or values, other, order is not None, **look.common(*marks))
 
 
-def _discovered(look: _Look) -> Column:
-    """Values that a release finds; they are texts on output."""
+def _discovered(look: _Look, prefixes: tuple[int, ...] = ()) -> Column:
+    """Values that a release finds, and the beginnings of rare codes; they are texts on output."""
+    facts = {"values": DISCOVER, "prefixes": list(prefixes) or None}
     return _first(
         look,
-        lambda: look.made("category", values=DISCOVER),
-        lambda: look.retyped("string").made("category", values=DISCOVER),
+        lambda: look.made("category", **facts),
+        lambda: look.retyped("string").made("category", **facts),
     )
 
 
@@ -545,7 +546,9 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         coded = look.named.coded and not bounds
         if look.special or not (pair or coded):
             return None
-        return _of_values(look, listed, counts) or (_discovered(look) if coded else None)
+        return _of_values(look, listed, counts) or (
+            _discovered(look, look.named.prefixes) if coded else None
+        )
 
     def public() -> Column | None:
         return look.made("integer", **bounds) if 0 < cells <= _SINGLES else None
