@@ -511,9 +511,11 @@ def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64
     decimals = numbers.fewest_decimals(values)
     written = () if decimals is None else ("decimals",)
     bounds, marks = _natural(look, values), ()
+    near = numbers.around(values, counts) if not bounds else None
     if bounds and look.named.degrees:  # where a table is from is seldom a secret; it is asked
-        low, high = numbers.region(values, counts)
-        bounds, marks = {"lower": low, "upper": high}, ("lower", "upper")
+        near = numbers.region(values, counts)
+    if near is not None:
+        bounds, marks = {"lower": near[0], "upper": near[1]}, ("lower", "upper")
 
     def few() -> Column | None:
         if len(values) > _FEW or not numbers.common(counts).all() or look.special:
@@ -572,10 +574,24 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         small,
         few,
         *(
-            lambda wide=wide: wide.made("integer", **bounds, bins="shape" if bounds else None)
+            lambda wide=wide, ends=ends: wide.made("integer", *ends[0], **ends[1])
             for wide in (look, look.retyped("float64"), look.retyped("int64"))
+            for ends in _ends(values, counts, bounds)
         ),
     )
+
+
+def _ends(
+    values: NDArray[np.float64], counts: NDArray[np.int64], bounds: dict[str, int]
+) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
+    """What to declare of the bounds of integers whose shape is found, and what of it was read."""
+    near = numbers.around(values, counts)
+    if bounds:
+        return [((), {**bounds, "bins": "shape"})]
+    if near is None:
+        return [((), {})]
+    low, high = int(near[0]), int(near[1])
+    return [(("lower", "upper"), {"lower": low, "upper": high, "bins": "shape"}), ((), {})]
 
 
 # Dates
@@ -593,6 +609,10 @@ def _number(day: date) -> int:
     return (day - date(1970, 1, 1)).days
 
 
+def _year(day: int) -> int:
+    return (date(1970, 1, 1) + timedelta(days=int(day))).year
+
+
 def _usual(days: NDArray[np.integer]) -> bool:
     """Whether all days lie in bounds that anybody would choose."""
     return _number(_DAYS[0]) <= int(days.min()) and int(days.max()) <= _number(_DAYS[1])
@@ -606,10 +626,14 @@ def _dated(
     never = {_number(day): day for day in _ENDLESS}.get(int(days[-1]))
     if never is not None and len(days) > _FEW and numbers.common(counts)[-1]:
         look, days = look.beside([never]), days[:-1]
-    bounds = {"lower": _DAYS[0], "upper": _DAYS[1]} if _usual(days) else {}
+    bounds, marks = {"lower": _DAYS[0], "upper": _DAYS[1]} if _usual(days) else {}, ()
+    if bounds and counts.sum() < numbers.FEW_HOLDERS:  # too few to be found in two centuries
+        first, last = (_year(day) for day in numbers.middle(days, counts[: len(days)]))
+        bounds = {"lower": date(first, 1, 1), "upper": date(last, 12, 31), "bins": "shape"}
+        marks = ("lower", "upper")
     return _first(
         look,
-        lambda: look.made("date", *_marked(form), format=form, **bounds),
+        lambda: look.made("date", *_marked(form), *marks, format=form, **bounds),
         lambda: look.made("date", *_marked(form), format=form),
     )
 
