@@ -412,7 +412,9 @@ class Schema(Domain):
 
     def _unanswered(self) -> str:
         names = [repr(column.name) for column in self.columns if isinstance(column, Identifier)]
-        several = f"{_some(names)} may name people or things with several rows" if names else "say it"
+        several = (
+            f"{_some(names)} may name people or things with several rows" if names else "say it"
+        )
         return (
             f'it is not said who is protected (unit = "{OPEN}"): {several}. Answer with `understudy '
             f"schema confirm S.toml --unit COLUMN --max-rows K`, where K rows of each count, or with "
