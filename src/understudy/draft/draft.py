@@ -590,8 +590,9 @@ def _ends(
         return [((), {**bounds, "bins": "shape"})]
     if near is None:
         return [((), {})]
-    low, high = int(near[0]), int(near[1])
-    return [(("lower", "upper"), {"lower": low, "upper": high, "bins": "shape"}), ((), {})]
+    found = {"lower": int(near[0]), "upper": int(near[1])}
+    cells = {} if found["upper"] - found["lower"] < _SINGLES else {"bins": "shape"}
+    return [(("lower", "upper"), {**found, **cells}), ((), {})]
 
 
 # Dates
