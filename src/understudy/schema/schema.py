@@ -379,6 +379,20 @@ class Schema(Domain):
                 found += self._rules.illegal(table)
         return found
 
+    def breaking(self, table: pa.Table) -> dict[str, NDArray[np.bool_]]:
+        """Which rows of a table break each rule, by what it says: NOT PRIVATE where the rows are.
+
+        Mappings of columns whose values are still to be found are left out.
+        """
+        if not self.rules:
+            return {}
+        tokens = {c.name: (*c.null_values, *self.null_values) for c in self.columns}
+        own = {c.name: replace(c, null_values=tokens[c.name]) for c in self.columns}
+        known = self.resolved(own).largest()
+        unknown = {c.name for c in self.undeclared if isinstance(c, UndeclaredCategory)}
+        found = known._rules.breaking(table)
+        return {r.says: found[r.says] for r in self.rules if not r.words & unknown}
+
     # Drafts
 
     def require_confirmed(self) -> None:
