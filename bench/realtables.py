@@ -2,7 +2,7 @@
 
 `python -m bench realtables FOLDER [--table kc_house] [--cells shape|open|quantiles|bins] [--epsilon 1]`
 
-FOLDER holds `kc_house/data.csv` and `adult_raw/data.csv`, which are public, so exact errors may be shown.
+FOLDER holds `kc_house/data.csv` and `adult_raw/data.csv`, which are public: exact errors may be shown.
 The bounds below are what people know without the rows: loose ones for money and land, natural ones for
 years, scores and coordinates. `shape` finds the shape between them, `open` without any bounds;
 `quantiles` and `bins` cut the same columns at 16 private quantiles or into 64 equal bins.
@@ -70,7 +70,7 @@ FEW: dict[str, dict[str, tuple[str, float, float]]] = {
         "hours-per-week": ("integer", 1, 99),
     },
 }
-DECIMALS = {name: "decimals = 2\n" for name in ("bathrooms", "floors")} | {
+DECIMALS = dict.fromkeys(("bathrooms", "floors"), "decimals = 2\n") | {
     name: f"decimals = {d}\n" for name, d in (("price", 0), ("lat", 4), ("long", 3))
 }
 TEXTS = {
@@ -105,7 +105,9 @@ def schema(name: str, rows: pa.Table, cells: str) -> Schema:
             kind, lower, upper = NUMBERS[name][column]
             bounds = "" if cells == "open" else f"lower = {lower}\nupper = {upper}\n"
             more = DECIMALS.get(column, "")
-            parts.append(f'[[column]]\nname = "{column}"\ntype = "{kind}"\n{bounds}{more}{CELLS[cells]}\n')
+            parts.append(
+                f'[[column]]\nname = "{column}"\ntype = "{kind}"\n{bounds}{more}{CELLS[cells]}\n'
+            )
         elif column in FEW[name]:
             kind, lower, upper = FEW[name][column]
             cut = f"lower = {lower}\nupper = {upper}\n"
@@ -190,7 +192,9 @@ def show(title: str, found: list[dict[str, Any]]) -> None:
 
     print(f"\n### {title}: {middle('rows'):.0f} rows, {middle('seconds'):.1f} CPU s\n")
     print("| TV of pairs | of triples | worst correlation loss raw | log |\n|---|---|---|---|")
-    print("| " + " | ".join(f"{middle(key):.4f}" for key in ("pairs", "triples", "raw", "log")), "|")
+    print(
+        "| " + " | ".join(f"{middle(key):.4f}" for key in ("pairs", "triples", "raw", "log")), "|"
+    )
     print("\n| column | mean | sd | W1/sd | worst rank |\n|---|---|---|---|---|")
     for name in found[0]["columns"]:
         cells = [

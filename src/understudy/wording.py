@@ -85,6 +85,8 @@ def _values(column: Column) -> str:
         count = len(column.values)
         words = _listed([str(value) for value in column.values])
         other = "" if column.other is None else " + OTHER"
+        if column.prefixes:
+            other += f", unlisted ones by {_lengths(column.prefixes)}"
         return f"{count} {'value' if count == 1 else 'values'}{other}: {words}"
     if isinstance(column, Boolean):
         return "true, false"
@@ -95,7 +97,8 @@ def _values(column: Column) -> str:
         special = f", special: {_listed(list(map(str, column.special)))}" if column.special else ""
         return f"{_point(column.lower)} to {_point(column.upper)}{cells}{special}"
     if isinstance(column, UndeclaredCategory):
-        return f"found privately: at most {column.max_values} values that many hold"
+        parents = f", rare ones by {_lengths(column.prefixes)}" if column.prefixes else ""
+        return f"found privately: at most {column.max_values} values that many hold{parents}"
     if isinstance(column, UndeclaredBins):
         lower, upper = column.facts["lower"], column.facts["upper"]
         return f"{lower}..{upper}, cut privately at {column.quantiles} quantiles"
@@ -103,14 +106,22 @@ def _values(column: Column) -> str:
         ends = (column.facts.get("lower"), column.facts.get("upper"))
         named = zip(("from", "to"), ends, strict=True)
         bounds = " ".join(f"{word} {_point(end)}" for word, end in named if end is not None)
-        return f"{bounds or f'a {column.wanted}'}, its shape found privately"
+        return f"{bounds or _one(column.wanted)}, its shape found privately"
     if isinstance(column, Identifier):
         return "left out" if column.dropped else f"written anew as {column.action}"
     if isinstance(column, Incomplete):
-        return f"a {column.wanted}; to fill in: {', '.join(column.missing)}"
+        return f"{_one(column.wanted)}; to fill in: {', '.join(column.missing)}"
     if isinstance(column, Text):
         return "free text, left out"
     return ""
+
+
+def _one(kind: str) -> str:
+    return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}"
+
+
+def _lengths(prefixes: Sequence[int]) -> str:
+    return f"their first {', then '.join(map(str, prefixes))} characters"
 
 
 def _point(value: object) -> str:

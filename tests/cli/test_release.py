@@ -204,3 +204,31 @@ def test_options_of_other_places_are_refused(case, people: str, tmp_path: Path):
         assert result.code == 2
         assert said in " ".join(result.err.split())
     assert not (tmp_path / "x").exists()
+
+
+def test_null_texts_other_columns_and_what_became_other(tmp_path: Path):
+    rows = "\n".join(f"{'abX?'[i % 4]},{i % 3},secret {i}" for i in range(300))
+    (tmp_path / "t.csv").write_text(f"0,1,2\n{rows}\n")
+    schema = us.Schema(
+        (us.schema.Category("0", ("a",), True, nullable=True), us.schema.Integer("1", 0, 2))
+    )
+    schema.save(tmp_path / "s.toml")
+    out, asked = tmp_path / "r", ["--schema", tmp_path / "s.toml", "--epsilon", "5"]
+    refused = run("release", tmp_path / "t.csv", *asked, "--out", out)
+    assert refused.code == 2
+    assert "--drop-other-columns" in " ".join(refused.err.split())
+    told = ["--null", "0=X", "--null", "?", "--drop-other-columns"]
+    made = run("release", tmp_path / "t.csv", *asked, "--out", out, *told)
+    assert made.code == 0, made.err
+    assert re.search(r"OTHER +about [\d.]+ % of 0", made.out)
+    stated = us.Release.load(out).schema
+    assert stated.drop_other_columns
+    assert (stated.null_values, stated.columns[0].null_values) == (("?",), ("X",))
+    checked = run("schema", "check", tmp_path / "s.toml", "--data", tmp_path / "t.csv", *told)
+    assert checked.code == 1
+    assert "not in the schema" not in checked.out
+    assert "'b' ×75" in checked.out
+    assert "X" not in checked.out.replace("--", "")
+    wrong = run("release", tmp_path / "t.csv", *asked, "--out", tmp_path / "q", "--null", "9=X")
+    assert wrong.code == 2
+    assert "there is no column '9'" in wrong.err

@@ -66,6 +66,7 @@ TEXTS = [
     Category("x", ("F", "M")),
     Boolean("x", nullable=True),
     Boolean("x", null_values=("y",), nullable=True),
+    Category("x", ("F", " p*", "T*", "n/*"), other=True, prefixes=(2, 1), nullable=True),
     Category("x", (True, False), nullable=True),
 ]
 
@@ -97,8 +98,11 @@ def look_up(found, values):
                 codes.append(found.exact[x])
             elif x in found.blanks or bare in found.blanks:
                 codes.append(found.missing)
+            elif bare in found.trimmed:
+                codes.append(found.trimmed[bare])
             else:
-                codes.append(found.trimmed.get(bare, found.otherwise))
+                above = [codes_[x[:n]] for n, codes_ in found.parents if x[:n] in codes_]
+                codes.append([*above, found.otherwise][0])
     return codes
 
 

@@ -50,7 +50,14 @@ def test_every_engine_counts_it_alike(engine):
     moments = [start + timedelta(minutes=int(x)) for x in rng.integers(0, 400, 20)]
     moments += [start + timedelta(microseconds=int(x)) for x in rng.integers(0, 10**10, 10)]
     moments += [datetime(2024, 5, day + 1) for day in range(9)]
-    moments += [datetime(1900, 1, 1, 1, 1, 1), datetime(2500, 1, 1, 1, 1, 1), LAST, FIRST, None, None]
+    moments += [
+        datetime(1900, 1, 1, 1, 1, 1),
+        datetime(2500, 1, 1, 1, 1, 1),
+        LAST,
+        FIRST,
+        None,
+        None,
+    ]
     table = pa.table(
         {
             "w": pa.array(whole, pa.int64()),

@@ -1,6 +1,5 @@
 import numpy as np
 import pyarrow as pa
-
 import pytest
 
 from understudy.columns import (
@@ -113,3 +112,14 @@ def test_days_and_moments_have_shapes(kind):
     assert str(max(whole)) < "2017-08"
     if kind == "datetime":  # all of them at midnight, as they were
         assert np.mean([x.hour == 0 and x.minute == 0 for x in whole]) > 0.95
+
+
+def test_no_more_cells_than_planned_whatever_the_values():
+    """Sixty values of equal weight would each have a cell of their own."""
+    column = UndeclaredShape("x", "integer", {"lower": 0, "upper": 10**4})
+    values = np.repeat(np.arange(60) * 100, 1000)
+    found = column.found(*measured(column, values), [("=", 1100)])
+    assert found.size <= column.largest([("=", 1100)]).size
+    assert {1100, 1101} <= set(found.edges)
+    codes = found.encode(pa.array(values))
+    assert np.array_equal(found.encode(found.decode(codes, np.random.default_rng(0))), codes)

@@ -12,7 +12,7 @@ from understudy.constraints.cuts import compared
         ("age in (1, -2, 3) or sex = 4", [("=", 1), ("=", -2), ("=", 3)]),
         ("age not between 5 and 10 and income > 7", [(">=", 5), ("<=", 10)]),
         ("not age = 3", [("=", 3)]),
-        ('"age" >= \'2000-01-01\'', [(">=", "2000-01-01")]),
+        ("\"age\" >= '2000-01-01'", [(">=", "2000-01-01")]),
         ("age is null", []),
         ("ages < 3 and 'age' = town", []),
         ("age <= income", []),

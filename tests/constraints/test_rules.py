@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tools.residents import CHILDREN, COLUMNS, MAPPING, PLACES
-from understudy.constraints.rules import Rule
+from understudy.constraints.rule import Rule
 from understudy.errors import SchemaError
 from understudy.schema import Schema
 

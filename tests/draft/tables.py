@@ -192,10 +192,10 @@ def houses(rng: Rng) -> Table:
             _with(rng, list(built), {0: 0.9}),
             is_("shape", lower=1900, upper=2099, special=[0]),
         ),
-        "lat": (list(np.round(rng.normal(47.5, 0.1, ROWS), 4)), is_("shape", lower=-90, upper=90)),
+        "lat": (list(np.round(rng.normal(47.5, 0.1, ROWS), 4)), is_("shape", lower=47, upper=48)),
         "long": (
             list(np.round(rng.normal(-122.2, 0.1, ROWS), 4)),
-            is_("shape", lower=-180, upper=180),
+            is_("shape", lower=-123, upper=-121),
         ),
         "town": (_pick(rng, towns, [1 / (i + 1) for i in range(400)]), is_("discover")),
         "bedrooms": (
@@ -266,6 +266,7 @@ def survey(rng: Rng) -> Table:
             _with(rng, list(np.round(rng.normal(8, 9, ROWS), 1)), {-999.0: 0.03}),
             is_("shape", special=[-999.0]),
         ),
+        "dose": (_pick(rng, [100, 250, 500]), is_("list", values=[100, 250, 500], ordinal=True)),
         "month": (list(rng.integers(1, 13, ROWS)), is_("integer", lower=1, upper=12)),
         "empty": ([""] * ROWS, is_("identifier")),
         "smoker": (_pick(rng, ["true", "false"]), is_("boolean")),

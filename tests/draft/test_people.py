@@ -27,7 +27,7 @@ def test_what_each_choice_leaves_out():
 
 def test_an_open_question_is_refused_with_both_remedies():
     with pytest.raises(
-        UnconfirmedError, match=r"'who', 'visit'.*--unit who --max-rows.*--unit row"
+        UnconfirmedError, match=r"'who', 'visit'.*--unit COLUMN --max-rows.*--unit row"
     ):
         ASKED.require_confirmed()
     with pytest.raises(UnconfirmedError, match="who is protected"):

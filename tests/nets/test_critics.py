@@ -97,7 +97,7 @@ def test_conjunctions_are_products_of_heads():
     assert scores.tolist() == [1 + 8, 4 + 8, 8, 8, 4 + 8, 2 + 8]
 
 
-@pytest.mark.parametrize("objective", some(Objective, 3))
+@pytest.mark.parametrize("objective", some(Objective, 5))
 def test_no_critic_pays_more_than_its_reach(objective):
     rng = np.random.default_rng(0)
     asked = {Objective.WASSERSTEIN: Question.CUT, Objective.PARITY: Question.SIGN}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
-from understudy.constraints.rules import Rule
+from understudy.constraints.rule import Rule
 from understudy.errors import InputError, SchemaError, SourceError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget

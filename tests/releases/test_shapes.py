@@ -27,8 +27,14 @@ from understudy.releases.outline import buys, history
 from understudy.releases.verify import verify
 from understudy.schema import Schema
 from understudy.source import read
-from understudy.testing import PrivacyViolation, StrictCharges, check, discrete_gaussian_law
-from understudy.testing import neighbours, product_law
+from understudy.testing import (
+    PrivacyViolation,
+    StrictCharges,
+    check,
+    discrete_gaussian_law,
+    neighbours,
+    product_law,
+)
 
 HEAD = "[understudy]\nversion = 1\n"
 COLUMNS = """
@@ -98,7 +104,9 @@ def test_shapes_are_found_and_the_whole_is_verified(tmp_path, head, choices):
     assert made.schema.illegal(made.rows) == []
     saved = made.save(tmp_path / "out")  # both verifiers look at it
     assert verify(saved).passed
-    kinds = [e["kind"] for e in json.loads((saved / "release.json").read_text())["ledger"]["entries"]]
+    kinds = [
+        e["kind"] for e in json.loads((saved / "release.json").read_text())["ledger"]["entries"]
+    ]
     assert kinds.index("refine") == 1 + len(SHARES) + 1  # after the levels and the round values
     again = us.Release.load(saved)
     assert again.schema == made.schema
@@ -159,8 +167,8 @@ def test_every_level_is_planned_and_inside_the_epsilon():
 
 
 def test_many_open_columns_share_a_fifth():
-    one = COLUMNS[COLUMNS.index("[[column]]\nname = \"size\"") : COLUMNS.index("[[column]]\nname = \"age\"")]
-    schema = Schema.loads(HEAD + "".join(one.replace("size", f"x{i}") for i in range(30)))
+    one = '[[column]]\nname = "x"\ntype = "number"\n'
+    schema = Schema.loads(HEAD + "".join(one.replace("x", f"x{i}") for i in range(30)))
     ready = prepare(schema, epsilon=1, workload="marginals:1")
     rest = ready.plan[facts.REST].event
     assert isinstance(rest, Zcdp)
@@ -204,7 +212,9 @@ def asked(schema, rows, relation, given, draws=99):
     """What was asked and what came of it, where `given` is released whatever the rows are."""
     names = [column.name for column in schema.columns]
     cells = zip(*rows, strict=True) if rows else [()] * len(names)
-    data = pa.table({name: pa.array(own, pa.int64()) for name, own in zip(names, cells, strict=True)})
+    data = pa.table(
+        {name: pa.array(own, pa.int64()) for name, own in zip(names, cells, strict=True)}
+    )
     noise, charges = Branch(given, draws), StrictCharges(plan_of(schema, relation), relation)
     looked, found = facts.look(read(data), schema), None
     with contextlib.suppress(Enough):
@@ -229,7 +239,9 @@ def test_neighbours_are_asked_the_same_and_differ_by_what_is_charged(relation, s
     size = 2 if relation is Relation.REPLACE else 1
     pairs = {(tuple(a), tuple(b)) for a, b in neighbours(UNIVERSE, size, relation.value)}
     runs = {rows: asked(TINY, rows, relation, released(seed)) for pair in pairs for rows in pair}
-    events = [charge.event for charge in plan_of(TINY, relation) if isinstance(charge.event, Gaussian)]
+    events = [
+        charge.event for charge in plan_of(TINY, relation) if isinstance(charge.event, Gaussian)
+    ]
     worst = 0.0
     for a, b in pairs:
         (one, schema, charged), (other, same, also) = runs[a], runs[b]
@@ -237,7 +249,8 @@ def test_neighbours_are_asked_the_same_and_differ_by_what_is_charged(relation, s
         assert charged == also
         assert [(len(x), s) for x, s in one] == [(len(x), s) for x, s in other]
         assert [s for _, s in one] == [event.sigma for event in events]
-        cost = sum(((x - y) ** 2).sum() / (2 * s * s) for (x, s), (y, _) in zip(one, other, strict=True))
+        both = zip(one, other, strict=True)
+        cost = sum(((x - y) ** 2).sum() / (2 * s * s) for (x, s), (y, _) in both)
         assert cost <= float(sum(map(accounting.rho, events))) * (1 + 1e-9)
         worst = max(worst, cost)
     assert worst == pytest.approx(float(sum(map(accounting.rho, events))), rel=1e-6)
@@ -280,7 +293,9 @@ class Opening:
                 int(exact[self.cell]), self.factor * sigma, self.reach, tails="lumped"
             )
             more = [
-                discrete_gaussian_law(int(counts[i]), self.factor * noise, self.inner, tails="lumped")
+                discrete_gaussian_law(
+                    int(counts[i]), self.factor * noise, self.inner, tails="lumped"
+                )
                 for i in held
             ]
             law |= {(look, *out): one[look] + p for out, p in product_law(*more).items()}

@@ -7,7 +7,10 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from tools import verify_release
+from understudy.errors import SchemaError
 from understudy.releases.verify import verify
+from understudy.schema.toml import build_column
 
 DECLARED = """
 [understudy]
@@ -106,3 +109,25 @@ def test_rules_hold_in_every_row(released):
     rows = released.sample(5000, key=1)
     pairs = zip(rows["age"].to_pylist(), rows["income"].to_pylist(), strict=True)
     assert all(income == "N" for age, income in pairs if 0 <= age < 18)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"special": ["5"]},
+        {"special": ["N", "N"]},
+        {"special": [1, 1.0]},
+        {"special": [" N"]},
+        {"special": ["?"], "null_values": ["?"]},
+        {"type": "category", "values": ["a"], "special": ["N"]},
+        {"type": "category", "values": ["a"], "prefixes": [1]},
+        {"type": "category", "values": ["a*"], "prefixes": [1, 2]},
+    ],
+)
+def test_neither_verifier_takes_what_cannot_be_declared(facts):
+    column = {"name": "x", "type": "number", "lower": 0.0, "upper": 9.0, "bins": 3, "dtype": "string"}
+    if facts.get("type") == "category":
+        column = {"name": "x", "dtype": "string"}
+    assert list(verify_release.stated_problems({**column, **facts}))
+    with pytest.raises(SchemaError):
+        build_column({**column, **facts})

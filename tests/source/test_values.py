@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.source.engines import ENGINES, OPEN
+from understudy.columns.unmodelled import Level
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import (
@@ -35,6 +36,13 @@ def test_values_and_their_holders_are_counted_where_the_rows_are(engine, unit):
     assert list(found[0]) == list(expected[0])
     assert found[1].tolist() == expected[1].tolist()
     assert len(found[0]) == (4 if unit else 5)
+    level = Level(2, ((0, ("Bern", "OTHER")), (4, ("bern",))))
+    found, expected = (
+        reveal(Holders(source, schema).holders("town", level))
+        for source in (engine(table), read(table))
+    )
+    assert list(found[0]) == list(expected[0]) == [" B", "';", "Z\u00fc"]
+    assert found[1].tolist() == expected[1].tolist()
     odd = pa.table({"who": [1.5], "town": [date(2024, 1, 1)]})
     with pytest.raises(SourceError, match=r"'town' has type .* whole numbers"):
         Holders(engine(odd), schema)

@@ -3,10 +3,13 @@
 import tomllib
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from tests.tools.survey import RULED
 from tools import verify_release as stranger
-from understudy.constraints.rules import Rule, Rules
+from understudy.constraints.rule import Rule
+from understudy.constraints.rules import Rules
 from understudy.schema import Schema
 
 TEXT = """
@@ -67,7 +70,7 @@ def test_they_count_the_same(says):
     rng = np.random.default_rng(1)
     codes = [rng.integers(0, size, 500).astype(np.uint8) for size in schema.shape]
     rows = schema.decode(codes, rng)
-    ours = Rules([Rule(says)], schema).illegal(rows, schema)
+    ours = Rules([Rule(says)], schema).illegal(rows)
     columns = {column["name"]: column for column in tomllib.loads(schema.dumps())["column"]}
     theirs = stranger.rule_broken({"says": says}, columns, rows)
     assert theirs > 0
@@ -80,7 +83,25 @@ def test_dependencies_too():
     rng = np.random.default_rng(1)
     codes = [rng.integers(0, size, 500).astype(np.uint8) for size in schema.shape]
     rows = schema.decode(codes, rng)
-    ours = Rules([rule], schema).illegal(rows, schema)
+    ours = Rules([rule], schema).illegal(rows)
     columns = {column["name"]: column for column in tomllib.loads(schema.dumps())["column"]}
     theirs = stranger.rule_broken(rule.facts(), columns, rows)
     assert [line.split()[0] for line in ours] == [str(theirs)]
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_what_is_computed_and_compared(shuffled):
+    """All rows keep the rules as they are decoded; shuffled, both count the same that do not."""
+    rng = np.random.default_rng(1)
+    codes = [rng.integers(0, size, 2000).astype(np.uint8) for size in RULED.shape]
+    rows = RULED.decode(codes, rng)
+    if shuffled:
+        mixed = [column.take(pa.array(rng.permutation(2000))) for column in rows.columns]
+        rows = pa.table(mixed, schema=rows.schema)
+    document = tomllib.loads(RULED.dumps())
+    columns = {column["name"]: column for column in document["column"]}
+    theirs = {r["says"]: stranger.rule_broken(r, columns, rows) for r in document["rule"]}
+    ours = {line.split("rule ")[1][1:-1]: int(line.split()[0]) for line in RULED.illegal(rows)}
+    assert {says: count for says, count in theirs.items() if count} == ours
+    assert len(ours) == (len(RULED.rules) if shuffled else 0)
+    assert stranger.computed(document) == {"sector", "income", "band"}

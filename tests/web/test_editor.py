@@ -6,7 +6,6 @@ from datetime import date, datetime
 import pytest
 
 from understudy import demo
-from understudy.columns import UndeclaredShape
 from understudy.errors import SchemaError
 from understudy.schema import (
     Boolean,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["about_report", "make", "release"]
 
 _HEADROOM = 32_000_000
+_MOST_OTHERS = 4
 
 
 @dataclass(frozen=True)
@@ -281,6 +282,16 @@ def _cost(wanted: Options) -> str:
     )
 
 
+def _others(release: Release) -> list[tuple[str, str]]:
+    """What became of values that are not listed, by the released rows."""
+    shares = sorted(release.others.items(), key=lambda each: -each[1])
+    if not shares:
+        return []
+    said = ", ".join(f"{words.percent(share)} of {name}" for name, share in shares[:_MOST_OTHERS])
+    more = "" if len(shares) <= _MOST_OTHERS else f" and {len(shares) - _MOST_OTHERS} columns more"
+    return [("OTHER", f"about {said}{more} (values that are not listed)")]
+
+
 def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     if wanted.ledger is None or wanted.dataset is None:
         own = "its own; to keep a total over releases, give --ledger FILE --dataset NAME"
@@ -310,6 +321,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("promise", release.promise),
             ("certificate", str(release.certificate)),
             *errors_in_words(release.forecast, release.schema)[:1],
+            *_others(release),
             *theorem_in_words(release.theorem),
             *([] if release.proofs is None else [("oracle", release.proofs)]),
             *_account(release, wanted),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
-from typing import Any, ClassVar, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from understudy.columns.arrow import arrow_type, numpy_of, pc, same_stored, type_name, valid_of
 from understudy.columns.reading import Read, flat, present
 from understudy.errors import SchemaError, WorkloadError
+
+if TYPE_CHECKING:
+    from understudy.columns.derived import Derived
 
 __all__ = [
     "MOST_CELLS",
@@ -349,6 +352,11 @@ class Domain:
     columns: tuple[Column, ...]
 
     @cached_property
+    def derived(self) -> Mapping[str, "Derived"]:
+        """The columns that follow from others, by name."""
+        return {}
+
+    @cached_property
     def modelled(self) -> tuple[Modelled, ...]:
         """The columns with codes, in order."""
         return tuple(column for column in self.columns if isinstance(column, Modelled))
@@ -366,18 +374,30 @@ class Domain:
         """The place of a column among the modelled ones; WorkloadError if it is none of them."""
         if name in self._positions:
             return self._positions[name]
+        if name in self.derived:
+            sources = " and ".join(map(repr, self.derived[name].names))
+            raise WorkloadError(f"column {name!r} is computed from {sources} and not modelled")
         for column in self.columns:
             if column.name == name:
                 raise WorkloadError(
                     f"column {name!r} is of type {column.kind!r} and not modelled; "
                     "leave it out, or declare its domain in the schema"
                 )
-        hint = near(name, self._positions)
+        hint = near(name, [*self._positions, *self.derived])
         known = ", ".join(list(self._positions)[:_SHOWN])
         raise WorkloadError(f"unknown column {name!r}{hint or '; known are ' + known}")
 
+    def positions(self, name: str) -> tuple[int, ...]:
+        """The places of the modelled columns that a column is, or is computed from."""
+        if name not in self.derived:
+            return (self.position(name),)
+        found = {i for source in self.derived[name].names for i in self.positions(source)}
+        return tuple(sorted(found))
+
     def column(self, name: str) -> Modelled:
-        """The modelled column of that name; WorkloadError as `position`."""
+        """The modelled or derived column of that name; WorkloadError as `position`."""
+        if name in self.derived:
+            return self.derived[name].column
         return self.modelled[self.position(name)]
 
     def _encoded(

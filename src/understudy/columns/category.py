@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -23,7 +23,7 @@ from understudy.columns.arrow import (
     value_type,
     writes_text,
 )
-from understudy.columns.base import MOST_CELLS, Masks, Modelled, near
+from understudy.columns.base import MOST_CELLS, Column, Masks, Modelled, is_whole, near
 from understudy.columns.reading import (
     DAY,
     Read,
@@ -32,11 +32,12 @@ from understudy.columns.reading import (
     floats,
     integers,
     is_text,
+    null_texts,
     present,
     ticks,
 )
 
-__all__ = ["Boolean", "Category", "Value"]
+__all__ = ["Boolean", "Category", "Value", "checked_prefixes", "is_parent"]
 
 Value = str | int | float | bool | date
 """What a category can list."""
@@ -53,6 +54,10 @@ class Category(Modelled):
     "OTHER" among texts), otherwise the first declared value. A null in a column without nulls
     becomes OTHER, or else the first declared value.
 
+    `prefixes` says that values are codes of a hierarchy by their first characters: with (3, 1) a value
+    that is not declared falls to its parent "250*" where that is declared, otherwise to "2*", and only
+    then to OTHER. Parents stand among the values and are written as they are.
+
     `ordinal` says that the declared order means something, so that texts may be compared by it;
     numbers and dates are always compared by value. OTHER is in no declared value and on no known
     side of one: it satisfies `!=`, never `=`, and an inequality only in `outer`.
@@ -63,10 +68,13 @@ class Category(Modelled):
     values: tuple[Value, ...]
     other: Value | None = None
     ordinal: bool = False
+    prefixes: tuple[int, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_values()
         self._check_other()
+        if self.prefixes != ():
+            self._check_prefixes()
         if not isinstance(self.ordinal, bool):
             self._refuse(f"ordinal = {self.ordinal!r} must be true or false")
         super().__post_init__()
@@ -131,6 +139,17 @@ class Category(Modelled):
             )
         if self.other in self.values:
             self._refuse(f"other = {self.other!r} is one of the values; name another value")
+
+    def _check_prefixes(self) -> None:
+        self._set("prefixes", checked_prefixes(self, self.prefixes))
+        if not isinstance(self.values[0], str):
+            self._refuse("prefixes is for texts; write the values in quotes")
+        if not any(is_parent(str(value), self.prefixes) for value in self.values):
+            self._refuse(
+                f"prefixes = {[*self.prefixes]!r} and no value is a parent, {self.prefixes[0]} "
+                f'characters and a star such as "{"2509"[: self.prefixes[0]]}*"; add parents to the '
+                'values, or have them found: values = "discover"'
+            )
 
     def _check_storable(self) -> None:
         try:
@@ -206,7 +225,7 @@ class Category(Modelled):
         """The cell of each entry, -1 where it is not listed."""
         kind = type(self.values[0])
         if kind is str:
-            return self._look_up_texts(array)
+            return self._look_up_texts(array, tokens)
         if kind is bool:
             points, readable = booleans(array, tokens)
         elif kind is int:
@@ -222,14 +241,36 @@ class Category(Modelled):
         at = np.minimum(np.searchsorted(known[order], points), len(known) - 1)
         return np.where(readable & (known[order][at] == points), order[at], -1)
 
-    def _look_up_texts(self, array: pa.Array) -> NDArray[np.intp]:
+    def _look_up_texts(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.intp]:
         if pa.types.is_boolean(array.type):
             texts, (flags, there) = self._truth, booleans(array)
             index = np.where(there, flags.astype(np.intp), len(texts))
         else:
             texts, index = distinct_texts(array)
         found = pc.index_in(texts, self._words)
-        return np.append(np.where(valid_of(found), numpy_of(found), -1), -1)[index]
+        cells = np.where(valid_of(found), numpy_of(found), -1)
+        if self.prefixes:
+            open_ = (cells < 0) & ~null_texts(texts, tokens)
+            cells = np.where(open_, self._parent_cells(texts), cells)
+        return np.append(cells, -1)[index]
+
+    def _parent_cells(self, texts: pa.Array) -> NDArray[np.intp]:
+        """The cell of the nearest declared parent of each text, −1 where there is none."""
+        cells = np.full(len(texts), -1, np.intp)
+        for length, codes in reversed(self.parents):
+            known, places = texts_of([*codes]), np.array([*codes.values(), 0])
+            found = pc.index_in(pc.utf8_slice_codeunits(texts, 0, length), known)
+            cells = np.where(valid_of(found), places[numpy_of(found)], cells)
+        return cells
+
+    @cached_property
+    def parents(self) -> tuple[tuple[int, dict[str, int]], ...]:
+        """For every length of prefixes, the longest first: the beginnings of parents, their codes."""
+        places = {str(value): at for at, value in enumerate(self.values)}
+        return tuple(
+            (n, {text[:n]: at for text, at in places.items() if is_parent(text, (n,))})
+            for n in self.prefixes
+        )
 
     @cached_property
     def _words(self) -> pa.Array:
@@ -327,6 +368,22 @@ class Boolean(Modelled):
         among = op == "in"
         holds = np.isin(places, literals) if among else _INEQUALITIES[op](places, literals[0])
         return holds, holds.copy()
+
+
+def is_parent(text: str, prefixes: Sequence[int]) -> bool:
+    """Whether a value stands for all that begin alike: so many characters and a star."""
+    return text.endswith("*") and len(text) - 1 in prefixes
+
+
+def checked_prefixes(column: Column, prefixes: Any) -> tuple[int, ...]:
+    """Lengths of prefixes, the longest first; SchemaError where they are none."""
+    listed = isinstance(prefixes, (list, tuple)) and all(is_whole(n, 1, 100) for n in prefixes)
+    if not listed or list(prefixes) != sorted(set(prefixes), reverse=True) or len(prefixes) > 8:
+        column._refuse(
+            f"prefixes = {prefixes!r} must list at most 8 numbers of characters, the longest first, "
+            "such as prefixes = [3, 1]"
+        )
+    return tuple(prefixes)
 
 
 _INEQUALITIES = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}

@@ -83,7 +83,9 @@ class Words:
 
     1. a text of `exact` has its code; 2. a text of `blanks`, as it is or without the `BLANKS`
     around it, is `missing`, as null is; 3. a text that is in `trimmed` without the blanks around it
-    has its code; 4. any other has `otherwise`.
+    has its code; 4. a text whose first characters, so many as a pair of `parents` says, are listed
+    there has that code, the first pair first; 5. any other has `otherwise`. What is stored as a whole
+    number is looked up as its text.
     """
 
     exact: Mapping[str, int]
@@ -91,6 +93,7 @@ class Words:
     blanks: tuple[str, ...]
     missing: int
     otherwise: int
+    parents: tuple[tuple[int, Mapping[str, int]], ...] = ()
     type: pa.DataType = field(default_factory=pa.string)
 
 
@@ -119,7 +122,7 @@ class Divided:
     of so many microseconds since 1970. Of the codes of `over`, the first `cells` have steps.
     """
 
-    over: Pieces | Words
+    over: Pieces | Words | Spelled
     cells: int
     steps: tuple[int, ...]
     ends: tuple[Any, Any]
@@ -155,8 +158,8 @@ def form(column: Modelled, type_: pa.DataType, null_values: Sequence[str] = ()) 
         )
     if pa.types.is_string(type_) and isinstance(column, Binned):
         return _spelled(column, tuple(null_values))
-    if pa.types.is_string(type_):
-        return _words(column, tuple(null_values))
+    if pa.types.is_string(type_) or _prefixes(column):
+        return replace(_words(column, tuple(null_values)), type=type_)
     if pa.types.is_decimal(type_) and _text_values(column) is None:
         return _decimal_form(column, type_)
     return _pieces(column, _Order(type_))
@@ -211,6 +214,8 @@ def _suits(column: Modelled, type_: pa.DataType) -> bool:
     number = pa.types.is_boolean(type_) or is_number(type_)
     if isinstance(column, Integer | Number):
         return number or (pa.types.is_string(type_) and any(map(_is_text, column.special)))
+    if _prefixes(column):
+        return pa.types.is_string(type_) or pa.types.is_integer(type_)
     kind = type(column.values[0]) if isinstance(column, Category) else None
     if kind in (int, float):
         return number
@@ -220,6 +225,10 @@ def _suits(column: Modelled, type_: pa.DataType) -> bool:
         written = type_ != ANY_DECIMAL and (number or pa.types.is_date(type_))
         return written or pa.types.is_string(type_)
     return _is_day_or_moment(type_)
+
+
+def _prefixes(column: Modelled) -> tuple[int, ...]:
+    return column.prefixes if isinstance(column, Category) else ()
 
 
 def _is_text(value: Any) -> bool:
@@ -237,8 +246,10 @@ def _words(column: Modelled, tokens: tuple[str, ...]) -> Words:
     blanks = tuple(dict.fromkeys((*column.null_values, *tokens, "")))
     missing = _code(column, pa.nulls(1, pa.string()))
     if (listed := _text_values(column)) is not None:
-        odd = _code(column, pa.array(["\0" + "".join(listed)], pa.string()))
-        return Words({text: code for code, text in enumerate(listed)}, {}, blanks, missing, odd)
+        assert isinstance(column, Category)
+        odd = _code(replace(column, prefixes=()), pa.array(["\0" + "".join(listed)], pa.string()))
+        exact = {text: code for code, text in enumerate(listed)}
+        return Words(exact, {}, blanks, missing, odd, column.parents)
     words = [cased for word in (*TRUE_WORDS, *FALSE_WORDS) for cased in _cases(word)]
     codes = column.encode(pa.array(words, pa.string()))
     odd = _code(column, pa.array(["\0"], pa.string()))

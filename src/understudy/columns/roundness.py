@@ -60,7 +60,9 @@ class Roundness(Modelled):
         first = np.full(len(points), len(self.steps), np.int64)
         for at in range(len(self.steps) - 1, -1, -1):
             first[points % self.steps[at] == 0] = at
-        code = np.where(cell < cells, cell * (len(self.steps) + 1) + first, cell - cells + self.inside)
+        code = np.where(
+            cell < cells, cell * (len(self.steps) + 1) + first, cell - cells + self.inside
+        )
         return code.astype(self.code_dtype)
 
     def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:

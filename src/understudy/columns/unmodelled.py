@@ -10,7 +10,7 @@ spends a public part of its budget on them, and goes on with the columns that co
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 from understudy.columns.arrow import writes_text
 from understudy.columns.base import MOST_CELLS, Column, Modelled, is_whole
 from understudy.columns.binned import Binned
-from understudy.columns.category import Category
+from understudy.columns.category import Category, checked_prefixes, is_parent
 from understudy.columns.estimate import learned
 from understudy.columns.ladder import Measured, Scale, rounds
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import flat, is_text
 from understudy.columns.roundness import Roundness
+from understudy.columns.shape import Shape
 from understudy.columns.temporal import Date, Datetime
 from understudy.errors import WorkloadError
 
@@ -39,6 +40,7 @@ __all__ = [
     "SHAPE",
     "Identifier",
     "Incomplete",
+    "Level",
     "Text",
     "Undeclared",
     "UndeclaredBins",
@@ -49,7 +51,8 @@ __all__ = [
 DROP = "drop"
 DISCOVER = "discover"
 SHAPE = "shape"
-MOST_BINS = 64
+MOST_BINS = 48
+"""The most cells that a shape is given, without those that rules ask for."""
 _DIGITS = 12
 _FINE = 16
 _MOST_FINE = 1024
@@ -160,10 +163,25 @@ class Undeclared(Column, ABC):
 
 
 @dataclass(frozen=True)
+class Level:
+    """Which texts of a column are asked about: those that earlier levels have not taken.
+
+    `length` is how many first characters of them, 0 for whole texts; shorter texts take no part.
+    `taken` are pairs of a length and of what earlier levels have found with it. All of it is public.
+    """
+
+    length: int = 0
+    taken: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
 class UndeclaredCategory(Undeclared):
     """Texts of which nobody can list the values: those that many people hold are found privately.
 
-    At most `max_values` of them, the commonest; all others become `other`.
+    At most `max_values` of them, the commonest; all others become `other`. With `prefixes` = (3, 1),
+    what remains is sought once more by its first three characters, then by its first one: parents such
+    as "250*", to which rare codes fall before they become `other`. Each level may use half of the room
+    that is left, the last one all of it.
     """
 
     kind: ClassVar[str] = "category"
@@ -171,8 +189,11 @@ class UndeclaredCategory(Undeclared):
     values: str = field(default="", kw_only=True)
     other: str = "OTHER"
     max_values: int = 64
+    prefixes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.prefixes != ():
+            self._set("prefixes", checked_prefixes(self, self.prefixes))
         if self.values != DISCOVER:
             self._refuse(f'values = {self.values!r} must be a list, or "{DISCOVER}"')
         if not is_whole(self.max_values, 1, MOST_CELLS - 1):
@@ -185,6 +206,13 @@ class UndeclaredCategory(Undeclared):
                 f"other = {self.other!r} must be the text that stands for every value that is not "
                 'found; other = "OTHER" is usual'
             )
+        if is_parent(self.other, self.prefixes):
+            self._refuse(f"other = {self.other!r} looks like a parent; name another text")
+        if self.max_values < 2 ** len(self.prefixes):
+            self._refuse(
+                f"max_values = {self.max_values} is too few for values and {len(self.prefixes)} "
+                f"levels of prefixes; allow at least {2 ** len(self.prefixes)}"
+            )
         super().__post_init__()
 
     def _accepts(self, type_: pa.DataType) -> bool:
@@ -194,16 +222,46 @@ class UndeclaredCategory(Undeclared):
         """As many values as may be found."""
         return self.found([f"value {i + 1}" for i in range(self.max_values)])
 
-    def found(self, texts: Sequence[str]) -> Category:
-        """The column with the values that were found, in the order of the alphabet."""
-        kept = sorted(text for text in set(texts) if text != self.other)[: self.max_values]
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The lengths that values are sought by, 0 for whole texts first."""
+        return (0, *self.prefixes)
+
+    def most(self, found: Sequence[Sequence[str]]) -> int:
+        """How many values the next level may keep, after those that earlier levels have found."""
+        left = self.max_values - sum(map(len, found))
+        return left if len(found) == len(self.prefixes) else -(-left // 2)
+
+    def kept(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Whole texts that can be values: none that stands for all others, or for a parent."""
+        return tuple(t for t in texts if t != self.other and not is_parent(t, self.prefixes))
+
+    def level(self, found: Sequence[Sequence[str]]) -> Level:
+        """What the next level asks about."""
+        taken = [(length, tuple(texts)) for length, texts in zip(self.levels, found, strict=False)]
+        if taken:  # what says OTHER is OTHER
+            taken[0] = (0, (*taken[0][1], self.other))
+        return Level(self.levels[len(found)], tuple(taken))
+
+    def found(self, texts: Sequence[str], *beginnings: Sequence[str]) -> Category:
+        """The column with what was found, level after level, in the order of the alphabet."""
+        parents = {f"{text}*" for level in beginnings for text in level}
+        kept = sorted({*self.kept(texts), *parents})[: self.max_values]
         if not kept:  # nothing that many hold: one value for all
             return Category(self.name, (self.other,), **self._common)
-        return Category(self.name, tuple(kept), self.other, **self._common)
+        prefixes = self.prefixes if parents else ()
+        return Category(self.name, tuple(kept), self.other, prefixes=prefixes, **self._common)
 
     def admits(self, closed: Modelled) -> bool:
         """Texts that could have been found."""
-        return isinstance(closed, Category) and closed == self.found(list(map(str, closed.values)))
+        if not isinstance(closed, Category):
+            return False
+        texts = [str(value) for value in closed.values]
+        found = [self.kept(texts)]
+        for length in self.prefixes:
+            found.append(tuple(text[:length] for text in texts if is_parent(text, (length,))))
+        room = all(len(level) <= self.most(found[:at]) for at, level in enumerate(found))
+        return room and closed == self.found(*found)
 
 
 def _ordered(column: Undeclared, wanted: str, said: str) -> type[Binned]:
@@ -361,7 +419,7 @@ class UndeclaredShape(Undeclared):
         return found
 
     def level(self, edges: Sequence[Any]) -> Binned:
-        """The column cut at the edges of a level, to be counted; the last one may be beyond its type."""
+        """The column cut at the edges of a level, to be counted; the last may be beyond its type."""
         made = self._example
         reads = isinstance(made, Datetime) and made._zoned
         known = {"decimals": made.decimals} if isinstance(made, Number) else {}
@@ -407,6 +465,7 @@ class UndeclaredShape(Undeclared):
         rows = max(1.0, float(np.sum(history[0].counts)))
         cuts = [self.scale.own(point) for point in self._edges(compared)]
         shape = learned(self.scale, history, roundness, rows, cuts)
+        shape = _joined(shape, MOST_BINS + len(cuts), cuts)
         return self._made(edges=shape.edges, shape=shape)
 
     def admits(self, closed: Modelled) -> bool:
@@ -416,6 +475,19 @@ class UndeclaredShape(Undeclared):
         low, high = (self.scale.point(closed.edges[at]) for at in (0, -1))
         within = self.scale.low <= low < high <= self.scale.high
         return within and closed == self._made(edges=closed.edges, shape=closed.shape)
+
+
+def _joined(shape: Shape, most: int, kept: Sequence[Any]) -> Shape:
+    """The shape with its lightest neighbours joined until there are so few cells; `kept` edges stay."""
+    starts, edges = list(shape.starts), list(shape.edges)
+    reached = np.concatenate([[0], np.cumsum(shape.weights)])
+    while len(starts) > most:
+        ends = [*starts[1:], len(shape.weights)]
+        both = [reached[end] - reached[start] for start, end in zip(starts, ends[1:], strict=False)]
+        held = [inf if edge in kept else mass for edge, mass in zip(edges[1:], both, strict=False)]
+        at = int(np.argmin(held)) + 1
+        del starts[at], edges[at]
+    return replace(shape, starts=tuple(starts), edges=tuple(edges))
 
 
 _SOME_NUMBERS = {"lower": 0, "upper": 1}

@@ -6,6 +6,7 @@ Constraints never touch private counts. What a model draws is projected onto the
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.masks import Centres, Polygons, Raster
 from understudy.constraints.predicate import Predicate
-from understudy.constraints.rules import Rule, Rules
+from understudy.constraints.rule import Rule
+from understudy.constraints.rules import Rules
 
 __all__ = ["Centres", "Geography", "Places", "Polygons", "Predicate", "Raster", "Rule", "Rules"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from understudy.constraints.predicate import tokens
+from understudy.constraints.tokens import NAMES, tokens
 
 __all__ = ["compared"]
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NAMES, _VALUES = ("word", "quoted"), ("number", "string")
+_VALUES = ("number", "string")
 
 
 def compared(text: str, name: str) -> Iterator[tuple[str, Any]]:
@@ -21,7 +21,7 @@ def compared(text: str, name: str) -> Iterator[tuple[str, Any]]:
     """
     words = [(token.kind, token.text) for token in tokens(text)]
     for at, (kind, word) in enumerate(words):
-        if kind not in _NAMES or word != name:
+        if kind not in NAMES or word != name:
             continue
         rest = words[at + 1 :]
         if rest[:1] == [("keyword", "not")]:

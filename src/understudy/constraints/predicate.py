@@ -3,6 +3,7 @@
 The language is the condition of an SQL `WHERE`:
 
     comparisons      age >= 65    sex = 'F'    65 <= age    with = == != <> < <= > >=
+    of columns       start <= end    (both numbers, or both dates)
     lists, ranges    education in ('BA', 'MA')    sex not in ('F')    age between 18 and 25
     nulls            income is null    income is not null
     booleans         smoker    not smoker    smoker = true
@@ -22,19 +23,23 @@ straddles a bound.
 
 import functools
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.base import Domain
-from understudy.errors import WorkloadError, cut
+from understudy.columns.amounts import Amounts, Linear, amounts, points_of
+from understudy.columns.base import Domain, Masks
+from understudy.columns.binned import Cells
+from understudy.columns.derived import Mapped, Total
+from understudy.constraints.tokens import NAMES, Token, fail, tokens
+from understudy.errors import WorkloadError
 
-__all__ = ["Literal", "Predicate", "tokens"]
+__all__ = ["Literal", "Predicate"]
 
 Literal: TypeAlias = bool | int | float | str
 Clique: TypeAlias = tuple[int, ...]
@@ -44,7 +49,6 @@ _MAX_DEPTH = 60
 _LONGEST = 200_000
 _MOST_TOKENS = 25_000
 _LONGEST_NUMBER = 400
-_SHOWN = 60
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _NEGATED |= {"in": "not in", "is null": "is not null"}
@@ -55,9 +59,18 @@ _NEGATED |= {"in": "not in", "is null": "is not null"}
 
 @dataclass(frozen=True)
 class _Test:
-    column: int
+    column: str
     op: str
     literal: Literal | tuple[Literal, ...] | None = None
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum of columns compared with a number, in the units of the sum; or whether it is null."""
+
+    linear: Linear
+    op: str
+    bound: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -75,13 +88,16 @@ class _Any:
     parts: tuple["_Node", ...]
 
 
-_Node: TypeAlias = _Test | _Not | _All | _Any
+_Leaf: TypeAlias = _Test | _Sum
+_Node: TypeAlias = _Leaf | _Not | _All | _Any
 
 
-def _columns(node: _Node) -> Iterator[int]:
+def _columns(node: _Node) -> Iterator[str]:
     match node:
         case _Test():
             yield node.column
+        case _Sum():
+            yield from node.linear.names
         case _Not():
             yield from _columns(node.part)
         case _All() | _Any():
@@ -113,9 +129,9 @@ class _Truth:
         return ~(~self & ~other)
 
 
-def _evaluate(node: _Node, leaf: Callable[[_Test], _Truth]) -> _Truth:
+def _evaluate(node: _Node, leaf: Callable[[_Leaf], _Truth]) -> _Truth:
     match node:
-        case _Test():
+        case _Test() | _Sum():
             return leaf(node)
         case _Not():
             return ~_evaluate(node.part, leaf)
@@ -146,7 +162,8 @@ class Predicate:
                 does not fit its column.
         """
         node = _Parser(text, schema).parse()
-        return cls(text, tuple(sorted(set(_columns(node)))), schema, node)
+        clique = {i for name in _columns(node) for i in schema.positions(name)}
+        return cls(text, tuple(sorted(clique)), schema, node)
 
     def __str__(self) -> str:
         return self.text
@@ -167,19 +184,18 @@ class Predicate:
             raise WorkloadError(
                 f"the clique {clique} does not cover the columns {self.clique} of {self.text!r}"
             )
-        columns = self._schema.modelled
+        schema = self._schema
 
-        def leaf(test: _Test) -> _Truth:
-            column = columns[test.column]
-            extent = [column.size if i == test.column else 1 for i in clique]
-            masks = (
-                *column.compare(test.op, test.literal),
-                *column.compare(_NEGATED[test.op], test.literal),
-            )
-            return _Truth(*(mask.reshape(extent) for mask in masks))
+        def leaf(test: _Leaf) -> _Truth:
+            if isinstance(test, _Sum):
+                return _sums(test, schema, clique)
+            at, true = _masks(schema, test.column, test.op, test.literal)
+            _, false = _masks(schema, test.column, _NEGATED[test.op], test.literal)
+            extent = [schema.shape[i] if i == at else 1 for i in clique]
+            return _Truth(*(mask.reshape(extent) for mask in (*true, *false)))
 
         truth = _evaluate(self._node, leaf)
-        shape = tuple(columns[i].size for i in clique)
+        shape = tuple(schema.shape[i] for i in clique)
         return (
             np.broadcast_to(truth.certainly, shape).copy(),
             np.broadcast_to(truth.possibly, shape).copy(),
@@ -190,11 +206,13 @@ class Predicate:
 
         Agrees with `cells`: true for every row in an inner cell, and only for rows in outer cells.
         """
-        columns = self._schema.modelled
+        schema = self._schema
 
-        def leaf(test: _Test) -> _Truth:
-            column = columns[test.column]
-            values = table.column(column.name)
+        def leaf(test: _Leaf) -> _Truth:
+            if isinstance(test, _Sum):
+                return _summed(test, schema, table)
+            column = schema.column(test.column)
+            values = table.column(test.column)
             true = column.evaluate(test.op, test.literal, values)
             false = column.evaluate(_NEGATED[test.op], test.literal, values)
             return _Truth(true, true, false, false)
@@ -202,62 +220,55 @@ class Predicate:
         return _evaluate(self._node, leaf).certainly
 
 
+def _masks(schema: Domain, name: str, op: str, literal: object) -> tuple[int, Masks]:
+    """A modelled column, and masks over its codes for a comparison of it or of what follows from it."""
+    masks = schema.column(name).compare(op, literal)
+    while isinstance(derived := schema.derived.get(name), Mapped):
+        masks, name = derived.lifted(masks), derived.source.name
+    return schema.position(name), masks
+
+
+def _sums(test: _Sum, schema: Domain, clique: Clique) -> _Truth:
+    """What is known of a sum in the cells of a clique, from the ends of the cells."""
+    parts, ends = _parts(test.linear, schema), []
+    there = np.ones((1,) * len(clique), np.bool_)
+    for name, part in zip(test.linear.names, parts, strict=True):
+        at = schema.position(name)
+        extent = [schema.shape[i] if i == at else 1 for i in clique]
+        rest = schema.shape[at] - len(part)
+        lows, highs = (np.append(e, np.repeat(e[:1], rest)) for e in (part.lows, part.highs))
+        ends.append((lows.reshape(extent), highs.reshape(extent)))
+        there = there & (np.arange(schema.shape[at]) < len(part)).reshape(extent)
+    return _known(test, Cells(*test.linear.range(parts, ends)), there)
+
+
+def _summed(test: _Sum, schema: Domain, table: pa.Table) -> _Truth:
+    """Whether a sum of decoded columns is so."""
+    parts = _parts(test.linear, schema)
+    read = [points_of(schema.column(n), table.column(n)) for n in test.linear.names]
+    there = np.all([valid for _, valid in read], axis=0)
+    points = test.linear.of(parts, [points for points, _ in read])
+    return _known(test, Cells(points, points), there)
+
+
+def _parts(linear: Linear, schema: Domain) -> list[Amounts]:
+    return [known for n in linear.names if (known := amounts(schema.column(n))) is not None]
+
+
+def _known(test: _Sum, cells: Cells, there: Mask) -> _Truth:
+    if test.op == "is null":
+        return _Truth(~there, ~there, there, there)
+    if test.op == "=":
+        point = float(test.bound) if not cells.discrete else test.bound
+        whole = cells.discrete and test.bound.denominator != 1
+        outer = (cells.lows <= point) & (cells.highs >= point) & (not whole)
+        inner = outer & (cells.lows == cells.highs)
+    else:
+        inner, outer = cells.ordered(test.op, test.bound)
+    return _Truth(inner & there, outer & there, ~outer & there, ~inner & there)
+
+
 # ------------------------------------------------------------------------------- the parser
-
-_TOKEN = re.compile(
-    r"""
-    (?P<space>\s+)
-  | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-  | (?P<string>'(?:[^']|'')*')
-  | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
-  | (?P<word>[^\W\d]\w*)
-  | (?P<op><=|>=|<>|!=|==|=|<|>)
-  | (?P<mark>[(),+-])
-    """,
-    re.VERBOSE,
-)
-_KEYWORDS = {"and", "or", "not", "in", "between", "is", "null", "true", "false"}
-
-
-@dataclass(frozen=True)
-class _Token:
-    kind: str  # number, string, quoted, word, keyword, op, mark, end
-    text: str  # keywords in lower case, quotes taken off
-    start: int
-
-
-def tokens(text: str) -> Iterator[_Token]:
-    """The words, values and signs of a predicate; WorkloadError at what is none."""
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            if text[at] in "'\"`":
-                _fail(text, at, f"the quote {text[at]} is never closed")
-            _fail(text, at, f"the character {text[at]!r} is not expected")
-        kind, found = str(match.lastgroup), match.group()
-        if kind == "word" and found.lower() in _KEYWORDS:
-            kind, found = "keyword", found.lower()
-        elif kind in ("string", "quoted"):
-            found = found[1:-1].replace(found[0] * 2, found[0])
-        elif kind == "op":
-            found = {"==": "=", "<>": "!="}.get(found, found)
-        if kind != "space":
-            yield _Token(kind, found, at)
-        at = match.end()
-    yield _Token("end", "", len(text))
-
-
-def _fail(text: str, at: int, problem: str) -> NoReturn:
-    """Point at the place with a caret."""
-    begin = text.rfind("\n", 0, at) + 1
-    end = text.find("\n", at)
-    end = len(text) if end < 0 else end
-    first, last = max(begin, at - _SHOWN), min(end, at + _SHOWN)  # of a long line, what is near
-    left, right = "… " if first > begin else "", " …" if last < end else ""
-    shown = text[first:last].replace("\t", " ")
-    problem = cut(problem, 5 * _SHOWN)
-    raise WorkloadError(f"{problem}\n  {left}{shown}{right}\n  {' ' * (len(left) + at - first)}^")
 
 
 class _Parser:
@@ -267,7 +278,7 @@ class _Parser:
     and     := not ("and" not)*
     not     := "not" not | test
     test    := "(" or ")" | column tail? | value op column
-    tail    := op value | "is" "not"? "null" | "not"? "in" "(" value ("," value)* ")"
+    tail    := op value | op column | "is" "not"? "null" | "not"? "in" "(" value ("," value)* ")"
              | "not"? "between" value "and" value
     """
 
@@ -288,7 +299,7 @@ class _Parser:
         self._depth = 0
 
     @property
-    def _next(self) -> _Token:
+    def _next(self) -> Token:
         return self._tokens[self._at]
 
     def _take(self, *texts: str, kind: str = "keyword") -> bool:
@@ -302,7 +313,7 @@ class _Parser:
             self._unexpected(what)
 
     def _fail(self, at: int, problem: object) -> NoReturn:
-        _fail(self._text, at, str(problem))
+        fail(self._text, at, str(problem))
 
     def _unexpected(self, wanted: str) -> NoReturn:
         found = "the predicate ends here" if self._next.kind == "end" else "not understood"
@@ -344,7 +355,7 @@ class _Parser:
             node = self._or()
             self._expect(")", "mark", "')'")
             return node
-        if self._next.kind in ("word", "quoted"):
+        if self._next.kind in NAMES:
             return self._tail(*self._column())
         if self._next.kind in ("number", "string", "mark") or self._next.text in ("true", "false"):
             value, at = self._value()
@@ -352,20 +363,23 @@ class _Parser:
             if op.kind != "op":
                 self._unexpected("a comparison such as '<='")
             self._at += 1
-            if self._next.kind not in ("word", "quoted"):
+            if self._next.kind not in NAMES:
                 self._unexpected("a column")
             return self._compare(self._column()[0], _FLIPPED[op.text], value, at)
         self._unexpected("a column, 'not' or '('")
 
-    def _tail(self, column: int, at: int) -> _Node:
+    def _tail(self, column: str, at: int) -> _Node:
         if self._next.kind == "op":
             op = self._next.text
             self._at += 1
+            if self._next.kind in NAMES and self._is_column(self._next.text):
+                return self._between(column, op, *self._column())
             return self._compare(column, op, *self._value())
         if self._take("is"):
             negated = self._take("not")
             self._expect("null", "keyword", "'null' or 'not null'")
-            null = _Test(column, "is null")
+            total = self._total(column)
+            null = _Test(column, "is null") if total is None else _Sum(total, "is null")
             return _Not(null) if negated else null
         negated = self._take("not")
         if self._take("in"):
@@ -376,42 +390,81 @@ class _Parser:
             node = _All((low, self._compare(column, "<=", *self._value())))
         elif negated:
             self._unexpected("'in' or 'between'")
-        elif self._schema.modelled[column].kind == "boolean":
+        elif self._schema.column(column).kind == "boolean":
             return _Test(column, "=", True)
         else:
-            name = self._schema.modelled[column].name
-            self._fail(at, f"column {name!r} is not boolean: compare it with a value")
+            self._fail(at, f"column {column!r} is not boolean: compare it with a value")
         return _Not(node) if negated else node
 
-    def _list(self, column: int) -> _Node:
+    def _list(self, column: str) -> _Node:
         self._expect("(", "mark", "'(' and a list of values")
         values = [self._member(column)]
         while self._take(",", kind="mark"):
             values.append(self._member(column))
         self._expect(")", "mark", "',' or ')'")
-        return _Test(column, "in", tuple(values))
+        if any(isinstance(test, _Sum) for _, test in values):
+            return _Any(tuple(test for _, test in values))
+        return _Test(column, "in", tuple(value for value, _ in values))
 
-    def _member(self, column: int) -> Literal:
+    def _member(self, column: str) -> tuple[Literal, _Node]:
         value, at = self._value()
-        self._compare(column, "=", value, at)
-        return value
+        return value, self._compare(column, "=", value, at)
 
-    def _compare(self, column: int, op: str, value: Literal, at: int) -> _Test:
+    def _compare(self, column: str, op: str, value: Literal, at: int) -> _Node:
+        known = self._schema.column(column)
         try:
-            self._schema.modelled[column].compare(op, value)
+            known.compare(op, value)
+            self._cells(column)
         except WorkloadError as error:
             self._fail(at, error)
-        return _Test(column, op, value)
+        if (total := self._total(column)) is None:
+            return _Test(column, op, value)
+        return _against(total, op, known._literal(value))
 
-    def _column(self) -> tuple[int, int]:
+    def _cells(self, column: str) -> None:
+        """Refuse a column that follows from a sum: no cell tells which value it has."""
+        while isinstance(derived := self._schema.derived.get(column), Mapped):
+            if isinstance(self._schema.derived.get(derived.source.name), Total):
+                raise WorkloadError(
+                    f"column {column!r} follows from {derived.source.name!r}, which is computed "
+                    "itself: ask about that one"
+                )
+            column = derived.source.name
+
+    def _total(self, column: str) -> Linear | None:
+        derived = self._schema.derived.get(column)
+        return derived.linear if isinstance(derived, Total) else None
+
+    def _between(self, left: str, op: str, right: str, at: int) -> _Node:
+        """Two columns compared: their difference with zero."""
+        units: set[str] = set()
+        sides: list[Linear] = []
+        for name in (left, right):
+            known = amounts(self._schema.column(name))
+            if known is None or isinstance(self._schema.derived.get(name), Mapped):
+                self._fail(at, f"column {name!r} is no number: compare it with a value")
+            units.add(known.unit)
+            sides.append(self._total(name) or Linear(((name, 1),)))
+        if len(units) > 1:
+            self._fail(at, f"{left!r} and {right!r} are not of one kind, and have no order")
+        difference = sides[0] - sides[1]
+        if not difference.terms:
+            self._fail(at, f"{left!r} and {right!r} are the same column, but for a constant")
+        return _against(difference, op, Fraction(0))
+
+    def _is_column(self, name: str) -> bool:
+        return any(column.name == name for column in self._schema.columns)
+
+    def _column(self) -> tuple[str, int]:
         token = self._next
         self._at += 1
         try:
-            return self._schema.position(token.text), token.start
+            self._schema.positions(token.text)
+            return token.text, token.start
         except WorkloadError as error:
             self._fail(token.start, f"{error}{self._quote_hint(token)}")
 
-    def _quote_hint(self, token: _Token) -> str:
+    def _quote_hint(self, token: Token) -> str:
         if token.kind == "word":
             rest = self._text[token.start :]
             meant = [c.name for c in self._schema.modelled if rest.startswith(c.name)]
@@ -447,3 +500,7 @@ class _Parser:
                 self._at -= 1
                 self._unexpected("a value: a number, 'text', true or false")
         self._fail(token.start, said)
+
+
+def _against(linear: Linear, op: str, bound: Fraction) -> _Node:
+    return _Not(_Sum(linear, "=", bound)) if op == "!=" else _Sum(linear, op, bound)

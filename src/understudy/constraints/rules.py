@@ -9,6 +9,8 @@ row that a release ever gives, and the certificate says what that costs.
     "age < 16 implies marital_status = 'never'"     if the left holds, so does the right
     "not (sex = 'male' and pregnant)"               any condition of the language of `predicate`
     "zip determines city"                           with a public `mapping` of values
+    "start <= end"                                  columns compared, see `order`
+    "total = a + b"                                 a column computed from others, see `deriving`
 
 A condition holds where it is true; of a null, as in SQL, nothing but `is null` is true. A rule may not
 cut a cell of a column: then rows of one code would keep it and others not, and an edge is missing.
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,9 +29,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Category
-from understudy.columns.base import Domain, require_known
-from understudy.constraints.predicate import Predicate, tokens
+from understudy.columns import Category, Modelled
+from understudy.columns.base import Domain, identical
+from understudy.columns.derived import Derived
+from understudy.constraints.deriving import single
+from understudy.constraints.order import Bound, Edge, Order, ordered
+from understudy.constraints.order import bound as order_bound
+from understudy.constraints.predicate import Predicate
+from understudy.constraints.rule import Comparison, Condition, Dependency, Formula, Rule
 from understudy.errors import SchemaError, WorkloadError
 
 __all__ = ["Rule", "Rules"]
@@ -37,55 +44,13 @@ __all__ = ["Rule", "Rules"]
 Clique = tuple[int, ...]
 Mask = NDArray[np.bool_]
 Codes = NDArray[Any]
+Check = Callable[[pa.Table], Mask]
 
 _LISTED = 1 << 20
 """Combinations of the columns of entangled rules up to which contradictions are looked for exactly."""
 _CELLS = 1 << 22
 # Moving a column that a rule says something of is better than moving one that it speaks about.
 _CONSEQUENCE, _CONDITION = 1.0, 1.5
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule, as the schema declares it: what it `says` and, of a dependency, its `mapping`."""
-
-    says: str
-    mapping: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def from_toml(cls, table: Mapping[str, Any]) -> Rule:
-        """Read a [[rule]] table."""
-        require_known(table, ("says", "mapping"), "[[rule]]")
-        says, mapping = table.get("says"), table.get("mapping", {})
-        if not isinstance(says, str) or not says.strip():
-            raise SchemaError(
-                "[[rule]] has nothing to say; write says = \"age < 16 implies status = 'single'\""
-            )
-        if not isinstance(mapping, Mapping):
-            raise SchemaError(f'rule {says!r}: mapping must be a table, {{"89073" = "Ulm"}}')
-        pairs = tuple((str(key), _plain(value)) for key, value in mapping.items())
-        return cls(says.strip(), pairs)
-
-    def facts(self) -> dict[str, Any]:
-        """What `from_toml` reads."""
-        body: dict[str, Any] = {"says": self.says}
-        return {**body, "mapping": dict(self.mapping)} if self.mapping else body
-
-    @property
-    def words(self) -> set[str]:
-        """The names that it may speak of."""
-        try:
-            return {t.text for t in tokens(self.says) if t.kind in ("word", "quoted")}
-        except WorkloadError as error:
-            raise self.refuse(str(error)) from None
-
-    def refuse(self, why: str) -> SchemaError:
-        """An error that names the rule."""
-        return SchemaError(f"rule {self.says!r}: {why}")
-
-
-def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +62,6 @@ class _Bound:
     forbidden: Mask
     condition: Mask | None
     consequence: frozenset[int]
-    parts: tuple[Predicate, ...]
-
-    def broken_rows(self, table: pa.Table, schema: Domain) -> Mask:
-        """Which rows of a decoded table break it, by their values."""
-        if not self.parts:
-            columns = (schema.modelled[i] for i in self.clique)
-            return self.forbidden[tuple(c.encode(table.column(c.name)) for c in columns)]
-        *given, then = (part.rows(table) for part in self.parts)
-        return given[0] & ~then if given else ~then
 
 
 def _broken(rules: Iterable[_Bound], codes: Mapping[int, Codes], shape: tuple[int, ...]) -> Mask:
@@ -116,67 +72,61 @@ def _broken(rules: Iterable[_Bound], codes: Mapping[int, Codes], shape: tuple[in
     return broken
 
 
-def _bind(rule: Rule, schema: Domain) -> _Bound:
-    try:
-        words = list(tokens(rule.says))
-        second = words[1] if len(words) == 4 else None
-        if second and second.kind == "word" and second.text.lower() == "determines":
-            return _dependency(rule, words[0].text, words[2].text, schema)
-        if rule.mapping:
-            raise rule.refuse("mapping belongs to a rule such as 'zip determines city'")
-        cuts = [t.start for t in words if (t.kind, t.text.lower()) == ("word", "implies")]
-        if len(cuts) > 1:
-            raise rule.refuse("it says implies more than once; write two rules")
-        parts = [rule.says]
-        if cuts:
-            parts = [rule.says[: cuts[0]], rule.says[cuts[0] + len("implies") :]]
-        return _condition(rule, parts, schema)
-    except WorkloadError as error:
-        raise rule.refuse(str(error)) from None
-
-
-def _condition(rule: Rule, texts: Sequence[str], schema: Domain) -> _Bound:
-    parts = tuple(Predicate.parse(text, schema) for text in texts)
+def _condition(rule: Rule, parts: Sequence[Predicate], schema: Domain) -> _Bound:
     clique = tuple(sorted({i for part in parts for i in part.clique}))
     _require_small(rule, clique, schema)
     masks: list[Mask] = []
     for part in parts:
         inner, outer = part.cells(clique)
         if not np.array_equal(inner, outer):
-            raise rule.refuse(
-                f"{part.text.strip()!r} cuts through {_cut(part, schema)}; give the column an edge "
-                "there, so that all rows of a cell keep the rule or none"
-            )
+            raise _cuts_cell(rule, part, schema)
         masks.append(inner)
     condition = masks[0] if len(masks) > 1 else None
     forbidden = ~masks[-1] if condition is None else condition & ~masks[-1]
-    return _Bound(rule, clique, forbidden, condition, frozenset(parts[-1].clique), parts)
+    return _Bound(rule, clique, forbidden, condition, frozenset(parts[-1].clique))
 
 
-def _cut(part: Predicate, schema: Domain) -> str:
+def _ordered(
+    rule: Rule, given: Predicate | None, order: Order, each: Edge, schema: Domain
+) -> _Bound:
+    """The pairs of cells in which no values keep an order, where the condition holds."""
+    pair = (schema.position(each.x), schema.position(each.y))
+    clique = tuple(sorted({*pair, *(given.clique if given else ())}))
+    _require_small(rule, clique, schema)
+    impossible = order.impossible(each)
+    if pair[0] > pair[1]:
+        impossible = impossible.T
+    extent = [schema.shape[i] if i in pair else 1 for i in clique]
+    forbidden = np.broadcast_to(impossible.reshape(extent), [schema.shape[i] for i in clique])
+    condition = None
+    if given is not None:
+        condition, outer = given.cells(clique)
+        if not np.array_equal(condition, outer):
+            raise _cuts_cell(rule, given, schema)
+        forbidden = forbidden & condition
+    return _Bound(rule, clique, forbidden, condition, frozenset(pair))
+
+
+def _cuts_cell(rule: Rule, part: Predicate, schema: Domain) -> SchemaError:
     inner, outer = part.cells()
     at = np.argwhere(outer & ~inner)[0]
     names = [
         f"{schema.modelled[i].name} = {schema.modelled[i].labels()[code]}"
         for i, code in zip(part.clique, at, strict=True)
     ]
-    return " and ".join(names)
+    remedy = "give the column an edge there, so that all rows of a cell keep the rule or none"
+    if len(part.clique) > 1:
+        remedy += "; columns are compared by a rule of their own, 'a <= b'"
+    return rule.refuse(f"{part.text.strip()!r} cuts through {' and '.join(names)}; {remedy}")
 
 
 def _dependency(rule: Rule, source: str, target: str, schema: Domain) -> _Bound:
-    if not rule.mapping:
-        raise rule.refuse(
-            f"it needs a public mapping of {source} to {target}, such as "
-            'mapping = {"89073" = "Ulm", "53111" = "Bonn"}'
-        )
-    if source == target:
-        raise rule.refuse("a column determines itself without a rule")
     i, j = (schema.position(name) for name in (source, target))
     one, two = schema.modelled[i], schema.modelled[j]
     allowed = np.ones((one.size, two.size), np.bool_)
     seen = np.zeros(one.size, np.bool_)
     for key, value in rule.mapping:
-        rows, cells = (_single(rule, column, text) for column, text in ((one, key), (two, value)))
+        rows, cells = (single(rule, column, text) for column, text in ((one, key), (two, value)))
         if (seen & rows).any():
             raise rule.refuse(f"mapping names {key!r} twice")
         seen |= rows
@@ -191,14 +141,59 @@ def _dependency(rule: Rule, source: str, target: str, schema: Domain) -> _Bound:
             )
     clique = (i, j) if i < j else (j, i)
     forbidden = ~allowed if i < j else ~allowed.T
-    return _Bound(rule, clique, forbidden, None, frozenset({j}), ())
+    return _Bound(rule, clique, forbidden, None, frozenset({j}))
 
 
-def _single(rule: Rule, column: Any, text: str) -> Mask:
-    inner, outer = column.compare("=", text)
-    if not np.array_equal(inner, outer):
-        raise rule.refuse(f"{text!r} is only a part of a cell of {column.name!r}")
-    return inner
+def _codes(columns: Sequence[Modelled], table: pa.Table) -> tuple[Codes, ...]:
+    return tuple(column.encode(table.column(column.name)) for column in columns)
+
+
+def _unmet(parts: Sequence[Predicate], table: pa.Table) -> Mask:
+    *given, then = (part.rows(table) for part in parts)
+    return given[0] & ~then if given else ~then
+
+
+def _miscomputed(derived: Derived, table: pa.Table) -> Mask:
+    array = table.column(derived.column.name).combine_chunks()
+    return ~identical(array, derived.computed(_arrays(table)))
+
+
+def _disorder(order: Order, when: Predicate | None) -> Check:
+    def broken(table: pa.Table) -> Mask:
+        found = order.broken(_arrays(table))
+        return found if when is None else found & when.rows(table)
+
+    return broken
+
+
+def _arrays(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def _given(rule: Rule) -> str | None:
+    return rule.form.given if isinstance(rule.form, Comparison) else None
+
+
+def _bound_of(rule: Rule, schema: Domain) -> Bound:
+    form = rule.form
+    assert isinstance(form, Comparison)
+    names = {*form.left.names, *form.right.names}
+    try:
+        for name in names:
+            schema.position(name)
+        return order_bound(form.left, form.op, form.right, {n: schema.column(n) for n in names})
+    except (WorkloadError, SchemaError) as error:
+        raise rule.refuse(str(error)) from None
+
+
+def _tied(found: Sequence[tuple[Rule, Bound]]) -> list[list[tuple[Rule, Bound]]]:
+    """The comparisons in groups that share no column."""
+    groups: list[list[tuple[Rule, Bound]]] = []
+    for rule, each in found:
+        shared = [g for g in groups if any({each.x, each.y} & {o.x, o.y} for _, o in g)]
+        groups = [group for group in groups if group not in shared]
+        groups.append([*(pair for group in shared for pair in group), (rule, each)])
+    return groups
 
 
 def _require_small(rule: Rule, clique: Clique, schema: Domain) -> None:
@@ -218,10 +213,66 @@ class Rules:
         self._names = [column.name for column in schema.modelled]
         # How many codes of a column, the first ones, have an order.
         self._line = [c.size - c.apart if c.ordered else 0 for c in schema.modelled]
-        self._bound = [_bind(rule, schema) for rule in rules]
+        self._bound: list[_Bound] = []
+        self._checks: list[tuple[Rule, Check]] = []
+        self._orders: list[tuple[Order, _Bound | None]] = []
+        compared: list[Rule] = []
+        for rule in rules:
+            try:
+                self._bind(rule, schema, compared)
+            except WorkloadError as error:
+                raise rule.refuse(str(error)) from None
+        self._compare(compared, schema)
         self._known: list[dict[tuple[int, ...], tuple[int, ...]]] = [{} for _ in self._parts]
         for part in self._parts:
             self._require_possible(part)
+
+    def _bind(self, rule: Rule, schema: Domain, compared: list[Rule]) -> None:
+        form = rule.form
+        match form:
+            case Formula() | Dependency() if rule.target is not None:
+                derived = schema.derived[rule.target]
+                self._checks.append((rule, lambda table: _miscomputed(derived, table)))
+            case Dependency():
+                bound = _dependency(rule, form.source, form.target, schema)
+                columns = [schema.modelled[i] for i in bound.clique]
+                self._bound.append(bound)
+                self._checks.append((rule, lambda table: bound.forbidden[_codes(columns, table)]))
+            case Condition():
+                parts = [Predicate.parse(text, schema) for text in form.parts]
+                self._bound.append(_condition(rule, parts, schema))
+                self._checks.append((rule, lambda table: _unmet(parts, table)))
+            case _:
+                compared.append(rule)
+
+    def _compare(self, rules: Sequence[Rule], schema: Domain) -> None:
+        """Work out the comparisons between columns, those that are tied together at once."""
+        found = [(rule, _bound_of(rule, schema)) for rule in rules]
+        for part in _tied(found):
+            given = next((r for r, _ in part if _given(r) is not None), None)
+            if given is not None and len(part) > 1:
+                raise given.refuse(
+                    "its columns are in other rules of this kind, too; compare them without a "
+                    "condition, or in this rule alone"
+                )
+            names = dict.fromkeys(n for _, each in part for n in (each.x, each.y))
+            columns = {name: schema.column(name) for name in names}
+            try:
+                order = ordered([each for _, each in part], columns)
+            except SchemaError as error:
+                said = "; ".join(repr(rule.says) for rule, _ in part)
+                raise SchemaError(f"the rules {said} {error}") from None
+            text = None if given is None else _given(given)
+            when = None if text is None else Predicate.parse(text, schema)
+            own = {(each.x, each.y): rule for rule, each in part}
+            made = [
+                _ordered(own.get((e.x, e.y), part[0][0]), when, order, e, schema)
+                for e in order.edges
+            ]
+            self._bound += made
+            self._orders.append((order, made[0] if when is not None else None))
+            for rule, each in part:
+                self._checks.append((rule, _disorder(ordered([each], columns), when)))
 
     def __bool__(self) -> bool:
         return bool(self._bound)
@@ -247,13 +298,30 @@ class Rules:
         """Which rows, given as codes, break a rule."""
         return _broken(self._bound, dict(enumerate(codes)), np.shape(codes[0]))
 
-    def illegal(self, table: pa.Table, schema: Domain) -> list[str]:
+    def illegal(self, table: pa.Table) -> list[str]:
         """What rows of a decoded table break, by their values."""
         return [
-            f"{count} rows break the rule {bound.rule.says!r}"
-            for bound in self._bound
-            if (count := int(bound.broken_rows(table, schema).sum()))
+            f"{count} rows break the rule {rule.says!r}"
+            for rule, broken in self._checks
+            if (count := int(broken(table).sum()))
         ]
+
+    def mended(
+        self, arrays: Mapping[str, pa.Array], codes: Mapping[str, Codes], rng: np.random.Generator
+    ) -> dict[str, pa.Array]:
+        """Columns that are compared, with values that keep their order; `codes` have been projected.
+
+        Draws with a generator of its own, so that all other values are what they are without rules.
+        """
+        found: dict[str, pa.Array] = {}
+        own = rng.spawn(1)[0] if self._orders else rng
+        for order, bound in self._orders:
+            rows = None
+            if bound is not None:
+                assert bound.condition is not None
+                rows = bound.condition[tuple(codes[self._names[i]] for i in bound.clique)]
+            found |= order.mended({**arrays, **found}, own, rows)
+        return found
 
     def project(self, codes: Sequence[Codes]) -> list[Codes]:
         """The rows with those that break a rule moved to the nearest combination that breaks none.

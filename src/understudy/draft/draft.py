@@ -48,6 +48,7 @@ from understudy.draft import numbers, words
 from understudy.draft.known import in_order, whole_list
 from understudy.draft.names import Name
 from understudy.draft.people import counted
+from understudy.draft.rules import confirm_rules, proposed
 from understudy.errors import SchemaError
 from understudy.quoting import unquoted
 from understudy.schema.schema import Schema, nulls_by_column
@@ -117,6 +118,7 @@ def draft(data: Any, *, null_values: Sequence[str] = ()) -> Schema:
                 )
             columns.append(column)
     schema = Schema(tuple(columns), unit_word=ROW, read_from_rows=("unit",))
+    schema = dataclasses.replace(schema, rules=proposed(table, schema))
     if any(found.repeats for found in counted(schema, table)):
         return dataclasses.replace(schema, unit_word=OPEN, read_from_rows=())
     return schema
@@ -156,6 +158,8 @@ def confirm(
         schema = schema.protecting(_chosen_unit(schema, unit, max_rows))
     elif columns is None:
         schema = dataclasses.replace(schema, read_from_rows=())
+    if columns is None:
+        schema = confirm_rules(schema)
     chosen = None if columns is None else set(columns)
     if unknown := (chosen or set()) - {column.name for column in schema.columns}:
         raise SchemaError(f"column {min(unknown)!r} is not in the schema; nothing was confirmed")
@@ -504,8 +508,11 @@ def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.intege
 def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) -> Column:
     """Numbers with a fraction: few that many hold, or a shape that a release finds."""
     decimals = numbers.fewest_decimals(values)
-    marks = () if decimals is None else ("decimals",)
-    bounds = _natural(look, values)
+    written = () if decimals is None else ("decimals",)
+    bounds, marks = _natural(look, values), ()
+    if bounds and look.named.degrees:  # where a table is from is seldom a secret; it is asked
+        low, high = numbers.region(values, counts)
+        bounds, marks = {"lower": low, "upper": high}, ("lower", "upper")
 
     def few() -> Column | None:
         if len(values) > _FEW or not numbers.common(counts).all() or look.special:
@@ -515,9 +522,9 @@ def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64
     return _first(
         look,
         few,
-        lambda: look.made("number", *marks, decimals=decimals, **bounds),
-        lambda: look.made("number", **bounds),
-        lambda: look.retyped("float64").made("number", **bounds),
+        lambda: look.made("number", *written, *marks, decimals=decimals, **bounds),
+        lambda: look.made("number", *marks, **bounds),
+        lambda: look.retyped("float64").made("number", *marks, **bounds),
     )
 
 
@@ -550,11 +557,17 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         facts = look.common("lower", "upper", *(["special"] if look.special else []))
         return Integer(look.name, *found, special=look.special, **facts)
 
+    def few() -> Column | None:
+        if len(values) > _FEW or not often.all() or look.special:
+            return None
+        return Category(look.name, tuple(listed), None, True, **look.common("values"))
+
     return _first(
         look,
         codes,
         public,
         small,
+        few,
         *(
             lambda wide=wide: wide.made("integer", **bounds, bins="shape" if bounds else None)
             for wide in (look, look.retyped("float64"), look.retyped("int64"))

@@ -64,6 +64,8 @@ def parsed(column: Column, key: str, kind: str, text: str, *, commas: bool = Fal
         return _number(column, key, text, int)
     if key == "other":
         return _value(column, key, text)
+    if key == "prefixes":
+        return [_number(column, key, item, int) for item in split(text)]
     items = split(text) if key == "edges" else [text]
     parse = {"integer": int, "number": float, "date": date, "datetime": datetime}[kind]
     if key == "special":

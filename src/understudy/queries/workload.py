@@ -455,7 +455,9 @@ def _entry(item: Any, schema: Schema, kind: str) -> tuple[str, Clique, float]:
         raise WorkloadError("a family of the workload is empty: name at least one column")
     if len(set(item)) < len(item):
         raise WorkloadError(f"{_family(kind, repr(list(item)))} names a column twice")
-    return kind, tuple(sorted(schema.position(name) for name in item)), float(weight)
+    # A column that is computed from others is asked for by those.
+    clique = {i for name in item for i in schema.positions(name)}
+    return kind, tuple(sorted(clique)), float(weight)
 
 
 def _check(families: Sequence[Family], schema: Schema, max_cells: int) -> None:

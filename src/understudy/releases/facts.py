@@ -35,6 +35,7 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, Values
 from understudy.privacy.relation import Relation
 from understudy.schema import (
+    Category,
     Column,
     Identifier,
     Modelled,
@@ -45,7 +46,7 @@ from understudy.schema import (
 )
 from understudy.source import Source
 from understudy.source.base import Bindable, check_header
-from understudy.source.values import Holders
+from understudy.source.values import HeldAt, Holders
 from understudy.units import group
 
 __all__ = [
@@ -75,9 +76,9 @@ _MOST = Fraction(1, 5)
 _DELTA = Fraction(1, 10)
 
 
-def purpose(column: str) -> str:
-    """The name of the charge for a column's values."""
-    return f"values of {column}"
+def purpose(column: str, length: int = 0) -> str:
+    """The name of the charge for a column's values, or for their first characters."""
+    return f"{length}-character prefixes of {column}" if length else f"values of {column}"
 
 
 def outer_rho(schema: Schema, budget: Budget) -> Fraction:
@@ -91,22 +92,24 @@ def outer_rho(schema: Schema, budget: Budget) -> Fraction:
 
 def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relation) -> Plan:
     """The charges of the open columns, and the zCDP filter that is left; ρ of one row, as ever."""
-    listed, cut, shaped = (_of(schema, kind) for kind in _KINDS)
+    listed, cut = _of(schema, UndeclaredCategory), _of(schema, UndeclaredBins)
+    shaped = _of(schema, UndeclaredShape)
     asked = _SHARE * (len(listed) + len(cut)) + _SHAPE * len(shaped)
     least = min(Fraction(1), _MOST / asked)
     share, shape = total * _SHARE * least, total * _SHAPE * least
     rows, sides = group(schema.unit), relation.multiplicity
     charges = [
         Charge(
-            purpose(column.name),
+            purpose(column.name, length),
             Discovery.within(
-                share,
-                float(delta * _shown(schema) / len(listed)) * (1 - 1e-9),
+                share / len(column.levels),
+                float(delta * _shown(schema) / len(listed) / len(column.levels)) * (1 - 1e-9),
                 values=rows,
                 sides=sides,
             ),
         )
         for column in listed
+        for length in column.levels
     ]
     spent = share * len(listed)
     tables = [(QUANTILES, share, len(cut))]
@@ -120,9 +123,6 @@ def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relat
             charges.append(Charge(name, event))
             spent += each * number
     return Plan((*charges, Charge(REST, Zcdp((total - spent) / rows**2))))  # type: ignore[arg-type]
-
-
-_KINDS = (UndeclaredCategory, UndeclaredBins, UndeclaredShape)
 
 
 def _of(schema: Schema, kind: type[Open]) -> list[Open]:
@@ -160,9 +160,10 @@ class _Nothing:
 def look(source: Bindable, schema: Schema) -> Look:
     """Bind the source to the open columns; what cannot be found there is refused before spending."""
     check_header(source.columns, schema, source.describe())
-    # Rules and places speak of columns that are not there; those that are not counted are not looked at.
+    # Rules and places speak of columns that are not there; what is not counted is not looked at.
     bare = replace(schema, rules=(), geography=())
-    others = {c.name: Identifier(c.name) for c in schema.columns if isinstance(c, _READ)}
+    named = (column for column in schema.columns if not isinstance(column, Identifier))
+    others = {column.name: Identifier(column.name) for column in named}
 
     def bind(columns: Mapping[str, Column]) -> ExactCounts:
         return source.bind(bare.resolved({**others, **columns}))
@@ -183,7 +184,16 @@ def look(source: Bindable, schema: Schema) -> Look:
     return Look(Holders(source, schema), fine, round_, bind)
 
 
-_READ = (Modelled, Undeclared)
+def _discovered(column: UndeclaredCategory, holders: Holders, gate: Gate) -> Category:
+    """Ask level after level: what earlier ones have found is public, and no longer asked about."""
+    levels: list[tuple[str, ...]] = []
+    for length in column.levels:
+        held = HeldAt(holders, column.level(levels)) if levels else holders
+        texts = gate.ask(
+            purpose(column.name, length), Values(held, column.name, column.most(levels))
+        )
+        levels.append(texts if length else column.kept(texts))
+    return column.found(*levels)
 
 
 def found(schema: Schema, looked: Look, open_gate: Callable[[Any], Gate]) -> Schema:
@@ -192,8 +202,7 @@ def found(schema: Schema, looked: Look, open_gate: Callable[[Any], Gate]) -> Sch
     closed: dict[str, Any] = {}
     for column in _of(schema, UndeclaredCategory):
         assert looked.holders is not None
-        values = Values(looked.holders, column.name, column.max_values)
-        closed[column.name] = column.found(gate.ask(purpose(column.name), values))
+        closed[column.name] = _discovered(column, looked.holders, gate)
     counted = [c for c in schema.undeclared if not isinstance(c, UndeclaredCategory)]
     cut, shaped = _of(schema, UndeclaredBins), _of(schema, UndeclaredShape)
     if cut:

@@ -32,7 +32,7 @@ from understudy.privacy.stores import Place
 from understudy.queries import Workload
 from understudy.releases.answer import Answer, answer
 from understudy.releases.certificate import Certificate
-from understudy.schema import Schema
+from understudy.schema import Category, Schema
 from understudy.units import Unit
 
 if TYPE_CHECKING:
@@ -208,6 +208,19 @@ class Release:
         """The guarantee in one sentence."""
         text = promise_words(self.budget, self.relation, self.rows_public, self.schema.unit)
         return text if self.private else "NOT PRIVATE (made with seeded test noise): " + text
+
+    @property
+    def others(self) -> dict[str, float]:
+        """By column: the share of synthetic rows whose value was not listed and is OTHER.
+
+        An estimate from released rows, as everything that is told of a release.
+        """
+        shares: dict[str, float] = {}
+        for column in self.schema.modelled:
+            if isinstance(column, Category) and column.other is not None and self.rows.num_rows:
+                codes = column.encode(self.rows[column.name])
+                shares[column.name] = float((codes == len(column.values)).mean())
+        return shares
 
     @property
     def head(self) -> str:

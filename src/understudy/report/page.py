@@ -80,6 +80,7 @@ def render(
         widest=max(len(clique) for clique in release.workload.cliques),
         columns=shown[:_MOST_COLUMNS],
         more_columns=len(shown[_MOST_COLUMNS:]),
+        others=release.others,
         pairs=found,
         sources=_sources(release, found),
         size_headings=headings,

@@ -27,10 +27,13 @@ from understudy.columns import (
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
 from understudy.columns.base import Domain, are_texts, is_whole, near
 from understudy.columns.binned import Binned
+from understudy.columns.derived import Derived
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
 from understudy.constraints.cuts import compared
+from understudy.constraints.deriving import derived_columns, targets
 from understudy.constraints.geography import Geography, Places
-from understudy.constraints.rules import Rule, Rules
+from understudy.constraints.rule import Condition, Dependency, Rule
+from understudy.constraints.rules import Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
 from understudy.files import write
 from understudy.schema import toml
@@ -103,18 +106,42 @@ class Schema(Domain):
         """Rules are worked out at once, so that those that cannot be kept are refused here."""
         if not self.rules:
             return
-        undeclared = {c.name for c in self.undeclared if not isinstance(c, UndeclaredShape)}
         for rule in self.rules:
-            if both := sorted(rule.words & undeclared):
-                raise rule.refuse(
-                    f"the domain of column {both[0]!r} is found privately, and a rule needs to know "
-                    "it; declare its values or edges"
-                )
+            if isinstance(rule.form, Condition | Dependency) and rule.target is None:
+                self._require_known_domain(rule)
         if self.undeclared:
             self.largest()  # with edges where rules need them; worked out there
             return
-        if both := sorted(self._rules.columns.intersection(self._placed)):
+        named = self._rules.columns.union(self._computed)
+        if both := sorted(named.intersection(self._placed)):
             raise SchemaError(f"column {both[0]!r} is part of a place, which no rule may move")
+
+    def _require_known_domain(self, rule: Rule) -> None:
+        for column in self.undeclared:
+            if column.name in rule.words and not isinstance(column, UndeclaredShape):
+                raise rule.refuse(
+                    f"the domain of column {column.name!r} is found privately, and a rule needs to "
+                    "know it; declare its values or edges"
+                )
+
+    @cached_property
+    def _computed(self) -> dict[str, Rule]:
+        """The rules that compute a column from others, by its name."""
+        return targets(self.rules)
+
+    @cached_property
+    def derived(self) -> Mapping[str, Derived]:
+        """The columns that rules compute from others, each after those that it follows from.
+
+        They are part of the table, and neither modelled nor paid for.
+        """
+        return derived_columns(self.rules, self.columns)
+
+    @cached_property
+    def modelled(self) -> tuple[Modelled, ...]:
+        """The columns with codes that do not follow from others, in order."""
+        found = (column for column in self.columns if isinstance(column, Modelled))
+        return tuple(column for column in found if column.name not in self._computed)
 
     @cached_property
     def _rules(self) -> Rules:
@@ -167,7 +194,8 @@ class Schema(Domain):
     @cached_property
     def undeclared(self) -> tuple[Undeclared, ...]:
         """The columns whose domain a release finds privately, in order."""
-        return tuple(column for column in self.columns if isinstance(column, Undeclared))
+        found = (column for column in self.columns if isinstance(column, Undeclared))
+        return tuple(column for column in found if column.name not in self._computed)
 
     def largest(self) -> Schema:
         """The schema with the largest domains that may be found for undeclared ones; for planning."""
@@ -177,7 +205,11 @@ class Schema(Domain):
 
     def cuts(self, name: str) -> tuple[tuple[str, Any], ...]:
         """What rules compare a column with, which needs edges there: operators and values."""
-        return tuple(found for rule in self.rules for found in compared(rule.says, name))
+        found = [found for rule in self.rules for found in compared(rule.says, name)]
+        for rule in self.rules:
+            if isinstance(rule.form, Dependency) and rule.form.source == name:
+                found += [(">=", cut) for cut in rule.cuts]
+        return tuple(found)
 
     def resolved(self, domains: Mapping[str, Column]) -> Schema:
         """The schema with columns replaced by those whose domain was found."""
@@ -205,9 +237,10 @@ class Schema(Domain):
 
     @cached_property
     def written(self) -> tuple[Column, ...]:
-        """The columns of the output: modelled ones, and identifiers made by a pattern."""
+        """The columns of the output: modelled and derived ones, and identifiers made by a pattern."""
         made = (c for c in self.columns if not (isinstance(c, Identifier) and c.dropped))
-        return tuple(column for column in made if isinstance(column, Modelled | Identifier))
+        kinds = Modelled | Identifier
+        return tuple(c for c in made if isinstance(c, kinds) or c.name in self.derived)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
@@ -218,6 +251,8 @@ class Schema(Domain):
         from understudy.markup import notebook
 
         def domain(column: Column) -> str:
+            if column.name in self._computed:
+                return f"computed: {self._computed[column.name].says}"
             if not isinstance(column, Modelled):
                 return "not modelled"
             labels = column.labels()
@@ -291,6 +326,10 @@ class Schema(Domain):
             y, x = places.latitude.name, places.longitude.name
             arrays[y], arrays[x] = places.decode(by_name.pop(y), by_name.pop(x), rng)
         arrays |= self._decoded(by_name, rng)
+        if self.rules:
+            arrays |= self._rules.mended(arrays, by_name, rng)
+        for name, derived in self.derived.items():
+            arrays[name] = derived.computed(arrays)
         for column in self.written:
             if isinstance(column, Identifier):
                 arrays[column.name] = column.generate(rows, first)
@@ -318,6 +357,8 @@ class Schema(Domain):
                 found.append(
                     f"column {column.name!r} has {array.null_count} nulls and must have none"
                 )
+            if column.name in self.derived:  # what it must be is a rule
+                continue
             assert isinstance(column, Modelled | Identifier)
             bad = ~column.legal(array) & np.concatenate([valid_of(part) for part in flat(array)])
             if count := int(bad.sum()):
@@ -332,7 +373,7 @@ class Schema(Domain):
                 if off := int((~places.legal(table.column(y), table.column(x))).sum()):
                     found.append(f"columns {y!r} and {x!r} have {off} places off their mask")
             if self.rules:
-                found += self._rules.illegal(table, self)
+                found += self._rules.illegal(table)
         return found
 
     # Drafts
@@ -360,21 +401,23 @@ class Schema(Domain):
                 f"the schema holds facts that were read from private rows: {listed}; check each, "
                 "replace what is not public, and delete the `read_from_rows` lines"
             )
+        if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
+            raise UnconfirmedError(
+                f"the schema holds rules that were read from private rows: {_some(read)}; keep those "
+                "that are public knowledge (understudy schema rules --confirm) and drop the others "
+                "(understudy schema rules --drop)"
+            )
         if not self.modelled and not self.undeclared:
             raise SchemaError("no column is modelled; declare at least one with a domain")
 
     def _unanswered(self) -> str:
-        names = [column.name for column in self.columns if isinstance(column, Identifier)]
-        example = names[0] if names else "person_id"
-        listed = _some([repr(name) for name in names])
-        several = (
-            f"{listed} may name people or things with several rows" if names else "nobody said"
-        )
+        names = [repr(column.name) for column in self.columns if isinstance(column, Identifier)]
+        several = f"{_some(names)} may name people or things with several rows" if names else "say it"
         return (
             f'it is not said who is protected (unit = "{OPEN}"): {several}. Answer with `understudy '
-            f"schema confirm --unit {example} --max-rows 5`, where so many rows of one of them count, "
-            f"or with `--unit {ROW}` if one row is all of a person; in Python, "
-            f"confirm(schema, unit={example!r}, max_rows=5) or confirm(schema, unit={ROW!r})"
+            f"schema confirm S.toml --unit COLUMN --max-rows K`, where K rows of each count, or with "
+            f"`--unit {ROW}` if one row is all of a person; in Python, confirm(schema, unit=COLUMN, "
+            f"max_rows=K) or confirm(schema, unit={ROW!r})"
         )
 
     # Files

@@ -143,11 +143,11 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     missing = facts.pop("missing", [])
     if not are_texts(missing):
         raise SchemaError(f'{where}: missing = {missing!r} must be a list such as ["values"]')
-    require_known(missing, own, f"{where}: missing")
+    require_known(missing, keys, f"{where}: missing")
     still = tuple(key for key in missing if key not in facts)
     marks = facts.get("read_from_rows", [])
     if isinstance(marks, list):
-        require_known(marks, ["type", *keys, *own], f"{where}: read_from_rows")
+        require_known(marks, ["type", *keys], f"{where}: read_from_rows")
     facts = {k: tuple(v) if isinstance(v, list) else v for k, v in facts.items()}
     if cls is UndeclaredBins:
         return _undeclared_bins(name, kind, facts, where)
@@ -175,22 +175,22 @@ def _undeclared(kind: str, name: str, facts: dict[str, Any]) -> type[Column] | N
     if kind == "category" and "categories" in facts:
         if facts["categories"] != DISCOVER or "values" in facts:
             raise SchemaError(
-                f'column {name!r}: categories = {facts["categories"]!r} can only be "{DISCOVER}", in place '
-                "of values; list known ones with values = [...]"
+                f"column {name!r}: categories = {facts['categories']!r} can only be "
+                f'"{DISCOVER}", in place of values; list known ones with values = [...]'
             )
         facts["values"] = facts.pop("categories")
     if kind == "category" and isinstance(facts.get("values"), str):
         return UndeclaredCategory
     if isinstance(facts.get("bins"), dict):
         return UndeclaredBins
-    if not issubclass(KINDS[kind], Binned):
+    ordered = KINDS[kind]
+    if not issubclass(ordered, Binned):
         return None
-    if facts.get("bins") == SHAPE or _uncut(KINDS[kind], name, facts):
-        return UndeclaredShape
-    return None
+    shaped = facts.get("bins") == SHAPE or _uncut(ordered, name, facts)
+    return UndeclaredShape if shaped else None
 
 
-def _uncut(kind: type[Column], name: str, facts: Facts) -> bool:
+def _uncut(kind: type[Binned], name: str, facts: Facts) -> bool:
     """Whether it is left to a release to cut an ordered column: no cells and no few values."""
     if not {"bins", "edges", "shape"}.isdisjoint(facts):
         return False
@@ -198,7 +198,6 @@ def _uncut(kind: type[Column], name: str, facts: Facts) -> bool:
         return True
     known = {key: facts[key] for key in facts if key in ("lower", "upper", "resolution")}
     whole = kind(name, **known, bins=1)
-    assert isinstance(whole, Binned)
     return int(whole.grid.highs[-1]) - int(whole.grid.lows[0]) >= MOST_SINGLES
 
 
@@ -233,13 +232,14 @@ def write(document: Document, *, comments: bool = True) -> str:
     lines += _lines(document.head, comments)
     named = {"column": document.columns, "geography": document.geography, "rule": document.rules}
     for name, facts in ((name, facts) for name, tables in named.items() for facts in tables):
-        lines += ["", f"[[{name}]]", *_lines(facts, comments and name == "column")]
+        lines += ["", f"[[{name}]]", *_lines(facts, comments)]
     return "\n".join(lines) + "\n"
 
 
 def _warnings(document: Document) -> dict[str, bool]:
     """What may be said at the head of a file, and whether the document gives a reason for it."""
-    marked = any("read_from_rows" in facts for facts in (document.head, *document.columns))
+    tables = (document.head, *document.columns, *document.rules)
+    marked = any("read_from_rows" in facts for facts in tables)
     return {
         _ASKED: document.head.get("unit") == OPEN and "max_rows" not in document.head,
         _DRAFT: marked,
@@ -330,20 +330,26 @@ def edited(text: str, before: Document, after: Document) -> str:
     """The text, which says `before`, with the facts of `after`: comments and order stay.
 
     Raises:
-        SchemaError: Columns were added, renamed or moved, or constraints changed: write it anew.
+        SchemaError: Columns were added, renamed or moved, or constraints added: write it anew.
     """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     names = [[facts["name"] for facts in each.columns] for each in (before, after)]
-    same = (before.geography, before.rules) == (after.geography, after.rules)
-    if names[0] != names[1] or not same:
+    rules = [[facts["says"] for facts in each.rules] for each in (before, after)]
+    kept = [says for says in rules[0] if says in rules[1]]
+    if names[0] != names[1] or before.geography != after.geography or kept != rules[1]:
         raise SchemaError("the columns or constraints of the file are others")
     try:
         file: Any = tomlkit.parse(_unmarked(text, after))
         _change(file["understudy"], before.head, after.head)
         for table, old, new in zip(file["column"], before.columns, after.columns, strict=True):
             _change(table, old, new)
+        for at, old in reversed(list(enumerate(before.rules))):
+            if old["says"] in kept:
+                _change(file["rule"][at], old, after.rules[kept.index(old["says"])])
+            else:
+                del file["rule"][at]
         return tomlkit.dumps(file)
     except (TOMLKitError, LookupError, ValueError) as error:
         raise SchemaError(f"the file cannot be edited: {error}") from None

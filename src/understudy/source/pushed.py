@@ -14,7 +14,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ from understudy.columns.forms import (
     unit_steps,
 )
 from understudy.columns.reading import PLAIN_NUMBER
+from understudy.columns.unmodelled import Level
 from understudy.errors import SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
@@ -55,7 +56,7 @@ __all__ = [
     "Counted",
     "Engine",
     "EngineCost",
-    "Held",
+    "HeldCounts",
     "Operations",
     "PushedCounts",
     "PushedSource",
@@ -82,8 +83,8 @@ _MARGINALS = 16
 _CELL_BYTES = 16  # a packed cell and its count
 _MOST = 10_000
 
-Held = Callable[[], tuple[list[str], NDArray[np.int64]]]
-"""Asks an engine for the values of a column and their holders."""
+HeldCounts = tuple[list[str], NDArray[np.int64]]
+"""The values of a column and their holders."""
 
 
 class Engine(Protocol):
@@ -153,7 +154,7 @@ class PushedSource(Table):
                 f"texts or whole numbers: {self._remedy(name)}"
             )
 
-    def opened(self, column: str, schema: Schema) -> Held:
+    def opened(self, column: str, schema: Schema) -> Callable[[Level], HeldCounts]:
         """Who holds which value of a column, counted by the engine when it is asked.
 
         See `understudy.source.values`; types are checked now, before anything is charged.
@@ -163,14 +164,18 @@ class PushedSource(Table):
             self._check_named("unit", schema.unit.column)
         told = with_nulls(schema, self.null_values).null_values
         (own,) = (each.null_values for each in schema.columns if each.name == column)
-        asked = self._holders(column, (*told, *own), schema.unit, told)
-        return lambda: held(asked())
+        return lambda level: held(self._holders(column, level, (*told, *own), schema.unit, told))
 
     @abstractmethod
     def _holders(
-        self, column: str, nulls: Sequence[str], unit: Unit | None, no_units: Sequence[str]
-    ) -> Callable[[], pa.Table]:
-        """Asks for the values of a column, and how many hold each; `nulls` and `no_units` are none.
+        self,
+        column: str,
+        level: Level,
+        nulls: Sequence[str],
+        unit: Unit | None,
+        no_units: Sequence[str],
+    ) -> pa.Table:
+        """The values of a column at a level, and how many hold each; `nulls` and `no_units` are none.
 
         Of a unit's values the first k in the order of md5("{salt}|{value}|{unit}") count.
         """
@@ -280,6 +285,14 @@ class Operations(Protocol):
         """Without these characters at either end."""
         ...
 
+    def text(self, x: Any) -> Any:
+        """The text that a value is written as."""
+        ...
+
+    def first(self, x: Any, length: int) -> Any:
+        """The first characters of a text."""
+        ...
+
     def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
         """Whether a text matches the pattern, and the double that it is where it does."""
         ...
@@ -343,6 +356,8 @@ _FAR = 2.0**62
 
 def _divided(x: Any, form: Divided, ops: Operations) -> Any:
     """Its cell, and the first step that divides the point of x."""
+    if isinstance(form.over, Spelled):
+        return _divided_text(x, form, form.over, ops)
     cell, point, steps = encoded(x, form.over, ops), _point(x, form, ops), len(form.steps)
     divides = [point % ops.whole(step) == ops.whole(0) for step in form.steps]
     first = ops.cases(
@@ -353,6 +368,18 @@ def _divided(x: Any, form: Divided, ops: Operations) -> Any:
         (cell < ops.whole(form.cells), cell * ops.whole(steps + 1) + first),
     ]
     return ops.cases(branches, cell + ops.whole(form.cells * steps))
+
+
+def _divided_text(x: Any, form: Divided, over: Spelled, ops: Operations) -> Any:
+    """The same of a text: only one that is a plain number is ever read as one."""
+    after = form.cells * len(form.steps)
+    words = {text: code + after for text, code in over.words.items()}
+    return _told_apart(
+        x,
+        replace(over, words=words, missing=form.missing),
+        lambda number: _divided(number, replace(form, over=over.pieces), ops),
+        ops,
+    )
 
 
 def _point(x: Any, form: Divided, ops: Operations) -> Any:
@@ -375,21 +402,29 @@ def _point(x: Any, form: Divided, ops: Operations) -> Any:
 
 
 def _words(x: Any, form: Words, ops: Operations) -> Any:
+    x = x if pa.types.is_string(form.type) else ops.text(x)
     bare = ops.trimmed(x, BLANKS)
     branches = _listed(x, form.exact, ops)
-    if form.missing != form.otherwise or form.trimmed:
+    if form.missing != form.otherwise or form.trimmed or form.parents:
         blank = ops.among(x, form.blanks) | ops.among(bare, form.blanks)
         branches.append((blank, ops.whole(form.missing)))
     branches += _listed(bare, form.trimmed, ops)
+    for length, codes in form.parents:
+        branches += _listed(ops.first(x, length), codes, ops)
     return ops.cases(branches, ops.whole(form.otherwise))
 
 
 def _spelled(x: Any, form: Spelled, ops: Operations) -> Any:
+    return _told_apart(x, form, lambda number: _pieces(number, form.pieces, ops), ops)
+
+
+def _told_apart(x: Any, form: Spelled, code: Callable[[Any], Any], ops: Operations) -> Any:
+    """Blanks, words, and the code of plain numbers; nothing else is read as a number."""
     bare = ops.trimmed(x, BLANKS)
     is_number, number = ops.number(bare, PLAIN_NUMBER)
     blank = ops.among(x, form.blanks) | ops.among(bare, form.blanks)
     branches = [(blank, ops.whole(form.missing)), *_listed(bare, form.words, ops)]
-    branches.append((is_number, _pieces(number, form.pieces, ops)))
+    branches.append((is_number, code(number)))
     return ops.cases(branches, ops.whole(form.missing))
 
 

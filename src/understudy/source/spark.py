@@ -7,7 +7,7 @@ falls into, one for each marginal, and those are counted.
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from understudy.columns.forms import BLANKS, Form, Pieces
 from understudy.columns.temporal import Datetime
+from understudy.columns.unmodelled import Level
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique, cells
 from understudy.schema import Modelled, Schema
@@ -112,13 +113,23 @@ class SparkSource(PushedSource):
         self._frame = frame
 
     def _holders(
-        self, column: str, nulls: Sequence[str], unit: Unit | None, no_units: Sequence[str]
-    ) -> Callable[[], pa.Table]:
+        self,
+        column: str,
+        level: Level,
+        nulls: Sequence[str],
+        unit: Unit | None,
+        no_units: Sequence[str],
+    ) -> pa.Table:
         from pyspark.sql import Window
         from pyspark.sql import functions as sf
 
         x = _text(column)
         rows = self._frame.where(_told(x, nulls))
+        for length, taken in level.taken:
+            rows = rows.where(~(sf.substring(x, 1, length) if length else x).isin(list(taken)))
+        if level.length:
+            rows = rows.where(sf.length(x) >= level.length)
+            x = sf.substring(x, 1, level.length)
         if unit is None:
             pairs = rows.select(x.alias("v"))
         else:
@@ -130,8 +141,7 @@ class SparkSource(PushedSource):
             order = Window.partitionBy("u").orderBy(sf.md5(text))
             pairs = pairs.distinct().withColumn("place", sf.row_number().over(order))
             pairs = pairs.where(sf.col("place") <= unit.max_rows)
-        asked = pairs.groupBy("v").agg(sf.count("*"))
-        return lambda: _fetched(asked, self._where)
+        return _fetched(pairs.groupBy("v").agg(sf.count("*")), self._where)
 
     def _engine(self, schema: Schema) -> "_Cluster":
         from pyspark.sql import functions as sf
@@ -283,6 +293,12 @@ class _Operations:
 
     def trimmed(self, x: Any, blanks: str) -> Any:
         return self._f.btrim(x, self._f.lit(blanks))
+
+    def text(self, x: Any) -> Any:
+        return x.cast("string")
+
+    def first(self, x: Any, length: int) -> Any:
+        return self._f.substring(x, 1, length)
 
     def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
         return x.rlike(pattern), x.try_cast("double")

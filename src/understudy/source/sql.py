@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pyarrow as pa
 
 from understudy.columns.forms import ANY_DECIMAL, BLANKS, Form, Pieces
+from understudy.columns.unmodelled import Level
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique
 from understudy.schema import Modelled, Schema
@@ -90,24 +91,34 @@ class SQLSource(PushedSource):
         self._expression = expression
 
     def _holders(
-        self, column: str, nulls: Sequence[str], unit: Unit | None, no_units: Sequence[str]
-    ) -> Callable[[], pa.Table]:
+        self,
+        column: str,
+        level: Level,
+        nulls: Sequence[str],
+        unit: Unit | None,
+        no_units: Sequence[str],
+    ) -> pa.Table:
         ibis, ops = _ibis(), _Operations(self._backend.name)
         x = self._expression[column]
         rows = self._expression.filter(ops.told(x, nulls))
+        for length, taken in level.taken:
+            rows = rows.filter(~ops.among(ops.first(x, length) if length else x, taken))
+        v = ops.text(x)
+        if level.length:
+            rows = rows.filter(v.length() >= level.length)
+            v = ops.first(x, level.length)
         if unit is None:
-            pairs = rows.select(v=ops.as_text(x))
+            pairs = rows.select(v=v)
         else:
             who = self._expression[unit.column]
             rows = rows.filter(ops.told(who, no_units))
-            pairs = rows.select(u=ops.trimmed(who, BLANKS), v=ops.as_text(x)).distinct()
+            pairs = rows.select(u=ops.trimmed(who, BLANKS), v=v).distinct()
             pairs = pairs.mutate(h=ops.md5(unit.salt + "|" + pairs.v + "|" + pairs.u))
             order = ibis.window(group_by="u", order_by="h")
             pairs = pairs.mutate(place=ibis.row_number().over(order))
             pairs = pairs.filter(pairs.place < unit.max_rows)
-        link = _Link(self._backend, self._where)
         asked = pairs.group_by("v").aggregate(n=pairs.count())
-        return lambda: link.insist(asked)
+        return _Link(self._backend, self._where).insist(asked)
 
     def _engine(self, schema: Schema) -> "_Database":
         forms = self._forms(schema)
@@ -271,7 +282,7 @@ class _Operations:
 
         def of_texts(x: str, blanks: str) -> str: ...
 
-        self._as_text = builtin(of_text, name="text")
+        self._written = builtin(of_text, name="text")
         self.md5 = builtin(of_text, name="md5")
         trim = {"postgres": "btrim", "duckdb": "trim"}.get(dialect)
         self._trim = None if trim is None else builtin(of_texts, name=trim)
@@ -300,21 +311,26 @@ class _Operations:
         return x >= self._ibis.literal(start)
 
     def among(self, x: Any, texts: Sequence[str]) -> Any:
-        return self.as_text(x).isin(list(texts))
+        return self.text(x).isin(list(texts))
 
     def trimmed(self, x: Any, blanks: str) -> Any:
         if self._trim is not None:
-            return self._trim(self.as_text(x), blanks)
+            return self._trim(self.text(x), blanks)
         return x.re_replace(f"^[{blanks}]+|[{blanks}]+$", "")
 
-    def as_text(self, x: Any) -> Any:
+    def text(self, x: Any) -> Any:
         """The text that a value is written as."""
         # Enumerations and padded texts pass for texts in Ibis, and not in PostgreSQL.
         stored = x.type().is_string() and self._dialect == "postgres"
-        return self._as_text(x) if stored else x.cast("string")
+        return self._written(x) if stored else x.cast("string")
+
+    def first(self, x: Any, length: int) -> Any:
+        return self.text(x).substr(0, length)
 
     def number(self, x: Any, pattern: str) -> tuple[Any, Any]:
-        return x.re_search(pattern), x.cast("float64")
+        # On PostgreSQL a CASE keeps the cast from texts that do not match; others try, and get null.
+        double = x.cast("float64") if self._dialect == "postgres" else x.try_cast("float64")
+        return x.re_search(pattern), double
 
     def clamped(self, x: Any, low: int, high: int) -> Any:
         if not x.type().is_unsigned_integer():

@@ -1,18 +1,22 @@
 """Who holds which value of a column whose values nobody could list: sealed, for private discovery."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy.columns.unmodelled import Level
 from understudy.privacy.sensitive import Sensitive
 from understudy.schema import Schema, UndeclaredCategory
 from understudy.source.base import Source, counting, fold, with_nulls
 from understudy.source.pushed import PushedSource
 from understudy.units import Unit
 
-__all__ = ["Holders"]
+__all__ = ["HeldAt", "Holders"]
+
+_WHOLE = Level()
 
 
 class Holders:
@@ -30,15 +34,20 @@ class Holders:
         # Engines that count where the rows are; what they cannot count is refused here.
         self._pushed = {
             column.name: source.opened(column.name, self._schema)
-            for column in schema.columns
+            for column in schema.undeclared
             if isinstance(source, PushedSource) and isinstance(column, UndeclaredCategory)
         }
 
-    def holders(self, column: str) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:
-        """Every value that occurs, and its holders. One unit adds 1 to at most k of them."""
+    def holders(
+        self, column: str, level: Level = _WHOLE
+    ) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:
+        """Every value that occurs, and its holders. One unit adds 1 to at most k of them.
+
+        At a level, a value is the beginning of a text that no earlier level has taken.
+        """
         if column in self._pushed:
             with counting():
-                return Sensitive(self._pushed[column]())
+                return Sensitive(self._pushed[column](level))
         schema, unit = self._schema, self.unit
         names = [column] if unit is None else [unit.column, column]
 
@@ -55,25 +64,52 @@ class Holders:
             parts = fold(self._source, names, list[pa.Table], add)
         if not parts:
             return Sensitive(([], np.zeros(0, np.int64)))
-        return Sensitive(_counted(pa.concat_tables(parts), unit))
+        return Sensitive(_counted(pa.concat_tables(parts), unit, level))
 
 
-def _counted(pairs: pa.Table, unit: Unit | None) -> tuple[list[str], NDArray[np.int64]]:
+@dataclass(frozen=True)
+class HeldAt:
+    """The values of open columns at one level, for a question."""
+
+    held: Holders
+    level: Level
+
+    @property
+    def unit(self) -> Unit | None:
+        """Who holds values."""
+        return self.held.unit
+
+    def holders(self, column: str) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:
+        """As `Holders.holders` at the level."""
+        return self.held.holders(column, self.level)
+
+
+def _counted(
+    pairs: pa.Table, unit: Unit | None, level: Level
+) -> tuple[list[str], NDArray[np.int64]]:
     import duckdb
 
+    left = "left(v, $length)" if level.length else "v"
+    values: dict[str, object] = {"length": level.length} if level.length else {}
+    conditions = ["length(v) >= $length"] if level.length else []
+    for at, (length, taken) in enumerate(level.taken):
+        beginning = f"left(v, {length:d})" if length else "v"
+        conditions.append(f"NOT list_contains($taken{at}, {beginning})")
+        values[f"taken{at}"] = list(taken)
+    remaining = f"FROM pairs WHERE {' AND '.join(['true', *conditions])}"
     if unit is None:
-        asked, values = "SELECT v, sum(count_all)::BIGINT AS n FROM pairs GROUP BY v", {}
+        asked = f"SELECT {left} AS w, sum(count_all)::BIGINT AS n {remaining} GROUP BY w"
     else:
-        asked = """
-            SELECT v, count(*) AS n FROM (
-                SELECT u, v FROM (SELECT DISTINCT u, v FROM pairs)
+        asked = f"""
+            SELECT w, count(*) AS n FROM (
+                SELECT u, w FROM (SELECT DISTINCT u, {left} AS w {remaining})
                 QUALIFY row_number() OVER (
-                    PARTITION BY u ORDER BY md5($salt || '|' || v || '|' || u), v
+                    PARTITION BY u ORDER BY md5($salt || '|' || w || '|' || u), w
                 ) <= $most
-            ) GROUP BY v"""
-        values = {"salt": unit.salt, "most": unit.max_rows}
+            ) GROUP BY w"""
+        values |= {"salt": unit.salt, "most": unit.max_rows}
     with duckdb.connect(":memory:", config={"temp_directory": ""}) as connection:
         connection.execute("SET enable_progress_bar = false")
         connection.register("pairs", pairs)
-        found = connection.execute(f"{asked} ORDER BY v", values or None).fetchall()
+        found = connection.execute(f"{asked} ORDER BY w", values or None).fetchall()
     return [text for text, _ in found], np.array([n for _, n in found], dtype=np.int64)

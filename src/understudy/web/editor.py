@@ -88,6 +88,12 @@ _FIELDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ),
         ("other", "Name for all others", "line", "What stands for values that are not listed."),
         ("ordinal", "The order of the values means something", "box", ""),
+        (
+            "prefixes",
+            "Codes with parents",
+            "line",
+            "Numbers of first characters, as 3, 1: rare codes fall to 250*, then to 2*.",
+        ),
     ),
     "boolean": (),
     "integer": (

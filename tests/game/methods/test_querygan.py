@@ -413,7 +413,7 @@ def test_critics_ask_cuts_of_ordered_columns_and_cells_of_others():
     design = replace(
         tiny_design((4, 3, 2, 5), rows=100),
         ordered=(True, False, True, True),
-        nullable=(False, False, False, True),
+        apart=(0, 0, 0, 1),
     )
     made = QueryGANMethod(objective="wasserstein")
     made.check(design)

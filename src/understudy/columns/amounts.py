@@ -1,0 +1,143 @@
+"""Columns as numbers that can be compared, added and subtracted: `sqft_above + sqft_basement`.
+
+A point is a whole number of units of 10^-decimals, of days or of ticks, or a double. Values that are no
+numbers (null, OTHER, special values) have no point, and nothing is computed with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns.base import Column, Modelled
+from understudy.columns.binned import Binned
+from understudy.columns.category import Category
+from understudy.columns.numeric import Integer, Number
+from understudy.columns.reading import flat
+from understudy.columns.temporal import Date, Datetime
+
+__all__ = ["DAY", "NUMBER", "Amounts", "Linear", "amounts", "points_of"]
+
+NUMBER, DAY = "number", "day"
+
+Points = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Amounts:
+    """The cells of a column that hold numbers: cell i those from `lows[i]` to `highs[i]`.
+
+    `decimals` is None for doubles. `unit` tells what can be compared: numbers, days, or moments of one
+    resolution.
+    """
+
+    lows: Points
+    highs: Points
+    decimals: int | None
+    unit: str
+
+    def __len__(self) -> int:
+        return len(self.lows)
+
+
+def amounts(column: Column) -> Amounts | None:
+    """The numbers of a column; None if it has none."""
+    if isinstance(column, Category):
+        values: list[Any] = list(column.values)
+        if isinstance(values[0], (str, bool)):
+            return None
+        dated = isinstance(values[0], date)
+        points = [v.toordinal() - date(1970, 1, 1).toordinal() for v in values] if dated else values
+        decimals = None if isinstance(values[0], float) else 0
+        return Amounts(np.array(points), np.array(points), decimals, DAY if dated else NUMBER)
+    if not isinstance(column, Binned):
+        return None
+    unit, decimals = NUMBER, 0
+    if isinstance(column, Number):
+        decimals = column.decimals
+    elif isinstance(column, Datetime):
+        unit = f"moments by the {column.resolution}" + " in UTC" * column._zoned
+    elif isinstance(column, Date):
+        unit = DAY
+    else:
+        assert isinstance(column, Integer)
+    return Amounts(column.grid.lows, column.grid.highs, decimals, unit)
+
+
+def points_of(column: Modelled, array: pa.Array | pa.ChunkedArray) -> tuple[Points, Mask]:
+    """The point of every value of a decoded column, and which have one."""
+    known = amounts(column)
+    assert known is not None
+    codes = column.encode(array)
+    there = codes < len(known)
+    if isinstance(column, Category):
+        return known.lows[np.where(there, codes, 0)], there
+    read = [column._read(chunk, ())[0] for chunk in flat(array)]
+    return np.where(there, np.concatenate(read), known.lows[0]), there
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Columns added and subtracted: the sum of factor · column, and a constant."""
+
+    terms: tuple[tuple[str, int], ...]
+    constant: Fraction = Fraction(0)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, in the order they were written."""
+        return tuple(name for name, _ in self.terms)
+
+    def __sub__(self, other: Linear) -> Linear:
+        negated = Linear(tuple((n, -f) for n, f in other.terms), -other.constant)
+        return self.expanded({}, negated)
+
+    def expanded(self, known: Mapping[str, Linear], more: Linear | None = None) -> Linear:
+        """With columns that are sums themselves written out, and `more` added."""
+        factors: dict[str, int] = {}
+        constant = self.constant + (more.constant if more else 0)
+        for name, factor in (*self.terms, *(more.terms if more else ())):
+            inner = known.get(name, Linear(((name, 1),)))
+            constant += factor * inner.constant
+            for each, times in inner.terms:
+                factors[each] = factors.get(each, 0) + factor * times
+        return Linear(tuple((n, f) for n, f in factors.items() if f), constant)
+
+    def __str__(self) -> str:
+        return " ".join(f"{'+' if f > 0 else '-'} {n}" for n, f in self.terms).removeprefix("+ ")
+
+    def decimals(self, parts: Sequence[Amounts]) -> int | None:
+        """The decimals of the sum; None for doubles."""
+        places = [part.decimals for part in parts]
+        if None in places:
+            return None
+        own = next(d for d in range(40) if (self.constant * 10**d).denominator == 1)
+        return max([own, *(p for p in places if p is not None)])
+
+    def of(self, parts: Sequence[Amounts], points: Sequence[Points]) -> Points:
+        """The sum of the points of its columns, in units of 10^-`decimals`; points broadcast."""
+        places = self.decimals(parts)
+        total: Any = np.int64(0) if places is not None else np.float64(0)
+        for (_, factor), part, each in zip(self.terms, parts, points, strict=True):
+            if places is not None:
+                assert part.decimals is not None
+                total = total + each * (factor * 10 ** (places - part.decimals))
+            else:
+                total = total + (each / 10.0 ** (part.decimals or 0)) * factor
+        exact = self.constant * 10 ** (places or 0)
+        return total + (int(exact) if places is not None else float(exact))
+
+    def range(self, parts: Sequence[Amounts], ends: Sequence[tuple[Points, Points]]) -> Any:
+        """(least, greatest) of the sum where each column lies between its ends."""
+        signs = [factor > 0 for _, factor in self.terms]
+        low = [pair[0] if up else pair[1] for pair, up in zip(ends, signs, strict=True)]
+        high = [pair[1] if up else pair[0] for pair, up in zip(ends, signs, strict=True)]
+        return self.of(parts, low), self.of(parts, high)

@@ -1,0 +1,358 @@
+"""Columns in an order: `start <= end`, `low < high`, `paid <= owed + 100`.
+
+Each such rule is a bound on a difference, x - y <= k. All bounds that follow from the rules are made
+explicit first (`closed`), so that cells of the columns hold a row that keeps all rules if and only if
+every pair of them does. Pairs of cells that do not are impossible, and the model never gives them. In
+those where some values keep the rules and others do not, values are drawn again, each from its own
+cell, until they do; what still does not is drawn from the part of its cell that the rules leave.
+
+A row says nothing about a column in which it has no number (null, OTHER, a special value). Bounds that
+follow from two rules hold all the same: `a <= b` and `b <= c` make `a <= c`, also where b is null.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns.amounts import Amounts, Linear, amounts, points_of
+from understudy.columns.base import Modelled
+from understudy.columns.binned import Binned
+from understudy.errors import SchemaError
+
+__all__ = ["Bound", "Edge", "Order", "bound", "closed", "ordered"]
+
+Points = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_TRIES = 24
+_LARGEST = 2**52
+
+
+@dataclass(frozen=True)
+class Bound:
+    """In every row x - y <= `most`, or, if `strict`, less."""
+
+    x: str
+    y: str
+    most: Fraction
+    strict: bool
+
+
+@dataclass(frozen=True)
+class Edge:
+    """In every row x - y <= `most`, in units of the last decimal, or in steps of doubles."""
+
+    x: str
+    y: str
+    most: int
+
+
+def bound(left: Linear, op: str, right: Linear, columns: Mapping[str, Modelled]) -> Bound:
+    """What `left op right` says of two columns; SchemaError where it cannot be kept."""
+    difference = left - right if op in ("<", "<=") else right - left
+    if sorted(factor for _, factor in difference.terms) != [-1, 1]:
+        raise SchemaError(
+            "only two columns can be compared; declare a sum as a column of its own, "
+            "'total = a + b', or write several rules"
+        )
+    x, y = (next(n for n, f in difference.terms if f == sign) for sign in (1, -1))
+    one, two = (_require_numbers(columns[name]) for name in (x, y))
+    if one.unit != two.unit:
+        raise SchemaError(f"{x!r} and {y!r} are not of one kind, and have no order")
+    return Bound(x, y, -difference.constant, op in ("<", ">"))
+
+
+def _require_numbers(column: Modelled) -> Amounts:
+    known = amounts(column)
+    if known is None:
+        raise SchemaError(f"column {column.name!r} is no number, and has no order to compare by")
+    if known.decimals is None and column.dtype not in ("float64", "string", "large_string"):
+        raise SchemaError(
+            f"column {column.name!r} of dtype {column.dtype!r} rounds its values; declare its "
+            "decimals to compare it"
+        )
+    if (
+        known.decimals is not None
+        and max(-int(known.lows.min()), int(known.highs.max())) > _LARGEST
+    ):
+        raise SchemaError(f"the bounds of column {column.name!r} are too far apart to compare it")
+    return known
+
+
+def ordered(bounds: Sequence[Bound], columns: Mapping[str, Modelled]) -> Order:
+    """Columns that bounds tie together, with all that follows from them.
+
+    Raises:
+        SchemaError: They contradict each other, or the columns are written too differently.
+    """
+    names = list(dict.fromkeys(name for each in bounds for name in (each.x, each.y)))
+    places = {name: _require_numbers(columns[name]).decimals for name in names}
+    doubles = None in places.values()
+    if doubles and set(places.values()) - {None, 0}:
+        raise SchemaError("compare numbers with and without decimals; declare those of all of them")
+    finest = None if doubles else max(p for p in places.values() if p is not None)
+    # Multiples of what each column holds; of doubles, only that whole numbers are fewer.
+    steps = {name: _step(place, finest) for name, place in places.items()}
+    edges = [Edge(each.x, each.y, _limit(each, finest)) for each in bounds]
+    every = closed(edges, {} if doubles else steps)
+    _require_simple(every, steps)
+    # Columns with few points first: what is left for the others is never empty.
+    line = sorted(names, key=lambda name: -steps[name])
+    return Order(tuple(columns[name] for name in line), tuple(every), finest)
+
+
+def _step(places: int | None, finest: int | None) -> int:
+    if places is None:
+        return 1
+    return 2 if finest is None else 10 ** (finest - places)
+
+
+def _limit(each: Bound, places: int | None) -> int:
+    if places is None:
+        if each.most:
+            raise SchemaError("compare numbers with a constant; declare their decimals")
+        return -each.strict
+    most = each.most * 10**places
+    if abs(most) > _LARGEST:
+        raise SchemaError("hold a constant that is too large")
+    return most.numerator // most.denominator - (each.strict and most.denominator == 1)
+
+
+def _require_simple(edges: Sequence[Edge], steps: Mapping[str, int]) -> None:
+    """A column of few points between two of many may leave none, which no pair of cells tells."""
+    fine = {name for name in steps if steps[name] == min(steps.values())}
+    coarse = set(steps) - fine
+    above, below = {e.y for e in edges if e.x in fine}, {e.x for e in edges if e.y in fine}
+    if len({steps[name] for name in coarse}) > 1 or (len(steps) > 2 and coarse & above & below):
+        raise SchemaError("compare numbers of different decimals; declare the same for all of them")
+
+
+def closed(edges: Sequence[Edge], steps: Mapping[str, int]) -> list[Edge]:
+    """All edges that follow, one for each pair of columns; SchemaError if they contradict.
+
+    Two columns that are both multiples of a step differ by a multiple of it.
+    """
+    names = list(dict.fromkeys(name for each in edges for name in (each.x, each.y)))
+    most: dict[tuple[str, str], int] = {}
+    for each in edges:
+        _lower(most, (each.x, each.y), each.most, steps)
+    for _ in range(2):  # rounding to steps may tighten once more
+        for middle in names:
+            for x in names:
+                for y in names:
+                    one, two = most.get((x, middle)), most.get((middle, y))
+                    if one is not None and two is not None:
+                        _lower(most, (x, y), one + two, steps)
+    if any(x == y and limit < 0 for (x, y), limit in most.items()):
+        raise SchemaError("contradict each other: together they leave no row at all")
+    return [Edge(x, y, limit) for (x, y), limit in most.items() if x != y]
+
+
+def _lower(
+    most: dict[tuple[str, str], int], pair: tuple[str, str], limit: int, steps: Mapping[str, int]
+) -> None:
+    shared = math.gcd(*(steps.get(name, 1) for name in pair))
+    limit = limit // shared * shared
+    most[pair] = min(limit, most.get(pair, limit))
+
+
+def keys(points: NDArray[Any]) -> Points:
+    """Whole numbers in the order of the points, neighbours one apart: for doubles, their place."""
+    if points.dtype.kind == "i":
+        return points.astype(np.int64)
+    bits = (np.asarray(points, np.float64) + 0.0).view(np.int64)
+    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+
+
+def _doubles(found: Points) -> NDArray[np.float64]:
+    """What `keys` made whole numbers of."""
+    return np.where(found < 0, np.int64(-(2**63)) - found, found).view(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """Columns that are tied together and the edges between them, closed; made by `ordered`.
+
+    `finest` are the decimals that all are compared with; None if they are compared as doubles.
+    """
+
+    columns: tuple[Modelled, ...]
+    edges: tuple[Edge, ...]
+    finest: int | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(column.name for column in self.columns)
+
+    def impossible(self, each: Edge) -> Mask:
+        """Pairs of codes of `each.x` and `each.y` in which no values keep the edge."""
+        x, y = (self.columns[self.names.index(name)] for name in (each.x, each.y))
+        mask = np.zeros((x.size, y.size), np.bool_)
+        low, high = self._ends(x)[0], self._ends(y)[1]
+        mask[: len(low), : len(high)] = low[:, None] > high[None, :] + each.most
+        return mask
+
+    def broken(self, table: Mapping[str, Any]) -> Mask:
+        """Which rows break an edge, by their values."""
+        return self._off(*self._read(table))
+
+    def mended(
+        self, arrays: Mapping[str, pa.Array], rng: np.random.Generator, rows: Mask | None = None
+    ) -> dict[str, pa.Array]:
+        """The columns with the values of rows that break an edge drawn anew, in their cells.
+
+        Codes stay as they are. `rows` are those that the edges hold in, by default all.
+        """
+        found, there = self._read(arrays)
+        bad = self._off(found, there)
+        at = np.flatnonzero(bad if rows is None else bad & rows)
+        if not at.size:
+            return {}
+        taken = pa.array(at)
+        codes = {c.name: c.encode(arrays[c.name].take(taken)) for c in self.columns}
+        now = {name: found[name][at] for name in self.names}
+        held = {name: there[name][at] for name in self.names}
+        left = np.arange(len(at))
+        for _ in range(_TRIES):
+            here = {name: held[name][left] for name in self.names}
+            drawn = {
+                c.name: self._drawn(c, codes[c.name][left], here[c.name], now[c.name][left], rng)
+                for c in self.columns
+            }
+            good = ~self._off(drawn, here)
+            for name in self.names:
+                now[name][left[good]] = drawn[name][good]
+            left = left[~good]
+            if not left.size:
+                break
+        here = {name: held[name][left] for name in self.names}
+        ends = {c.name: self._cells(c, codes[c.name][left], here[c.name]) for c in self.columns}
+        last = self._within(ends, {name: now[name][left] for name in self.names}, here, rng)
+        for name, points in last.items():
+            now[name][left] = points
+        return {
+            c.name: self._patched(c, arrays[c.name], at[held[c.name]], now[c.name][held[c.name]])
+            for c in self.columns
+        }
+
+    # Points of a column and what they are compared by
+
+    def _keys(self, column: Modelled, points: NDArray[Any]) -> Points:
+        if self.finest is None:
+            return keys(np.asarray(points, np.float64))
+        places = _amounts(column).decimals
+        assert places is not None
+        return points.astype(np.int64) * 10 ** (self.finest - places)
+
+    def _points(self, column: Modelled, found: Points) -> NDArray[Any]:
+        places = _amounts(column).decimals
+        if self.finest is None:
+            return _doubles(found) if places is None else _doubles(found).astype(np.int64)
+        assert places is not None
+        return found // 10 ** (self.finest - places)
+
+    def _ends(self, column: Modelled) -> tuple[Points, Points]:
+        known = _amounts(column)
+        return self._keys(column, known.lows), self._keys(column, known.highs)
+
+    def _cells(self, column: Modelled, codes: Any, there: Mask) -> tuple[Points, Points]:
+        at = np.where(there, codes, 0).astype(np.intp)
+        low, high = self._ends(column)
+        return low[at], high[at]
+
+    def _read(self, table: Mapping[str, Any]) -> tuple[dict[str, Points], dict[str, Mask]]:
+        found: dict[str, Points] = {}
+        there: dict[str, Mask] = {}
+        for column in self.columns:
+            points, there[column.name] = points_of(column, table[column.name])
+            found[column.name] = self._keys(column, points)
+        return found, there
+
+    def _off(self, found: Mapping[str, Points], there: Mapping[str, Mask]) -> Mask:
+        off = np.zeros(len(found[self.names[0]]), np.bool_)
+        for each in self.edges:
+            over = found[each.x] > found[each.y] + each.most
+            off |= over & there[each.x] & there[each.y]
+        return off
+
+    # New values
+
+    def _drawn(
+        self, column: Modelled, codes: Any, there: Mask, now: Points, rng: np.random.Generator
+    ) -> Points:
+        if not isinstance(column, Binned):
+            return now
+        points = column._draw(np.where(there, codes, 0).astype(np.intp), rng)
+        return np.where(there, self._keys(column, points), now)
+
+    def _within(
+        self,
+        ends: Mapping[str, tuple[Points, Points]],
+        now: Mapping[str, Points],
+        there: Mapping[str, Mask],
+        rng: np.random.Generator,
+    ) -> dict[str, Points]:
+        """Values of their cells that keep all edges, one column after the other.
+
+        Since the edges are closed, there always is one for the next.
+        """
+        done: dict[str, Points] = {}
+        for column in self.columns:
+            name = column.name
+            low, high = ends[name]
+            for each in self.edges:
+                if name == each.x:
+                    most = done.get(each.y, ends[each.y][1]) + each.most
+                    high = np.where(there[each.y], np.minimum(high, most), high)
+                elif name == each.y:
+                    least = done.get(each.x, ends[each.x][0]) - each.most
+                    low = np.where(there[each.x], np.maximum(low, least), low)
+            inside = (low <= now[name]) & (now[name] <= high) | ~there[name]
+            done[name] = np.where(inside, now[name], self._between(column, low, high, rng))
+        return done
+
+    def _between(
+        self, column: Modelled, low: Points, high: Points, rng: np.random.Generator
+    ) -> Points:
+        """Points of the column's own, uniform from `low` to `high`, where there are some."""
+        places = _amounts(column).decimals
+        if places is None:
+            first, last = _doubles(low), _doubles(high)
+            drawn = first + rng.random(len(first)) * (last - first)
+            return keys(np.clip(drawn, first, last))
+        if self.finest is None:
+            first, last = np.ceil(_doubles(low)), np.floor(_doubles(high))
+        else:
+            step = 10 ** (self.finest - places)
+            first, last = -(-low // step), high // step
+        first, last = first.astype(np.int64), last.astype(np.int64)
+        drawn = rng.integers(first, np.maximum(first, last), endpoint=True)
+        special = [*column._special_points] if isinstance(column, Binned) else []
+        for _ in range(_TRIES if special else 0):
+            hit = np.isin(drawn, special)
+            drawn[hit] = rng.integers(first[hit], np.maximum(first, last)[hit], endpoint=True)
+        return self._keys(column, drawn)
+
+    def _patched(self, column: Modelled, array: pa.Array, rows: Any, found: Points) -> pa.Array:
+        """The array with points written into some rows."""
+        if not isinstance(column, Binned) or not len(rows):
+            return array
+        more = column._emit(self._points(column, found), np.zeros(len(found), np.bool_))
+        index = np.arange(len(array))
+        index[rows] = len(array) + np.arange(len(rows))
+        return pa.concat_arrays([array, more]).take(pa.array(index))
+
+
+def _amounts(column: Modelled) -> Amounts:
+    known = amounts(column)
+    assert known is not None
+    return known

@@ -1,0 +1,142 @@
+"""The columns of a table as small integers and as numbers, to look for rules in: NOT PRIVATE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from understudy.columns import Category, Column, Date, Datetime
+from understudy.columns.arrow import pc
+from understudy.columns.base import Modelled
+from understudy.columns.reading import DAY, distinct_texts, flat, floats, null_texts, ticks
+from understudy.columns.temporal import RESOLUTIONS
+from understudy.columns.unmodelled import Undeclared, UndeclaredBins, UndeclaredShape
+from understudy.schema.schema import Schema
+
+__all__ = ["Seen", "looked_at", "sampled"]
+
+_SAMPLE = 2_000
+
+
+def sampled(rows: int) -> NDArray[np.int64]:
+    """Some rows, evenly spread; all, where they are few."""
+    return np.arange(rows) if rows <= _SAMPLE else np.arange(_SAMPLE) * (rows - 1) // (_SAMPLE - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One column. `codes` number its values, `len(texts)` stands for null; NOT PRIVATE."""
+
+    column: Column
+    texts: tuple[str, ...]
+    codes: NDArray[np.int64]
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.column.name
+
+    @property
+    def kind(self) -> str:
+        """Its type, or the type that it will have."""
+        column = self.column
+        return (
+            column.wanted if isinstance(column, UndeclaredBins | UndeclaredShape) else column.kind
+        )
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows of every value, and of null."""
+        return np.bincount(self.codes, minlength=len(self.texts) + 1)
+
+    @property
+    def size(self) -> int:
+        """How many values occur."""
+        return len(self.texts)
+
+    @cached_property
+    def null(self) -> NDArray[np.bool_]:
+        """Which rows have no value."""
+        return self.codes == len(self.texts)
+
+    @cached_property
+    def few(self) -> NDArray[np.int64]:
+        """The codes of some rows, the same in every column: what does not hold there does not hold."""
+        return self.codes[sampled(len(self.codes))]
+
+    @cached_property
+    def unit(self) -> str | None:
+        """What its numbers can be compared with: None if it has none."""
+        column = self.column
+        if isinstance(column, Category):
+            return "number" if isinstance(column.values[0], int | float) else None
+        if self.kind in ("integer", "number"):
+            return "number"
+        return self.kind if self.kind in ("date", "datetime") else None
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """Every different value as a number, in the order of the texts; NaN for what is none."""
+        texts = pa.array(self.texts, pa.string())
+        if self.unit == "number":
+            read, valid = floats(texts)
+        else:
+            column, form = self.column, None
+            if isinstance(column, UndeclaredBins | UndeclaredShape):
+                form = column.facts.get("format")
+            elif isinstance(column, Date | Datetime):
+                form = column.format
+            tick = DAY if self.unit == "date" else RESOLUTIONS["second"]
+            read, valid = ticks(texts, tick=tick, form=form)
+        return np.where(valid & np.isfinite(read), read, np.nan).astype(np.float64)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """Every row as a number; NaN where it has none."""
+        return np.append(self.values, np.nan)[self.codes]
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """Its different values by size."""
+        return np.argsort(self.values, kind="stable")
+
+    @cached_property
+    def ranked(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """The numbers by size, and the rows that have them."""
+        rows = np.argsort(self.numbers, kind="stable")
+        rows = rows[: len(rows) - int(np.isnan(self.numbers).sum())]
+        return self.numbers[rows], rows
+
+    def literal(self, text: str) -> str:
+        """A value as a rule writes it."""
+        if self.unit == "number":
+            return text
+        return text if self.kind == "boolean" else "'" + text.replace("'", "''") + "'"
+
+
+def looked_at(table: pa.Table, schema: Schema) -> list[Seen]:
+    """The columns of a table that rules can speak of, in order."""
+    found: list[Seen] = []
+    for column in schema.columns:
+        if not isinstance(column, Modelled | Undeclared) or column.name not in table.column_names:
+            continue
+        (array, *more) = flat(table.column(column.name))
+        if more:
+            array = pa.concat_arrays([array, *more])
+        texts, index = distinct_texts(array)
+        null = np.append(null_texts(texts, (*schema.null_values, *column.null_values)), True)
+        kept = np.flatnonzero(~null[:-1])
+        place = np.full(len(null), len(kept))
+        place[kept] = np.arange(len(kept))
+        words = texts.take(pa.array(kept)).cast(pa.string())
+        codes = place[index]
+        if not (isinstance(column, Category) and isinstance(column.values[0], str)):
+            plain = pc.utf8_trim_whitespace(words).dictionary_encode()
+            words = plain.dictionary
+            codes = np.append(plain.indices.to_numpy(), len(words))[codes]
+        found.append(Seen(column, tuple(words.to_pylist()), codes))
+    return found

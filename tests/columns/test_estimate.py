@@ -1,0 +1,169 @@
+"""Shapes found from noisy counts, the noise of fixed seeds at the ρ of a release with ε = 1."""
+
+from datetime import date
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from bench.numbers import errors, ladder
+from understudy.columns import Date, Integer, Number
+from understudy.columns.estimate import learned
+from understudy.columns.ladder import SHARES, Measured, Scale, finer, first
+from understudy.columns.reading import DAY
+
+RHO = 0.05 * 0.015  # 5 % of ρ of (1, 1e-9)
+ROWS = 20_000
+RNG = np.random.default_rng
+
+
+def drawn(scale, points, rho=RHO, seed=1, rows=ROWS):
+    """Rows drawn from the shape, cells by their true share."""
+    rng = RNG(seed)
+    shape = ladder(scale, points, rho, rng)
+    lows = np.array(shape.leaves)[list(shape.starts)]
+    cells = np.maximum(np.searchsorted(lows, points, side="right") - 1, 0)
+    return shape, shape.draw(cells, rng)
+
+
+def share(points, value):
+    return np.mean(points == value)
+
+
+@pytest.mark.parametrize("bounds", [(0, 5_000_000), (0, 10**8), (None, None)])
+def test_prices_keep_mean_deviation_and_ranks(bounds):
+    prices = np.rint(np.exp(13 + 0.5 * RNG(0).standard_normal(ROWS))).astype(np.int64)
+    _, found = drawn(Scale(*bounds), prices)
+    mean, sd, w1, rank, _ = errors(prices, found)
+    assert mean < 0.02
+    assert sd < 0.1
+    assert w1 < 0.035
+    assert rank < 0.02
+
+
+def test_a_spike_at_zero_is_kept():
+    rng = RNG(0)
+    income = np.where(rng.random(ROWS) < 0.3, 0, np.exp(10 + 0.8 * rng.standard_normal(ROWS)))
+    income = income.astype(np.int64)
+    shape, found = drawn(Scale(), income)
+    assert shape.edges[:2] == (0, 1)
+    assert share(found, 0) == share(income, 0)  # a cell of its own
+
+
+def test_negatives_are_kept():
+    rng = RNG(0)
+    balance = np.where(rng.random(ROWS) < 0.3, -1, 1) * np.exp(7 + rng.standard_normal(ROWS))
+    _, found = drawn(Scale(), balance.astype(np.int64))
+    assert np.mean(found < 0) == pytest.approx(0.3, abs=0.02)
+    assert errors(balance, found)[2] < 0.05
+
+
+def test_codes_for_missing_values_are_kept():
+    rng = RNG(0)
+    visits = np.where(rng.random(ROWS) < 0.04, 999, rng.poisson(6, ROWS))
+    _, found = drawn(Scale(), visits)
+    assert share(found, 999) == pytest.approx(share(visits, 999), abs=0.01)
+    assert not np.any((found > 50) & (found < 999))
+
+
+def test_heaped_ages_are_kept():
+    rng = RNG(0)
+    age = np.clip(np.rint(45 + 17 * rng.standard_normal(ROWS)).astype(np.int64), 18, 95)
+    age = np.where(rng.random(ROWS) < 0.4, age // 10 * 10, age)
+    _, found = drawn(Scale(0, 120), age)
+    for decade in (30, 40, 50, 60):
+        assert share(found, decade) == pytest.approx(share(age, decade), abs=0.01)
+
+
+def test_round_amounts_are_kept():
+    rng = RNG(0)
+    amount = np.exp(8.6 + 0.5 * rng.standard_normal(ROWS))
+    amount = np.where(rng.random(ROWS) < 0.7, np.rint(amount / 100) * 100, amount).astype(np.int64)
+    _, found = drawn(Scale(0, 10**6), amount)
+    assert np.mean(found % 100 == 0) == pytest.approx(np.mean(amount % 100 == 0), abs=0.06)
+
+
+def test_atoms_among_other_values_are_kept():
+    rng = RNG(0)
+    fee = np.exp(7 + 0.6 * rng.standard_normal(ROWS)).astype(np.int64)
+    fee = np.where(rng.random(ROWS) < 0.1, 1250, fee)
+    _, found = drawn(Scale(0, 10**5), fee)
+    assert share(found, 1250) == pytest.approx(share(fee, 1250), abs=0.015)
+
+
+def test_what_lies_beyond_a_bound_is_at_the_bound():
+    rng = RNG(0)
+    gain = np.minimum(np.exp(6 + 1.2 * rng.standard_normal(ROWS)), 2000).astype(np.int64)
+    shape, found = drawn(Scale(0, 2000), gain)
+    assert shape.edges[-1] == 2000
+    assert share(found, 2000) == pytest.approx(share(gain, 2000), abs=0.01)
+    assert found.max() == 2000
+
+
+def test_prices_in_cents_are_whole_cents_and_legal():
+    rng = RNG(0)
+    cents = (np.floor(np.exp(2.5 + rng.standard_normal(ROWS))) * 100 + 99).astype(np.int64)
+    shape, found = drawn(Scale(grid=Fraction(1, 100)), cents)
+    column = Number("x", edges=shape.edges, decimals=2)
+    assert column.grid.lows.tolist() == [shape.leaves[at] for at in shape.starts]
+    assert errors(cents, found)[2] < 0.05
+
+
+def test_heavy_tails_end_and_open_columns_have_no_island_far_away():
+    tail = np.rint(1000 * RNG(0).random(ROWS) ** (-1 / 2.5)).astype(np.int64)
+    for seed in range(5):
+        _, found = drawn(Scale(), tail, seed=seed)
+        assert found.max() < 20 * tail.max()
+        assert errors(tail, found)[0] < 0.06
+
+
+def test_days_follow_the_calendar():
+    rng = RNG(0)
+    day = (16_000 + rng.beta(2, 3, ROWS) * 900).astype(np.int64)
+    scale = Scale(date(2013, 1, 1), date(2016, 12, 31), calendar=DAY)
+    shape, found = drawn(scale, day)
+    column = Date("x", edges=shape.edges)
+    assert column.grid.lows.tolist() == [shape.leaves[at] for at in shape.starts]
+    assert errors(day, found)[2] < 0.05
+
+
+def test_midnights_stay_midnights():
+    rng = RNG(0)
+    seconds = (16_000 + (rng.random(ROWS) * 300).astype(np.int64)) * 86_400
+    _, found = drawn(Scale(calendar=10**9), seconds)
+    assert np.mean(found % 86_400 == 0) > 0.97
+
+
+def test_public_cuts_are_edges():
+    age = np.clip(np.rint(45 + 17 * RNG(0).standard_normal(ROWS)).astype(np.int64), 0, 95)
+    scale, rng = Scale(0, 120), RNG(1)
+    history = []
+    for part in SHARES:
+        edges = finer(scale, history) if history else first(scale)
+        counts = np.histogram(age, [*edges[:-1], np.inf])[0]
+        sigma = (2 * RHO * part) ** -0.5
+        history.append(Measured(edges, counts + np.rint(rng.normal(0, sigma, len(counts))), sigma))
+    shape = learned(scale, history, None, ROWS, cuts=(0, 18, 65, 120, 500))
+    assert {0, 18, 65} <= set(shape.edges)
+    assert Integer("x", edges=shape.edges).grid.lows.tolist() == list(shape.edges[:-1])
+    points = shape.draw(np.arange(len(shape.starts)), rng)
+    assert np.all(points < 121)
+
+
+@pytest.mark.parametrize("scale", [Scale(), Scale(0), Scale(0, 10**6), Scale(0, 1), Scale(5, 90)])
+@pytest.mark.parametrize("rho", [1e-9, 1e-6, 1.0])
+def test_nothing_but_noise_still_gives_a_column(scale, rho):
+    points = np.clip(np.zeros(50, np.int64), scale.low, scale.high)
+    shape, found = drawn(scale, points, rho=rho)
+    column = Integer("x", edges=shape.edges)
+    assert column.grid.lows.tolist() == [shape.leaves[at] for at in shape.starts]
+    assert column.grid.highs[-1] >= found.max()
+
+
+def test_less_noise_finds_more():
+    prices = np.rint(np.exp(13 + 0.5 * RNG(0).standard_normal(ROWS))).astype(np.int64)
+    off = []
+    for rho in (RHO / 100, RHO, RHO * 100):
+        runs = [errors(prices, drawn(Scale(), prices, rho, seed)[1])[2] for seed in range(3)]
+        off.append(np.mean(runs))
+    assert off[0] > 1.5 * off[1] > 2 * off[2]

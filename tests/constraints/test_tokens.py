@@ -1,0 +1,25 @@
+"""Words, values and signs, and errors that point at one."""
+
+import pytest
+
+from understudy.constraints.tokens import fail, tokens
+from understudy.errors import WorkloadError
+
+
+def test_words_values_and_signs():
+    found = [(t.kind, t.text) for t in tokens("""a <= "b c" + 1.5e3 and not x = 'it''s'""")]
+    assert found == [
+        ("word", "a"), ("op", "<="), ("quoted", "b c"), ("mark", "+"), ("number", "1.5e3"),
+        ("keyword", "and"), ("keyword", "not"), ("word", "x"), ("op", "="), ("string", "it's"),
+        ("end", ""),
+    ]  # fmt: skip
+
+
+def test_an_error_points_at_its_place():
+    with pytest.raises(WorkloadError) as caught:
+        list(tokens("age ; 3"))
+    assert str(caught.value).splitlines()[-1].index("^") == 2 + len("age ")
+    with pytest.raises(WorkloadError, match="never closed"):
+        list(tokens("a = 'x"))
+    with pytest.raises(WorkloadError, match="…"):
+        fail("x" * 500, 250, "here")

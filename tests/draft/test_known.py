@@ -1,0 +1,68 @@
+import pytest
+
+from understudy.draft.known import in_order, whole_list
+
+
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        ("[0-10)", "[10-20)", "[20-100)", ">=100"),
+        ("<30", ">30"),
+        ("< 1 year", "1 year", "2 years", "10+ years"),
+        ("under 18", "18-24", "25-34", "65 and over"),
+        ("less than $10,000", "$10,000 to $19,999", "$20,000 to $29,999"),
+        ("<=50K", ">50K"),
+        ("0", "1", "2", "3+"),
+        ("0-1 km", "2-5 km", ">5 km"),
+        ("stage 1", "stage 2", "stage 10"),
+        ("9th", "10th", "11th"),
+        ("very low", "Low", "medium", "HIGH"),
+        ("never", "rarely", "often"),
+        ("XS", "S", "M"),
+        ("Mon", "Tue", "Sun"),
+    ],
+)
+def test_orders(ordered):
+    assert in_order(sorted(ordered, reverse=True)) == tuple(ordered)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("red", "blue"),
+        ("Route 7", "Route 66"),
+        ("type 1", "type 2"),
+        ("250", "401", "428"),
+        ("None", "Norm", ">200"),
+        ("S", "M"),
+        ("2 kg", "3 years"),
+        ("98001-1", "98001-2"),
+        ("low",),
+    ],
+)
+def test_no_order(values):
+    assert in_order(values) is None
+
+
+def test_grades_need_a_name():
+    assert in_order(["B", "A", "A+", "B-"], graded=True) == ("A+", "A", "B", "B-")
+    assert in_order(["B2", "A1", "B1"], graded=True) == ("A1", "B1", "B2")
+    assert in_order(["B", "A", "C"]) is None
+    assert in_order(["M", "S", "W"], graded=True) is None
+
+
+def test_whole_lists_keep_the_spelling():
+    assert whole_list(["YES", "NO"]) == ("NO", "YES")
+    assert whole_list({"jan", "mar", "may", "jun", "jul", "sep", "oct"}) == (
+        *("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+    )
+    states = whole_list(["CA", "NY", "TX", "WA", "ME"])
+    assert states is not None
+    assert len(states) == 51
+
+
+def test_one_value_or_a_few_of_many_are_no_list():
+    assert whole_list(["No"]) is None
+    assert whole_list(["May", "June"]) is None
+    assert whole_list(["Yes", "No", "maybe"]) is None
+    assert whole_list(["CA", "NY"]) is None

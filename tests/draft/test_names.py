@@ -1,0 +1,37 @@
+import pytest
+
+from understudy.draft.names import Name, Range
+
+
+@pytest.mark.parametrize(
+    "name", ["id", "ID", "patient_nbr", "customerID", "Case No", "SSN", "hosp-id", "HHID", "userid"]
+)
+def test_names_that_identify(name):
+    assert Name(name).identifies
+
+
+@pytest.mark.parametrize("name", ["paid", "grid", "valid", "education-num", "number", "rooms", ""])
+def test_names_that_do_not(name):
+    assert not Name(name).identifies
+
+
+def test_people_and_how_to_reach_them():
+    assert all(Name(n).of_people for n in ("name", "LastName", "patient name", "surname"))
+    assert not any(Name(n).of_people for n in ("product_name", "country name", "nametag"))
+    assert all(Name(n).reaches for n in ("e-mail", "Phone", "home_address", "ip"))
+
+
+def test_codes_and_amounts():
+    assert all(Name(n).coded for n in ("zip_code", "OCCODE", "race", "admission_type_id"))
+    assert not any(Name(n).coded for n in ("area", "price", "bedrooms"))
+    assert all(Name(n).amount for n in ("price", "fnlwgt", "total_rec_int", "salary_cents"))
+
+
+def test_public_bounds_hold_only_what_fits():
+    assert Name("age").natural(17, 90) == Range(0, 120)
+    assert Name("age").natural(0, 900) is None
+    assert Name("average").natural(17, 90) is None
+    assert Name("yr_built").natural(1900, 2015) == Range(1900, 2099)
+    assert Name("hours-per-week").natural(1, 99) == Range(0, 168)
+    assert Name("months since last visit").natural(1, 9) is None
+    assert Name("Longitude").natural(-122.5, -121.3) == Range(-180, 180)

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from understudy.draft import numbers
+from understudy.draft.names import Name
+
+RNG = np.random.default_rng(3)
+X = Name("x")
+
+
+def counted(cells):
+    return np.unique(np.asarray(cells, float), return_counts=True)
+
+
+def test_what_few_hold_is_not_common():
+    assert numbers.common(np.array([9, 10, 981])).tolist() == [False, True, True]
+    assert numbers.common(np.array([49, 50, 49_901])).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "expected"),
+    [
+        ("x", np.arange(1000), True),
+        ("x", np.sort(RNG.choice(5000, 1000, replace=False)), True),  # amounts would agree
+        ("x", RNG.choice(9 * 10**8, 1000, replace=False) + 10**8, True),
+        ("balance", RNG.choice(9 * 10**8, 1000, replace=False) + 10**8, False),
+        ("x", np.exp(RNG.normal(15, 1, 1000)).astype(int), False),
+        ("x", RNG.integers(0, 90, 1000), False),
+        ("patient_nbr", RNG.integers(0, 10**7, 700).repeat(3), True),
+        ("type_id", RNG.integers(0, 9, 1000), False),
+    ],
+)
+def test_numbers_of_people_and_things(name, cells, expected):
+    assert numbers.names_things(Name(name), *counted(cells)) is expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "codes"),
+    [
+        ([*RNG.integers(0, 121, 900), *[999] * 50], [999]),
+        ([*RNG.integers(0, 91, 900), *[99] * 50], []),  # somebody may be 99
+        ([*RNG.integers(0, 60, 900), *[98] * 20, *[99] * 20], [98, 99]),
+        ([*RNG.integers(1, 900, 900), *[-1] * 300], [-1]),
+        ([*RNG.integers(-1, 9, 900)], []),
+        ([*RNG.integers(-30, 40, 900), *[-999] * 20], [-999]),
+        ([*RNG.integers(1930, 2016, 900), *[0] * 500], [0]),
+        ([*RNG.gamma(2, 900, 900).astype(int), *[0] * 500], []),
+        ([*RNG.integers(0, 121, 900), *[999] * 5], []),  # few hold it
+        ([1, 2, 3] * 90 + [99] * 30, []),  # too few to tell
+    ],
+)
+def test_codes_among_numbers(cells, codes):
+    values, counts = counted(cells)
+    assert values[numbers.apart(values, counts)].tolist() == codes
+
+
+def test_small_ranges_hold_what_many_hold():
+    assert numbers.small_range(*counted([1, 2, 3] * 20)) == (1, 3)
+    assert numbers.small_range(*counted([*[1, 2, 3] * 200, 5])) == (1, 3)
+    assert numbers.small_range(*counted([*[0] * 900, 1])) == (0, 1)
+    assert numbers.small_range(*counted([*[0] * 900, 5000])) is None  # it moves the mean
+    assert numbers.small_range(*counted(np.arange(60).repeat(20))) is None
+    assert numbers.small_range(*counted([100, 900] * 50)) is None
+    assert numbers.small_range(*counted([1, 2, 3])) is None
+
+
+def test_decimals():
+    assert numbers.fewest_decimals(np.array([1.25, 3.0])) == 2
+    assert numbers.fewest_decimals(np.array([1 / 3])) is None
+
+
+def test_a_region_is_in_whole_degrees_and_no_single_row_moves_it():
+    places = np.append(RNG.normal(-122.2, 0.05, 2000), [0.0, -140.0])
+    assert numbers.region(*counted(places)) == (-123, -122)
+    assert numbers.region(*counted([47.5])) == (47, 48)

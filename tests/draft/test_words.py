@@ -1,0 +1,59 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from understudy.draft.names import Name
+from understudy.draft.words import Sort, among_numbers, sort_of
+
+
+def sorted_as(cells, name="x"):
+    counts = Counter(cells)
+    return sort_of(Name(name), list(counts), np.array(list(counts.values())))
+
+
+@pytest.mark.parametrize(
+    ("cells", "name", "expected"),
+    [
+        (["a", "b"] * 50, "x", Sort.LIST),
+        ([*["a", "b"] * 500, "c"], "x", Sort.LIST),
+        ([f"v{i % 90}" for i in range(9000)], "x", Sort.DISCOVER),
+        ([f"town {i % 300}" for i in range(900)], "x", Sort.DISCOVER),
+        ([f"T{i % 300:05d}" for i in range(900)], "x", Sort.IDENTIFIER),
+        ([f"P{i}" for i in range(900)], "x", Sort.IDENTIFIER),
+        ([f"store {i % 300}" for i in range(9000)], "store_id", Sort.IDENTIFIER),
+        ([f"store {i % 9}" for i in range(9000)], "store_id", Sort.LIST),
+        ([f"a{i % 5}@b.example" for i in range(900)], "x", Sort.IDENTIFIER),
+        ([f"+49 30 {i:07d}" for i in range(900)], "x", Sort.IDENTIFIER),
+        ([f"{i} Mill Road" for i in range(1, 90)] * 9, "x", Sort.IDENTIFIER),
+        (
+            ["Smith", "Jones", "Lee"] * 9 + [f"name {i}" for i in range(99)],
+            "surname",
+            Sort.IDENTIFIER,
+        ),
+        ([f"she came on day {i} and said that it hurts again" for i in range(99)], "x", Sort.PROSE),
+        ([f"{i % 28 + 1}/{i % 12 + 1}/19{i % 99}" for i in range(999)], "x", Sort.PROSE),
+        ([f"Feb-20{i % 60 + 10}" for i in range(180)], "x", Sort.DISCOVER),
+        ([f"{chr(65 + i % 26)}{i % 99}.{i % 7}" for i in range(900)], "icd10", Sort.DISCOVER),
+    ],
+)
+def test_sorts(cells, name, expected):
+    assert sorted_as(cells, name) is expected
+
+
+def coded(cells, name="x"):
+    counts = Counter(map(str, cells))
+    texts = list(counts)
+    found = among_numbers(Name(name), texts, np.array(list(counts.values())))
+    return (
+        None if found is None else {text for text, code in zip(texts, found, strict=True) if code}
+    )
+
+
+def test_codes_among_numbers():
+    assert coded([*range(90), *["N"] * 9, "refused"]) == {"N", "refused"}
+    assert coded([*range(90), "90+"]) == {"90+"}
+    assert coded(["0", "1", "2", "3+"]) is None  # brackets
+    assert coded([*range(90), "V27", "E909"]) is None  # codes themselves
+    assert coded([*range(90), "N"], "zip code") is None
+    assert coded(["a", "b", "1"]) is None
