@@ -285,9 +285,14 @@ def generated(rows: int) -> Iterator[Column]:
     yield column("prices .99", whole(cheap), 0.0, 1000.0, (0.0, 1e6), grid=cents)
     year = 2015 - np.minimum(whole(rng.gamma(2, 22, rows)), 115)
     yield column("years", year, 1900, 2015, (1800, 2100))
+    redone = np.where(some(rows) < 0.95, 0, 2015 - whole(rng.gamma(1, 20, rows)))
+    yield column("years or 0", np.maximum(redone, 0), 0, 2015, (0, 10**5))
     where = np.where(some(rows) < 0.6, 47.6 + 0.05 * normal(rows), 47.35 + 0.1 * normal(rows))
     degrees = {"grid": Fraction(1, 10_000)}
     yield column("degrees", whole(where * 10_000), 47.0, 48.0, (-90.0, 90.0), **degrees)
+    west = whole(-122_400 + rng.gamma(2, 100, rows))
+    degrees = {"grid": Fraction(1, 1000)}
+    yield column("negative degrees", west, -123.0, -121.0, (-180.0, 180.0), **degrees)
     day = 16_000 + whole(rng.beta(2, 3, rows) * 900) // 7 * 7 + rng.integers(0, 5, rows)
     days = {"calendar": DAY, "grid": Fraction(1)}
     close = (date(2013, 1, 1), date(2016, 12, 31))

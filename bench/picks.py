@@ -24,9 +24,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.learn.plans import Facts, picks_plan, radius_for, rule_for
+from understudy.game.methods.base import planned
+from understudy.learn.plans import PICK, START, Facts, Picks, picks_plan, radius_for, rule_for
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Selection
+from understudy.privacy.cost import Gaussian, Selection
 from understudy.privacy.losses import Logistic, Squared
 from understudy.privacy.questions.descent import UNIT
 from understudy.privacy.relation import Relation
@@ -38,13 +39,25 @@ FITS, TOGETHER, HELD = 20_000, 250, 20_000
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How fits go: `scale` is the Gumbel noise of a pick, in rows of the largest residual."""
+    """How fits go: `scale` is the Gumbel noise of a pick, in rows of the largest residual, `level` the
+    deviation of the noise on the sum that fits begin with, None where they begin at 0."""
 
     radius: float
     steps: int
     delay: int
     kept: range
     scale: float
+    level: float | None = None
+
+
+def begun(
+    targets: Reals, loss: Logistic | Squared, way: Way, rng: np.random.Generator, fits: int
+) -> Reals:
+    """(fits,) constants that fits begin at."""
+    if way.level is None:
+        return np.zeros(fits)
+    sums = loss.levels(targets).sum() + way.level * rng.normal(size=fits)
+    return loss.constant(sums, len(targets))
 
 
 def simulate(
@@ -53,14 +66,14 @@ def simulate(
     loss: Logistic | Squared,
     way: Way,
     gumbel: Callable[[tuple[int, int]], Reals],
-    fits: int,
+    start: Reals,
 ) -> Reals:
-    """(width, fits) weights of as many fits; features scaled, with the constant first."""
-    width = features.shape[1]
+    """(width, fits) weights, one fit for each `start`; features scaled, with the constant first."""
+    width, fits = features.shape[1], start.size
     weights, total = np.zeros((width, fits)), np.zeros((width, fits))
     turned, each = np.ascontiguousarray(features.T), np.arange(fits)
     for t in range(way.steps):
-        residuals = loss.residuals(features @ weights, targets) / loss.bound
+        residuals = loss.residuals(features @ weights + start, targets) / loss.bound
         falls = -(turned @ residuals)
         noisy = np.concatenate([falls, -falls]) + way.scale * gumbel((2 * width, fits))
         side, feature = np.divmod(noisy.argmax(axis=0), width)
@@ -69,20 +82,28 @@ def simulate(
         weights[feature, each] += step * way.radius * (1 - 2 * side)
         if t in way.kept:
             total += weights
-    return total / len(way.kept)
+    found = total / len(way.kept)
+    found[0] += start
+    return found
 
 
 def way_for(
-    n: int, width: int, loss: Logistic | Squared, epsilon: float, steps: int | None = None
+    n: int,
+    width: int,
+    loss: Logistic | Squared,
+    epsilon: float,
+    steps: int | None = None,
+    start: float | None = None,
 ) -> Way:
     """The public rules of `frank-wolfe`, as the estimators ask for them; add-remove, δ = 1/n²."""
     radius = radius_for("frank-wolfe", None, classes=isinstance(loss, Logistic))
     budget = Budget.of(epsilon, Fraction(1, n * n))
     facts = Facts(n, width, loss, radius, Relation.ADD_REMOVE, budget)
-    rule = rule_for(facts, "frank-wolfe", steps)
-    event = picks_plan(facts, rule.steps).charges[0].event
-    assert isinstance(event, Selection)
-    return Way(radius, rule.steps, rule.delay, rule.kept, event.scale / UNIT)
+    rule = rule_for(facts, "frank-wolfe", steps, picks=Picks(start=start))
+    plan = picks_plan(facts, rule.steps, start=rule.start)
+    level = planned(plan, START, Gaussian).sigma if START in plan else None
+    scale = planned(plan, PICK, Selection).scale / UNIT
+    return Way(radius, rule.steps, rule.delay, rule.kept, scale, level)
 
 
 def with_constant(features: Reals) -> Reals:
@@ -107,7 +128,8 @@ def accuracies(features: Reals, targets: Reals, way: Way, fits: int, seed: int) 
     found: list[Reals] = []
     for start in range(0, fits, TOGETHER):
         count = min(TOGETHER, fits - start)
-        weights = simulate(features, targets, Logistic(), way, lambda s: rng.gumbel(size=s), count)
+        start = begun(targets, Logistic(), way, rng, count)
+        weights = simulate(features, targets, Logistic(), way, lambda s: rng.gumbel(size=s), start)
         right = (features @ weights > 0) == (targets[:, None] > 0.5)
         found.append(right.mean(axis=0))
     return np.concatenate(found)
@@ -121,7 +143,10 @@ def worst_fits(fits: int = FITS) -> None:
     last = range(39, 40)
     ways = {
         "textbook: radius 30, first step 1, the last iterate": replace(
-            ours, radius=30.0, delay=0, kept=last
+            way_for(len(targets), features.shape[1], Logistic(), 2, 40, 0.0),
+            radius=30.0,
+            delay=0,
+            kept=last,
         ),
         "`frank-wolfe`": ours,
     }
@@ -207,7 +232,8 @@ def numbers(kind: Kind, n: int, epsilon: float, seed: int) -> Iterator[tuple[int
             continue
         way = way_for(n, width, kind.loss, epsilon, steps)
         fits = max(2, min(40, MOST_WORK // work // 8))
-        weights = simulate(*table, kind.loss, way, lambda s: rng.gumbel(size=s), fits)
+        start = begun(table[1], kind.loss, way, rng, fits)
+        weights = simulate(*table, kind.loss, way, lambda s: rng.gumbel(size=s), start)
         yield steps, error(kind, weights, other)
 
 

@@ -267,7 +267,7 @@ def _bound(training: Training, model: Any, start: float) -> float:
     budget = Budget.of(training.epsilon or 0.0, delta(training.rows))
     facts = Facts(training.rows, width, loss, radius, Relation.REPLACE, budget)
     rule = rule_for(facts, training.solver, model.n_iter_)
-    event = model.plan_.charges[0].event
+    event = model.plan_.charges[-1].event
     if training.solver == "frank-wolfe":
         return _picks_bound(facts, event.scale, rule.delay, rule.kept, start)
     return _descent_bound(facts, event, model.n_iter_)

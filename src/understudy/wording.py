@@ -106,14 +106,18 @@ def _values(column: Column) -> str:
         ends = (column.facts.get("lower"), column.facts.get("upper"))
         named = zip(("from", "to"), ends, strict=True)
         bounds = " ".join(f"{word} {_point(end)}" for word, end in named if end is not None)
-        return f"{bounds or f'a {column.wanted}'}, its shape found privately"
+        return f"{bounds or _one(column.wanted)}, its shape found privately"
     if isinstance(column, Identifier):
         return "left out" if column.dropped else f"written anew as {column.action}"
     if isinstance(column, Incomplete):
-        return f"a {column.wanted}; to fill in: {', '.join(column.missing)}"
+        return f"{_one(column.wanted)}; to fill in: {', '.join(column.missing)}"
     if isinstance(column, Text):
         return "free text, left out"
     return ""
+
+
+def _one(kind: str) -> str:
+    return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}"
 
 
 def _lengths(prefixes: Sequence[int]) -> str:

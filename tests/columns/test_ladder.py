@@ -99,19 +99,19 @@ def test_a_heavy_cell_is_opened_and_its_round_end_is_a_point():
 
 def test_a_light_cell_stays_and_a_lighter_one_gets_fewer_parts():
     scale = Scale(0, 10**6)
-    light = counted(first(scale), {1000}, count=40.0)
+    light = counted(first(scale), {1000}, count=30.0)
     assert finer(scale, [light]) == light.edges
-    some = counted(first(scale), {1000}, count=50.0)
+    some = counted(first(scale), {1000}, count=40.0)
     assert set(finer(scale, [some])) - set(some.edges) == {1001, 1500}
 
 
 def test_what_was_counted_twice_is_known_better():
     scale = Scale(0, 10**6)
     low = counted(first(scale), {1000}, count=30.0)
-    high = counted(first(scale), {1000}, count=90.0)
+    high = counted(first(scale), {1000}, count=60.0)
     assert finer(scale, [low]) == low.edges
     assert finer(scale, [low, low]) == low.edges
-    assert finer(scale, [low, high]) != low.edges  # 60 on average, above 4·13.7
+    assert finer(scale, [low, high]) != low.edges  # 45 on average, above 3·13.7
     assert finer(scale, [high, low]) != low.edges
 
 

@@ -192,10 +192,10 @@ def houses(rng: Rng) -> Table:
             _with(rng, list(built), {0: 0.9}),
             is_("shape", lower=1900, upper=2099, special=[0]),
         ),
-        "lat": (list(np.round(rng.normal(47.5, 0.1, ROWS), 4)), is_("shape", lower=-90, upper=90)),
+        "lat": (list(np.round(rng.normal(47.5, 0.1, ROWS), 4)), is_("shape", lower=47, upper=48)),
         "long": (
             list(np.round(rng.normal(-122.2, 0.1, ROWS), 4)),
-            is_("shape", lower=-180, upper=180),
+            is_("shape", lower=-123, upper=-121),
         ),
         "town": (_pick(rng, towns, [1 / (i + 1) for i in range(400)]), is_("discover")),
         "bedrooms": (

@@ -10,6 +10,7 @@ from understudy.schema import (
     Number,
     Schema,
     Text,
+    UndeclaredShape,
 )
 
 
@@ -69,3 +70,9 @@ def test_headers():
     assert "'age': is in the schema and not in the table" in said[1]
     assert "'id': is in the schema and not in the table" in said[2]
     assert len(said) == 3
+
+
+def test_a_column_whose_shape_is_to_be_found_has_bounds_all_the_same():
+    (found,) = findings(UndeclaredShape("x", "integer", {"lower": 0, "upper": 5000}), [1, 9999])
+    assert found.problem.startswith("outside")
+    assert found.count == 1

@@ -81,7 +81,7 @@ def test_no_value_that_few_rows_hold_is_written_down(drafted):
             held = sum(text in shown for text in texts)
             assert held >= LEAST or name in public, (name, value)
         for key in ("lower", "upper"):
-            if key in facts["read_from_rows"]:
+            if key in facts["read_from_rows"] and facts["type"] == "integer":
                 assert texts.count(str(facts[key])) >= LEAST, (name, key)
 
 

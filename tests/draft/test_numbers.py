@@ -67,3 +67,9 @@ def test_small_ranges_hold_what_many_hold():
 def test_decimals():
     assert numbers.fewest_decimals(np.array([1.25, 3.0])) == 2
     assert numbers.fewest_decimals(np.array([1 / 3])) is None
+
+
+def test_a_region_is_in_whole_degrees_and_no_single_row_moves_it():
+    places = np.append(RNG.normal(-122.2, 0.05, 2000), [0.0, -140.0])
+    assert numbers.region(*counted(places)) == (-123, -122)
+    assert numbers.region(*counted([47.5])) == (47, 48)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.schema_strategies import columns
+from understudy.constraints import Rule
 from understudy.draft import RowsPerUnit, confirm
 from understudy.draft.review import Choice, Topic, answered, decision_named, decisions
 from understudy.errors import InputError
@@ -194,6 +195,52 @@ def test_own_facts_replace_those_of_the_rows():
     assert {c.name for c in some.columns if c.nullable} == {"job", "alive"}
     everywhere = answered(schema, types, Choice.REPLACE, "all")
     assert all(c.nullable for c in everywhere.columns if c.name in types.columns)
+
+
+RULED = Schema(
+    (
+        Category("zip", ("1", "2")),
+        Category("city", ("Ulm", "Bern")),
+        Integer("age", 0, 9),
+        Integer("years", 0, 9),
+    ),
+    rules=(
+        Rule("zip determines city", (("1", "Ulm"), ("2", "Bern")), read_from_rows=True),
+        Rule("years <= age", read_from_rows=True),
+        Rule("age < 3 implies city = 'Ulm'", read_from_rows=True),
+        Rule("age < 2 implies years = 0", read_from_rows=True),
+        Rule("age >= 0"),
+    ),
+)
+
+
+def test_rules_of_one_form_are_one_decision_and_answered_one_by_one():
+    mapping, order, conditions = decisions(RULED)
+    assert [d.key for d in (mapping, order, conditions)] == [
+        "rules:mappings", "rules:comparisons", "rules:conditions"
+    ]  # fmt: skip
+    assert mapping.holds == ("zip determines city: 1 → Ulm, 2 → Bern",)
+    assert "2 values of one column" in mapping.reveals
+    assert len(conditions.columns) == 2
+    kept = answered(RULED, conditions.of("age < 2 implies years = 0"), Choice.PUBLIC)
+    assert [rule.read_from_rows for rule in kept.rules] == [True, True, True, False, False]
+    left = answered(kept, decision_named(kept, "rules:conditions"), Choice.DROP)
+    assert "age < 3 implies city = 'Ulm'" not in [rule.says for rule in left.rules]
+    done = answered(answered(left, mapping, Choice.PUBLIC), order, Choice.PUBLIC)
+    assert (decisions(done), len(done.rules)) == ((), 4)
+    assert decision_named(RULED, "years <= age").columns == ("years <= age",)
+
+
+def test_rules_of_a_draft_go_with_the_columns_they_speak_of():
+    drafted = dataclasses.replace(RULED.columns[0], read_from_rows=("values",))
+    schema = RULED.resolved({"zip": drafted})
+    dropped = answered(schema, decision_named(schema, "zip"), Choice.DROP)
+    assert "zip determines city" not in [rule.says for rule in dropped.rules]
+    assert len(dropped.rules) == 4
+    stated = dataclasses.replace(RULED.rules[0], read_from_rows=False)
+    schema = dataclasses.replace(schema, rules=(stated,))
+    with pytest.raises(InputError, match="zip determines city"):
+        answered(schema, decision_named(schema, "zip"), Choice.DROP)
 
 
 def test_blanks_have_to_be_filled_in():

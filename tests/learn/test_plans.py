@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from understudy.errors import InputError
-from understudy.learn.plans import Facts, Picks, Rule, descent_plan, on_words, picks_plan, rule_for
+from understudy.learn.plans import (
+    PICK,
+    START,
+    Facts,
+    Picks,
+    Rule,
+    descent_plan,
+    on_words,
+    picks_plan,
+    rule_for,
+)
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
-from understudy.privacy.losses import Logistic
+from understudy.privacy.losses import Logistic, Softmax, Squared
 from understudy.privacy.relation import Relation
 
 
@@ -46,15 +57,15 @@ def test_rates_can_be_drawn_exactly():
 
 
 def test_the_number_of_picks_follows_rows_budget_and_vertices():
-    """0.6·n·√(8ρ)/(c·L0·ln²K) from 3 to 1000, whatever the radius."""
+    """1.8·n·√(8ρ)/(c·L0·ln³K) from 1 to 1000, whatever the radius; ρ what the start leaves."""
 
     def picks(n=10_000, width=11, epsilon=1, relation=Relation.ADD_REMOVE, radius=80.0):
         facts = Facts(n, width, Logistic(), radius, relation, Budget.of(epsilon, "1e-8"))
         return rule_for(facts, "frank-wolfe").steps
 
     rho = float(planning.rho_for(Budget.of(1, "1e-8")))
-    assert picks() == round(0.6 * 10_000 * (8 * rho) ** 0.5 / math.log(22) ** 2)
-    assert picks(n=100) == picks(n=1_000, width=100_000) == picks(epsilon=0.01) == 3
+    assert picks() == round(1.8 * 10_000 * (8 * 0.9 * rho) ** 0.5 / math.log(22) ** 3)
+    assert picks(n=20) == picks(n=1_000, width=100_000) == picks(epsilon=0.001) == 1
     assert picks(n=1_000_000) == 1_000
     assert abs(picks(relation=Relation.REPLACE) - picks() / 2) <= 1
     assert picks(radius=1e9) == picks()
@@ -79,6 +90,8 @@ def test_what_of_the_iterates_is_kept():
         (Picks(delay=True), "delay = True must be"),
         (Picks(iterate="best"), "iterate = 'best' must be one of tail, last, one"),
         (Picks(noise="normal"), "noise = 'normal' must be one of gumbel, laplace"),
+        (Picks(start=1), "start = 1 must be at least 0 and below 1"),
+        (Picks(start="no"), "start = 'no' must be a finite number"),
     ],
 )
 def test_settings_of_picks_that_cannot_be(picks, said):
@@ -98,3 +111,29 @@ def test_laplace_noise_is_about_twice_gumbel_noise_and_uses_the_budget():
     scales = [plan.charges[0].event.scale for plan in (gumbel, laplace)]
     assert 1.7 < scales[1] / scales[0] < 2.1
     assert 0.94 < accounting.epsilon(laplace, Fraction(1, 10**8)).epsilon <= 1
+
+
+def test_first_steps_are_shorter_where_picks_are_few():
+    for steps, first in ((2, 0.5), (8, 1.0), (100, 1.0)):
+        assert rule_for(FACTS, "frank-wolfe", steps).delay == 2 * 10 / first - 2
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("loss", [Logistic(), Squared(2.0), Softmax(3)], ids=str)
+def test_the_start_has_its_share_of_the_budget(relation, loss):
+    facts = Facts(5_000, 20, loss, 10.0, relation, Budget.of(1, "1e-8"))
+    assert rule_for(facts, "frank-wolfe").start == 0.1
+    plan = picks_plan(facts, 40, start=0.1)
+    costs = {charge.purpose: accounting.rho(charge.event) * charge.times for charge in plan}
+    assert list(costs) == [START, PICK]
+    assert float(costs[START] / sum(costs.values())) == pytest.approx(0.1, rel=1e-6)
+    assert 0.94 < accounting.epsilon(plan, Fraction(1, 10**8)).epsilon <= 1
+    assert START not in picks_plan(facts, 40)
+
+
+def test_without_an_intercept_nothing_is_spent_on_it():
+    bare = Picks(intercept=False)
+    assert rule_for(FACTS, "frank-wolfe", picks=bare).start == 0
+    assert rule_for(FACTS, "sgd", picks=bare).start == 0
+    with pytest.raises(InputError, match=r"start = 0.2 is that of an intercept.*leave it out"):
+        rule_for(FACTS, "frank-wolfe", picks=replace(bare, start=0.2))

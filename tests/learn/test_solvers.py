@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.learn.plans import GRADIENT, PICK
+from understudy.learn.plans import GRADIENT, PICK, START
 from understudy.learn.solvers import frank_wolfe, project, stochastic_descent
 from understudy.learn.twins import minimise
-from understudy.privacy.cost import Charge, Plan, SampledGaussian, Selection
+from understudy.privacy.cost import Charge, Gaussian, Plan, SampledGaussian, Selection
 from understudy.privacy.exact import Examples
 from understudy.privacy.features import Box
 from understudy.privacy.gate import Gate
@@ -59,8 +59,33 @@ def plain_frank_wolfe(rows, targets, loss, radius, steps):
 @pytest.mark.parametrize("loss", [Squared(2.0), Logistic(), Softmax(2)], ids=str)
 def test_without_noise_it_is_frank_wolfe(loss):
     rows, targets = table(0, loss=loss)
-    found = frank_wolfe(picker(rows, targets, 12), loss, 3.0, 12)
+    found = frank_wolfe(picker(rows, targets, 12), loss, 400, 3.0, 12)
     np.testing.assert_allclose(found, plain_frank_wolfe(rows, targets, loss, 3.0, 12), atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [Squared(2.0), Logistic(), Softmax(2)], ids=str)
+def test_scores_begin_at_the_best_constant_and_the_intercept_ends_with_it(loss):
+    """Without noise: the minimum over the constant alone, and picks that begin there."""
+    rows, targets = table(6, loss=loss)
+    targets = np.where(rows[:, 0] > -0.6, targets, 0.0)  # an uneven share, a mean other than 0
+    rows = np.concatenate([np.ones((len(rows), 1)), rows], axis=1)
+    start = Charge(START, Gaussian(1.0, *loss.moves(Relation.ADD_REMOVE)))
+    plan = Plan((start, Charge(PICK, Selection(1.0, UNIT), 9)))
+    examples = Examples.seal(rows, targets, Box.of((-1, 1), rows.shape[1], intercept=False))
+    gate = Gate(examples, StrictCharges(plan), Relation.ADD_REMOVE, StillNoise())
+    found = frank_wolfe(gate, loss, len(rows), 2.0, 9)
+    at = loss.constant(loss.levels(targets).sum(axis=0).astype(float), len(rows))
+    residuals = loss.residuals(np.tile(at, (len(rows), 1)), targets)
+    np.testing.assert_allclose(residuals.mean(axis=0), 0, atol=1e-5)
+    w = np.zeros((loss.outputs, rows.shape[1]))
+    for t in range(9):
+        gradient = loss.residuals(rows @ w.T + at, targets).T @ rows
+        k, j = np.unravel_index(np.abs(gradient).argmax(), w.shape)
+        vertex = np.zeros_like(w)
+        vertex[k, j] = -2.0 * np.sign(gradient[k, j])
+        w = w + 2 / (t + 2) * (vertex - w)
+    w[:, 0] += at
+    np.testing.assert_allclose(found, w, atol=1e-6)
 
 
 def test_iterates_stay_in_the_ball_whatever_the_noise():
@@ -68,7 +93,7 @@ def test_iterates_stay_in_the_ball_whatever_the_noise():
     for steps in (1, 2, 17):
         for delay, kept in ((0, None), (7, range(steps))):
             gate = picker(rows, targets, steps, SeededNoise(steps))
-            found = frank_wolfe(gate, Logistic(), 3.0, steps, delay=delay, kept=kept)
+            found = frank_wolfe(gate, Logistic(), 400, 3.0, steps, delay=delay, kept=kept)
             assert np.abs(found).sum() <= 3.0 * (1 + 1e-12)
 
 
@@ -83,7 +108,7 @@ def test_the_gap_falls_as_the_theory_says(loss):
 
     best = value(minimise(rows, targets, loss, radius, gap=1e-9))
     for steps in (1, 5, 25, 100):
-        reached = value(frank_wolfe(picker(rows, targets, steps), loss, radius, steps))
+        reached = value(frank_wolfe(picker(rows, targets, steps), loss, 400, radius, steps))
         assert -1e-6 < reached - best <= 2 * loss.smooth * (2 * radius) ** 2 / (steps + 2)
 
 
@@ -98,7 +123,7 @@ def test_least_squares_in_closed_form():
             minimise(rows, targets, Squared(2.0), radius, gap=1e-10), expected, atol=1e-4
         )
         if radius < 5:
-            found = frank_wolfe(picker(rows, targets, 2000), Squared(2.0), radius, 2000)
+            found = frank_wolfe(picker(rows, targets, 2000), Squared(2.0), 200, radius, 2000)
             np.testing.assert_allclose(found, expected, atol=0.02)
         event = SampledGaussian(1.0, l2_units(3.0, Squared(2.0)), 4)
         gate = gate_of(rows, targets, event, GRADIENT, 600)

@@ -57,7 +57,12 @@ from understudy.privacy.questions import (
     WorstQueryError,
 )
 from understudy.privacy.questions.best_models import Models
-from understudy.privacy.questions.descent import LinearGradient, SteepestVertex, Weights
+from understudy.privacy.questions.descent import (
+    LinearGradient,
+    SteepestVertex,
+    TargetLevels,
+    Weights,
+)
 from understudy.privacy.questions.gradient import Groups
 from understudy.privacy.questions.moments import RandomFeatures
 from understudy.privacy.relation import Relation
@@ -721,7 +726,14 @@ def best_by_costs(rng: Random, table: World) -> Any:
 def descent(rng: Random) -> tuple[Any, Weights]:
     loss = rng.choice((Logistic(), Squared(0.5), Squared(3.0), Softmax(2)))
     whole = np.array([[rng.randint(-4000, 4000) for _ in range(3)] for _ in range(loss.outputs)])
-    return loss, Weights(whole, 1e-3)
+    start = [rng.uniform(-2, 2) for _ in range(loss.outputs)] if rng.random() < 0.5 else []
+    return loss, Weights(whole, 1e-3, tuple(start))
+
+
+def target_levels(rng: Random, table: World) -> Any:
+    loss, _ = descent(rng)
+    relation = Relation.REPLACE if table.sides == 2 else Relation.ADD_REMOVE
+    return TargetLevels(loss), Gaussian(9.0, *loss.moves(relation))
 
 
 def steepest(event: Callable[[int], Any]) -> Any:
@@ -863,6 +875,7 @@ CASES = {
     "steepest vertex, Laplace": Case(
         SteepestVertex, steepest(lambda most: Laplace(1e9, 2 * most)), ("l1",), learning, picked
     ),
+    "levels of targets": Case(TargetLevels, target_levels, ("step",), learning),
     # The norm is the event's own; rows are clipped a millionth inside it.
     "linear gradient": Case(
         LinearGradient, linear_gradient, ("coordinates", "sides"), learning, contributed, 0.999

@@ -95,6 +95,7 @@ REQUESTS = {
         Selection(9.0, descent.UNIT),
         descent.SteepestVertex(Logistic(), WEIGHTS),
     ),
+    "TargetLevels": (Gaussian(9.0), descent.TargetLevels(Logistic())),
     "ThresholdedErrors": (
         Gaussian(2.0, changes=2),
         questions.ThresholdedErrors(CLIQUES, REFERENCES, (0.1, 0.1)),
@@ -117,7 +118,7 @@ REQUESTS = {
         questions.WorstQueryError(CLASSES, (SYNTHETIC[1],), 2),
     ),
 }
-LEARNED = {"LinearGradient", "SteepestVertex"}
+LEARNED = {"LinearGradient", "SteepestVertex", "TargetLevels"}
 every_question = pytest.mark.parametrize("name", REQUESTS)
 
 
@@ -198,6 +199,7 @@ class TooLarge:
     def __getitem__(self, _):
         raise MemoryError(f"Unable to allocate {SECRET} bytes")
 
+    __gt__ = __getitem__
     shape = property(__len__)
 
 

@@ -21,6 +21,7 @@ from tests.source.engines import (
     tables,
 )
 from tests.tools import servers
+from understudy.columns.roundness import Roundness
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
 from understudy.queries.evaluate import counts
@@ -89,6 +90,32 @@ def test_special_values_are_counted_as_in_memory(engine):
         null_values=("?",),
     )
     same_counts(engine(table), table, schema, [(i,) for i in range(5)])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_round_values_among_special_ones_are_counted_as_in_memory(engine):
+    """No text that is no number is read as one: a database would stop there, after the charge."""
+    texts = ["N", " N", "x", "", None, "?", "10", "12", "12.5", "1e1", "1e999", "nan", "999", "20"]
+    wholes = [5, 10, 99, None, -3, 1000, 12, 13, 14, 15, 20, 25, 30, 40]
+    table = pa.table(
+        {
+            "a": pa.array(texts, pa.string()),
+            "b": pa.array(texts, pa.string()),
+            "c": pa.array(wholes, pa.int64()),
+        }
+    )
+    schema = Schema(
+        tuple(
+            Roundness.of(column, (10, 5, 2))
+            for column in (
+                Integer("a", edges=(0, 11, 100, 500), special=("N", 999, 12), nullable=True),
+                Integer("b", edges=(4, 11, 100), special=("N",)),
+                Integer("c", edges=(0, 10, 40), special=(99, 20), nullable=True),
+            )
+        ),
+        null_values=("?",),
+    )
+    same_counts(engine(table), table, schema, [(0,), (1,), (2,)])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -345,7 +372,7 @@ def test_moments_before_and_after_all_bounds():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_release_is_the_same_wherever_the_rows_are(engine):
-    """People of several rows, values and quantiles that are found, rules, and the certificate."""
+    """People of several rows, values, quantiles and shapes that are found, rules, the certificate."""
     import understudy as us
     from understudy.testing.stand_ins import StillNoise
 
@@ -357,6 +384,7 @@ def test_a_release_is_the_same_wherever_the_rows_are(engine):
             "town": rng.choice(["Ulm", "Bonn", "-", "?"], 3000),
             "age": np.where(ill, rng.integers(16, 90, 3000), rng.integers(0, 90, 3000)),
             "paid": np.round(rng.exponential(20, 3000), 2),
+            "fee": np.round(rng.lognormal(4, 1, 3000), 2),
             "ill": ill,
         }
     )
@@ -375,6 +403,10 @@ type = "number"
 lower = 0
 upper = 100
 bins = {quantiles = 4}
+[[column]]
+name = "fee"
+type = "number"
+decimals = 2
 [[column]]
 name = "ill"
 type = "boolean"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from bench import picks
 
-from understudy.learn.plans import PICK
+from understudy.learn.plans import PICK, START
 from understudy.learn.solvers import frank_wolfe
-from understudy.privacy.cost import Charge, Plan, Selection
+from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.exact import Examples
 from understudy.privacy.features import GRID, Box
 from understudy.privacy.gate import Gate
@@ -34,24 +34,31 @@ class Given(StillNoise):
 
 
 def solved(features, targets, loss, way, draws):
-    """`frank_wolfe` itself on the same noise."""
+    """`frank_wolfe` itself on the same noise, and without noise on where it starts."""
     box = Box.of((-1, 1), features.shape[1] - 1)
-    plan = Plan((Charge(PICK, Selection(way.scale * UNIT, UNIT), way.steps),))
+    charges = (Charge(PICK, Selection(way.scale * UNIT, UNIT), way.steps),)
+    if way.level is not None:
+        charges = (Charge(START, Gaussian(1.0, *loss.moves(Relation.ADD_REMOVE))), *charges)
+    plan = Plan(charges)
     examples = Examples.seal(features[:, 1:], targets, box)
     gate = Gate(examples, StrictCharges(plan), Relation.ADD_REMOVE, Given(draws))
-    return frank_wolfe(gate, loss, way.radius, way.steps, delay=way.delay, kept=way.kept)[0]
+    return frank_wolfe(
+        gate, loss, len(targets), way.radius, way.steps, delay=way.delay, kept=way.kept
+    )[0]
 
 
 @pytest.mark.parametrize("kind", [picks.KINDS[1], picks.KINDS[4]], ids=lambda kind: kind.name)
-@pytest.mark.parametrize("delay", [0, 40])
-def test_simulated_fits_are_those_of_the_solver_on_the_same_noise(kind, delay):
+@pytest.mark.parametrize(("delay", "level"), [(0, None), (40, 0.0)])
+def test_simulated_fits_are_those_of_the_solver_on_the_same_noise(kind, delay, level):
     rng = np.random.default_rng(3)
     features, targets = kind.draw(400, rng)
     features = np.rint(features * GRID) / GRID
-    way = replace(picks.way_for(400, features.shape[1], kind.loss, 2, 30), delay=delay)
+    way = replace(picks.way_for(400, features.shape[1], kind.loss, 2, 30), delay=delay, level=level)
     draws = rng.gumbel(size=(way.steps, 2 * features.shape[1], FITS))
     given = iter(draws)
-    found = picks.simulate(features, targets, kind.loss, way, lambda shape: next(given), FITS)
+    start = picks.begun(targets, kind.loss, way, rng, FITS)
+    assert np.all((start == 0) == (level is None))
+    found = picks.simulate(features, targets, kind.loss, way, lambda shape: next(given), start)
     for fit in range(FITS):
         own = solved(features, targets, kind.loss, way, draws[:, :, fit])
         np.testing.assert_allclose(found[:, fit], own, atol=1e-12)
@@ -69,7 +76,7 @@ def after_picks_of_the_intercept(way):
         noise[0] = 1e9 if next(steps) == 0 else 0.0
         return noise
 
-    weights = picks.simulate(features, targets, Logistic(), way, gumbel, 1)
+    weights = picks.simulate(features, targets, Logistic(), way, gumbel, np.zeros(1))
     return ((features @ weights > 0)[:, 0] == (targets > 0.5)).mean()
 
 

@@ -3,8 +3,10 @@
 import tomllib
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from tests.tools.survey import RULED
 from tools import verify_release as stranger
 from understudy.constraints.rule import Rule
 from understudy.constraints.rules import Rules
@@ -85,3 +87,21 @@ def test_dependencies_too():
     columns = {column["name"]: column for column in tomllib.loads(schema.dumps())["column"]}
     theirs = stranger.rule_broken(rule.facts(), columns, rows)
     assert [line.split()[0] for line in ours] == [str(theirs)]
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_what_is_computed_and_compared(shuffled):
+    """All rows keep the rules as they are decoded; shuffled, both count the same that do not."""
+    rng = np.random.default_rng(1)
+    codes = [rng.integers(0, size, 2000).astype(np.uint8) for size in RULED.shape]
+    rows = RULED.decode(codes, rng)
+    if shuffled:
+        mixed = [column.take(pa.array(rng.permutation(2000))) for column in rows.columns]
+        rows = pa.table(mixed, schema=rows.schema)
+    document = tomllib.loads(RULED.dumps())
+    columns = {column["name"]: column for column in document["column"]}
+    theirs = {r["says"]: stranger.rule_broken(r, columns, rows) for r in document["rule"]}
+    ours = {line.split("rule ")[1][1:-1]: int(line.split()[0]) for line in RULED.illegal(rows)}
+    assert {says: count for says, count in theirs.items() if count} == ours
+    assert len(ours) == (len(RULED.rules) if shuffled else 0)
+    assert stranger.computed(document) == {"sector", "income", "band"}

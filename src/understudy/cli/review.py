@@ -105,8 +105,7 @@ def open_decisions(found: Sequence[Decision]) -> None:
 
 def statements(found: Sequence[Decision]) -> None:
     """What is published once all of them are confirmed, in one line each."""
-    stated = [d for d in found if "public" in d.choices]
-    words.facts([(decision.key, decision.reveals) for decision in stated])
+    words.facts([(decision.key, decision.reveals) for decision in found])
 
 
 def _count(found: Sequence[Decision]) -> str:
@@ -209,8 +208,6 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit]) -> None:
 
 def _asked(schema: Schema, decision: Decision) -> Schema | None:
     """The schema after an answer, the same after none, None at the end."""
-    from understudy.draft.review import Choice
-
     letters = {_LETTERS[choice]: choice for choice in decision.choices}
     said = {**_WORDS, "public": decision.yes}
     if decision.topic == "rules":
@@ -231,8 +228,7 @@ def _asked(schema: Schema, decision: Decision) -> Schema | None:
         elif answer.lower() in letters:
             choice = letters[answer.lower()]
             try:
-                about = decision if choice is Choice.PUBLIC else _some_of(decision, choice)
-                return _settled(schema, about, choice)
+                return _settled(schema, _some_of(decision, choice), choice)
             except UnderstudyError as error:
                 shell.complain(str(error))
         else:
@@ -240,13 +236,13 @@ def _asked(schema: Schema, decision: Decision) -> Schema | None:
 
 
 def _some_of(decision: Decision, choice: Choice) -> Decision:
-    """The columns of a group that are meant."""
-    from understudy.draft.review import Choice
-
-    asked = choice in (Choice.PRIVATE, Choice.DROP) and len(decision.columns) > 1
+    """The columns or rules of a group that are meant."""
+    whole = ("replace",) if decision.topic == "rules" else ("replace", "public")
+    asked = choice not in whole and len(decision.columns) > 1
     numbered = dict(enumerate(decision.columns, 1))
     if asked:
-        shell.say("  " + ", ".join(f"{at} {name}" for at, name in numbered.items()))
+        for at, name in numbered.items():
+            shell.say(f"    {at}  {name}")
     text = (_typed("  all of them, or these numbers: ") or "") if asked else "all"
     if text == "all":
         return decision

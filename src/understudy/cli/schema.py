@@ -110,6 +110,7 @@ def confirm(
       understudy schema confirm patients.schema.toml --all
     """
     from understudy.draft import confirm as clear
+    from understudy.draft.review import Choice, decisions
     from understudy.schema import Schema
 
     loaded = Schema.load(schema)
@@ -130,10 +131,9 @@ def confirm(
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
     if unit is not None:
         done = {"who is protected": (f"one {wanted.unit or unit}",), **done}
-    if done and everything:
-        from understudy.draft.review import decisions
-
-        reviewing.statements(decisions(loaded))
+    stated = [d for d in decisions(loaded) if Choice.PUBLIC in d.choices] if everything else []
+    if stated:
+        reviewing.statements(stated)
         shell.say(("You have stated that all of this is public, in ", "bold"), str(schema))
     elif done:
         words.facts([(name, ", ".join(read)) for name, read in done.items()])

@@ -18,18 +18,23 @@ from numpy.typing import NDArray
 
 from understudy.columns.ladder import Measured, Rounds, Scale, rounds
 from understudy.columns.segments import fitted
-from understudy.columns.shape import Shape
+from understudy.columns.shape import Shape, multiples
 
 __all__ = ["learned"]
 
 Floats = NDArray[np.float64]
 
-FOUND = 4.0
-"""A top cell by itself is believed beyond so many deviations, with bounds."""
-FOUND_OPEN = 6.0
-"""The same without: one cell of noise at 10⁹ would ruin a mean."""
-STEP, STEP_OPEN = 3.0, 4.0
-"""A further step of the first level's fit must be worth so many deviations."""
+EVEN, BOUNDED, OPEN = (2.5, 2.0), (4.0, 3.0), (6.0, 4.0)
+"""How many deviations a top cell by itself must hold, and a further step of the fit be worth.
+
+Between close bounds, loose ones and without any: one cell of noise at 10⁹ would ruin a mean.
+"""
+LAST_RESORTS = ((3.0, 2.0), (2.0, 1.5))
+"""The same where nothing is found."""
+TRACE = 0.05
+"""A tail ends where less than so many deviations are expected."""
+AT_BOUND = 2.0
+"""Zero, and bounds, at which all beyond them is counted, are believed sooner."""
 PART_FOUND, PART_STEP = 2.5, 2.7
 """The same for the parts of a cell that holds something."""
 POINT = 3.5
@@ -40,7 +45,12 @@ FEWEST, MOST, RATE = 6, 32, 0.6
 """Cells for the model: RATE·√(rows/σ), within these."""
 SEEN = 3.0
 """A kind of round values is believed beyond so many deviations."""
-WHOLE = 10**6
+UNSEEN = 1e-6
+"""Between bounds, the share of all leaves in which nothing was found, by their counts.
+
+It says where in a cell rows lie that the model finds there and the ladder did not.
+"""
+WHOLE = 10**9
 """The sum of the weights, about."""
 
 
@@ -58,46 +68,80 @@ def learned(
     """
     levels = [np.array([scale.point(edge) for edge in level.edges]) for level in history]
     counts, variances = _upwards(levels, history)
-    sigma = np.sqrt(variances[0])
+    known, sigma = counts[0], np.sqrt(variances[0])
+    form = rounds(scale) if roundness is not None else None
+    round_ = None if form is None or roundness is None else _round(scale, form, roundness)
     mass = _top(scale, levels[0], counts[0], sigma)
     for at in range(1, len(levels)):
         parts = np.searchsorted(levels[at], levels[at - 1])
-        mass = _downwards(scale, levels[at], parts, mass, counts[at], np.sqrt(variances[at]))
+        width = _width(levels[at], round_)
+        points = _points(scale, levels[at])
+        mass = _downwards(
+            levels[at], parts, mass, counts[at], np.sqrt(variances[at]), width, points
+        )
         same = np.repeat(np.diff(parts) == 1, np.diff(parts))  # known best from above
+        known = np.where(same, np.repeat(known, np.diff(parts)), counts[at])
         sigma = np.where(same, np.repeat(sigma, np.diff(parts)), np.sqrt(variances[at]))
     edges, mass = _without_islands(levels[-1], mass, sigma)
-    edges, mass = _trimmed(scale, edges, mass)
+    faint = np.where(mass == 0, np.maximum(known / sigma, 0.0) ** 2, 0.0)
+    faint *= UNSEEN * mass.sum() / max(faint.sum(), 1.0) if scale.bounded else 0.0
+    edges, mass = _trimmed(scale, edges, mass, faint)
     edges, mass = _with_cuts(edges, mass, [scale.point(cut) for cut in cuts])
+    edges, mass = _with_end(scale, edges, mass)
     count = int(np.clip(RATE * sqrt(max(rows, 1.0) / history[0].sigma), FEWEST, MOST))
     starts = _cells(scale, edges, mass, count, history[0].sigma / max(rows, 1.0))
     last = _last(scale, edges)
     inner = [p for cut in cuts if edges[0] < (p := scale.point(cut)) < last]
     starts = sorted({*starts, *np.searchsorted(edges, inner).tolist()})
     weights = np.rint(mass * (WHOLE / mass.sum())).astype(int)
-    form = rounds(scale) if roundness is not None else None
     return Shape(
         (*(scale.own(edges[at]) for at in starts), scale.own(last)),
         tuple(edges.tolist()),
         tuple(starts),
         tuple(weights.tolist()),
-        *(() if form is None or roundness is None else _round(scale, form, roundness, edges, mass)),
+        *(() if round_ is None else _without_points(round_, edges, mass)),
     )
 
 
-def _round(
-    scale: Scale, form: Rounds, table: Measured, edges: NDArray[Any], mass: Floats
-) -> tuple[tuple[int, ...], ...]:
-    """How round values are that are not points by themselves: decades, steps and weights."""
+Roundness = tuple[NDArray[Any], NDArray[Any], Floats]
+"""Decades, falling steps with 1 at the end, and how many values of each decade are of each kind."""
+
+
+def _round(scale: Scale, form: Rounds, table: Measured) -> Roundness:
+    """How round the values are."""
+    counts = np.asarray(table.counts, np.float64).reshape(-1, form.classes)
     decades = np.array([scale.point(edge) for edge in form.edges])
-    steps = np.array([*form.steps, 1])
-    counts = np.asarray(table.counts, np.float64)
-    counts = np.where(counts > SEEN * table.sigma, counts, 0.0)
+    return decades, np.array([*form.steps, 1]), np.where(counts > SEEN * table.sigma, counts, 0.0)
+
+
+def _without_points(
+    found: Roundness, edges: NDArray[Any], mass: Floats
+) -> tuple[tuple[int, ...], ...]:
+    """The same for values that are not points by themselves: decades, steps and weights."""
+    decades, steps, counts = found[0], found[1], found[2].copy()
     points = np.flatnonzero((np.diff(edges) == 1) & (mass > 0))
     kinds = np.argmax(edges[points, None] % steps == 0, axis=1)
-    cells = np.clip(np.searchsorted(decades, edges[points], side="right") - 1, 0, len(decades) - 2)
-    np.subtract.at(counts, cells * form.classes + kinds, mass[points])
-    counts = np.rint(np.maximum(counts, 0.0)).astype(int)
-    return tuple(decades.tolist()), form.steps, tuple(counts.tolist())
+    rows = np.clip(np.searchsorted(decades, edges[points], side="right") - 1, 0, len(counts) - 1)
+    np.subtract.at(counts, (rows, kinds), mass[points])
+    weights = np.rint(np.maximum(counts, 0.0)).astype(int).ravel()
+    return tuple(decades.tolist()), tuple(steps[:-1].tolist()), tuple(weights.tolist())
+
+
+def _width(edges: NDArray[Any], found: Roundness | None) -> Floats:
+    """How much a cell would hold if nothing but the decade and the roundness of values mattered.
+
+    A tenth is its plain width, for values of kinds that were not seen.
+    """
+    plain = np.diff(edges).astype(np.float64)
+    if found is None:
+        return plain
+    decades, steps, counts = found
+    row = np.clip(np.searchsorted(decades, edges[:-1], side="right") - 1, 0, len(counts) - 1)
+    among = np.maximum(multiples(decades, steps), 1.0)
+    chances = counts / among / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    whole = np.diff(decades).astype(np.float64)[row]
+    round_ = np.sum(chances[row] * multiples(edges, steps), axis=1) * whole
+    return np.where(counts.any(axis=1)[row], 0.9 * round_ + 0.1 * plain, plain)
 
 
 def _upwards(
@@ -105,6 +149,7 @@ def _upwards(
 ) -> tuple[list[Floats], list[Floats]]:
     """Every cell's count by all that was counted in it, and its variance."""
     counts, variances = [], []
+    below = levels[-1]
     for edges, level in zip(levels[::-1], history[::-1], strict=True):
         own = np.asarray(level.counts, np.float64)
         precision = np.full(len(own), level.sigma**-2.0)
@@ -126,9 +171,12 @@ def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Fl
     width = _measure(scale, edges)[line]
     y, s = counts[line], sigma[line]
     mass = np.zeros(len(counts))
-    usual = (FOUND, STEP) if scale.bounded else (FOUND_OPEN, STEP_OPEN)
-    for found, step in (usual, (3.0, 2.0), (2.0, 1.5)):
-        mass[points] = np.where(counts[points] > found * sigma[points], counts[points], 0.0)
+    usual = EVEN if scale.even else BOUNDED if scale.bounded else OPEN
+    bound = scale.bounded & ((edges[:-1] == scale.high) | (edges[:-1] == scale.low))
+    bound |= edges[:-1] == 0
+    for found, step in (usual, *LAST_RESORTS):
+        least = np.where(bound, AT_BOUND, found) * sigma
+        mass[points] = np.where(counts > least, counts, 0.0)[points]
         mass[line] = fitted(y[None], s[None], width[None], found**2, step**2, False)[0]
         if mass.any():
             mass[line] = _tails(mass[line], y, s, width)
@@ -143,7 +191,8 @@ def _points(scale: Scale, edges: NDArray[Any]) -> NDArray[np.bool_]:
     width = np.diff(edges).astype(np.float64)
     if scale.discrete:
         beside = np.maximum(np.append(width[1:], 0), np.append(0, width[:-1]))
-        return (width == 1) & (beside >= 8)
+        zero = (edges[:-1] == 0) & (scale.calendar is None) & (not scale.even)
+        return (width == 1) & ((beside >= 8) | zero)
     return width <= np.array([scale.after(edge) - edge for edge in edges[:-1]]) * 1.001
 
 
@@ -171,9 +220,10 @@ def _tails(fit: Floats, y: Floats, sigma: Floats, width: Floats) -> Floats:
                 out[b] / width[b] if 0 <= b < len(fit) else 0.0
                 for b in (at - side, at - 2 * side, at - 3 * side)
             ]
-            if before[0] * width[at] < 0.05 * sigma[at]:
-                break
             out[at] = _expected(before, y[at] / width[at], sigma[at] / width[at]) * width[at]
+            if out[at] < TRACE * sigma[at]:
+                out[at] = 0.0
+                break
     return out
 
 
@@ -197,12 +247,13 @@ def _expected(before: Sequence[float], y: float, sigma: float) -> float:
 
 
 def _downwards(
-    scale: Scale,
     edges: NDArray[Any],
     parts: NDArray[np.intp],
     above: Floats,
     counts: Floats,
     sigma: Floats,
+    width: Floats,
+    points: NDArray[np.bool_],
 ) -> Floats:
     """The parts of every cell above, scaled to it."""
     mass = np.zeros(len(counts))
@@ -211,8 +262,7 @@ def _downwards(
     opened = np.flatnonzero(~single & (above > 0))
     if not len(opened):
         return mass
-    points = _points(scale, edges)
-    width = np.diff(edges).astype(np.float64)
+    width = width.copy()
     lines = [np.arange(parts[at], parts[at + 1]) for at in opened]
     # A point that is not believed is one of the values of the part beside it.
     counts, variances = counts.copy(), sigma**2
@@ -247,7 +297,8 @@ def _without_islands(
     edges: NDArray[Any], mass: Floats, sigma: Floats
 ) -> tuple[NDArray[Any], Floats]:
     """Light leaves behind a gap at either end are noise."""
-    mass = np.where(mass < 0.05 * sigma, 0.0, mass)
+    held = mass >= 0.05 * sigma
+    mass = np.where(held | ~held.any(), mass, 0.0)  # something has to stay
     for side in (-1, 1):
         while True:
             held = np.flatnonzero(mass)
@@ -263,7 +314,9 @@ def _without_islands(
     return edges, mass
 
 
-def _trimmed(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[Any], Floats]:
+def _trimmed(
+    scale: Scale, edges: NDArray[Any], mass: Floats, faint: Floats
+) -> tuple[NDArray[Any], Floats]:
     """Leaves without anything merged; without a bound, the column ends where its leaves end."""
     held = np.flatnonzero(mass)
     first = 0 if scale.lower is not None else held[0]
@@ -273,7 +326,7 @@ def _trimmed(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[A
     last += bool(last < len(mass) and scale.upper is None and points[last] and edges[last] < 0)
     if edges[last] - edges[first] == 1 and scale.discrete:  # a column has two values at least
         first, last = (first, last + 1) if last < len(mass) else (first - 1, last)
-    edges, mass = edges[first : last + 1], mass[first:last]
+    edges, mass, faint = edges[first : last + 1], mass[first:last], faint[first:last]
     # A point that holds nothing of its own is one of the values of the leaf beside it.
     points = points[first:last]
     wide = np.concatenate([[False], ~points & (mass > 0), [False]])  # of the cell before, and so on
@@ -281,7 +334,7 @@ def _trimmed(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[A
     right = blank & wide[2:] & ((edges[:-1] >= 0) | ~wide[:-2])
     left = blank & wide[:-2] & ~right
     joined = np.append(False, right[:-1]) | left
-    edges, mass = _merged(edges, mass, joined)
+    edges, mass = _merged(edges, mass + faint * ~blank, joined)
     return _merged(edges, mass, np.append(False, (mass[1:] == 0) & (mass[:-1] == 0)))
 
 
@@ -308,6 +361,14 @@ def _with_cuts(
     return edges, mass
 
 
+def _with_end(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[Any], Floats]:
+    """Where the last value is a point by itself, the one before it too: a cell has both."""
+    before = scale.high - (scale.after(scale.high) - scale.high)
+    if len(mass) < 2 or edges[-2] != scale.high or mass[-1] == 0 or edges[-3] >= before:
+        return edges, mass
+    return np.insert(edges, -2, before), np.insert(mass, -1, 0.0)
+
+
 def _last(scale: Scale, edges: NDArray[Any]) -> Any:
     """The last point, which its cell includes."""
     return min(scale.high, edges[-1] - 1 if scale.discrete else edges[-1])
@@ -322,8 +383,10 @@ def _cells(
     points = _points(scale, edges)
     third = np.where(points, 0.0, np.cbrt(share * width**2))
     both = share / 2 + third / max(third.sum(), 1e-300) / 2
-    heavy = np.flatnonzero(points & (share > 0.5 / count))
+    heavy = np.flatnonzero((points | (width == 1) & scale.discrete) & (share > 0.5 / count))
     fixed = {0, *heavy.tolist(), *(at + 1 for at in heavy.tolist())}
+    if len(mass) > 2 and edges[-2] == scale.high and share[-1] > 0:
+        fixed.add(len(mass) - 2)
     reached = np.concatenate([[0.0], np.cumsum(both)])
     wanted = reached[-1] * np.arange(1, count) / count
     cuts = {int(np.argmin(np.abs(reached - at))) for at in wanted}

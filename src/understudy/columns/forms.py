@@ -122,7 +122,7 @@ class Divided:
     of so many microseconds since 1970. Of the codes of `over`, the first `cells` have steps.
     """
 
-    over: Pieces | Words
+    over: Pieces | Words | Spelled
     cells: int
     steps: tuple[int, ...]
     ends: tuple[Any, Any]

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import floor, inf, log10, nextafter, sqrt
+from math import floor, inf, log10, sqrt
 from typing import Any
 
 import numpy as np
@@ -43,10 +43,12 @@ SHARES = (0.30, 0.22, 0.16, 0.12, 0.10)
 ROUNDNESS = 0.10
 """Of a column's ρ, what the table of round values gets."""
 
-OPENS = 4.0
+OPENS = 3.0
 """A cell is opened if its count exceeds so many standard deviations of either level."""
-PER_PART = 1.5
+PER_PART = 1.2
 """It gets a part for each so many standard deviations in it, from two to ten."""
+FEW = 128
+"""Below so many public values, a column is cut evenly from the first level."""
 MOST_OPENED = 64
 """Of these, at most so many at a level, the heaviest: a bound on the size of a level."""
 
@@ -110,6 +112,16 @@ class Scale:
         if self.grid is None:
             return 10.0**_LARGEST
         return min(int(10**_LARGEST / self.grid), 10**15 if self.grid != 1 else 10**18)
+
+    @property
+    def even(self) -> bool:
+        """Whether the first level is cut evenly: the bounds are close, or there are few values."""
+        if not self.bounded:
+            return False
+        if self.calendar is not None or (self.discrete and self.high - self.low < FEW):
+            return True
+        small, large = sorted((abs(self.low), abs(self.high)))
+        return self.low * self.high > 0 and large <= _EVEN * small
 
     def point(self, value: Any, *, up: bool = True) -> Any:
         """The point of a value; of one between two points, the upper one (or the lower)."""
@@ -195,7 +207,7 @@ def first(scale: Scale) -> tuple[Any, ...]:
     low, high = scale.low, scale.high
     if scale.calendar is not None:
         inner = _calendar(scale, low, high, _unit(scale, low, high))
-    elif _even(scale):
+    elif scale.even:
         inner = _multiples(low, high, _step(high - low, _TOPS, scale.discrete))
     else:
         inner = _decades(scale)
@@ -237,16 +249,6 @@ def repeated(scale: Scale, history: Sequence[Measured]) -> NDArray[np.float64]:
 
 def _owned(scale: Scale, inner: Sequence[Any], low: Any) -> tuple[Any, ...]:
     return tuple(scale.own(point) for point in (low, *inner, scale.end))
-
-
-def _even(scale: Scale) -> bool:
-    """Whether the bounds are too close for decades, or there are few values."""
-    if not scale.bounded:
-        return False
-    if scale.discrete and scale.high - scale.low < 128:
-        return True
-    small, large = sorted((abs(scale.low), abs(scale.high)))
-    return scale.low * scale.high > 0 and large <= _EVEN * small
 
 
 def _step(width: Any, parts: int, discrete: bool) -> Any:

@@ -95,7 +95,10 @@ class Number(Binned):
         if self.decimals is not None and not is_whole(self.decimals, 0, 15):
             self._refuse(f"decimals = {self.decimals!r} must be a whole number from 0 to 15")
         if self.bins is None and self.edges is None:
-            self._refuse("bins is missing; cut a number into cells with bins = 32, or edges")
+            self._refuse(
+                "bins is missing; cut a number into cells with bins = 32, or edges (in a schema file "
+                "leave both out, and a release finds its shape)"
+            )
         super().__post_init__()
 
     def _normalise(self) -> None:

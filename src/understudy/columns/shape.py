@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Shape"]
+__all__ = ["Shape", "multiples"]
 
 STEEPEST = 4.0
 """Of the power of a density inside a leaf."""
@@ -142,8 +142,8 @@ class Shape:
         decades = np.array(self.decades, np.int64)
         lows = self._lows
         row = np.clip(np.searchsorted(decades, lows[:-1], side="right") - 1, 0, len(counts) - 1)
-        among = np.maximum(_multiples(decades, steps), 1)
-        chances = counts[row] / among[row] * _multiples(lows, steps)
+        among = np.maximum(multiples(decades, steps), 1)
+        chances = counts[row] / among[row] * multiples(lows, steps)
         chances[np.diff(lows) == 1] = 0.0
         return np.cumsum(chances, axis=1)
 
@@ -167,7 +167,7 @@ class Shape:
         return out
 
 
-def _multiples(lows: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float64]:
+def multiples(lows: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float64]:
     """Between neighbouring points, how many multiples of each step are none of the one before."""
     below = -(-lows[:, None] // steps)
     held = np.diff(below, axis=0)

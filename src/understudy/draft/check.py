@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Category, Column, Modelled
+from understudy.columns import Category, Column, Modelled, UndeclaredBins, UndeclaredShape
 from understudy.columns.arrow import same_stored, type_name
 from understudy.columns.base import near
 from understudy.columns.reading import flat, shown
@@ -56,6 +56,8 @@ def check(schema: Schema, data: Any) -> list[Finding]:
             remedy = 'declare it; type = "identifier" leaves it out' + near(name, declared)
             found.append(Finding(name, "is in the table and not in the schema", remedy=remedy))
     for column in schema.columns:
+        if isinstance(column, UndeclaredBins | UndeclaredShape):
+            column = column.largest()  # whatever is found has its bounds and its type
         if column.name in names:
             field = table.schema.field(column.name)
             found += _type_findings(column, field.type) if source.typed else []

@@ -508,8 +508,11 @@ def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.intege
 def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) -> Column:
     """Numbers with a fraction: few that many hold, or a shape that a release finds."""
     decimals = numbers.fewest_decimals(values)
-    marks = () if decimals is None else ("decimals",)
-    bounds = _natural(look, values)
+    written = () if decimals is None else ("decimals",)
+    bounds, marks = _natural(look, values), ()
+    if bounds and look.named.degrees:  # where a table is from is seldom a secret; it is asked
+        low, high = numbers.region(values, counts)
+        bounds, marks = {"lower": low, "upper": high}, ("lower", "upper")
 
     def few() -> Column | None:
         if len(values) > _FEW or not numbers.common(counts).all() or look.special:
@@ -519,9 +522,9 @@ def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64
     return _first(
         look,
         few,
-        lambda: look.made("number", *marks, decimals=decimals, **bounds),
-        lambda: look.made("number", **bounds),
-        lambda: look.retyped("float64").made("number", **bounds),
+        lambda: look.made("number", *written, *marks, decimals=decimals, **bounds),
+        lambda: look.made("number", *marks, **bounds),
+        lambda: look.retyped("float64").made("number", *marks, **bounds),
     )
 
 

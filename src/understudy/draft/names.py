@@ -110,6 +110,8 @@ class Range:
 
 
 _YEARS = Range(1900, 2099)
+_LATITUDE = _set("lat latitude")
+_LONGITUDE = _set("lon lng long longitude")
 _RANGES = (
     ({"age", "ages", "alter"}, Range(0, 120)),
     ({"month", "mon", "mth", "mnth"}, Range(1, 12)),
@@ -120,8 +122,8 @@ _RANGES = (
     ({"hour", "hr"}, Range(0, 23)),
     ({"minute", "second"}, Range(0, 59)),
     ({"percent", "percentage", "pct", "perc"}, Range(0, 100)),
-    ({"lat", "latitude"}, Range(-90, 90)),
-    ({"lon", "lng", "long", "longitude"}, Range(-180, 180)),
+    (_LATITUDE, Range(-90, 90)),
+    (_LONGITUDE, Range(-180, 180)),
     ({"share", "fraction", "proportion", "probability", "prob"}, Range(0, 1)),
 )
 
@@ -189,6 +191,11 @@ class Name:
         """Whether it is measured or counted, so that even values that never repeat name nobody."""
         endings = ("wgt", "amt", "amount", "price", "cost", "income", "salary", "balance")
         return bool(_AMOUNTS.intersection(self.words)) or self.text.lower().endswith(endings)
+
+    @property
+    def degrees(self) -> bool:
+        """Whether it holds places on the globe."""
+        return bool((_LATITUDE | _LONGITUDE).intersection(self.words))
 
     @property
     def year(self) -> bool:

@@ -6,14 +6,22 @@ writes down none that few hold.
 
 from __future__ import annotations
 
-from math import ceil, log10
+from math import ceil, floor, log10
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.draft.names import Name
 
-__all__ = ["LEAST_HOLDERS", "apart", "common", "fewest_decimals", "names_things", "small_range"]
+__all__ = [
+    "LEAST_HOLDERS",
+    "apart",
+    "common",
+    "fewest_decimals",
+    "names_things",
+    "region",
+    "small_range",
+]
 
 Values = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -128,6 +136,14 @@ def small_range(values: Values, counts: Counts) -> tuple[int, int] | None:
     cut_mean, cut_deviation = _moments(np.clip(values, low, high), counts)
     moved = max(abs(cut_mean - mean), abs(cut_deviation - deviation))
     return (low, high) if moved <= max(_MOVED * deviation, _BEND * (high - low)) else None
+
+
+def region(values: Values, counts: Counts) -> tuple[int, int]:
+    """Whole degrees around where the rows lie, but for 10 of them and one in a thousand at each end."""
+    beyond = max(LEAST_HOLDERS, _LEAST_SHARE * float(counts.sum()))
+    low = values[np.searchsorted(np.cumsum(counts), beyond).clip(max=len(values) - 1)]
+    high = values[::-1][np.searchsorted(np.cumsum(counts[::-1]), beyond).clip(max=len(values) - 1)]
+    return floor(min(low, high)), floor(max(low, high)) + 1
 
 
 def _moments(values: Values, counts: Counts) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from understudy.columns.unmodelled import DISCOVER
+from understudy.constraints.rule import Comparison, Condition, Dependency, Formula, Rule
 from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import parsed, shown
 from understudy.errors import SchemaError
@@ -43,6 +44,7 @@ class Topic(StrEnum):
     VALUES = "values"
     BOUNDS = "bounds"
     MISSING = "missing"
+    RULES = "rules"
     TYPES = "types"
 
 
@@ -61,7 +63,7 @@ class Choice(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """One question about a draft, and about these `columns`.
+    """One question about a draft: about `columns`, or about rules, by what they say.
 
     `holds` are lines that say what the draft holds, one or more columns each, and `full` all of it
     where they do not; `reveals` is what answering "public" would publish, `yes` that answer in words,
@@ -79,12 +81,14 @@ class Decision:
     yes: str = "It is public knowledge"
     shared: bool = True
     """Whether the same facts would do for all of its columns."""
+    form: str = ""
+    """Of rules, which are told apart by what they say: their common form."""
 
     @property
     def key(self) -> str:
         """Its name in a command; the same until it is answered."""
         one = self.topic in (Topic.UNIT, Topic.IDENTIFIERS, Topic.TYPES)
-        return str(self.topic) if one else f"{self.topic}:{self.columns[0]}"
+        return str(self.topic) if one else f"{self.topic}:{self.form or self.columns[0]}"
 
     def of(self, *columns: str) -> Decision:
         """The same about some of its columns alone."""
@@ -123,6 +127,7 @@ def decisions(schema: Schema, seen: Sequence[RowsPerUnit] = ()) -> tuple[Decisio
         *(_range(group) for group in _similar_ranges(ordered)),
         *([_pairs(pairs)] if pairs else []),
         *(_missing(c) for c in schema.columns if isinstance(c, Incomplete)),
+        *_rules(schema),
         *_types([c for c in schema.columns if not isinstance(c, Identifier | Text)]),
     ]
     return tuple(found)
@@ -390,6 +395,53 @@ def _missing(column: Incomplete) -> Decision:
     )
 
 
+_RULES = {
+    Dependency: "mappings",
+    Formula: "sums",
+    Comparison: "comparisons",
+    Condition: "conditions",
+}
+
+
+def _rules(schema: Schema) -> list[Decision]:
+    """Rules of one form together; a person answers for each."""
+    groups: dict[str, list[Rule]] = {}
+    for rule in schema.rules:
+        if rule.read_from_rows:
+            groups.setdefault(_RULES[type(rule.form)], []).append(rule)
+    return [_ruled(form, groups[form]) for form in _RULES.values() if form in groups]
+
+
+def _ruled(form: str, group: Sequence[Rule]) -> Decision:
+    one = len(group) == 1
+    pairs = sum(len(rule.mapping) + len(rule.values) for rule in group)
+    told = f"; and {pairs} values of one column for those of another" if pairs else ""
+    says = tuple(rule.says for rule in group)
+    more = f", and {len(says) - _NAMED} more" if len(says) > _NAMED else ""
+    broken = ", ".join(f"“{rule}”" for rule in says[:_NAMED]) + more
+    return Decision(
+        Topic.RULES,
+        says,
+        f"Is the rule {group[0].says} public knowledge?"
+        if one
+        else f"Which of these {len(group)} rules are public knowledge?",
+        tuple(map(_how, group)),
+        f"that no row of the table breaks {broken}{told}",
+        "A rule from a law, a form or arithmetic is public. One that merely held in these rows is not, "
+        "and every synthetic row would keep it.",
+        (Choice.PUBLIC, Choice.DROP),
+        form=form,
+    )
+
+
+def _how(rule: Rule) -> str:
+    """A rule, and the values that it gives, in a few words."""
+    pairs = [f"{key} → {value}" for key, value in rule.mapping]
+    pairs += [f"{value} from {cut}" for cut, value in zip(rule.cuts, rule.values[1:], strict=False)]
+    more = f", … ({len(pairs)} in all)" if len(pairs) > _NAMED else ""
+    return f"{rule.says}: {', '.join(pairs[:_NAMED])}{more}" if pairs else rule.says
+
+
 def _types(columns: Sequence[Column]) -> list[Decision]:
     marked = [c for c in columns if _FORM.intersection(c.read_from_rows)]
     if not marked:
@@ -486,13 +538,32 @@ def answered(schema: Schema, decision: Decision, choice: Choice, text: str = "")
         )
     if decision.topic is Topic.UNIT:
         return _protected(schema, choice, text)
+    if decision.topic is Topic.RULES:
+        return _about_rules(schema, decision.columns, choice)
     changed: dict[str, Column] = {}
     for column in schema.columns:
         if column.name in decision.columns:
             changed[column.name] = _answer(column, decision.topic, choice, text)
     if decision.topic is Topic.TYPES and choice is Choice.REPLACE:
         changed = _empty(changed, text)
-    return schema.resolved(changed)
+    try:
+        return schema.resolved(changed)
+    except SchemaError:  # what a draft read from rows about these columns does not hold any more
+        proposed = [r.says for r in schema.rules if r.read_from_rows and r.words & set(changed)]
+        if not proposed:
+            raise
+        return _about_rules(schema, proposed, Choice.DROP).resolved(changed)
+
+
+def _about_rules(schema: Schema, says: Sequence[str], choice: Choice) -> Schema:
+    """The schema with rules of a draft confirmed, or without them."""
+    rules: list[Rule] = []
+    for rule in schema.rules:
+        if rule.says not in says or not rule.read_from_rows:
+            rules.append(rule)
+        elif choice is Choice.PUBLIC:
+            rules.append(replace(rule, read_from_rows=False))
+    return replace(schema, rules=tuple(rules))
 
 
 def _answer(column: Column, topic: Topic, choice: Choice, text: str) -> Column:

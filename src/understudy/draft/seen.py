@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns import Category, Column, Date, Datetime
+from understudy.columns.arrow import pc
 from understudy.columns.base import Modelled
-from understudy.columns.binned import Binned
 from understudy.columns.reading import DAY, distinct_texts, flat, floats, null_texts, ticks
 from understudy.columns.temporal import RESOLUTIONS
 from understudy.columns.unmodelled import Undeclared, UndeclaredBins, UndeclaredShape
@@ -129,17 +129,14 @@ def looked_at(table: pa.Table, schema: Schema) -> list[Seen]:
             array = pa.concat_arrays([array, *more])
         texts, index = distinct_texts(array)
         null = np.append(null_texts(texts, (*schema.null_values, *column.null_values)), True)
-        if isinstance(column, Binned | UndeclaredBins | UndeclaredShape):
-            texts = texts.cast(pa.string())
         kept = np.flatnonzero(~null[:-1])
         place = np.full(len(null), len(kept))
         place[kept] = np.arange(len(kept))
-        words = tuple(texts.take(pa.array(kept)).to_pylist())
-        if isinstance(column, Category) and isinstance(column.values[0], str):
-            found.append(Seen(column, words, place[index]))
-        else:
-            plain = [word.strip() for word in words]
-            each, back = np.unique(np.array(plain, dtype=object), return_inverse=True)
-            again = np.append(back.reshape(-1), len(each))
-            found.append(Seen(column, tuple(each.tolist()), again[place[index]]))
+        words = texts.take(pa.array(kept)).cast(pa.string())
+        codes = place[index]
+        if not (isinstance(column, Category) and isinstance(column.values[0], str)):
+            plain = pc.utf8_trim_whitespace(words).dictionary_encode()
+            words = plain.dictionary
+            codes = np.append(plain.indices.to_numpy(), len(words))[codes]
+        found.append(Seen(column, tuple(words.to_pylist()), codes))
     return found

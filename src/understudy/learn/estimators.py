@@ -65,6 +65,7 @@ class _Private(LinearModel):
     delay: int | None = None
     iterate: str = "tail"
     noise: str = "gumbel"
+    start: float | None = None
     neighbours: str | Relation = "add-remove"
     rows_public: int | None = None
     ledger: str | Path | None = None
@@ -126,10 +127,10 @@ class _Private(LinearModel):
         return tags
 
     def _planned(self, facts: Facts) -> tuple[Rule, Plan]:
-        picks = Picks(self.delay, self.iterate, self.noise)
+        picks = Picks(self.delay, self.iterate, self.noise, self.start, self.fit_intercept)
         rule = rule_for(facts, self.solver, self.steps, self.rate, self.clip, picks)
         if self.solver == "frank-wolfe":
-            plan = picks_plan(facts, rule.steps, rule.rate, rule.noise)
+            plan = picks_plan(facts, rule.steps, rule.rate, rule.noise, rule.start)
         else:
             plan = descent_plan(facts, rule.steps, rule.rate, rule.clip)
         require_signal(facts, plan)
@@ -138,7 +139,13 @@ class _Private(LinearModel):
     def _learn(self, gate: Gate, facts: Facts, rule: Rule) -> NDArray[np.float64]:
         if self.solver == "frank-wolfe":
             return frank_wolfe(
-                gate, facts.loss, facts.radius, rule.steps, delay=rule.delay, kept=rule.kept
+                gate,
+                facts.loss,
+                facts.rows,
+                facts.radius,
+                rule.steps,
+                delay=rule.delay,
+                kept=rule.kept,
             )
         return stochastic_descent(gate, facts.loss, facts.rows, facts.radius, rule.steps)
 
@@ -208,8 +215,8 @@ class PrivateLasso(LinearRegressor, _Private):
     delta          1/n² by default
     steps, rate, clip   public settings; by default a function of public facts, see `plans`: number
                    of draws, share of rows that each sees (Poisson), norm of a row's gradient (sgd)
-    delay, iterate, noise   public settings of frank-wolfe, see `plans.Picks`: 0, "last" and "laplace"
-                   are the textbook's steps, iterate and noise
+    delay, iterate, noise, start   public settings of frank-wolfe, see `plans.Picks`: 0, "last",
+                   "laplace" and 0 are the textbook's steps, iterate, noise and start
     neighbours     "add-remove" (needs `rows_public`) or "replace" (the number of rows is public)
     rows_public    about how many rows there are; sums are divided by it
     ledger, dataset  a ledger file and a dataset in it to charge; without, an account of its own

@@ -4,12 +4,14 @@ Facts are n, the width of the box, the loss, the radius, the relation and the bu
 from generated tables (dense, sparse and indicator features; `bench learn` shows what they do on a real
 one), never from the rows of a fit:
 
-* `frank-wolfe` picks T = 0.6·n·√(8ρ)/(c·L0·ln²K) of K vertices, 3 to 1000, all rows at every pick. One
-  pick then has noise of c·L0·√(T/2ρ): the more picks, the less each is worth, and where few rows or
-  many features leave little to be seen, few picks see more of it.
-* The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, not by the whole radius: steps
-  are 2/(t + 2 + k) with k = 2r/(first step) − 2. A step of the radius, as in the textbook, overshoots
-  so far that picks may undo each other to the end.
+* `frank-wolfe` picks T = 1.8·n·√(8ρ)/(c·L0·ln³K) of K vertices, 1 to 1000, all rows at every pick, ρ
+  what picks have. One pick then has noise of c·L0·√(T/2ρ): the more picks, the less each is worth, and
+  where few rows or many features leave little to be seen, few picks see more of it.
+* A tenth of ρ says where scores begin: a noisy mean of the targets, or share of each class. Picks of
+  the intercept would have to find it step by step.
+* The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, not by the whole radius, and by
+  √(T/8) of that where T is below 8: steps are 2/(t + 2 + k) with k = 2r/(first step) − 2. A step of
+  the radius, as in the textbook, overshoots so far that picks may undo each other to the end.
 * `sgd` draws 400 noisy gradients on a tenth of the rows each, norm 2.
 * radius of the L1 ball: so wide that it hardly binds.
 
@@ -32,6 +34,7 @@ from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import (
     Charge,
+    Gaussian,
     Laplace,
     Plan,
     SampledGaussian,
@@ -45,6 +48,7 @@ from understudy.privacy.relation import Relation
 __all__ = [
     "GRADIENT",
     "PICK",
+    "START",
     "Facts",
     "Picks",
     "Rule",
@@ -57,15 +61,20 @@ __all__ = [
 ]
 
 PICK = "pick a vertex"
+START = "level of the targets"
 GRADIENT = "noisy gradient"
 
 _SOLVERS = ("frank-wolfe", "sgd")
 _MOST_STEPS = 100_000
-_FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 3, 1_000, 0.6
+_FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 1, 1_000, 1.8
 _STEPS, _RATE, _CLIP = 400, 0.1, 2.0
 _LONGEST_DELAY = 10**6  # far from where whole numbers of weights would not fit
 _NOISES = ("gumbel", "laplace")
+_START = 0.1
+"""Of ρ, what the constant that frank-wolfe begins at gets."""
 _FIRST_STEP = {"classes": 1.0, "numbers": 0.125}
+_SURE = 8
+"""Fewer picks than this are taken for uncertain ones."""
 _RADIUS = {
     ("frank-wolfe", "classes"): 80.0,
     ("frank-wolfe", "numbers"): 8.0,
@@ -100,8 +109,8 @@ def on_words(rate: float) -> float:
 class Rule:
     """What a solver does; `clip` is of sgd.
 
-    Of frank-wolfe are `delay`, the k of its steps, `kept`, the iterates that are averaged, and the
-    noise of its picks.
+    Of frank-wolfe are `delay`, the k of its steps, `kept`, the iterates that are averaged, the noise
+    of its picks, and `start`, the share of ρ for the constant it begins at.
     """
 
     steps: int
@@ -110,6 +119,7 @@ class Rule:
     delay: int = 0
     kept: range = range(0)
     noise: str = "gumbel"
+    start: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +130,16 @@ class Picks:
     iterate  what is returned: "tail", the average of the last half of the iterates, the "last", or
              "one" of them all, drawn uniformly beforehand
     noise    of a pick: "gumbel", or "laplace", whose scale is about twice as large at the same cost
+    start    the share of ρ for the constant that it begins at, 0 for the textbook's w = 0; None is 0.1
+             where there is an intercept
+    intercept  whether there is one
     """
 
     delay: Any = None
     iterate: Any = "tail"
     noise: Any = "gumbel"
+    start: Any = None
+    intercept: bool = True
 
     def settle(self, rule: Rule, facts: Facts) -> Rule:
         """The rule with these settings."""
@@ -137,19 +152,47 @@ class Picks:
             raise InputError(
                 f"noise = 'laplace' sees all rows; rate = {rule.rate:g} needs noise = 'gumbel'"
             )
-        return replace(rule, delay=self._delay(facts), kept=kept(steps), noise=self.noise)
+        return replace(
+            rule,
+            delay=self._delay(facts, steps),
+            kept=kept(steps),
+            noise=self.noise,
+            start=self.share(),
+        )
+
+    def share(self) -> float:
+        """Of ρ, for the constant.
+
+        Raises:
+            InputError: It is none, or there is no intercept for it.
+        """
+        if self.start is None:
+            return _START if self.intercept else 0.0
+        share = _number("start", self.start)
+        if not 0 <= share < 1:
+            raise InputError(
+                f"start = {self.start!r} must be at least 0 and below 1; it is the share of the "
+                f"budget for the constant that frank-wolfe begins at"
+            )
+        if share and not self.intercept:
+            raise InputError(
+                f"start = {self.start!r} is that of an intercept; with fit_intercept=False leave it "
+                f"out"
+            )
+        return share
 
     def refuse(self, rule: Rule) -> Rule:
         """The rule as it is; sgd knows none of these."""
-        usual = asdict(Picks())
+        usual = asdict(Picks(intercept=self.intercept))
         for name, value in asdict(self).items():
             if value != usual[name]:
                 raise InputError(f"{name} = {value!r} is a setting of frank-wolfe; sgd has none")
         return rule
 
-    def _delay(self, facts: Facts) -> int:
+    def _delay(self, facts: Facts, steps: int) -> int:
         if self.delay is None:
             first = _FIRST_STEP["numbers" if isinstance(facts.loss, Squared) else "classes"]
+            first *= min(1.0, math.sqrt(steps / _SURE))
             return max(0, round(min(2 * facts.radius / first, _LONGEST_DELAY)) - 2)
         whole = isinstance(self.delay, int | np.integer) and not isinstance(self.delay, bool)
         if not whole or not 0 <= self.delay <= _LONGEST_DELAY:
@@ -200,7 +243,7 @@ def rule_for(
     """
     picks = Picks() if picks is None else picks
     if steps is None:
-        steps = _picks(facts) if solver == "frank-wolfe" else _STEPS
+        steps = _picks(facts, 1 - picks.share()) if solver == "frank-wolfe" else _STEPS
     elif isinstance(steps, bool) or not isinstance(steps, int | np.integer):
         raise InputError(f"steps = {steps!r} must be a whole number")
     if not 1 <= steps <= _MOST_STEPS:
@@ -219,9 +262,10 @@ def rule_for(
     return picks.settle(rule, facts) if solver == "frank-wolfe" else picks.refuse(rule)
 
 
-def _picks(facts: Facts) -> int:
-    spread = facts.relation.marginal_l1() * facts.loss.bound * math.log(2 * facts.coordinates) ** 2
-    signal = facts.rows * math.sqrt(8 * float(planning.rho_for(facts.budget)))
+def _picks(facts: Facts, share: float) -> int:
+    """The number of picks, which have this share of ρ."""
+    spread = facts.relation.marginal_l1() * facts.loss.bound * math.log(2 * facts.coordinates) ** 3
+    signal = facts.rows * math.sqrt(8 * share * float(planning.rho_for(facts.budget)))
     return min(max(round(_SHARE_OF_PICKS * signal / spread), _FEWEST_PICKS), _MOST_PICKS)
 
 
@@ -239,8 +283,11 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
-def picks_plan(facts: Facts, steps: int, rate: float = 1.0, noise: str = "gumbel") -> Plan:
-    """T picks over all rows, or over Poisson samples of `rate`.
+def picks_plan(
+    facts: Facts, steps: int, rate: float = 1.0, noise: str = "gumbel", start: float = 0.0
+) -> Plan:
+    """T picks over all rows, or over Poisson samples of `rate`; before them, with a share `start` of
+    ρ, the level of the targets.
 
     Laplace noise has pure ε0 = 2Δ/scale and no bounded range: ρ = ε0·tanh(ε0/2) instead of ε0²/8.
     """
@@ -253,9 +300,16 @@ def picks_plan(facts: Facts, steps: int, rate: float = 1.0, noise: str = "gumbel
             return Selection.within(rho, sensitivity=sensitivity)
         return _sampled_pick(rho, sensitivity, rate)
 
-    return planning.calibrate(
-        lambda rho: Plan((Charge(PICK, event(rho / steps), steps),)), facts.budget
-    )
+    def build(rho: Fraction) -> Plan:
+        first = Fraction(start) * rho
+        picks = Charge(PICK, event((rho - first) / steps), steps)
+        if not start:
+            return Plan((picks,))
+        step, changes = facts.loss.moves(facts.relation)
+        level = Gaussian.within(first, step=step, changes=changes)
+        return Plan((Charge(START, level), picks))
+
+    return planning.calibrate(build, facts.budget)
 
 
 def _sampled_pick(rho: Fraction, sensitivity: int, rate: float) -> Selection | SampledSelection:
@@ -294,7 +348,7 @@ def require_signal(facts: Facts, plan: Plan) -> None:
     Raises:
         InputError: The noise of a draw is not below q·n rows.
     """
-    event = plan.charges[0].event
+    event = plan.charges[-1].event
     if isinstance(event, SampledGaussian):
         noise, rate = event.sigma / event.l2, event.rate
     else:

@@ -9,6 +9,9 @@ intercept then puts all rows on one side, the next one on the other, and as each
 as the one before, picks may alternate so to the end. The delay k makes first steps short, and the
 average over the last half of the iterates evens out what is left. Both are post-processing of picks.
 
+Picks of the intercept are dear: each is one of few, and moves it by one step. So scores begin at the
+best constant, which one noisy sum says better than many picks, and the ball is about the rest.
+
 Steps are exact: w_t = 2r/((t+k)(t+k+1))·A_t with whole numbers A_{t+1} = A_t + (t+k+1)·(±e_j). Iterates
 have at most t entries that are not 0 and stay in the ball. With h_t = E F(w_t) − F*, C = L1·diam²,
 diam = 2r, and ν = (2Δ/ε0)·ln K the error of a pick, Δ = c·r·L0/n (c = 1 add-remove, 2 replace), K =
@@ -28,15 +31,22 @@ returned. The noisy sum is divided by the public q·n.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.learn.plans import GRADIENT, PICK
+from understudy.learn.plans import GRADIENT, PICK, START
 from understudy.privacy.cost import SampledGaussian
 from understudy.privacy.losses import Loss
-from understudy.privacy.questions.descent import UNIT, LinearGradient, SteepestVertex, Weights
+from understudy.privacy.questions.descent import (
+    UNIT,
+    LinearGradient,
+    SteepestVertex,
+    TargetLevels,
+    Weights,
+)
 
 if TYPE_CHECKING:
     from understudy.privacy.gate import Gate
@@ -69,20 +79,36 @@ def project(weights: Reals, radius: float, metric: Reals | None = None) -> Reals
 
 
 def frank_wolfe(
-    gate: Gate, loss: Loss, radius: float, steps: int, *, delay: int = 0, kept: range | None = None
+    gate: Gate,
+    loss: Loss,
+    rows: int,
+    radius: float,
+    steps: int,
+    *,
+    delay: int = 0,
+    kept: range | None = None,
 ) -> Reals:
-    """Weights (outputs, width): the average of the iterates w_{t+1}, t in `kept`; the last if None."""
+    """Weights (outputs, width): the average of the iterates w_{t+1}, t in `kept`; the last if None.
+
+    Where the plan has a charge for it, scores begin at the best constant, by noisy sums over about
+    `rows` rows, and the first weight, that of the intercept, has it added in the end.
+    """
     kept = range(steps - 1, steps) if kept is None else kept
+    start = np.zeros(loss.outputs)
+    if START in gate.plan:
+        start = loss.constant(gate.ask(START, TargetLevels(loss)).astype(np.float64), rows)
     whole = np.zeros((loss.outputs, gate.facts.shape[0]), np.int64)
     total = np.zeros(whole.shape)
-    public = Weights(whole, radius)
+    public = Weights(whole, radius, tuple(start.tolist()))
     for t in range(delay, delay + steps):
         picked = gate.ask(PICK, SteepestVertex(loss, public))
         whole[picked.output, picked.feature] += (t + 1) * picked.sign
-        public = Weights(whole, 2 * radius / ((t + 1) * (t + 2)))
+        public = replace(public, unit=2 * radius / ((t + 1) * (t + 2)))
         if t - delay in kept:
             total += public.values
-    return total / len(kept)
+    found = total / len(kept)
+    found[:, 0] += start
+    return found
 
 
 def stochastic_descent(gate: Gate, loss: Loss, rows: int, radius: float, steps: int) -> Reals:

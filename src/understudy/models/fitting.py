@@ -36,8 +36,9 @@ _SETTLED = 0.04
 the last: noise hides what further ones would do."""
 _HEALTHY = 0.5
 """The share of records that weights must leave effective."""
-_MOST_MOVED, _FEWEST_MOVED = 100_000, 20_000
-"""Records that are moved; all that were drawn say where they may go."""
+_FEWEST_MOVED = 20_000
+"""Half of the records are moved, fewer of wide tables, and never fewer than this; all that were drawn
+say where they may go."""
 _MOVES = 3_000_000_000
 """Entries of factors that one round of moves may look at."""
 
@@ -100,16 +101,12 @@ def fit(
     codes = tree.sample(effort.records, rng)
     if project is not None:
         codes = project(codes)
-    before = [block.theta for block in (*blocks, *columns)]
     cloud = Cloud(codes, shape, rows)
     if not _weigh(cloud, blocks, columns, effort.sweeps):
-        for block, theta in zip((*blocks, *columns), before, strict=True):
-            block.theta = theta
         reach = _reach(cloud, blocks)
         looked_at = sum(sum(shape[i] for i in pair) for pair in reach)
-        few = max(_FEWEST_MOVED, min(_MOST_MOVED, cloud.size, _MOVES // max(looked_at, 1)))
-        chosen = np.arange(few) * cloud.size // few
-        cloud = Cloud([column[chosen] for column in codes], shape, rows)
+        few = max(_FEWEST_MOVED, min(cloud.size // 2, _MOVES // max(looked_at, 1)))
+        cloud = cloud.part(min(few, cloud.size))
         spread(cloud, blocks, columns, reach, rng, project)
         order = np.lexsort([cloud.codes[i] for i in tree.order])
         cloud.codes, cloud.weights = cloud.codes[:, order], cloud.weights[order]
@@ -147,16 +144,26 @@ def _fit_tree(tree: JunctionTree, blocks: Sequence[Block], rows: float, sweeps: 
 
 
 def _weigh(cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block], sweeps: int) -> bool:
-    """Fit the weights; False, and no further, as soon as too few records are effective."""
-    for _ in range(sweeps):
-        moved = off = 0.0
-        for block in (*blocks, *columns):
-            change, rest = cloud.refine(block)
-            moved, off = moved + change, off + rest
-        if cloud.effective < _HEALTHY * cloud.size:
-            return False
-        if moved < _SETTLED * off:
-            break
+    """Fit the weights; False, and all factors as they were, if too few records would be effective.
+
+    A part of the records tells whether to try.
+    """
+    every = (*blocks, *columns)
+    before = [block.theta for block in every]
+    for trial, most in ((cloud.part(max(1, cloud.size // 8)), 1), (cloud, sweeps)):
+        for block, theta in zip(every, before, strict=True):
+            block.theta = theta
+        for _ in range(most):
+            moved = off = 0.0
+            for block in every:
+                change, rest = trial.refine(block)
+                moved, off = moved + change, off + rest
+            if trial.effective < _HEALTHY * trial.size:
+                for block, theta in zip(every, before, strict=True):
+                    block.theta = theta
+                return False
+            if moved < _SETTLED * off:
+                break
     cloud.hold(columns)
     return True
 

@@ -41,7 +41,9 @@ _CROWDED, _LOOKED = 1.5, 4_000
 class Cloud:
     """Records, a row of codes for every column, and weights that sum to `rows`."""
 
-    def __init__(self, codes: Sequence[NDArray[Any]], shape: tuple[int, ...], rows: float) -> None:
+    def __init__(
+        self, codes: Sequence[NDArray[Any]] | NDArray[Any], shape: tuple[int, ...], rows: float
+    ) -> None:
         self.codes = np.stack([column.astype(np.uint16) for column in codes])
         self.shape, self.rows = shape, rows
         self.weights = np.full(self.size, rows / self.size)
@@ -55,6 +57,10 @@ class Cloud:
     def effective(self) -> float:
         """(Σw)²/Σw²: so many records of equal weight would say as much."""
         return _effective(self.weights)
+
+    def part(self, size: int) -> Cloud:
+        """So many of the records, evenly spread over all, with equal weights."""
+        return Cloud(self.codes[:, np.arange(size) * self.size // size], self.shape, self.rows)
 
     def table(self, block: Block) -> Table:
         """What the records say of a block, in counts."""

@@ -301,10 +301,16 @@ class Learned:
         self._scored = whole.copy(), Sensitive(scores)
         return scores
 
-    def residuals(self, loss: Loss, scores: Counts, rows: Counts, unit: float) -> Reals:
-        """Residuals of some rows in units of L0, in [−1, 1]."""
+    def levels(self, loss: Loss) -> Counts:
+        """Sums of what all targets say of their scores (outputs,)."""
+        return loss.levels(reveal(self._examples.targets)).sum(axis=0)
+
+    def residuals(
+        self, loss: Loss, scores: Counts, rows: Counts, unit: float, start: Reals
+    ) -> Reals:
+        """Residuals of some rows in units of L0, in [−1, 1]; every score has `start` added to it."""
         targets = reveal(self._examples.targets)[rows]
-        scaled = scores.astype(np.float64) * (unit / GRID)
+        scaled = scores.astype(np.float64) * (unit / GRID) + start
         return np.clip(loss.residuals(scaled, targets) / loss.bound, -1.0, 1.0)
 
 

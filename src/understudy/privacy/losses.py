@@ -9,6 +9,10 @@ L0. Curvature: |∂²ℓ/∂z²| ≤ `smooth`.
 * `Logistic`: ln(1 + e^z) − y·z, residual σ(z) − y; L0 = 1, curvature ¼.
 * `Softmax`: −ln π_y, π the softmax of (z, 0): the last class is the reference; residual π_k − 1[y = k],
   L0 = 1, ‖·‖₂ ≤ √2, curvature ½.
+
+*Levels* are whole numbers that a row's target says of where its scores lie; from their sum over n rows
+follows the best constant score (`constant`). `moves` says how far one row moves the sums: (step,
+changes), at most so many of them by at most so much.
 """
 
 from __future__ import annotations
@@ -19,9 +23,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.privacy.relation import Relation
+
 __all__ = ["Logistic", "Loss", "Softmax", "Squared"]
 
 Reals = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_FINE = 2**16
+"""Targets that are numbers are added up in steps of one over this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,18 @@ class Squared:
         """z − y, held within ±limit."""
         return np.clip(scores - targets[:, None], -self.limit, self.limit)
 
+    def levels(self, targets: Reals) -> Counts:
+        """(n, 1): y, held within ±1, in steps of 2^−16."""
+        return np.rint(_FINE * np.clip(targets, -1, 1)).astype(np.int64)[:, None]
+
+    def moves(self, relation: Relation) -> tuple[int, int]:
+        """From end to end where a row is replaced."""
+        return _FINE * relation.marginal_l1(), 1
+
+    def constant(self, sums: Reals, rows: int) -> Reals:
+        """The mean."""
+        return np.clip(sums / (_FINE * rows), -1, 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Logistic:
@@ -66,6 +88,19 @@ class Logistic:
         from scipy.special import expit
 
         return expit(scores) - targets[:, None]
+
+    def levels(self, targets: Reals) -> Counts:
+        """(n, 1): 1 or −1."""
+        return np.where(targets > 0.5, 1, -1).astype(np.int64)[:, None]
+
+    def moves(self, relation: Relation) -> tuple[int, int]:
+        """From −1 to 1 where a row is replaced."""
+        return relation.marginal_l1(), 1
+
+    def constant(self, sums: Reals, rows: int) -> Reals:
+        """ln(p/(1 − p)) of the share p, which is taken for at least 1/√n, as is 1 − p."""
+        share = np.clip((1 + sums / rows) / 2, rows**-0.5, 1 - rows**-0.5)
+        return np.log(share / (1 - share))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +127,19 @@ class Softmax:
             total = total + parts[:, k]
         shares = parts / total[:, None]
         return shares - (targets[:, None] == np.arange(self.outputs))
+
+    def levels(self, targets: Reals) -> Counts:
+        """(n, outputs): 1 for the class of a row, unless it is the last."""
+        return (targets[:, None] == np.arange(self.outputs)).astype(np.int64)
+
+    def moves(self, relation: Relation) -> tuple[int, int]:
+        """A row that is replaced leaves one class and joins another."""
+        return 1, relation.marginal_l2_squared(1)
+
+    def constant(self, sums: Reals, rows: int) -> Reals:
+        """ln(p_k/p) against the last class; every share is taken for at least 1/√n."""
+        shares = np.maximum(sums / rows, rows**-0.5)
+        return np.log(shares / max(1 - float(shares.sum()), rows**-0.5))
 
 
 Loss = Squared | Logistic | Softmax

@@ -14,7 +14,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -356,6 +356,8 @@ _FAR = 2.0**62
 
 def _divided(x: Any, form: Divided, ops: Operations) -> Any:
     """Its cell, and the first step that divides the point of x."""
+    if isinstance(form.over, Spelled):
+        return _divided_text(x, form, form.over, ops)
     cell, point, steps = encoded(x, form.over, ops), _point(x, form, ops), len(form.steps)
     divides = [point % ops.whole(step) == ops.whole(0) for step in form.steps]
     first = ops.cases(
@@ -366,6 +368,18 @@ def _divided(x: Any, form: Divided, ops: Operations) -> Any:
         (cell < ops.whole(form.cells), cell * ops.whole(steps + 1) + first),
     ]
     return ops.cases(branches, cell + ops.whole(form.cells * steps))
+
+
+def _divided_text(x: Any, form: Divided, over: Spelled, ops: Operations) -> Any:
+    """The same of a text: only one that is a plain number is ever read as one."""
+    after = form.cells * len(form.steps)
+    words = {text: code + after for text, code in over.words.items()}
+    return _told_apart(
+        x,
+        replace(over, words=words, missing=form.missing),
+        lambda number: _divided(number, replace(form, over=over.pieces), ops),
+        ops,
+    )
 
 
 def _point(x: Any, form: Divided, ops: Operations) -> Any:
@@ -401,11 +415,16 @@ def _words(x: Any, form: Words, ops: Operations) -> Any:
 
 
 def _spelled(x: Any, form: Spelled, ops: Operations) -> Any:
+    return _told_apart(x, form, lambda number: _pieces(number, form.pieces, ops), ops)
+
+
+def _told_apart(x: Any, form: Spelled, code: Callable[[Any], Any], ops: Operations) -> Any:
+    """Blanks, words, and the code of plain numbers; nothing else is read as a number."""
     bare = ops.trimmed(x, BLANKS)
     is_number, number = ops.number(bare, PLAIN_NUMBER)
     blank = ops.among(x, form.blanks) | ops.among(bare, form.blanks)
     branches = [(blank, ops.whole(form.missing)), *_listed(bare, form.words, ops)]
-    branches.append((is_number, _pieces(number, form.pieces, ops)))
+    branches.append((is_number, code(number)))
     return ops.cases(branches, ops.whole(form.missing))
 
 

@@ -217,7 +217,7 @@ def picks_law(data, steps, event, relation, factor=1.0):
             return picked[-1]
 
         gate.ask = ask
-        frank_wolfe(gate, Squared(1.0), 3.0, steps)
+        frank_wolfe(gate, Squared(1.0), 3, 3.0, steps)
         return tuple((v.feature, v.sign) for v in picked)
 
     return enumerate_transcripts(run)

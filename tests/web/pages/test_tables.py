@@ -157,6 +157,19 @@ def test_confirming_everything_says_what_it_states_and_not_who_is_protected(cust
     assert page.client.get("/tables/visits/plan").status_code == 200
 
 
+def test_rules_are_ticked_or_dropped(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at = "/tables/visits/schema"
+    rules = ("age < 3 implies ward = 'A'", "age >= 8 implies ward = 'B'", "age >= 0")
+    text = "".join(f'\n[[rule]]\nsays = "{rule}"\nread_from_rows = true\n' for rule in rules)
+    page.post(f"{at}/text", text=DRAFT + text)
+    assert "Which of these 3 rules" in page.client.get(at).text
+    page.post(f"{at}/decisions", key="rules:conditions", **{"keep-2": "on"})
+    (kept,) = Schema.load(page.site.workspace.table("visits").schema).rules
+    assert (kept.says, kept.read_from_rows) == (rules[1], False)
+
+
 def test_rows_of_people_are_shown_and_removed_with_the_rows(custodian):
     site = custodian.site
     with site.workspace.incoming() as folder:

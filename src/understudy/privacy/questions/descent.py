@@ -1,5 +1,7 @@
-"""The two questions that learning asks of private examples.
+"""The questions that learning asks of private examples.
 
+* `TargetLevels`: what all targets together say of the best constant, one sum for each output, with
+  discrete Gaussian noise.
 * `SteepestVertex`: where to go among the 2·K·p vertices ±e_j of an L1 ball. One exponential mechanism
   with scores ∓Σ_i r_ik·x_ij (Frank-Wolfe; Talwar-Thakurta-Zhang 2015), of all rows or of a Poisson
   sample; or the largest score after Laplace noise.
@@ -28,14 +30,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
-from understudy.privacy.cost import Laplace, SampledGaussian, SampledSelection, Selection
+from understudy.privacy.cost import Gaussian, Laplace, SampledGaussian, SampledSelection, Selection
 from understudy.privacy.exact import Learned, kernels
 from understudy.privacy.features import GRID
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.losses import Logistic, Loss, Softmax, Squared
 from understudy.privacy.mechanisms import added, top
+from understudy.privacy.questions.requests import Noised, gaussian
 
-__all__ = ["UNIT", "LinearGradient", "SteepestVertex", "Vertex", "Weights", "l2_units"]
+__all__ = [
+    "UNIT",
+    "LinearGradient",
+    "SteepestVertex",
+    "TargetLevels",
+    "Vertex",
+    "Weights",
+    "l2_units",
+]
 
 _RESIDUALS = 2**16
 
@@ -59,11 +70,18 @@ class Weights:
 
     whole: Counts
     unit: float
+    start: tuple[float, ...] = ()
+    """What is added to the scores of every output; nothing if empty."""
 
     @property
     def values(self) -> Reals:
         """The weights themselves."""
         return self.whole.astype(np.float64) * self.unit
+
+    @property
+    def added(self) -> Reals:
+        """`start` as an array (outputs,)."""
+        return np.array(self.start or (0.0,) * len(self.whole))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +96,27 @@ class Vertex:
 def l2_units(clip: float, loss: Loss) -> int:
     """The norm to which a row's part of the gradient is clipped, in units of 2^−30·L0."""
     return max(1, math.floor(clip / loss.bound * UNIT))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetLevels(Noised):
+    """Σ_i of the whole numbers that targets say of their scores (`losses`), one for each output.
+
+    How far a row moves them is the loss's `moves`. Planned as a `Gaussian`.
+    """
+
+    loss: Loss
+
+    def need(self, facts: Facts) -> Need:
+        """As many numbers as outputs."""
+        require_loss(self.loss)
+        step, changes = self.loss.moves(facts.relation)
+        words = f"levels of {self.loss.outputs} outputs, {changes} of which move by {step}"
+        return gaussian(step, changes, words, self.loss.outputs)
+
+    def exact(self, rows: Learned, event: Gaussian) -> Counts:
+        """Over all rows."""
+        return rows.levels(self.loss)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +154,7 @@ class SteepestVertex:
         """Both sides of every coordinate, from a fresh sample."""
         sample = rows.sample(event.rate if isinstance(event, SampledSelection) else 1.0)
         scores = rows.scores(self.weights.whole)[sample]
-        residuals = rows.residuals(self.loss, scores, sample, self.weights.unit)
+        residuals = rows.residuals(self.loss, scores, sample, self.weights.unit, self.weights.added)
         whole = np.rint(residuals * _RESIDUALS).astype(np.int64)
         falls = -kernels().sums(rows.features, sample, whole).reshape(-1)
         return np.concatenate([falls, -falls])
@@ -156,7 +195,9 @@ class LinearGradient:
         sample = rows.sample(event.rate)
         taken = rows.features[sample]
         scores = kernels().scores(taken, self.weights.whole)
-        residuals = _RESIDUALS * rows.residuals(self.loss, scores, sample, self.weights.unit)
+        residuals = _RESIDUALS * rows.residuals(
+            self.loss, scores, sample, self.weights.unit, self.weights.added
+        )
         lengths = np.sqrt((residuals**2).sum(axis=1)) * np.sqrt(kernels().norms(taken))
         with np.errstate(divide="ignore"):
             shrink = np.minimum(1.0, event.l2 * _INSIDE / lengths)
@@ -170,8 +211,7 @@ class LinearGradient:
 
 def require_weights(weights: Weights, loss: Loss, facts: Facts) -> None:
     """Public weights must fit exact integer sums, and residuals be those of one row each."""
-    if type(loss) not in (Logistic, Softmax, Squared):  # another might mix rows
-        raise PrivacyError(f"the loss must be one of `losses`, got {type(loss).__name__}")
+    require_loss(loss)
     shape = (loss.outputs, facts.shape[0])
     if weights.whole.shape != shape or weights.whole.dtype != np.int64:
         raise PrivacyError(f"weights must be int64 of shape {shape}")
@@ -179,3 +219,11 @@ def require_weights(weights: Weights, loss: Loss, facts: Facts) -> None:
         raise PrivacyError(f"the unit of weights = {weights.unit} must be finite and above 0")
     if float(np.abs(weights.whole.astype(np.float64)).sum()) > 2.0**62 / GRID:
         raise PrivacyError("weights are too large for exact sums; take a coarser unit")
+    if len(weights.start) not in (0, loss.outputs) or not all(map(math.isfinite, weights.start)):
+        raise PrivacyError(f"start = {weights.start} must be one finite number for each output")
+
+
+def require_loss(loss: Loss) -> None:
+    """Residuals and levels must be those of one row each; another loss might mix rows."""
+    if type(loss) not in (Logistic, Softmax, Squared):
+        raise PrivacyError(f"the loss must be one of `losses`, got {type(loss).__name__}")

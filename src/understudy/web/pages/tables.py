@@ -311,37 +311,45 @@ async def decide(request: Request, table: Named) -> Response:
     form = {key: value for key, value in sent.items() if isinstance(value, str)}
     try:
         schema = load_schema(table)
-        decision = decision_named(schema, form.get("key", ""))
-        choice = form.get("choice", "")
-        if choice not in tuple(Choice):
-            raise InputError(f"choice = {choice[:40]!r} is no answer; use one of the buttons")
-        for about, text in _answers(decision, Choice(choice), form):
-            schema = answered(schema, about, Choice(choice), text)
+        for about, choice, text in _answers(decision_named(schema, form.get("key", "")), form):
+            schema = answered(schema, about, choice, text)
     except UnderstudyError as error:
         return _not_saved(request, table, error)
     schema.save(table.schema)
     return RedirectResponse(f"/tables/{table.id}/schema#review", 303)
 
 
-def _answers(
-    decision: Decision, choice: Choice, form: Mapping[str, str]
-) -> list[tuple[Decision, str]]:
+def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision, Choice, str]]:
     """What a form says about each of the columns; nothing was said where nothing was typed."""
+    if decision.topic is Topic.RULES:
+        kept = {says: f"keep-{at}" in form for at, says in enumerate(decision.columns, 1)}
+        said = {Choice.PUBLIC: True, Choice.DROP: False}
+        chosen = {c: [says for says in kept if kept[says] is yes] for c, yes in said.items()}
+        return [(decision.of(*rules), c, "") for c, rules in chosen.items() if rules]
+    choice = form.get("choice", "")
+    if choice not in tuple(Choice):
+        raise InputError(f"choice = {choice[:40]!r} is no answer; use one of the buttons")
+    choice = Choice(choice)
     if decision.topic is Topic.UNIT:
-        if form.get("who") == ROW:
-            return [(decision, ROW)]
-        column = form.get("column", "")
-        most = whole(form.get("max_rows", ""), "rows of one person")
-        if most is None:
-            raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
-        return [(decision, f"{column} {most}")]
+        return [(decision, choice, _protected(form))]
     if choice is not Choice.REPLACE or decision.shared:
-        return [(decision, form.get("text", ""))]
-    given = [(decision.of(name), form.get(f"text-{name}", "")) for name in decision.columns]
-    given = [(about, text) for about, text in given if text.strip()]
+        return [(decision, choice, form.get("text", ""))]
+    typed = {name: form.get(f"text-{name}", "") for name in decision.columns}
+    given = [(decision.of(name), choice, text) for name, text in typed.items() if text.strip()]
     if not given:
         raise InputError("nothing was typed in place of the facts")
     return given
+
+
+def _protected(form: Mapping[str, str]) -> str:
+    """Who is protected, as `answered` takes it."""
+    if form.get("who") == ROW:
+        return ROW
+    column = form.get("column", "")
+    most = whole(form.get("max_rows", ""), "rows of one person")
+    if most is None:
+        raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
+    return f"{column} {most}"
 
 
 @router.post("/tables/{identity}/schema/confirm")
