@@ -1446,6 +1446,8 @@ def closing_problems(b: Bundle) -> Iterator[str]:
                 wanted |= {"edges": edges, "shape": shape}
         else:
             wanted = old
+        if isinstance(old.get("bins"), dict | str) and decimals_of(new) == decimals_of(old):
+            wanted = {**wanted, **{k: new[k] for k in ("decimals",) if k in new}}
         if new != wanted:
             yield f"column {old['name']!r} of schema.toml is neither what was declared nor found"
 
@@ -1456,6 +1458,7 @@ def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bo
     rising = all(a < b for values in (leaves, edges) for a, b in itertools.pairwise(values))
     decades, steps, rounds = (shape.get(key, []) for key in ("decades", "steps", "roundness"))
     numbers = [*weights, *rounds]
+    longest = max(len(leaves) / 2**16, len(decades) / 64, len(steps) / 64)
     starts = [leaf_at(edge, column) for edge in edges]
     *firsts, last = starts
     after = last + 1 if isinstance(last, int) else math.nextafter(last, math.inf)
@@ -1463,7 +1466,11 @@ def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bo
         set(shape) <= {"leaves", "weights", "decades", "steps", "roundness"}
         and rising
         and len(leaves) == len(weights) + 1
-        and all(type(number) is int and number >= 0 for number in numbers)
+        and longest <= 1
+        and all(type(number) is int and 0 <= number < 2**63 for number in numbers)
+        and all(a < b for a, b in itertools.pairwise(decades))
+        and all(a > b > 0 and a % b == 0 for a, b in itertools.pairwise([*steps, 1]))
+        and all(type(x) is int and -(2**63) <= x < 2**63 for x in [*decades, *steps])
         and len(rounds) == max(len(decades) - 1, 0) * (len(steps) + 1)
         and firsts[0] == leaves[0]
         and set(firsts) <= set(leaves[:-1])
@@ -1471,21 +1478,19 @@ def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bo
     )
 
 
+def decimals_of(column: dict[str, Any]) -> int | None:
+    """How many decimals a number has, by itself or by its type; None for doubles."""
+    scale = re.fullmatch(r"decimal128\(\d+, (\d+)\)", column["dtype"])
+    return column.get("decimals", int(scale[1]) if scale else None)
+
+
 def leaf_at(edge: Any, column: dict[str, Any]) -> int | float:
     """An edge as leaves count it: whole numbers of the least unit, or a double."""
-    match column["type"]:
-        case "integer":
-            return edge
-        case "number":
-            decimals = column.get("decimals")
-            if decimals is None and column["dtype"].startswith("decimal"):
-                decimals = int(column["dtype"].rstrip(")").split(",")[1])
-            exact = Fraction(repr(edge))
-            return float(edge) if decimals is None else math.ceil(exact * 10**decimals)
-        case "date":
-            return (edge - datetime.date(1970, 1, 1)).days
-    since = edge.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)
-    return since // RESOLUTIONS[column.get("resolution", "second")]
+    if column["type"] == "number":
+        decimals = decimals_of(column)
+        exact = Fraction(repr(edge))
+        return float(edge) if decimals is None else math.ceil(exact * 10**decimals)
+    return tick(edge, column)
 
 
 def differences(made: list[Slot], wanted: list[Slot], where: str) -> Iterator[str]:
@@ -2468,6 +2473,8 @@ def check_rows(b: Bundle) -> Iterator[str]:
 def stated_problems(column: dict[str, Any]) -> Iterator[str]:
     """Special values that are no such, and parents that nothing can fall to."""
     name, own, lengths = column["name"], column.get("special", []), column.get("prefixes", [])
+    if "shape" in column and not nests(column["shape"], column["edges"], column):
+        yield f"{name!r} has a shape that does not nest in its cells"
     if own and column["type"] not in ("integer", "number", "date", "datetime"):
         yield f"{name!r} has special values and no order"
         return
@@ -2550,27 +2557,41 @@ def added(words: list[tuple[str, str]]) -> Sum | None:
             terms[text] += sign
             wanted = False
         elif wanted and kind == "number":
-            constant += sign * Fraction(text)
+            constant += sign * fraction(text)
             wanted = False
         else:
             return None
     return None if wanted else (dict(terms), constant)
 
 
+def fraction(text: str) -> Fraction:
+    """What a text says; ValueError for an exponent of more than three digits, which takes for ever."""
+    if re.search(r"[eE][+-]?0*[\d_]{4}", text):
+        raise ValueError(f"{text!r:.60} is too large")
+    return Fraction(text)
+
+
+def dated(column: dict[str, Any]) -> bool:
+    """Whether its values are days or moments, in whatever type they are written."""
+    listed = column["type"] == "category" and isinstance(column["values"][0], datetime.date)
+    return listed or column["type"] in ("date", "datetime")
+
+
 def amount(value: Any, column: dict[str, Any]) -> Fraction | None:
-    """A value as an exact number, days or seconds for dates; None if it is none."""
-    if value is None or value in column.get("special", []):
+    """A value as an exact number, microseconds for dates; None if it is none."""
+    if value is None or special(value, column) is not None:
         return None
-    if column["type"] in ("date", "datetime") or isinstance(value, datetime.date):
+    if column["type"] == "category" and value == column.get("other"):
+        return None
+    if dated(column):
         moment = point(value, column)
         return Fraction((moment - datetime.datetime(1970, 1, 1)) // RESOLUTIONS["microsecond"])
     try:
         if isinstance(value, float) and "decimals" in column:
             return Fraction(round(value * 10 ** column["decimals"]), 10 ** column["decimals"])
-        found = Fraction(value) if isinstance(value, float) else Fraction(str(value))
+        return Fraction(value) if isinstance(value, float) else fraction(str(value))
     except ValueError:
         return None
-    return None if column["type"] == "category" and value == column.get("other") else found
 
 
 def compared(text: str, columns: dict[str, Any]) -> Test | None:
@@ -2595,13 +2616,13 @@ def compared(text: str, columns: dict[str, Any]) -> Test | None:
 def summed(side: Sum, row: dict[str, Any], columns: dict[str, Any]) -> Fraction | None:
     """The sum of columns of a row; None where one of them is no number."""
     parts = {name: amount(row[name], columns[name]) for name in side[0]}
-    days = any(isinstance(row[name], datetime.date) for name in side[0])
+    days = any(dated(columns[name]) for name in side[0])
     total = side[1] * (86_400 * 10**6 if days else 1)
     for name, factor in side[0].items():
         part = parts[name]
         if part is None:
             return None
-        plain = days and not isinstance(row[name], datetime.date)  # a number of days
+        plain = days and not dated(columns[name])  # a number of days
         total += factor * part * (86_400 * 10**6 if plain else 1)
     return total
 
@@ -2610,18 +2631,21 @@ def _miscounted(
     target: str, side: Sum, columns: dict[str, Any]
 ) -> Callable[[dict[str, Any]], bool]:
     close = 1e-6 if "float32" in columns[target]["dtype"] else 1e-12
+    days = any(dated(columns[name]) for name in side[0])
 
     def broken(row: dict[str, Any]) -> bool:
         total, made = summed(side, row, columns), row[target]
         if total is None or made is None:
             return total is not None or made is not None
-        days = any(isinstance(row[name], datetime.date) for name in side[0])
-        if isinstance(made, datetime.date):
+        if dated(columns[target]):
             wanted = point(made, columns[target]) - datetime.datetime(1970, 1, 1)
             return total != wanted // RESOLUTIONS["microsecond"]
         total /= 86_400 * 10**6 if days else 1
-        if isinstance(made, float):
-            return not math.isclose(made, total, rel_tol=close, abs_tol=close)
+        if isinstance(made, float | str):  # doubles are rounded after each term
+            parts = (abs(amount(row[name], columns[name]) or 0) for name in side[0])
+            return not math.isclose(
+                float(made), total, rel_tol=close, abs_tol=1e-12 * float(1 + sum(parts))
+            )
         return Fraction(str(made)) != total
 
     return broken
@@ -2659,7 +2683,7 @@ def _plain(text: str, column: dict[str, Any]) -> str:
     if column["type"] in ("integer", "number") or (
         isinstance(values, list)
         and isinstance(values[0], int | float)
-        and values[0] not in (True, False)
+        and not isinstance(values[0], bool)
     ):
         with contextlib.suppress(ValueError):
             return str(float(text))
@@ -2859,7 +2883,7 @@ def point(value: Any, column: dict[str, Any]) -> Any:
     if kind == "category" and isinstance(column["values"][0], str):
         listed = column["values"]
         return listed.index(value) if value in listed and column.get("ordinal") else None
-    if kind in ("date", "datetime") or isinstance(value, datetime.date):
+    if dated(column) or isinstance(value, datetime.date):
         if isinstance(value, str) and "format" in column:
             with contextlib.suppress(ValueError):
                 value = datetime.datetime.strptime(value, column["format"])
@@ -2867,6 +2891,8 @@ def point(value: Any, column: dict[str, Any]) -> Any:
             value = datetime.datetime.fromisoformat(value)
         if not isinstance(value, datetime.datetime):
             value = datetime.datetime.combine(value, datetime.time())
+        if value.tzinfo is not None and "tz=" in column["dtype"]:  # instants, in UTC
+            value = value.astimezone(datetime.UTC)
         return value.replace(tzinfo=None)
     return float(value)
 
@@ -2925,7 +2951,7 @@ def in_domain(value: Any, column: dict[str, Any], type_: pa.DataType) -> bool:
         if kind == "date" and isinstance(value, datetime.datetime):
             value = value.date()
         if kind == "datetime":
-            low, high, value = (moment.replace(tzinfo=None) for moment in (low, high, value))
+            low, high, value = (point(moment, column) for moment in (low, high, value))
         return low <= value <= high
     value = float(value) if isinstance(value, str) else value
     if pa.types.is_float32(type_):
@@ -3059,10 +3085,7 @@ class Cells:
 
     @classmethod
     def _cut(cls, column: dict[str, Any], count: int) -> "Cells":
-        decimals = column.get("decimals")
-        scale = re.fullmatch(r"decimal128\(\d+, (\d+)\)", column["dtype"])
-        if column["type"] == "number" and decimals is None and scale:
-            decimals = int(scale[1])
+        decimals = decimals_of(column) if column["type"] == "number" else None
         edges = column.get("edges") or [column["lower"], column["upper"]]
         if column["type"] != "number":
             ticks = [tick(edge, column) for edge in edges]
@@ -3205,7 +3228,7 @@ def _powers(leaves: np.ndarray, weights: np.ndarray) -> np.ndarray:
         wide = np.abs(width) > 2.0**-19 * np.maximum(np.abs(ends[1:]), 1e-300)
     dense = (weights > 0) & wide
     place = np.log(np.maximum(np.abs(ends[:-1] + ends[1:]) / 2, 1e-300))
-    height = np.log(np.where(dense, weights, 1.0) / width)
+    height = np.log(np.where(dense, weights, 1.0) / np.where(dense, width, 1.0))
     powers = np.zeros(len(weights))
     held = np.flatnonzero(dense & (ends[:-1] * ends[1:] > 0))
     if len(held) < 2:

@@ -9,6 +9,7 @@ import pytest
 
 from understudy.columns import Boolean, Category, Date, Datetime, Integer, Number
 from understudy.columns.amounts import DAY, NUMBER, Linear, amounts, points_of
+from understudy.errors import SchemaError
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,17 @@ def test_sums_of_sums_are_written_out():
     assert twice.constant == 2
     assert (total - total).terms == ()
     assert str(Linear((("a", 1), ("b", -1)))) == "a - b"
+
+
+def test_sums_that_leave_64_bits():
+    far, cents = amounts(Integer("a", 0, 10**18, 2)), amounts(Number("b", 0, 1, 2, decimals=2))
+    assert Linear((("a", 1),)).fits([far])
+    assert Linear((("a", 9),)).fits([far])
+    assert not Linear((("a", -10),)).fits([far])
+    assert not Linear((("a", 1), ("b", 1))).fits([far, cents])
+    assert Linear((("x", 99),)).fits([amounts(Number("x", -1e300, 1e300, 2))])
+
+
+def test_a_constant_of_too_many_decimals():
+    with pytest.raises(SchemaError, match="more than 39 decimals"):
+        Linear((("a", 1),), Fraction(1, 10**50)).decimals([amounts(Integer("a", 0, 9))])

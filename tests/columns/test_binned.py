@@ -142,3 +142,30 @@ def test_a_special_value_is_on_no_side():
         column.compare("<", "N")
     assert column.compare("<=", 99)[1].tolist() == [True] * 4 + [False] * 2
     assert column.compare("!=", 99)[0].tolist() == [True] * 5 + [False]
+
+
+_SHAPED = {"leaves": [0, 5, 10, 101], "weights": [1, 2, 3]}
+_ROUND = {"decades": [0, 101], "steps": [10], "roundness": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"weights": [1, 2, 10**400]},
+        {"weights": [1, 2, -1]},
+        {"leaves": [0, 5, 10, 102]},
+        {"leaves": [0, 5, 11, 101]},
+        {"decades": [0, 2**63]},
+        {"decades": [101, 0]},
+        {"steps": [10**30]},
+        {"steps": [10, 3], "roundness": [1, 1, 1]},
+        {"steps": [2**k for k in range(62, 0, -1)] + [1] * 3, "roundness": [1] * 66},
+        {"leaves": list(range(70_000)), "weights": [1] * 69_999},
+    ],
+    ids=str,
+)
+def test_shapes_of_strangers(changed):
+    """What does not nest, or would take all memory, is refused where it is read."""
+    Integer("x", edges=(0, 10, 100), shape={**_SHAPED, **_ROUND})
+    with pytest.raises(SchemaError, match="shape"):
+        Integer("x", edges=(0, 10, 100), shape={**_SHAPED, **_ROUND, **changed})

@@ -100,3 +100,15 @@ def test_dates_are_not_added_up():
     assert (stay.column.lower, stay.column.upper) == (-31, 31)
     with pytest.raises(SchemaError, match="no number"):
         total(Integer("t", 0, 1), Linear((("x", 1),)), (Category("x", ("a",)),))
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ((Date("d", date(2000, 1, 1), date(2001, 1, 1)), Integer("n", 0, 10**9, 2)), "calendar"),
+        ((Integer("d", 0, 2**63 - 1, 2), Integer("n", 0, 9)), "beyond 64 bits"),
+    ],
+)
+def test_sums_that_no_type_holds(parts, said):
+    with pytest.raises(SchemaError, match=said):
+        total(parts[0], Linear((("d", 1), ("n", 1))), parts)

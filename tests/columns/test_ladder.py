@@ -137,3 +137,11 @@ def test_round_values_have_a_table_by_decades_and_falling_steps():
     assert times.steps == (86_400, 3600, 60)
     assert rounds(Scale(calendar=DAY)) is None
     assert rounds(Scale(grid=None)) is None
+
+
+def test_edges_of_huge_bounds_stay_apart():
+    """A large double and the whole number of the same digits are one edge."""
+    scale = Scale(-1e300, 5e299, grid=None)
+    level = Measured(first(scale), np.full(len(first(scale)) - 1, 1000.0), 1.0)
+    edges = finer(scale, [level])
+    assert all(left < right for left, right in pairwise(edges))

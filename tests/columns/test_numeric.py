@@ -1,7 +1,10 @@
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from understudy.columns import Integer, Number
+from understudy.columns.numeric import exact_number
+from understudy.errors import WorkloadError
 
 RNG = np.random.default_rng
 
@@ -44,3 +47,21 @@ def test_cut_cells_touch():
     assert inner.tolist() == outer.tolist() == [True, True, False, False, False]
     inner, outer = Number("x", 0, 10, 5, decimals=1).compare("=", 4.05)
     assert not outer.any()
+
+
+@pytest.mark.parametrize("text", ["1e99999999", "1E-0099999", "1e1_000_000", "x"])
+def test_numbers_that_are_none_or_take_for_ever(text):
+    with pytest.raises(ValueError, match=r"exponent|literal"):
+        exact_number(text)
+    with pytest.raises(WorkloadError, match="not a finite number"):
+        Number("x", 0, 1, 2).compare("=", text)
+    assert exact_number("-1.5e3") == -1500
+
+
+def test_a_special_number_of_a_narrow_type_is_found():
+    """0.1 is read as the nearest float32, as rows are."""
+    column = Number("x", 0, 1, 2, dtype="float32", special=(0.1,))
+    inner, outer = column.compare("=", 0.1)
+    assert inner.tolist() == outer.tolist() == [False, False, True]
+    values = pa.array([0.1, 0.5], pa.float32())
+    assert column.evaluate("=", 0.1, values).tolist() == [True, False]

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -122,4 +124,38 @@ def test_no_more_cells_than_planned_whatever_the_values():
     assert found.size <= column.largest([("=", 1100)]).size
     assert {1100, 1101} <= set(found.edges)
     codes = found.encode(pa.array(values))
+    assert np.array_equal(found.encode(found.decode(codes, np.random.default_rng(0))), codes)
+
+
+def test_a_column_that_is_all_at_its_bound():
+    """Nothing else is found: its cell begins below the bound."""
+    column = UndeclaredShape("x", wanted="number", facts={"upper": -1.0})
+    history = []
+    for _ in range(5):
+        edges = finer(column.scale, history) if history else first(column.scale)
+        held = [1000.0 * (edge == -1.0) for edge in edges[:-1]]
+        history.append(Measured(edges, np.array(held), 1.0))
+    found = column.found(history, None)
+    assert found.edges[-1] == -1.0
+    codes = np.repeat(np.arange(found.size), 20)
+    assert np.array_equal(found.encode(found.decode(codes, np.random.default_rng(0))), codes)
+
+
+def test_rules_may_name_special_numbers():
+    column = UndeclaredShape("x", wanted="number", facts={"special": (0.1,)}, dtype="float32")
+    assert column.largest([("=", 0.1)]) == column.largest()
+
+
+@pytest.mark.parametrize("at", [0, -2])
+def test_whole_numbers_of_all_64_bits(at):
+    """Nothing is found between the bounds, and no leaf is wider than 64 bits can say."""
+    bounds = {"lower": -(2**63), "upper": 2**63 - 1}
+    column = UndeclaredShape("x", wanted="integer", facts=bounds)
+    edges = first(column.scale)
+    held = np.zeros(len(edges) - 1)
+    held[at + 1 if at < 0 else at] = 1000.0
+    found = column.found([Measured(edges, held, 1.0)] * 5, None)
+    widths = [after - leaf for leaf, after in pairwise(found.shape.leaves)]
+    assert max(widths) < 2**63
+    codes = np.repeat(np.arange(found.size), 20)
     assert np.array_equal(found.encode(found.decode(codes, np.random.default_rng(0))), codes)

@@ -322,3 +322,10 @@ def test_in_a_long_line_the_caret_stands_under_what_is_near():
     assert line[caret.index("^")] == "?"
     assert line.startswith("  … ")
     assert line.endswith(" …")
+
+
+def test_columns_that_are_too_far_apart_to_compare():
+    """Their difference would not fit 64 bits, and bounds would be false."""
+    schema = Schema((Integer("a", -(2**63), 2**63 - 1, 2), Integer("b", -(2**63), 2**63 - 1, 2)))
+    with pytest.raises(WorkloadError, match="too far apart"):
+        Predicate.parse("a < b", schema)

@@ -74,3 +74,7 @@ def test_read_back(rule):
 def test_what_is_none(facts, said):
     with pytest.raises(SchemaError, match=said):
         _ = Rule.from_toml(facts).form
+
+
+def test_a_constant_that_would_take_for_ever():
+    assert isinstance(Rule("a <= b + 1e999999999").form, Condition)

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from datetime import date
 
 import ibis
 import psycopg
@@ -10,6 +11,7 @@ import pytest
 
 from tests.source.engines import EVIL, in_duckdb, in_postgres, same_counts
 from tests.tools import servers
+from understudy.columns.ladder import first
 from understudy.errors import InputError, SourceError, WorkError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import (
@@ -17,6 +19,7 @@ from understudy.schema import (
     Integer,
     Number,
     Schema,
+    UndeclaredShape,
 )
 from understudy.source import read, shown
 
@@ -279,3 +282,18 @@ def test_a_server_that_stays_away(monkeypatch):
     terminate()
     with pytest.raises(WorkError, match=r"connection was lost.*what was charged until now stays"):
         bound.rows()
+
+
+@pytest.mark.parametrize("round_", [False, True])
+def test_levels_of_whole_numbers_without_a_sign_and_of_days(round_):
+    """Edges below zero, and days beyond an upper bound that is no midnight."""
+    days = [date(2020, 1, 1), date(2300, 1, 1), date(1000, 1, 1), None]
+    made = pa.table({"u": pa.array([0, 15, 2**64 - 1, None], pa.uint64()), "d": days})
+    whole = UndeclaredShape("u", wanted="integer", nullable=True)
+    hours = UndeclaredShape("d", wanted="datetime", facts={"resolution": "hour"}, nullable=True)
+    levels = [c.rounds() if round_ else c.level(first(c.scale)) for c in (whole, hours)]
+    schema = Schema(tuple(levels))
+    counted = in_duckdb(made).bind(schema).marginals([(0,), (1,)])
+    wanted = read(made).bind(schema).marginals([(0,), (1,)])
+    for one, two in zip(reveal(counted), reveal(wanted), strict=True):
+        assert one.tolist() == two.tolist()

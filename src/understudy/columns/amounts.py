@@ -22,6 +22,7 @@ from understudy.columns.category import Category
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import flat
 from understudy.columns.temporal import Date, Datetime
+from understudy.errors import SchemaError
 
 __all__ = ["DAY", "NUMBER", "Amounts", "Linear", "amounts", "points_of"]
 
@@ -119,13 +120,15 @@ class Linear:
         places = [part.decimals for part in parts]
         if None in places:
             return None
-        own = next(d for d in range(40) if (self.constant * 10**d).denominator == 1)
+        own = next((d for d in range(40) if (self.constant * 10**d).denominator == 1), None)
+        if own is None:
+            raise SchemaError("a constant has more than 39 decimals; write fewer")
         return max([own, *(p for p in places if p is not None)])
 
     def of(self, parts: Sequence[Amounts], points: Sequence[Points]) -> Points:
         """The sum of the points of its columns, in units of 10^-`decimals`; points broadcast."""
         places = self.decimals(parts)
-        total: Any = np.int64(0) if places is not None else np.float64(0)
+        total: Any = 0
         for (_, factor), part, each in zip(self.terms, parts, points, strict=True):
             if places is not None:
                 assert part.decimals is not None
@@ -134,6 +137,17 @@ class Linear:
                 total = total + (each / 10.0 ** (part.decimals or 0)) * factor
         exact = self.constant * 10 ** (places or 0)
         return total + (int(exact) if places is not None else float(exact))
+
+    def fits(self, parts: Sequence[Amounts]) -> bool:
+        """Whether no sum of points leaves 64 bits on the way; doubles always fit."""
+        places = self.decimals(parts)
+        if places is None:
+            return True
+        largest = abs(self.constant) * 10**places
+        for (_, factor), part in zip(self.terms, parts, strict=True):
+            farthest = max(-int(part.lows.min()), int(part.highs.max()), 0)
+            largest += abs(factor) * farthest * 10 ** (places - (part.decimals or 0))
+        return largest < 2**63
 
     def range(self, parts: Sequence[Amounts], ends: Sequence[tuple[Points, Points]]) -> Any:
         """(least, greatest) of the sum where each column lies between its ends."""

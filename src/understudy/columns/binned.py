@@ -38,6 +38,7 @@ __all__ = ["MOST_SINGLES", "Binned", "Cells", "decimals_from_units", "largest"]
 MOST_SINGLES = 1_000
 """The most values for which a column without bins gets one cell each."""
 _SHAPE = ("leaves", "weights", "decades", "steps", "roundness")
+_LONGEST = dict(zip(_SHAPE, (2**16, 2**16, 64, 64, 2**12), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,6 +360,9 @@ class Binned(Modelled):
             wanted = kind if key == "leaves" else int
             if not isinstance(part, (list, tuple)) or any(type(x) is not wanted for x in part):
                 self._refuse(f"shape: {key} must be a list of {wanted.__name__}s")
+            large = wanted is int and any(not -(2**63) <= x < 2**63 for x in part)
+            if large or len(part) > _LONGEST[key]:
+                self._refuse(f"shape: {key} has more than {_LONGEST[key]} values, or one too large")
         leaves, weights, decades, steps, roundness = map(tuple, parts.values())
         known = {leaf: at for at, leaf in enumerate(leaves)}
         starts = [known.get(low, -1) for low in cut.lows.tolist()]
@@ -373,7 +377,9 @@ class Binned(Modelled):
             and leaves[-1] > leaves[starts[-1]]
             and min((*weights, *roundness)) >= 0
             and len(roundness) == max(len(decades) - 1, 0) * (len(steps) + 1)
+            and all(left < after for left, after in pairwise(decades))
             and min((*steps, 1)) >= 1
+            and all(left > after and left % after == 0 for left, after in pairwise((*steps, 1)))
         )
         if not right:
             self._refuse("shape: its leaves do not nest in the cells of edges")
@@ -553,7 +559,7 @@ class Binned(Modelled):
 
         def place(literal: Any) -> int | None:
             nearest = isinstance(literal, Fraction) and not self.grid.discrete
-            return places.get(float(literal) if nearest else literal)
+            return places.get(self._point(float(literal)) if nearest else literal)
 
         own = np.zeros(len(self.special), np.bool_)
         own[[at for literal in literals if (at := place(literal)) is not None]] = True

@@ -132,12 +132,21 @@ def total(column: Column, linear: Linear, parts: tuple[Modelled, ...]) -> Total:
     if dated not in (0, 1):
         raise SchemaError("dates can only be subtracted from each other, or moved by days")
     places = linear.decimals(known)
+    if not linear.fits(known):
+        raise SchemaError(
+            f"sums of {', '.join(linear.names)} may lie beyond 64 bits; declare narrower bounds"
+        )
     low, high = linear.range(known, [(a.lows.min(), a.highs.max()) for a in known])
     common: dict[str, Any] = {"dtype": column.dtype, "nullable": column.nullable}
     if dated:
         if places != 0:
             raise SchemaError("a date can only be moved by whole days")
-        first, last = (date(1970, 1, 1) + timedelta(days=int(end)) for end in (low, high))
+        try:
+            first, last = (date(1970, 1, 1) + timedelta(days=int(end)) for end in (low, high))
+        except OverflowError:
+            raise SchemaError(
+                f"days of {column.name!r} may lie beyond the calendar; declare narrower bounds"
+            ) from None
         form = column.format if isinstance(column, Date) else None
         face: Binned = Date(column.name, first, last, 1, format=form, **common)
     elif places == 0:

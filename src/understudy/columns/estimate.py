@@ -336,8 +336,10 @@ def _trimmed(
     points = _points(scale, edges)  # a round value before the first leaf belongs to it
     first -= bool(first > 0 and scale.lower is None and points[first - 1] and edges[first] > 0)
     last += bool(last < len(mass) and scale.upper is None and points[last] and edges[last] < 0)
-    if edges[last] - edges[first] == 1 and scale.discrete:  # a column has two values at least
+    if scale.discrete and edges[last] == edges[first] + 1:  # a column has two values at least
         first, last = (first, last + 1) if last < len(mass) else (first - 1, last)
+    elif first > 0 and edges[first] >= scale.high:  # all at the bound: a cell begins below it
+        first -= 1
     edges, mass, faint = edges[first : last + 1], mass[first:last], faint[first:last]
     # A point that holds nothing of its own is one of the values of the leaf beside it.
     points = points[first:last]
@@ -347,7 +349,10 @@ def _trimmed(
     left = blank & wide[:-2] & ~right
     joined = np.append(False, right[:-1]) | left
     edges, mass = _merged(edges, mass + faint * ~blank, joined)
-    return _merged(edges, mass, np.append(False, (mass[1:] == 0) & (mass[:-1] == 0)))
+    empty = (mass[1:] == 0) & (mass[:-1] == 0)
+    if float(edges[-1]) - float(edges[0]) > 2.0**62:  # the width of a leaf fits 64 bits
+        empty &= np.abs(edges[1:-1].astype(np.float64)) < 2.0**60
+    return _merged(edges, mass, np.append(False, empty))
 
 
 def _merged(

@@ -271,7 +271,8 @@ def _multiples(low: Any, high: Any, step: Any) -> list[Any]:
     begin = floor(low / step) + 1
     count = max(0, floor((high - low) / step) + 2)
     places = 0 if step >= 1 else -floor(log10(step))
-    found = [round((begin + i) * step, places + 1) for i in range(count)]
+    # Doubles throughout: of large ones, the whole number of the same digits is another value.
+    found = [float(round((begin + i) * step, places + 1)) for i in range(count)]
     return [p for p in found if low < p < high]
 
 

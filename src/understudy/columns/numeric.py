@@ -1,5 +1,6 @@
 """Integers and numbers between public bounds."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +18,9 @@ from understudy.columns.base import is_whole
 from understudy.columns.binned import Binned, Cells, decimals_from_units, largest
 from understudy.columns.reading import Read, floats, integers, is_text, round_to_integers
 
-__all__ = ["Integer", "Number"]
+__all__ = ["Integer", "Number", "exact_number"]
+
+_FAR = re.compile(r"[eE][+-]?0*[\d_]{4}")
 
 
 @dataclass(frozen=True)
@@ -237,6 +240,13 @@ def _holds_numbers(type_: pa.DataType) -> bool:
     return pa.types.is_floating(type_) or pa.types.is_decimal128(type_) or writes_text(type_)
 
 
+def exact_number(text: str) -> Fraction:
+    """What a text says; ValueError where it is no number, or one too large to write down."""
+    if _FAR.search(text):  # 10^9999 and beyond would take for ever
+        raise ValueError(f"{text!r} has too large an exponent")
+    return Fraction(text)
+
+
 def _exact(value: float | None) -> Fraction:
     """The decimal a person wrote, not the binary fraction nearest to it."""
     return Fraction(repr(value))
@@ -255,6 +265,6 @@ def _number(column: Binned, literal: Any) -> Fraction:
     if isinstance(literal, bool):
         column._misuse(f"{literal!r} is not a number")
     try:
-        return Fraction(str(literal))
+        return exact_number(str(literal))
     except (ValueError, ZeroDivisionError):
         column._misuse(f"{literal!r} is not a finite number")

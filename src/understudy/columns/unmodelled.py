@@ -446,7 +446,8 @@ class UndeclaredShape(Undeclared):
                 point = self._example._literal(literal)
             except WorkloadError:
                 continue  # whoever reads the comparison says what is wrong with it
-            if isinstance(point, str):
+            special = op in ("=", "!=") and not self._example._chosen([point])[1]
+            if special or isinstance(point, str):
                 continue  # a special value is its own cell
             at, after = ceil(point), floor(point) + 1
             if not self.scale.discrete:

@@ -450,6 +450,8 @@ class _Parser:
         difference = sides[0] - sides[1]
         if not difference.terms:
             self._fail(at, f"{left!r} and {right!r} are the same column, but for a constant")
+        if not difference.fits(_parts(difference, self._schema)):
+            self._fail(at, f"{left!r} and {right!r} have bounds too far apart to compare them")
         return _against(difference, op, Fraction(0))
 
     def _is_column(self, name: str) -> bool:

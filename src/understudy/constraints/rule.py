@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from understudy.columns.amounts import Linear
 from understudy.columns.base import require_known
+from understudy.columns.numeric import exact_number
 from understudy.constraints.tokens import NAMES, Token, tokens
 from understudy.errors import SchemaError, WorkloadError
 
@@ -214,7 +214,10 @@ def _linear(words: Sequence[Token]) -> Linear | None:
         elif wanted and token.kind in NAMES:
             total, wanted = total.expanded({}, Linear(((token.text, sign),))), False
         elif wanted and token.kind == "number" and len(token.text) < 40:
-            constant = Linear((), sign * Fraction(token.text))
+            try:
+                constant = Linear((), sign * exact_number(token.text))
+            except ValueError:
+                return None
             total, wanted = total.expanded({}, constant), False
         else:
             return None

@@ -11,7 +11,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -308,6 +308,8 @@ class _Operations:
         if isinstance(start, Decimal):
             scale = "" if form.type == ANY_DECIMAL else f"(38, {form.type.scale})"
             return x >= self._ibis.literal(start, type=f"decimal{scale}")
+        if x.type().is_unsigned_integer() and start <= 0:  # types that are not compared
+            return self._ibis.literal(True)
         return x >= self._ibis.literal(start)
 
     def among(self, x: Any, texts: Sequence[str]) -> Any:
@@ -356,11 +358,15 @@ class _Operations:
         return (x // self.whole(divisor)).cast("int64")
 
     def microseconds(self, x: Any, low: datetime, high: datetime, form: Pieces) -> Any:
-        first, last = (self._ibis.literal(end, type=x.type()) for end in (low, high))
-        if x.type().is_date():
-            first, last = (self._ibis.literal(end.date()) for end in (low, high))
-        near = self.cases([(x >= last, last), (x >= first, x)], first).cast("timestamp")
+        if x.type().is_date():  # not all of them are moments
+            after = min(high, datetime.max - timedelta(days=1)) + timedelta(days=1)
+            x = self._between(x, low.date(), after.date()).cast("timestamp")
+        near = self._between(x, low, high).cast("timestamp")
         return near.truncate("s").epoch_seconds() * 10**6 + near.microsecond()
+
+    def _between(self, x: Any, low: Any, high: Any) -> Any:
+        first, last = (self._ibis.literal(end, type=x.type()) for end in (low, high))
+        return self.cases([(x >= last, last), (x >= first, x)], first)
 
 
 def _arrow(stored: Any) -> pa.DataType | None:
