@@ -82,3 +82,10 @@ def test_stored_as_decimals_doubles_and_days(engine):
     units = [Decimal(unit).scaleb(-2) for unit in (1250, 1233, 0, 100_001)]
     cents = pa.table({"c": pa.array(units, pa.decimal128(12, 2))})
     same_counts(engine(cents), cents, Schema((CENTS,)), [(0,)])
+
+
+def test_every_code_has_a_label():
+    over = Integer("x", edges=(0, 10, 20), special=("N", 99), nullable=True)
+    column = Roundness.of(over, (10, 5))
+    assert len(column.labels()) == column.size
+    assert column.labels()[-3:] == ["N", "99", "NULL"]

@@ -1,6 +1,7 @@
 """Tables on Spark: no row reaches the driver."""
 
 import warnings
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from understudy.schema import (
     Integer,
     Number,
     Schema,
+    UndeclaredShape,
 )
 from understudy.source import read
 
@@ -114,3 +116,15 @@ def test_a_release_from_spark_is_the_one_from_files(tmp_path):
     )
     assert one.rows.equals(other.rows)
     assert one.certificate.to_json() == other.certificate.to_json()
+
+
+@pytest.mark.slow
+def test_days_that_are_no_moments():
+    """A day of the year 550000 is beyond all of Spark's timestamps, and does not make a count fail."""
+    far = "date_add(date '9999-12-31', 200000000)"
+    frame = servers.spark().sql(f"SELECT {far} AS d UNION ALL SELECT date '2020-01-01'")
+    facts = {"resolution": "hour", "upper": "2020-06-01T07:00:00"}
+    column = UndeclaredShape("d", wanted="datetime", facts=facts).rounds()
+    (counted,) = reveal(read(frame).bind(Schema((column,))).marginals([(0,)]))
+    days = pa.array([datetime(2300, 1, 1), datetime(2020, 1, 1)])
+    assert counted.tolist() == np.bincount(column.encode(days), minlength=column.size).tolist()

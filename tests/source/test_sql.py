@@ -5,6 +5,7 @@ import sys
 from datetime import date
 
 import ibis
+import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
@@ -297,3 +298,17 @@ def test_levels_of_whole_numbers_without_a_sign_and_of_days(round_):
     wanted = read(made).bind(schema).marginals([(0,), (1,)])
     for one, two in zip(reveal(counted), reveal(wanted), strict=True):
         assert one.tolist() == two.tolist()
+
+
+def test_numerics_that_no_double_holds():
+    """How round they are is counted all the same: a value must not make the count fail."""
+    column = UndeclaredShape("n", wanted="number", facts={"decimals": 1, "lower": -9, "upper": 9})
+    with servers.executed(
+        "DROP TABLE IF EXISTS huge; CREATE TABLE huge (n numeric); "
+        "INSERT INTO huge VALUES (1e400), (-1e400), (1e-400), (5), ('Infinity'), (0.07)"
+    ):
+        bound = read(servers.postgres(), table="huge").bind(Schema((column.rounds(),)))
+        (counted,) = reveal(bound.marginals([(0,)]))
+    texts = ["1e9", "-1e9", "0", "5", "1e9", "0.07"]
+    codes = column.rounds().encode(pa.array(texts))
+    assert counted.tolist() == np.bincount(codes, minlength=len(counted)).tolist()

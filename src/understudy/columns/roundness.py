@@ -72,10 +72,10 @@ class Roundness(Modelled):
         return self.over._nearest(points)
 
     def _cell_labels(self) -> list[str]:
-        cells = self.over._cell_labels()
+        cells = self.over.labels()
         steps = [*(f"times {step}" for step in self.steps), "other"]
         named = [f"{cell}, {step}" for cell in cells[: len(self.over.grid)] for step in steps]
-        return named + cells[len(self.over.grid) :]
+        return named + cells[len(self.over.grid) : self.over.cells]
 
     def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
         self._refuse("how round values are is counted, never written")

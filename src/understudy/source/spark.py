@@ -8,7 +8,7 @@ falls into, one for each marginal, and those are counted.
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -327,6 +327,10 @@ class _Operations:
         return self._f.call_function("div", x, self.whole(divisor))
 
     def microseconds(self, x: Any, low: datetime, high: datetime, form: Pieces) -> Any:
+        if pa.types.is_date(form.type):  # not all of them are moments
+            after = min(high, datetime.max - timedelta(days=1)) + timedelta(days=1)
+            ends = [self._f.lit(end.date().isoformat()).cast("date") for end in (low, after)]
+            x = self._f.greatest(ends[0], self._f.least(x, ends[1]))
         first, last = (self._f.lit(end.isoformat(" ")) for end in (low, high))
         kind = "timestamp" if low.tzinfo is not None else "timestamp_ntz"
         x, first, last = (each.cast(kind) for each in (x, first, last))

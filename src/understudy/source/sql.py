@@ -348,6 +348,12 @@ class _Operations:
         return self._ibis.literal(code, type="int64")
 
     def double(self, x: Any, low: float, high: float) -> Any:
+        if self._dialect == "postgres" and _arrow(x.type()) == ANY_DECIMAL:
+            # It may be too large or too small for a double, and the cast would fail.
+            ends = (Decimal(int(low)), Decimal(int(high)), Decimal("-1e-300"), Decimal("1e-300"))
+            first, last, below, above = (self._ibis.literal(e, type="decimal") for e in ends)
+            near = [(x >= last, last), (x <= first, first), ((x > below) & (x < above), above)]
+            return self.cases(near, x).cast("float64")
         real = (x.cast("int64") if x.type().is_boolean() else x).cast("float64")
         return real.clip(*(self._ibis.literal(float(end), type="float64") for end in (low, high)))
 
