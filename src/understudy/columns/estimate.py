@@ -187,7 +187,7 @@ def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Fl
     for found, step in (usual, *LAST_RESORTS):
         least = np.where(bound, AT_BOUND, found) * sigma
         mass[points] = np.where(counts > least, counts, 0.0)[points]
-        mass[line] = fitted(y[None], s[None], width[None], found**2, step**2, False)[0]
+        mass[line] = fitted(y[None], s[None], width[None], found**2, step**2, scale.even)[0]
         if mass.any():
             mass[line] = _tails(mass[line], y, s, width)
             return mass
