@@ -485,6 +485,8 @@ class Binned(Modelled):
 
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pa.Array:
         """One value for each code, special values as declared; see `Modelled.decode`."""
+        if not self.special:
+            return super().decode(codes, rng)
         codes = np.asarray(codes)
         marks = codes.astype(np.intp) - len(self.grid)
         special = (marks >= 0) & (marks < len(self.special))
@@ -546,7 +548,7 @@ class Binned(Modelled):
 
     def _chosen(self, literals: Sequence[Any]) -> tuple[NDArray[np.bool_], list[Fraction]]:
         """Which special values are among the literals, and the other literals."""
-        places = {value: at for at, value in enumerate(self.special) if isinstance(value, str)}
+        places: dict[Any, int] = {word: self.special.index(word) for word in self._words}
         places |= self._special_points
 
         def place(literal: Any) -> int | None:

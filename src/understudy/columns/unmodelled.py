@@ -215,6 +215,7 @@ class UndeclaredCategory(Undeclared):
                 f"levels of prefixes; allow at least {2 ** len(self.prefixes)}"
             )
         super().__post_init__()
+        self.check_nulls(self.null_values)
 
     def _accepts(self, type_: pa.DataType) -> bool:
         return writes_text(type_)
@@ -222,6 +223,12 @@ class UndeclaredCategory(Undeclared):
     def largest(self) -> Category:
         """As many values as may be found."""
         return self.found([f"value {i + 1}" for i in range(self.max_values)])
+
+    def check_nulls(self, texts: Sequence[str]) -> None:
+        """Refuse, before anything is found, a text for null that may be found as a parent."""
+        for text in texts:
+            if is_parent(text, self.prefixes):
+                self._refuse(f"{text!r} stands for null and looks like a parent; take one of them")
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -436,9 +443,11 @@ class UndeclaredShape(Undeclared):
         found: set[Any] = set()
         for op, literal in compared:
             try:
-                point: Fraction = self._example._literal(literal)
+                point = self._example._literal(literal)
             except WorkloadError:
                 continue  # whoever reads the comparison says what is wrong with it
+            if isinstance(point, str):
+                continue  # a special value is its own cell
             at, after = ceil(point), floor(point) + 1
             if not self.scale.discrete:
                 at, after = float(point), nextafter(float(point), inf)
