@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from tools.verify_release import by_shape
+
 from understudy.columns.shape import Shape
 
 
