@@ -20,7 +20,7 @@ from understudy.columns.ladder import Measured, Rounds, Scale, rounds
 from understudy.columns.segments import fitted
 from understudy.columns.shape import Shape, multiples
 
-__all__ = ["learned"]
+__all__ = ["learned", "usual_cells"]
 
 Floats = NDArray[np.float64]
 
@@ -54,6 +54,11 @@ WHOLE = 10**9
 """The sum of the weights, about."""
 
 
+def usual_cells(rows: float, sigma: float) -> int:
+    """About how many cells a column of so many rows gets, where a first count has this deviation."""
+    return int(np.clip(RATE * sqrt(max(rows, 1.0) / sigma), FEWEST, MOST))
+
+
 def learned(
     scale: Scale,
     history: Sequence[Measured],
@@ -73,7 +78,7 @@ def learned(
     edges, mass = _with_end(scale, edges, mass)
     if not scale.discrete:  # no point beyond the bound
         edges[-1] = min(edges[-1], nextafter(scale.high, inf))
-    count = int(np.clip(RATE * sqrt(max(rows, 1.0) / history[0].sigma), FEWEST, MOST))
+    count = usual_cells(rows, history[0].sigma)
     starts = _cells(scale, edges, mass, count, history[0].sigma / max(rows, 1.0))
     last = _last(scale, edges)
     inner = [p for cut in cuts if edges[0] < (p := scale.point(cut)) < last]

@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any
 
 from understudy._version import __version__
+from understudy.columns.estimate import usual_cells
 from understudy.errors import InputError
 from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
@@ -187,8 +188,17 @@ class Prepared(Draft):
         return accounting.epsilon(self.plan, self.budget.delta, group(self.schema.unit))
 
     def forecast(self, rows: int) -> Forecast:
-        """What to expect for a table of about `rows` rows."""
-        return self.method.forecast(self.design, self.game_plan, rows)
+        """What to expect for a table of about `rows` rows, whose shapes have the usual cells."""
+        usual = self._usual(rows)
+        return usual.method.forecast(usual.design, usual.game_plan, rows)
+
+    def _usual(self, rows: int) -> Prepared:
+        """The same for shapes of as many cells as so many rows usually give, not for the most."""
+        if self.declared is None or self.inner is None or private_facts.LEVELS[0] not in self.plan:
+            return self
+        event = self.plan[private_facts.LEVELS[0]].event
+        assert isinstance(event, Gaussian)
+        return self.refined(self.declared.largest(usual_cells(rows, event.sigma)))
 
     def margin(self, rows: int) -> float:
         """What the certificate will add to the true worst error."""
