@@ -76,7 +76,7 @@ def test_headers():
 
 def test_a_column_whose_shape_is_to_be_found_has_bounds_all_the_same():
     (found,) = findings(UndeclaredShape("x", "integer", {"lower": 0, "upper": 5000}), [1, 9999])
-    assert found.problem.startswith("outside")
+    assert "outside" in found.problem
     assert found.count == 1
 
 

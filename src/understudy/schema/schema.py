@@ -88,6 +88,8 @@ class Schema(Domain):
             raise SchemaError(f'null_values = {tokens!r} must be a list of texts, such as ["?"]')
         object.__setattr__(self, "null_values", tuple(tokens))
         for column in self.columns:
+            if isinstance(column, UndeclaredCategory):
+                column.check_nulls(tokens)
             if both := set(tokens).intersection(_stated(column)):
                 raise SchemaError(
                     f"column {column.name!r}: {sorted(map(str, both))[0]!r} is both one of its "
@@ -221,7 +223,7 @@ class Schema(Domain):
 
         SchemaError where a column cannot be null, or has the text as a value.
         """
-        names = [column.name for column in self.columns]
+        names, texts = [column.name for column in self.columns], list(texts)
         own = [text for text in texts if _column_of(text, names)]
         more = tuple(dict.fromkeys((*self.null_values, *(t for t in texts if t not in own))))
         changed: dict[str, Column] = {}
