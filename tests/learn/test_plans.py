@@ -57,15 +57,17 @@ def test_rates_can_be_drawn_exactly():
 
 
 def test_the_number_of_picks_follows_rows_budget_and_vertices():
-    """1.8·n·√(8ρ)/(c·L0·ln³K) from 1 to 1000, whatever the radius; ρ what the start leaves."""
+    """0.6·n·√(8ρ)/(c·L0·ln²K), or 1.8·n·√(8ρ)/(c·L0·ln³K) for numbers, from 1 to 1000, whatever the
+    radius; ρ what the start leaves."""
 
-    def picks(n=10_000, width=11, epsilon=1, relation=Relation.ADD_REMOVE, radius=80.0):
-        facts = Facts(n, width, Logistic(), radius, relation, Budget.of(epsilon, "1e-8"))
+    def picks(n=10_000, width=11, epsilon=1, relation=Relation.ADD_REMOVE, radius=80.0, loss=None):
+        facts = Facts(n, width, loss or Logistic(), radius, relation, Budget.of(epsilon, "1e-8"))
         return rule_for(facts, "frank-wolfe").steps
 
-    rho = float(planning.rho_for(Budget.of(1, "1e-8")))
-    assert picks() == round(1.8 * 10_000 * (8 * 0.9 * rho) ** 0.5 / math.log(22) ** 3)
-    assert picks(n=20) == picks(n=1_000, width=100_000) == picks(epsilon=0.001) == 1
+    signal = 10_000 * (8 * 0.9 * float(planning.rho_for(Budget.of(1, "1e-8")))) ** 0.5
+    assert picks() == round(0.6 * signal / math.log(22) ** 2)
+    assert picks(loss=Squared(2.0)) == round(1.8 * signal / (2 * math.log(22) ** 3))
+    assert picks(n=20) == picks(n=300, width=100_000) == picks(epsilon=0.001) == 1
     assert picks(n=1_000_000) == 1_000
     assert abs(picks(relation=Relation.REPLACE) - picks() / 2) <= 1
     assert picks(radius=1e9) == picks()

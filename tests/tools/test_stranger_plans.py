@@ -66,10 +66,13 @@ class Facts:
         design = prepared.design
         self.manifest = {"workload": prepared.workload.to_json(prepared.schema)}
         self.promise = {"relation": str(design.relation), "rows_public": design.rows}
-        self._columns = stranger.tomllib.loads(prepared.schema.dumps())["column"]
+        self._schema = prepared.schema.dumps()
+
+    def schema_text(self) -> str:
+        return self._schema
 
     def columns(self) -> list[dict[str, Any]]:
-        return self._columns
+        return stranger.tomllib.loads(self._schema)["column"]
 
 
 class Case:

@@ -4,9 +4,10 @@ Facts are n, the width of the box, the loss, the radius, the relation and the bu
 from generated tables (dense, sparse and indicator features; `bench learn` shows what they do on a real
 one), never from the rows of a fit:
 
-* `frank-wolfe` picks T = 1.8·n·√(8ρ)/(c·L0·ln³K) of K vertices, 1 to 1000, all rows at every pick, ρ
-  what picks have. One pick then has noise of c·L0·√(T/2ρ): the more picks, the less each is worth, and
-  where few rows or many features leave little to be seen, few picks see more of it.
+* `frank-wolfe` picks T = 0.6·n·√(8ρ)/(c·L0·ln²K) of K vertices (classes), or 1.8·n·√(8ρ)/(c·L0·ln³K)
+  (numbers), 1 to 1000, all rows at every pick, ρ what picks have. One pick then has noise of
+  c·L0·√(T/2ρ): the more picks, the less each is worth, and where few rows or many features leave
+  little to be seen, few picks see more of it; least squares, whose steps are short, most of all.
 * A tenth of ρ says where scores begin: a noisy mean of the targets, or share of each class. Picks of
   the intercept would have to find it step by step.
 * The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, not by the whole radius, and by
@@ -66,12 +67,14 @@ GRADIENT = "noisy gradient"
 
 _SOLVERS = ("frank-wolfe", "sgd")
 _MOST_STEPS = 100_000
-_FEWEST_PICKS, _MOST_PICKS, _SHARE_OF_PICKS = 1, 1_000, 1.8
+_FEWEST_PICKS, _MOST_PICKS = 1, 1_000
 _STEPS, _RATE, _CLIP = 400, 0.1, 2.0
 _LONGEST_DELAY = 10**6  # far from where whole numbers of weights would not fit
 _NOISES = ("gumbel", "laplace")
 _START = 0.1
 """Of ρ, what the constant that frank-wolfe begins at gets."""
+_PICKS = {"classes": (0.6, 2), "numbers": (1.8, 3)}
+"""Factor and power of ln K in the number of picks."""
 _FIRST_STEP = {"classes": 1.0, "numbers": 0.125}
 _SURE = 8
 """Fewer picks than this are taken for uncertain ones."""
@@ -191,7 +194,7 @@ class Picks:
 
     def _delay(self, facts: Facts, steps: int) -> int:
         if self.delay is None:
-            first = _FIRST_STEP["numbers" if isinstance(facts.loss, Squared) else "classes"]
+            first = _FIRST_STEP[_kind(facts)]
             first *= min(1.0, math.sqrt(steps / _SURE))
             return max(0, round(min(2 * facts.radius / first, _LONGEST_DELAY)) - 2)
         whole = isinstance(self.delay, int | np.integer) and not isinstance(self.delay, bool)
@@ -264,9 +267,15 @@ def rule_for(
 
 def _picks(facts: Facts, share: float) -> int:
     """The number of picks, which have this share of ρ."""
-    spread = facts.relation.marginal_l1() * facts.loss.bound * math.log(2 * facts.coordinates) ** 3
+    factor, power = _PICKS[_kind(facts)]
+    spread = facts.relation.marginal_l1() * facts.loss.bound
+    spread *= math.log(2 * facts.coordinates) ** power
     signal = facts.rows * math.sqrt(8 * share * float(planning.rho_for(facts.budget)))
-    return min(max(round(_SHARE_OF_PICKS * signal / spread), _FEWEST_PICKS), _MOST_PICKS)
+    return min(max(round(factor * signal / spread), _FEWEST_PICKS), _MOST_PICKS)
+
+
+def _kind(facts: Facts) -> str:
+    return "numbers" if isinstance(facts.loss, Squared) else "classes"
 
 
 def _above_zero(name: str, value: Any) -> float:
