@@ -579,19 +579,24 @@ def test_a_release_killed_after_a_charge_and_before_its_draw_is_not_drawn_again(
 # --- found on the way ---------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="a leaf that begins at 1970-01-01T00:00:00 overflows in _inside")
-def test_times_from_1970_on_are_drawn_without_a_warning():
+@pytest.mark.xfail(
+    strict=True,
+    raises=RuntimeWarning,
+    reason="a leaf of ten years from 0 s on overflows in a division",
+)
+def test_times_are_drawn_without_a_warning():
     schema = Schema.loads(HEAD + column("x", "datetime"))
-    noise = Script()
-    rows = [datetime.datetime(1970, 1, 1) + datetime.timedelta(hours=i) for i in range(400)]
-    found = asked(schema, pa.table({"x": pa.array(rows, pa.timestamp("us"))}), noise)
+    rows = pa.array([datetime.datetime(2000, 1, 1)] * 5, pa.timestamp("us"))
+    found = asked(schema, pa.table({"x": rows}), Script())
     codes = [np.repeat(np.arange(found.shape[0]), 20)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found.decode(codes, np.random.default_rng(1))
 
 
-@pytest.mark.xfail(strict=True, raises=pa.ArrowInvalid, reason="special is cast before it is checked")
+@pytest.mark.xfail(
+    strict=True, raises=pa.ArrowInvalid, reason="special is cast before it is checked"
+)
 def test_a_special_value_that_the_type_cannot_hold_is_named():
     text = column("x", "integer", 'dtype = "uint8"', "special = [999]", 'bins = "shape"')
     with pytest.raises(SchemaError, match="999"):
