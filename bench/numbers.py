@@ -1,6 +1,6 @@
 """Numbers with their shape: the ladder against private quantiles and equal bins, column by column.
 
-`python -m bench numbers [FOLDER] [--epsilon 1] [--runs 5] [--rows 20000] [--table]`
+`python -m bench numbers [FOLDER] [--epsilon 1] [--runs 5] [--rows 20000] [--share 0.2]`
 
 Noise is simulated at the ρ that a release gives: a column gets 5 % of ρ of (ε, 1e-9), all columns of a
 table together at most 20 %; half of the rest measures the cells of every column again, as the fit
@@ -14,7 +14,6 @@ Errors: of the mean over the mean (over sd where it is near zero), of sd, W1 ove
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -67,6 +66,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--only", nargs="*", default=())
     parser.add_argument("--ways", nargs="*", default=list(WAYS))
     parser.add_argument("--width", type=int, help="columns that share the 20 %% (all of them)")
+    parser.add_argument("--share", type=float, default=MOST, help="of ρ, for all columns")
     chosen = parser.parse_args(list(arguments))
     tables = real(chosen.folder) if chosen.folder else {"generated": list(generated(chosen.rows))}
     for name, columns in tables.items():
@@ -78,26 +78,24 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 def report(columns: Sequence[Column], epsilon: float, width: int, chosen: Any) -> None:
     """One line a column: the median of runs for each way, and the worst over columns."""
-    print("| column | " + " | ".join(chosen.ways) + " |\n|---" * 1 + "|---" * len(chosen.ways) + "|")
+    print(
+        "| column | " + " | ".join(chosen.ways) + " |\n|---" * 1 + "|---" * len(chosen.ways) + "|"
+    )
     found: dict[str, list[NDArray[np.float64]]] = {way: [] for way in chosen.ways}
-    seconds = 0.0
     for column in columns:
         if chosen.only and column.name not in chosen.only:
             continue
         cells = []
         for way in chosen.ways:
-            begun = time.process_time()
-            all_runs = runs(column, WAYS[way], epsilon, width, chosen.runs)
-            seconds += time.process_time() - begun
-            middle = np.median(all_runs, axis=0)
+            middle = np.median(
+                runs(column, WAYS[way], epsilon, width, chosen.runs, chosen.share), axis=0
+            )
             found[way].append(middle)
             cells.append(show(middle))
         print(f"| {column.name} | " + " | ".join(cells) + " |", flush=True)
     for label, summary in (("worst", np.max), ("median", np.median)):
         cells = [show(summary(found[way], axis=0)) for way in chosen.ways]
         print(f"| **{label}** | " + " | ".join(cells) + " |")
-    means = [f"{np.mean(np.minimum(found[way], 1)):.4f}" for way in chosen.ways]
-    print(f"| score | {' | '.join(means)} |")
 
 
 def show(errors: NDArray[np.float64]) -> str:
@@ -105,10 +103,12 @@ def show(errors: NDArray[np.float64]) -> str:
     return "/".join(f"{e:.3f}".lstrip("0") if e < 9.995 else f"{e:.0f}" for e in errors)
 
 
-def runs(column: Column, way: Way, epsilon: float, width: int, count: int) -> NDArray[np.float64]:
+def runs(
+    column: Column, way: Way, epsilon: float, width: int, count: int, most: float = MOST
+) -> NDArray[np.float64]:
     """Errors of some runs, with noise of fixed seeds."""
     rho = float(planning.rho_for(Budget.of(epsilon, DELTA)))
-    share = min(SHARE, MOST / width)
+    share = min(most / MOST * SHARE, most / width)
     again = (1 - share * width) * rho / 2 / width
     seed = [ord(letter) for letter in column.name]
     drawn = (
@@ -163,20 +163,16 @@ def ladder(scale: Scale, points: NDArray[Any], rho: float, rng: np.random.Genera
         cells = np.searchsorted(at, inside, side="right") - 1
         divides = [inside % step == 0 for step in form.steps]
         kind = np.argmax([*divides, np.ones(len(inside), bool)], axis=0)
-        counts = np.bincount(
-            cells * form.classes + kind, minlength=(len(at) - 1) * form.classes
-        )
+        counts = np.bincount(cells * form.classes + kind, minlength=(len(at) - 1) * form.classes)
         table = noisy(counts, rho * ROUNDNESS, rng)
     return learned(scale, history, table, len(points))
 
 
-def by_ladder(kind: str) -> Way:
+def by_ladder(known: Callable[[Column], Scale]) -> Way:
     """The ladder with what is known: bounds, loose bounds or none."""
 
-    def drawn(
-        column: Column, rho: float, again: float, rng: np.random.Generator
-    ) -> NDArray[Any]:
-        shape = ladder(getattr(column, kind), column.points, rho, rng)
+    def drawn(column: Column, rho: float, again: float, rng: np.random.Generator) -> NDArray[Any]:
+        shape = ladder(known(column), column.points, rho, rng)
         lows = np.array(shape.leaves)[list(shape.starts)]
         cells = np.maximum(np.searchsorted(lows, column.points, side="right") - 1, 0)
         return shape.draw(remeasured(cells, len(lows), again, len(cells), rng), rng)
@@ -214,9 +210,7 @@ def by_quantiles(
     return evenly(column, edges[sorted(cuts)], again, rng)
 
 
-def by_bins(
-    column: Column, rho: float, again: float, rng: np.random.Generator
-) -> NDArray[Any]:
+def by_bins(column: Column, rho: float, again: float, rng: np.random.Generator) -> NDArray[Any]:
     """64 equal bins between the bounds."""
     edges = np.linspace(column.scale.low, column.scale.high, 65)
     return evenly(column, np.unique(np.rint(edges)) if column.scale.discrete else edges, again, rng)
@@ -235,9 +229,9 @@ def evenly(
 
 
 WAYS: dict[str, Way] = {
-    "bounds": by_ladder("scale"),
-    "loose": by_ladder("loose"),
-    "open": by_ladder("open"),
+    "bounds": by_ladder(lambda column: column.scale),
+    "loose": by_ladder(lambda column: column.loose),
+    "open": by_ladder(lambda column: column.open),
     "q16": by_quantiles,
     "b64": by_bins,
 }

@@ -179,6 +179,15 @@ def test_answers_of_one_command(draft: Path):
     Schema.load(draft).require_confirmed()
 
 
+def test_rules_that_an_answer_takes_with_it_are_named(draft: Path):
+    rule = "[[rule]]\nsays = \"job = 'mayor' implies sex = 'F'\"\nread_from_rows = true\n"
+    draft.write_text(DRAFT + rule)
+    made = run("schema", "review", draft, "--drop", "job")
+    assert "dropped with it" in made.out
+    assert "job = 'mayor' implies" in made.out
+    assert Schema.load(draft).rules == ()
+
+
 def test_a_command_answers_all_or_nothing(draft: Path):
     before = draft.read_text()
     for wrong in (["--public", "jobs"], ["--set", "size_a=9"], ["--private", "patient"]):

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
 from bench.numbers import errors, ladder
+
 from understudy.columns import Date, Integer, Number
 from understudy.columns.estimate import learned
 from understudy.columns.ladder import SHARES, Measured, Scale, finer, first
@@ -167,3 +167,18 @@ def test_less_noise_finds_more():
         runs = [errors(prices, drawn(Scale(), prices, rho, seed)[1])[2] for seed in range(3)]
         off.append(np.mean(runs))
     assert off[0] > 1.5 * off[1] > 2 * off[2]
+
+
+def test_a_bound_without_rows_has_no_cell_and_nothing_lies_beyond_one():
+    share_ = RNG(0).beta(2, 5, ROWS)
+    for seed in range(5):
+        shape, found = drawn(Scale(0.0, 100.0, None), share_, rho=RHO / 100, seed=seed)
+        assert shape.edges[-1] == 100.0
+        assert shape.edges[-2] < 50
+        assert found.max() <= 100.0
+    full = np.where(RNG(1).random(ROWS) < 0.2, 100.0, share_)
+    shape, found = drawn(Scale(0.0, 100.0, None), full)
+    assert share(found, 100.0) == pytest.approx(0.2, abs=0.01)
+    column = Number("x", edges=shape.edges, shape=shape)
+    codes = np.arange(column.size)
+    assert column.encode(column.decode(codes, RNG(2))).tolist() == codes.tolist()

@@ -1,5 +1,6 @@
 from datetime import date, datetime
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -67,15 +68,14 @@ def test_every_level_is_an_ordinary_column_and_cuts_the_one_before(name):
 def test_the_first_level_has_decades_zero_and_the_usual_codes():
     edges = first(Scale(0, 10**5))
     assert edges[:9] == (0, 1, 2, 5, 9, 10, 20, 50, 99)
-    assert (99_999, 10**5, 10**5 + 1) == edges[-3:]
+    assert edges[-3:] == (99_999, 10**5, 10**5 + 1)
     assert {-1, 0, 1, -9, -8, 999, 1000} <= set(first(Scale()))
     mirrored = {1 - edge for edge in first(Scale())}
     assert {1, 2, 5, 10, 20, 50, 10**9} <= mirrored
 
 
 def test_years_are_cut_evenly_and_dates_by_the_calendar():
-    steps = {b - a for a, b in zip(first(Scale(1900, 2015))[2:-4], first(Scale(1900, 2015))[3:-3])}
-    assert steps == {5}
+    assert set(np.diff(first(Scale(1900, 2015))[2:-3])) == {5}
     edges = first(Scale(date(2014, 5, 2), date(2015, 5, 27), calendar=DAY))
     assert edges[2:5] == tuple(datetime(2014, month, 1) for month in (6, 7, 8))
 
@@ -131,7 +131,7 @@ def test_round_values_have_a_table_by_decades_and_falling_steps():
     assert form is not None
     assert form.edges == (-50, -9, 0, 1, 10, 100, 1000, 1001)
     assert form.steps[-3:] == (50, 10, 5)
-    assert all(a % b == 0 for a, b in zip(form.steps, form.steps[1:]))
+    assert all(a % b == 0 for a, b in pairwise(form.steps))
     times = rounds(Scale(calendar=SECOND))
     assert times is not None
     assert times.steps == (86_400, 3600, 60)

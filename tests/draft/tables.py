@@ -90,7 +90,8 @@ def clinic(rng: Rng) -> Table:
             _pick(rng, brackets, [1, 1, 2, 3, 4, 5, 6, 5, 3, 0.02]),
             is_("list", ordinal=True, values=brackets[:9], other="OTHER"),
         ),
-        "diag_1": (_pick(rng, codes, weights), is_("discover")),
+        "diag_1": (_pick(rng, codes, weights), is_("discover", prefixes=[3, 1])),
+        "ward note": (_pick(rng, codes, weights), is_("discover", prefixes=[3, 1])),
         "drug A": (
             _pick(rng, ["No", "Steady", "Up"], [1, 0.001, 0.0003]),
             is_("list", values=["No"], other="OTHER"),

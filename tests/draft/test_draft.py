@@ -114,7 +114,7 @@ class TestGuesses:
         assert (column.values, column.other) == (("OTHER", "x"), "(other)")
 
     def test_digits_in_a_file(self, tmp_path):
-        column = from_csv(tmp_path, [*range(30), "NA", "-"] * 3)
+        column = from_csv(tmp_path, [*range(40), "NA", "-"] * 60)
         assert kind_and_bounds(column) == ("integer", None, None)
         assert (column.dtype, column.nullable, column.null_values) == ("int64", True, ("-", "NA"))
 
@@ -140,9 +140,19 @@ class TestGuesses:
 
     def test_iso_dates_in_a_file(self, tmp_path):
         days = pd.date_range("2014-05-02", "2015-05-27").strftime("%Y-%m-%d")
-        column = from_csv(tmp_path, days)
+        column = from_csv(tmp_path, [*days] * 6)
         assert column.dtype == "date32[day]"
         assert kind_and_bounds(column) == ("date", date(1900, 1, 1), date(2099, 12, 31))
+        few = from_csv(tmp_path, days)
+        assert kind_and_bounds(few) == ("date", date(2014, 1, 1), date(2015, 12, 31))
+        assert few.read_from_rows == ("type", "nullable", "lower", "upper")
+
+    def test_numbers_of_few_rows_have_round_bounds_that_are_marked(self, tmp_path):
+        column = drafted(np.append(RNG.integers(1000, 1101, 500), 90_000))
+        assert kind_and_bounds(column) == ("integer", 900, 1200)
+        assert column.read_from_rows == ("type", "nullable", "lower", "upper")
+        amounts = from_csv(tmp_path, np.linspace(3, 9, 601).round(2))
+        assert kind_and_bounds(amounts) == ("number", 0, 16)
 
     @pytest.mark.parametrize("form", ["%Y%m%dT%H%M%S", "%d/%m/%Y", "%d %b %Y", "%Y%m%d"])
     def test_other_dates_keep_their_form(self, tmp_path, form):

@@ -12,6 +12,8 @@ from understudy.draft.known import in_order, whole_list
         ("under 18", "18-24", "25-34", "65 and over"),
         ("less than $10,000", "$10,000 to $19,999", "$20,000 to $29,999"),
         ("<=50K", ">50K"),
+        ("<10k", "10k-25k", "25k-50k", ">50k"),
+        ("<500k", "500k-1M", "1M-2.5M", ">2.5M"),
         ("0", "1", "2", "3+"),
         ("0-1 km", "2-5 km", ">5 km"),
         ("stage 1", "stage 2", "stage 10"),

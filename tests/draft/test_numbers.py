@@ -73,3 +73,12 @@ def test_a_region_is_in_whole_degrees_and_no_single_row_moves_it():
     places = np.append(RNG.normal(-122.2, 0.05, 2000), [0.0, -140.0])
     assert numbers.region(*counted(places)) == (-123, -122)
     assert numbers.region(*counted([47.5])) == (47, 48)
+
+
+def test_round_bounds_for_columns_that_few_have_a_value_of():
+    assert numbers.around(*counted(RNG.normal(0, 1, 2000))) is None
+    low, high = numbers.around(*counted([*RNG.normal(0, 1, 900), 10**9])) or (0, 0)
+    assert (-10 < low < -4, 4 < high < 10) == (True, True)
+    assert numbers.around(*counted([7.5])) == (0, 16)
+    assert numbers.around(*counted([0.0])) == (0, 1)
+    assert numbers.around(*counted([-3.0, -3.0])) == (-6, 0)

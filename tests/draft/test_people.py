@@ -19,9 +19,10 @@ ASKED = Schema(COLUMNS, unit_word="?")
 def test_what_each_choice_leaves_out():
     (found,) = rows_per_unit(ASKED, TABLE)  # nobody has two visits
     assert (found.column, found.units, found.rows, found.nameless) == ("who", 3, 10, 1)
-    assert (found.most, found.suggested) == (7, 10)
+    assert found.most == 7
     assert found.choices == ((1, 7), (2, 5), (3, 4), (5, 2), (10, 0))
     assert "3 drops 4" in str(found)
+    assert "1 rows without a value" in str(found)
     assert "who" not in ASKED.dumps().partition("[[column]]")[0]  # what was counted is not written
 
 

@@ -203,6 +203,7 @@ def test_a_killed_release_goes_on_with_the_levels_that_it_found(tmp_path):
         ("prefixes = 3", "longest first"),
         ('prefixes = [3, 1]\nother = "O*"', "looks like a parent"),
         ("prefixes = [3, 1]\nmax_values = 3", "at least 4"),
+        ('prefixes = [3, 1]\nnull_values = ["E*"]', "stands for null"),
     ],
 )
 def test_prefixes_that_cannot_be(facts_, said):

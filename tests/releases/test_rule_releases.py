@@ -209,3 +209,116 @@ def test_rules_do_not_cost_accuracy():
             errors.append(np.mean([np.abs(t / t.sum() - d / d.sum()).sum() / 2 for t, d in pairs]))
         means.append(np.mean(errors))
     assert means[1] <= 1.05 * means[0]
+
+
+OPEN = """
+[understudy]
+version = 1
+[[column]]
+name = "a"
+type = "integer"
+lower = 0
+upper = 10000000
+[[column]]
+name = "b"
+type = "number"
+decimals = 2
+nullable = true
+[[column]]
+name = "total"
+type = "number"
+nullable = true
+[[column]]
+name = "start"
+type = "date"
+[[column]]
+name = "end"
+type = "date"
+[[column]]
+name = "stay"
+type = "integer"
+[[column]]
+name = "code"
+type = "category"
+values = "discover"
+[[column]]
+name = "group"
+type = "category"
+values = "discover"
+[[column]]
+name = "band"
+type = "category"
+values = ["low", "high"]
+[[column]]
+name = "kid"
+type = "boolean"
+[[rule]]
+says = "total = a + b"
+[[rule]]
+says = "start <= end"
+[[rule]]
+says = "stay = end - start"
+[[rule]]
+says = "code determines group"
+derived = true
+mapping = {"c0" = "x", "c1" = "x", "c2" = "y", "c3" = "y", "c77" = "z"}
+default = "rest"
+[[rule]]
+says = "a determines band"
+cuts = [20000]
+values = ["low", "high"]
+[[rule]]
+says = "b <= a"
+[[rule]]
+says = "a < 1000 implies kid"
+"""
+
+
+def open_table(rows=4000):
+    """Rows for `OPEN`: numbers and dates without bounds, codes that nobody listed."""
+    rng = np.random.default_rng(0)
+    a = rng.lognormal(9, 1, rows).astype(int)
+    b, missing = np.round(a * rng.random(rows), 2), rng.random(rows) < 0.1
+    start = rng.integers(15_000, 18_000, rows)
+    end = start + rng.exponential(20, rows).astype(int)
+    code = np.array([f"c{i}" for i in range(6)])[rng.integers(0, 6, rows)]
+    days = [pa.array(day, pa.int32()).cast(pa.date32()) for day in (start, end)]
+    return pa.table(
+        {
+            "a": a,
+            "b": pa.array(b, mask=missing),
+            "total": pa.array(a + b, mask=missing),
+            "start": days[0],
+            "end": days[1],
+            "stay": end - start,
+            "code": code,
+            "group": code,
+            "band": np.where(a < 20_000, "low", "high"),
+            "kid": a < 1000,
+        }
+    )
+
+
+def test_open_columns_and_what_follows_from_them_are_planned():
+    """What is computed is not looked for, and edges are where rules and thresholds need them."""
+    schema = Schema.loads(OPEN)
+    assert [column.name for column in schema.undeclared] == ["a", "b", "start", "end", "code"]
+    assert schema.cuts("a") == (("<", 1000), (">=", 20_000))
+    largest = schema.largest()
+    assert set(largest.derived) == {"total", "stay", "group", "band"}
+    assert {1000, 20_000} <= set(largest.column("a").edges)
+
+
+@pytest.mark.slow
+def test_rules_about_columns_that_are_found(tmp_path):
+    made = us.release(open_table(), Schema.loads(OPEN), epsilon=2, delta="1e-6")
+    assert [column.name for column in made.schema.modelled] == [
+        "a", "b", "start", "end", "code", "kid",
+    ]  # fmt: skip
+    assert made.schema.illegal(made.sample(200_000, key=1)) == []
+    for row in made.rows.to_pylist():
+        assert row["stay"] == (row["end"] - row["start"]).days >= 0
+        assert row["b"] is None or row["b"] <= row["a"]
+        assert row["kid"] or row["a"] >= 1000
+        assert row["band"] == ("low" if row["a"] < 20_000 else "high")
+    assert verify(made.save(tmp_path / "out")).passed

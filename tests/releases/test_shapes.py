@@ -147,6 +147,27 @@ def test_an_answer_between_edges_is_an_estimate_inside_certified_bounds():
     )  # the cell that is cut counts for both ends: its inside is not certified
 
 
+def test_special_values_stand_beside_the_shape(tmp_path):
+    """A text, a value far from the others, and zero, which would be a cell by itself."""
+    schema = Schema.loads(
+        HEAD + '[[column]]\nname = "x"\ntype = "integer"\nlower = 0\nupper = 100000\n'
+        'special = ["N", 99999, 0]\nnullable = true\n'
+    )
+    rng = np.random.default_rng(5)
+    own = np.maximum(1, rng.lognormal(6, 1, 4000)).astype(int).astype(str).astype(object)
+    own[:900] = rng.choice(["N", "99999", "0", None], 900)
+    made = us.release(pa.table({"x": pa.array(own, pa.string())}), schema, **ASK)
+    assert verify(made.save(tmp_path / "out")).passed
+    column = made.schema.column("x")
+    assert column.special == ("N", 99999, 0)
+    found = made.rows["x"].to_pylist()
+    for value in ("N", "99999", "0", None):  # of 225 rows each, with noise of some 20
+        assert abs(found.count(value) / len(found) - 225 / 4000) < 0.05
+    numbers = np.array([int(x) for x in found if x not in ("N", "99999", "0", None)])
+    real = np.array([int(x) for x in own[900:]])
+    assert abs(np.median(numbers) / np.median(real) - 1) < 0.3
+
+
 # --- charges ------------------------------------------------------------------------------------
 
 

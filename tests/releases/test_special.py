@@ -125,9 +125,71 @@ def test_rules_hold_in_every_row(released):
     ],
 )
 def test_neither_verifier_takes_what_cannot_be_declared(facts):
-    column = {"name": "x", "type": "number", "lower": 0.0, "upper": 9.0, "bins": 3, "dtype": "string"}
+    column = {
+        "name": "x",
+        "type": "number",
+        "lower": 0.0,
+        "upper": 9.0,
+        "bins": 3,
+        "dtype": "string",
+    }
     if facts.get("type") == "category":
         column = {"name": "x", "dtype": "string"}
     assert list(verify_release.stated_problems({**column, **facts}))
     with pytest.raises(SchemaError):
         build_column({**column, **facts})
+
+
+FOUND = """
+[understudy]
+version = 1
+
+[[column]]
+name = "income"
+type = "number"
+decimals = 0
+special = ["N", 0]
+nullable = true
+
+[[column]]
+name = "age"
+type = "integer"
+lower = 0
+upper = 120
+bins = {quantiles = 4}
+special = [99, -1]
+"""
+RULED = (
+    FOUND.replace("{quantiles = 4}", '"shape"')
+    + """
+[[rule]]
+says = "age = 99 implies income in ('N', 0)"
+[[rule]]
+says = "income >= 20000 implies age >= 18"
+"""
+)
+
+
+@pytest.mark.parametrize("declared", [FOUND, RULED], ids=["quantiles", "rule"])
+def test_shapes_and_quantiles_are_found_beside_special_values(tmp_path, declared):
+    rng = np.random.default_rng(1)
+    amounts = rng.lognormal(9, 1, 3000).astype(int)
+    kinds = rng.choice(["N", "0", None, "x"], 3000, p=[0.3, 0.2, 0.05, 0.45])
+    income = [str(a) if kind == "x" else kind for a, kind in zip(amounts, kinds, strict=True)]
+    rows = pa.table(
+        {
+            "income": pa.array(income, pa.string()),
+            "age": rng.choice([*range(18, 80), *[99] * 30, *[-1] * 9], 3000),
+        }
+    )
+    asked = {"epsilon": 6, "delta": "1e-6", "method": "independent"}
+    made = us.release(rows, us.Schema.loads(declared), **asked)
+    (found, ages) = made.schema.columns
+    assert found.labels()[-3:] == ["N", "0", "NULL"]
+    assert (found.dtype, ages.dtype) == ("string", "int64")
+    assert ages.labels()[-2:] == ["99", "-1"]
+    for name, value in (("income", "N"), ("income", "0"), ("age", 99), ("age", -1)):
+        shares = [np.mean([v == value for v in t[name].to_pylist()]) for t in (made.rows, rows)]
+        assert abs(shares[0] - shares[1]) < (0.4 if declared == RULED else 0.1)
+    assert made.schema.illegal(made.rows) == []
+    assert verify(made.save(tmp_path / "r")).passed  # both verifiers look at it

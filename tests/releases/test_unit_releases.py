@@ -7,7 +7,14 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
-from understudy.errors import InputError, PrivacyError, RelationError, SchemaError
+from tests.tools import forge
+from understudy.errors import (
+    InputError,
+    PrivacyError,
+    RelationError,
+    SchemaError,
+    UnconfirmedError,
+)
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
@@ -180,3 +187,43 @@ def test_an_audit_of_rows_says_nothing_about_people():
     made = us.release(table(), Schema.loads(TEXT), epsilon=1, delta="1e-6", method="independent")
     with pytest.raises(InputError, match="protects every patient"):
         releasing_like(made)
+
+
+OPEN = """
+[understudy]
+version = 1
+unit = "row"
+
+[[column]]
+name = "note"
+type = "text"
+
+[[column]]
+name = "ill"
+type = "boolean"
+"""
+
+
+def test_rows_are_an_explicit_choice_and_free_text_is_left_out(tmp_path):
+    rows = pa.table({"note": ["so it goes"] * 400, "ill": [True, False] * 200})
+    made = us.release(rows, Schema.loads(OPEN), epsilon=2, method="independent")
+    saved = made.save(tmp_path / "out")  # both verifiers look at it here
+    assert made.rows.column_names == ["ill"]
+    assert 'unit = "row"' in (saved / "schema.toml").read_text()
+
+
+@pytest.mark.parametrize("head", ['unit = "?"', 'unit = "row"\nread_from_rows = ["unit"]'])
+def test_a_release_of_an_open_question_is_refused(tmp_path, head):
+    schema = Schema.loads(OPEN.replace('unit = "row"', head))
+    rows = pa.table({"note": ["so it goes"] * 400, "ill": [True, False] * 200})
+    with pytest.raises(UnconfirmedError):
+        us.release(rows, schema, epsilon=2)
+    answered = Schema.loads(OPEN)
+    saved = us.release(rows, answered, epsilon=2, method="independent").save(tmp_path / "good")
+    forged = forge.Draft(saved)
+    text = forged.files["schema.toml"].decode().replace('unit = "row"', head)
+    forged.files["schema.toml"] = text.encode()
+    forged.reserve["facts"]["schema"] = schema.digest()
+    forged.seal(tmp_path / "bad")
+    checks = verify(tmp_path / "bad").checks  # the other verifier refuses it, too
+    assert ["leaves open who is protected" in check.detail for check in checks].count(True) == 1

@@ -157,22 +157,20 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         picture(page, "04-draft")
 
         # Review: the first question is open; one is answered by its button, one by other facts, a
-        # column by itself, the rest at once.
+        # fact of a column by itself, the rest at once.
         assert page.locator(".review details.column[open]").count() == 1
         keys.to(page.get_by_label("No: every row is another person")).press("Space")
         keys.to(page.get_by_role("button", name="Keep this answer")).press()
-        page.get_by_text("leaves 4 decisions").wait_for()
-        keys.to(page.get_by_role("button", name="It is public knowledge").first).press()
-        page.get_by_text("leaves 3 decisions").wait_for()
-        keys.to(page.get_by_text("Replace it by what is public").first).press()
-        keys.to(page.get_by_label("age: bounds")).type("0 to 9")
-        keys.to(page.get_by_role("button", name="Use these facts").first).press()
         page.get_by_text("leaves 2 decisions").wait_for()
-        keys.to(page.locator("#columns > summary")).press()
-        keys.to(page.locator("#column-2 > summary")).press()
-        keys.to(page.locator("#column-2 input[name=public-values]")).press("Space")
-        keys.to(page.locator("#column-2 button[value=save]")).press()
+        keys.to(page.get_by_text("Replace it by what is public").first).press()
+        keys.to(page.get_by_label("all values").first).type("Aa, Bb, Cc")
+        keys.to(page.get_by_role("button", name="Use these facts").first).press()
         page.get_by_text("leaves 1 decision").wait_for()
+        keys.to(page.locator("#columns > summary")).press()
+        keys.to(page.locator("#column-1 > summary")).press()
+        keys.to(page.locator("#column-1 input[name=public-nullable]")).press("Space")
+        keys.to(page.locator("#column-1 button[value=save]")).press()
+        page.wait_for_url("**/schema#column-1")
         keys.to(page.get_by_text("State everything at once")).press()
         keys.to(page.get_by_role("button", name="I have checked everything")).press()
         page.get_by_text("Every fact is confirmed").wait_for()

@@ -130,9 +130,18 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
                 key = max(fitting, key=len, default=answer.partition("=")[0])
                 text = answer[len(key) + 1 :]
             decision = decision_named(schema, key)
-            schema = answered(schema, decision, choice, text)
+            before, schema = schema, answered(schema, decision, choice, text)
             shell.say((f"{choice}: ", "bold"), _names(decision.columns))
+            _lost(before, schema, decision)
     schema.save(path)
+
+
+def _lost(before: Schema, after: Schema, decision: Decision) -> None:
+    """Which rules of the draft an answer about columns took with it."""
+    kept = {rule.says for rule in after.rules}
+    for rule in before.rules if decision.topic != "rules" else ():
+        if rule.says not in kept:
+            shell.say(f"  dropped with it, as it needs what was declared: {rule.says}")
 
 
 def _names(columns: Sequence[str]) -> str:
@@ -174,7 +183,8 @@ def _ask(decision: Decision, where: str, *, advise: bool = True) -> None:
     shell.say((f"\n{where}  ", "dim"), (decision.question, "bold"), (f"  {decision.key}", "dim"))
     for line in decision.holds:
         shell.say(f"  {line}")
-    shell.say(("  This would publish ", "yellow"), decision.reveals)
+    if "public" in decision.choices:
+        shell.say(("  This would publish ", "yellow"), decision.reveals)
     if advise:
         shell.say((f"  {decision.advice}", "dim"))
 
@@ -200,6 +210,7 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit]) -> None:
                 skipped.add(decision.key)
             else:
                 changed.save(path)
+                _lost(schema, changed, decision)
             done += 1
     except KeyboardInterrupt as error:
         error.add_note(f"The answers that you gave are in {path}.")
@@ -212,6 +223,8 @@ def _asked(schema: Schema, decision: Decision) -> Schema | None:
     said = {**_WORDS, "public": decision.yes}
     if decision.topic == "rules":
         said["drop"] = "Drop the rule"
+    elif decision.topic == "unit":
+        said["replace"] = "Say who is protected"
     menu = [f"{letter}  {said[choice]}" for letter, choice in letters.items()]
     menu += ["v  View all values"] if decision.full else []
     for line in [*menu, "s  Skip", "q  Quit"]:

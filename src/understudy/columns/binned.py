@@ -354,15 +354,15 @@ class Binned(Modelled):
             self._refuse("shape belongs to edges, and is a table: a release writes it")
         require_known(facts, _SHAPE, f"column {self.name!r}: shape")
         parts = {key: facts.get(key, ()) for key in _SHAPE}
-        kind, grid = int if self.grid.discrete else float, self.grid
+        kind, cut = int if self.grid.discrete else float, self._cut
         for key, part in parts.items():
             wanted = kind if key == "leaves" else int
             if not isinstance(part, (list, tuple)) or any(type(x) is not wanted for x in part):
                 self._refuse(f"shape: {key} must be a list of {wanted.__name__}s")
         leaves, weights, decades, steps, roundness = map(tuple, parts.values())
         known = {leaf: at for at, leaf in enumerate(leaves)}
-        starts = [known.get(low, -1) for low in grid.lows.tolist()]
-        high = grid.highs[-1].item()
+        starts = [known.get(low, -1) for low in cut.lows.tolist()]
+        high = cut.highs[-1].item()
         ends = (high, high + 1) if self.grid.discrete else (high, nextafter(high, inf))
         right = (
             len(leaves) == len(weights) + 1 > 1
@@ -485,6 +485,8 @@ class Binned(Modelled):
 
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pa.Array:
         """One value for each code, special values as declared; see `Modelled.decode`."""
+        if not self.special:
+            return super().decode(codes, rng)
         codes = np.asarray(codes)
         marks = codes.astype(np.intp) - len(self.grid)
         special = (marks >= 0) & (marks < len(self.special))
@@ -546,7 +548,7 @@ class Binned(Modelled):
 
     def _chosen(self, literals: Sequence[Any]) -> tuple[NDArray[np.bool_], list[Fraction]]:
         """Which special values are among the literals, and the other literals."""
-        places = {value: at for at, value in enumerate(self.special) if isinstance(value, str)}
+        places: dict[Any, int] = {word: self.special.index(word) for word in self._words}
         places |= self._special_points
 
         def place(literal: Any) -> int | None:

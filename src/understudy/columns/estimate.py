@@ -10,7 +10,7 @@ would put rows into empty ones far away. (4) Cells for the model are cut from th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import inf, nextafter, sqrt
 from typing import Any
 
 import numpy as np
@@ -66,28 +66,13 @@ def learned(
     `roundness` has the counts of the codes of `rounds(scale)`, `rows` is a public or released number
     of rows, and `cuts` are public values at which a cell of the shape must begin.
     """
-    levels = [np.array([scale.point(edge) for edge in level.edges]) for level in history]
-    counts, variances = _upwards(levels, history)
-    known, sigma = counts[0], np.sqrt(variances[0])
     form = rounds(scale) if roundness is not None else None
     round_ = None if form is None or roundness is None else _round(scale, form, roundness)
-    mass = _top(scale, levels[0], counts[0], sigma)
-    for at in range(1, len(levels)):
-        parts = np.searchsorted(levels[at], levels[at - 1])
-        width = _width(levels[at], round_)
-        points = _points(scale, levels[at])
-        mass = _downwards(
-            levels[at], parts, mass, counts[at], np.sqrt(variances[at]), width, points
-        )
-        same = np.repeat(np.diff(parts) == 1, np.diff(parts))  # known best from above
-        known = np.where(same, np.repeat(known, np.diff(parts)), counts[at])
-        sigma = np.where(same, np.repeat(sigma, np.diff(parts)), np.sqrt(variances[at]))
-    edges, mass = _without_islands(levels[-1], mass, sigma)
-    faint = np.where(mass == 0, np.maximum(known / sigma, 0.0) ** 2, 0.0)
-    faint *= UNSEEN * mass.sum() / max(faint.sum(), 1.0) if scale.bounded else 0.0
-    edges, mass = _trimmed(scale, edges, mass, faint)
+    edges, mass = _leaves(scale, history, round_)
     edges, mass = _with_cuts(edges, mass, [scale.point(cut) for cut in cuts])
     edges, mass = _with_end(scale, edges, mass)
+    if not scale.discrete:  # no point beyond the bound
+        edges[-1] = min(edges[-1], nextafter(scale.high, inf))
     count = int(np.clip(RATE * sqrt(max(rows, 1.0) / history[0].sigma), FEWEST, MOST))
     starts = _cells(scale, edges, mass, count, history[0].sigma / max(rows, 1.0))
     last = _last(scale, edges)
@@ -141,7 +126,32 @@ def _width(edges: NDArray[Any], found: Roundness | None) -> Floats:
     chances = counts / among / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     whole = np.diff(decades).astype(np.float64)[row]
     round_ = np.sum(chances[row] * multiples(edges, steps), axis=1) * whole
-    return np.where(counts.any(axis=1)[row], 0.9 * round_ + 0.1 * plain, plain)
+    return np.where(counts.sum(axis=1)[row] > 0, 0.9 * round_ + 0.1 * plain, plain)
+
+
+def _leaves(
+    scale: Scale, history: Sequence[Measured], found: Roundness | None
+) -> tuple[NDArray[Any], Floats]:
+    """The edges of the leaves, in points, and how many rows each holds."""
+    levels = [np.array([scale.point(edge) for edge in level.edges]) for level in history]
+    counts, variances = _upwards(levels, history)
+    known, sigma = counts[0], np.sqrt(variances[0])
+    mass = _top(scale, levels[0], counts[0], sigma)
+    for at in range(1, len(levels)):
+        parts = np.searchsorted(levels[at], levels[at - 1])
+        width = _width(levels[at], found)
+        points = _points(scale, levels[at])
+        mass = _downwards(
+            levels[at], parts, mass, counts[at], np.sqrt(variances[at]), width, points
+        )
+        same = np.repeat(np.diff(parts) == 1, np.diff(parts))  # known best from above
+        known = np.where(same, np.repeat(known, np.diff(parts)), counts[at])
+        sigma = np.where(same, np.repeat(sigma, np.diff(parts)), np.sqrt(variances[at]))
+    edges, mass = _without_islands(levels[-1], mass, sigma)
+    unseen = np.clip(known / sigma, 0.0, 10.0)
+    faint = np.where(mass == 0, np.expm1(2 * unseen), 0.0)
+    faint *= UNSEEN * mass.sum() / max(faint.sum(), 1.0) if scale.bounded else 0.0
+    return _trimmed(scale, edges, mass, faint)
 
 
 def _upwards(
@@ -177,7 +187,7 @@ def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Fl
     for found, step in (usual, *LAST_RESORTS):
         least = np.where(bound, AT_BOUND, found) * sigma
         mass[points] = np.where(counts > least, counts, 0.0)[points]
-        mass[line] = fitted(y[None], s[None], width[None], found**2, step**2, False)[0]
+        mass[line] = fitted(y[None], s[None], width[None], found**2, step**2, scale.even)[0]
         if mass.any():
             mass[line] = _tails(mass[line], y, s, width)
             return mass
@@ -305,7 +315,9 @@ def _without_islands(
             if len(held) < 2:
                 break
             end, before = (held[-1], held[-2]) if side > 0 else (held[0], held[1])
-            near, far = (edges[before + 1], edges[end]) if side > 0 else (edges[before], edges[end + 1])
+            near, far = (
+                (edges[before + 1], edges[end]) if side > 0 else (edges[before], edges[end + 1])
+            )
             gap = abs(float(far) - float(near))
             away = gap > GAP * max(abs(float(near)), abs(float(far)))
             if not (away and mass[end] < ISLAND * sigma[end]):
@@ -364,7 +376,8 @@ def _with_cuts(
 def _with_end(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[Any], Floats]:
     """Where the last value is a point by itself, the one before it too: a cell has both."""
     before = scale.high - (scale.after(scale.high) - scale.high)
-    if len(mass) < 2 or edges[-2] != scale.high or mass[-1] == 0 or edges[-3] >= before:
+    held = mass[-1] > 2 * UNSEEN * mass.sum()
+    if len(mass) < 2 or edges[-2] != scale.high or not held or edges[-3] >= before:
         return edges, mass
     return np.insert(edges, -2, before), np.insert(mass, -1, 0.0)
 
@@ -374,9 +387,7 @@ def _last(scale: Scale, edges: NDArray[Any]) -> Any:
     return min(scale.high, edges[-1] - 1 if scale.discrete else edges[-1])
 
 
-def _cells(
-    scale: Scale, edges: NDArray[Any], mass: Floats, count: int, least: float
-) -> list[int]:
+def _cells(scale: Scale, edges: NDArray[Any], mass: Floats, count: int, least: float) -> list[int]:
     """Where cells begin: equal steps of half the rows and half ∫f^⅓; heavy points by themselves."""
     share = mass / mass.sum()
     width = np.diff(edges).astype(np.float64)
@@ -385,7 +396,7 @@ def _cells(
     both = share / 2 + third / max(third.sum(), 1e-300) / 2
     heavy = np.flatnonzero((points | (width == 1) & scale.discrete) & (share > 0.5 / count))
     fixed = {0, *heavy.tolist(), *(at + 1 for at in heavy.tolist())}
-    if len(mass) > 2 and edges[-2] == scale.high and share[-1] > 0:
+    if len(mass) > 2 and edges[-2] == scale.high and share[-1] > 2 * UNSEEN:
         fixed.add(len(mass) - 2)
     reached = np.concatenate([[0.0], np.cumsum(both)])
     wanted = reached[-1] * np.arange(1, count) / count

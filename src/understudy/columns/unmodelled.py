@@ -53,6 +53,7 @@ DISCOVER = "discover"
 SHAPE = "shape"
 MOST_BINS = 48
 """The most cells that a shape is given, without those that rules ask for."""
+_LIGHT = 0.5  # standard deviations of the first level: rows that make no cell of their own
 _DIGITS = 12
 _FINE = 16
 _MOST_FINE = 1024
@@ -214,6 +215,7 @@ class UndeclaredCategory(Undeclared):
                 f"levels of prefixes; allow at least {2 ** len(self.prefixes)}"
             )
         super().__post_init__()
+        self.check_nulls(self.null_values)
 
     def _accepts(self, type_: pa.DataType) -> bool:
         return writes_text(type_)
@@ -221,6 +223,12 @@ class UndeclaredCategory(Undeclared):
     def largest(self) -> Category:
         """As many values as may be found."""
         return self.found([f"value {i + 1}" for i in range(self.max_values)])
+
+    def check_nulls(self, texts: Sequence[str]) -> None:
+        """Refuse, before anything is found, a text for null that may be found as a parent."""
+        for text in texts:
+            if is_parent(text, self.prefixes):
+                self._refuse(f"{text!r} stands for null and looks like a parent; take one of them")
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -435,9 +443,11 @@ class UndeclaredShape(Undeclared):
         found: set[Any] = set()
         for op, literal in compared:
             try:
-                point: Fraction = self._example._literal(literal)
+                point = self._example._literal(literal)
             except WorkloadError:
                 continue  # whoever reads the comparison says what is wrong with it
+            if isinstance(point, str):
+                continue  # a special value is its own cell
             at, after = ceil(point), floor(point) + 1
             if not self.scale.discrete:
                 at, after = float(point), nextafter(float(point), inf)
@@ -465,7 +475,8 @@ class UndeclaredShape(Undeclared):
         rows = max(1.0, float(np.sum(history[0].counts)))
         cuts = [self.scale.own(point) for point in self._edges(compared)]
         shape = learned(self.scale, history, roundness, rows, cuts)
-        shape = _joined(shape, MOST_BINS + len(cuts), cuts)
+        least = _LIGHT * history[0].sigma / rows * sum(shape.weights)
+        shape = _joined(shape, MOST_BINS + len(cuts), least, cuts)
         return self._made(edges=shape.edges, shape=shape)
 
     def admits(self, closed: Modelled) -> bool:
@@ -477,20 +488,26 @@ class UndeclaredShape(Undeclared):
         return within and closed == self._made(edges=closed.edges, shape=closed.shape)
 
 
-def _joined(shape: Shape, most: int, kept: Sequence[Any]) -> Shape:
-    """The shape with its lightest neighbours joined until there are so few cells; `kept` edges stay."""
+def _joined(shape: Shape, most: int, least: float, kept: Sequence[Any]) -> Shape:
+    """The shape in fewer cells; edges that are `kept` stay.
+
+    A cell lighter than `least`, such as the gap behind a heavy value, says nothing to a model: it joins
+    the cell before it, the first one the next. Then the lightest neighbours join until `most` are left.
+    """
     starts, edges = list(shape.starts), list(shape.edges)
     reached = np.concatenate([[0], np.cumsum(shape.weights)])
-    while len(starts) > most:
-        ends = [*starts[1:], len(shape.weights)]
-        both = [reached[end] - reached[start] for start, end in zip(starts, ends[1:], strict=False)]
-        held = [inf if edge in kept else mass for edge, mass in zip(edges[1:], both, strict=False)]
-        at = int(np.argmin(held)) + 1
+    while len(starts) > 1:
+        mass = np.diff(reached[[*starts, -1]])
+        free = [at for at in range(1, len(starts)) if edges[at] not in kept]
+        light = [at for at in free if mass[at] < least or (at == 1 and mass[0] < least)]
+        if not light and (len(starts) <= most or not free):
+            break
+        at = light[0] if light else min(free, key=lambda at: mass[at - 1] + mass[at])
         del starts[at], edges[at]
     return replace(shape, starts=tuple(starts), edges=tuple(edges))
 
 
-_SOME_NUMBERS = {"lower": 0, "upper": 1}
+_SOME_NUMBERS = {"lower": 0, "upper": 9}
 _SOME_DAYS = {"lower": "2000-01-01", "upper": "2001-01-01"}
 
 

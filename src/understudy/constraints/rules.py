@@ -30,8 +30,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns import Category, Modelled
+from understudy.columns.amounts import points_of
 from understudy.columns.base import Domain, identical
-from understudy.columns.derived import Derived
+from understudy.columns.derived import Derived, Total
 from understudy.constraints.deriving import single
 from understudy.constraints.order import Bound, Edge, Order, ordered
 from understudy.constraints.order import bound as order_bound
@@ -158,6 +159,16 @@ def _miscomputed(derived: Derived, table: pa.Table) -> Mask:
     return ~identical(array, derived.computed(_arrays(table)))
 
 
+def _misread(derived: Derived, table: pa.Table) -> Mask:
+    """Which rows are read as another value than the one that is computed."""
+    column, made = derived.column, derived.computed(_arrays(table))
+    array = table.column(column.name)
+    if not isinstance(derived, Total):
+        return column.encode(array) != column.encode(made)
+    (one, there), (two, too) = points_of(column, array), points_of(column, made)
+    return (there != too) | (there & too & ~np.isclose(one, two, rtol=1e-12, atol=1e-12))
+
+
 def _disorder(order: Order, when: Predicate | None) -> Check:
     def broken(table: pa.Table) -> Mask:
         found = order.broken(_arrays(table))
@@ -215,6 +226,7 @@ class Rules:
         self._line = [c.size - c.apart if c.ordered else 0 for c in schema.modelled]
         self._bound: list[_Bound] = []
         self._checks: list[tuple[Rule, Check]] = []
+        self._derived: dict[str, Derived] = {}
         self._orders: list[tuple[Order, _Bound | None]] = []
         compared: list[Rule] = []
         for rule in rules:
@@ -231,7 +243,7 @@ class Rules:
         form = rule.form
         match form:
             case Formula() | Dependency() if rule.target is not None:
-                derived = schema.derived[rule.target]
+                derived = self._derived[rule.says] = schema.derived[rule.target]
                 self._checks.append((rule, lambda table: _miscomputed(derived, table)))
             case Dependency():
                 bound = _dependency(rule, form.source, form.target, schema)
@@ -305,6 +317,11 @@ class Rules:
             for rule, broken in self._checks
             if (count := int(broken(table).sum()))
         ]
+
+    def breaking(self, table: pa.Table) -> dict[str, Mask]:
+        """Which rows break each rule, by what their cells are read as: for a table of any types."""
+        found = {rule.says: broken(table) for rule, broken in self._checks if rule.target is None}
+        return found | {says: _misread(each, table) for says, each in self._derived.items()}
 
     def mended(
         self, arrays: Mapping[str, pa.Array], codes: Mapping[str, Codes], rng: np.random.Generator

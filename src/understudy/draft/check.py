@@ -35,11 +35,13 @@ class Finding:
     count: int = 0
     examples: tuple[str, ...] = ()
     remedy: str = ""
+    about: str = "column"
+    """What `column` names: a column, or a rule by what it says."""
 
     def __str__(self) -> str:
         rows = f" in {self.count} {'row' if self.count == 1 else 'rows'}" if self.count else ""
         shown = f" ({', '.join(self.examples)})" if self.examples else ""
-        return f"column {self.column!r}: {self.problem}{rows}{shown}; {self.remedy}"
+        return f"{self.about} {self.column!r}: {self.problem}{rows}{shown}; {self.remedy}"
 
 
 def check(schema: Schema, data: Any) -> list[Finding]:
@@ -61,11 +63,17 @@ def check(schema: Schema, data: Any) -> list[Finding]:
         if column.name in names:
             field = table.schema.field(column.name)
             found += _type_findings(column, field.type) if source.typed else []
-            found += _row_findings(column, table.column(column.name), schema.null_values)
+            if column.name not in schema.derived:
+                found += _row_findings(column, table.column(column.name), schema.null_values)
         else:
             remedy = "correct the schema or the header" + near(column.name, names)
             problem = "is in the schema and not in the table"
             found.append(Finding(column.name, problem, remedy=remedy))
+    if set(declared) <= set(names):
+        remedy = "correct the rule, or the certificate tells how far off the corrected rows are"
+        for says, broken in schema.breaking(table).items():
+            if count := int(broken.sum()):
+                found.append(Finding(says, "is broken", count, remedy=remedy, about="rule"))
     return found
 
 

@@ -409,7 +409,7 @@ def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> C
     if sort is words.Sort.PROSE:
         return Text(look.name, **look.common())
     if sort is words.Sort.DISCOVER:
-        return _discovered(look)
+        return _discovered(look, words.prefixes(look.named, texts))
     often = [text for text, held in zip(texts, numbers.common(counts), strict=True) if held]
     public = whole_list(often)
     values = public or tuple(sorted(set(often)))
@@ -420,12 +420,13 @@ def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> C
     return Category(look.name, order or values, other, order is not None, **look.common(*marks))
 
 
-def _discovered(look: _Look) -> Column:
-    """Values that a release finds; they are texts on output."""
+def _discovered(look: _Look, prefixes: tuple[int, ...] = ()) -> Column:
+    """Values that a release finds, and the beginnings of rare codes; they are texts on output."""
+    facts = {"values": DISCOVER, "prefixes": list(prefixes) or None}
     return _first(
         look,
-        lambda: look.made("category", values=DISCOVER),
-        lambda: look.retyped("string").made("category", values=DISCOVER),
+        lambda: look.made("category", **facts),
+        lambda: look.retyped("string").made("category", **facts),
     )
 
 
@@ -510,9 +511,11 @@ def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64
     decimals = numbers.fewest_decimals(values)
     written = () if decimals is None else ("decimals",)
     bounds, marks = _natural(look, values), ()
+    near = numbers.around(values, counts) if not bounds else None
     if bounds and look.named.degrees:  # where a table is from is seldom a secret; it is asked
-        low, high = numbers.region(values, counts)
-        bounds, marks = {"lower": low, "upper": high}, ("lower", "upper")
+        near = numbers.region(values, counts)
+    if near is not None:
+        bounds, marks = {"lower": near[0], "upper": near[1]}, ("lower", "upper")
 
     def few() -> Column | None:
         if len(values) > _FEW or not numbers.common(counts).all() or look.special:
@@ -545,7 +548,9 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         coded = look.named.coded and not bounds
         if look.special or not (pair or coded):
             return None
-        return _of_values(look, listed, counts) or (_discovered(look) if coded else None)
+        return _of_values(look, listed, counts) or (
+            _discovered(look, look.named.prefixes) if coded else None
+        )
 
     def public() -> Column | None:
         return look.made("integer", **bounds) if 0 < cells <= _SINGLES else None
@@ -569,10 +574,25 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         small,
         few,
         *(
-            lambda wide=wide: wide.made("integer", **bounds, bins="shape" if bounds else None)
+            lambda wide=wide, ends=ends: wide.made("integer", *ends[0], **ends[1])
             for wide in (look, look.retyped("float64"), look.retyped("int64"))
+            for ends in _ends(values, counts, bounds)
         ),
     )
+
+
+def _ends(
+    values: NDArray[np.float64], counts: NDArray[np.int64], bounds: dict[str, int]
+) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
+    """What to declare of the bounds of integers whose shape is found, and what of it was read."""
+    near = numbers.around(values, counts)
+    if bounds:
+        return [((), {**bounds, "bins": "shape"})]
+    if near is None:
+        return [((), {})]
+    found = {"lower": int(near[0]), "upper": int(near[1])}
+    cells = {} if found["upper"] - found["lower"] < _SINGLES else {"bins": "shape"}
+    return [(("lower", "upper"), {**found, **cells}), ((), {})]
 
 
 # Dates
@@ -590,6 +610,10 @@ def _number(day: date) -> int:
     return (day - date(1970, 1, 1)).days
 
 
+def _year(day: int) -> int:
+    return (date(1970, 1, 1) + timedelta(days=int(day))).year
+
+
 def _usual(days: NDArray[np.integer]) -> bool:
     """Whether all days lie in bounds that anybody would choose."""
     return _number(_DAYS[0]) <= int(days.min()) and int(days.max()) <= _number(_DAYS[1])
@@ -603,10 +627,14 @@ def _dated(
     never = {_number(day): day for day in _ENDLESS}.get(int(days[-1]))
     if never is not None and len(days) > _FEW and numbers.common(counts)[-1]:
         look, days = look.beside([never]), days[:-1]
-    bounds = {"lower": _DAYS[0], "upper": _DAYS[1]} if _usual(days) else {}
+    bounds, marks = {"lower": _DAYS[0], "upper": _DAYS[1]} if _usual(days) else {}, ()
+    if bounds and counts.sum() < numbers.FEW_HOLDERS:  # too few to be found in two centuries
+        first, last = (_year(day) for day in numbers.middle(days, counts[: len(days)]))
+        bounds = {"lower": date(first, 1, 1), "upper": date(last, 12, 31), "bins": "shape"}
+        marks = ("lower", "upper")
     return _first(
         look,
-        lambda: look.made("date", *_marked(form), format=form, **bounds),
+        lambda: look.made("date", *_marked(form), *marks, format=form, **bounds),
         lambda: look.made("date", *_marked(form), format=form),
     )
 

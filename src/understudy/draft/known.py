@@ -147,17 +147,17 @@ Place = tuple[tuple[float, int], tuple[str, str] | None]
 
 def _placed(text: str) -> Place | None:
     plain = text.strip()
-    numbers = re.findall(_NUMBER, re.sub(r"(?<=\d)\s*(-|–|to)\s*(?=[\d$])", " ", plain))
+    spread = re.sub(r"(?<=[\dkKmM])\s*(-|–|to)\s*(?=[\d$])", " ", plain)
+    numbers = re.findall(rf"({_NUMBER})([kKmM]\b)?", spread)
     if not 1 <= len(numbers) <= 2:
         return None
-    least = float(numbers[0].replace(",", ""))
+    digits, unit = numbers[0]
+    least = float(digits.replace(",", "")) * {"": 1, "k": 1e3, "m": 1e6}[unit.lower()]
     if len(numbers) == 2:
         joined = re.search(r"\d\D{0,6}(-|–|\bto\b|,|\.\.)\D{0,3}\d", plain) or re.match(
             r"[\[(]", plain
         )
         return ((least, 0), None) if joined else None
-    if re.search(r"\d[kKmM]\b", plain):
-        least *= 1000
     if _BELOW.match(plain):
         return (least, -1), None
     if _ABOVE.match(plain) or _BEYOND.search(plain):

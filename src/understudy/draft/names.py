@@ -89,12 +89,13 @@ _GRADES = _set(
     grade rating class tier band level score subgrade quality risk
     """
 )
-_HIERARCHIES = _set(
-    """
-    icd icd9 icd10 diag diagnosis dx naics sic soc isco zip atc zipcode postcode postal plz fips
-    drg cpt nace isic hs cpc
-    """
+_HIERARCHIES = (
+    (_set("icd diag diagnosis diagnoses dx atc drg cpt"), (3, 1)),
+    (_set("zip zipcode postcode postal plz"), (3, 1)),
+    (_set("naics sic soc isco nace isic hs cpc"), (3, 2)),
+    (_set("fips"), (2,)),
 )
+"""Codes whose beginnings are coarser codes, and how long these are."""
 
 
 @dataclass(frozen=True)
@@ -180,11 +181,10 @@ class Name:
         return bool(_GRADES.intersection(self.words))
 
     @property
-    def nested(self) -> bool:
-        """Whether the beginning of a value is a coarser value: ICD, NAICS, postal codes."""
-        return bool(
-            _HIERARCHIES.intersection(re.sub(r"\d+$", "", word) for word in self.words)
-        ) or (bool(_HIERARCHIES.intersection(self.words)))
+    def prefixes(self) -> tuple[int, ...]:
+        """Lengths at which the beginning of a value is a coarser value; () where it is none."""
+        words = {re.sub(r"\d+$", "", word) for word in self.words}
+        return next((at for names, at in _HIERARCHIES if names & words), ())
 
     @property
     def amount(self) -> bool:

@@ -6,7 +6,9 @@ writes down none that few hold.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import ceil, floor, log10
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +16,13 @@ from numpy.typing import NDArray
 from understudy.draft.names import Name
 
 __all__ = [
+    "FEW_HOLDERS",
     "LEAST_HOLDERS",
     "apart",
+    "around",
     "common",
     "fewest_decimals",
+    "middle",
     "names_things",
     "region",
     "small_range",
@@ -27,6 +32,7 @@ Values = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 LEAST_HOLDERS = 10
+FEW_HOLDERS = 2000
 _LEAST_SHARE = 0.001
 _MANY = 100
 """More numbers than that, under a name that identifies, are not codes any more."""
@@ -138,12 +144,37 @@ def small_range(values: Values, counts: Counts) -> tuple[int, int] | None:
     return (low, high) if moved <= max(_MOVED * deviation, _BEND * (high - low)) else None
 
 
-def region(values: Values, counts: Counts) -> tuple[int, int]:
-    """Whole degrees around where the rows lie, but for 10 of them and one in a thousand at each end."""
+def middle(values: NDArray[Any], counts: NDArray[np.integer]) -> tuple[Any, Any]:
+    """Where the rows lie, but for 10 of them and one in a thousand at each end."""
     beyond = max(LEAST_HOLDERS, _LEAST_SHARE * float(counts.sum()))
-    low = values[np.searchsorted(np.cumsum(counts), beyond).clip(max=len(values) - 1)]
-    high = values[::-1][np.searchsorted(np.cumsum(counts[::-1]), beyond).clip(max=len(values) - 1)]
-    return floor(min(low, high)), floor(max(low, high)) + 1
+    last = len(values) - 1
+    low = values[min(last, int(np.searchsorted(np.cumsum(counts), beyond)))]
+    high = values[::-1][min(last, int(np.searchsorted(np.cumsum(counts[::-1]), beyond)))]
+    return min(low, high), max(low, high)
+
+
+def region(values: Values, counts: Counts) -> tuple[int, int]:
+    """Whole degrees around the middle."""
+    low, high = middle(values, counts)
+    return floor(low), floor(high) + 1
+
+
+def around(values: Values, counts: Counts) -> tuple[float, float] | None:
+    """Round bounds of three times the width of the middle, for columns that few rows have a value of.
+
+    So few cannot tell a release where they lie on a line without ends. None where there are enough.
+    """
+    if counts.sum() >= FEW_HOLDERS:
+        return None
+    low, high = (Fraction(float(end)) for end in middle(values, counts))
+    width = high - low or abs(high) or Fraction(1)
+    step = Fraction(10) ** floor(log10(width / 5))
+    step = next(step * factor for factor in (1, 2, 5, 10) if step * factor >= width / 5)
+    low, high = low - width, high + width
+    low = max(low, Fraction(0)) if values[0] >= 0 else low
+    high = min(high, Fraction(0)) if values[-1] < 0 else high
+    low, high = floor(low / step) * step, ceil(high / step) * step
+    return float(low), float(high if high > low else low + step)
 
 
 def _moments(values: Values, counts: Counts) -> tuple[float, float]:

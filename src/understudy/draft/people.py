@@ -21,7 +21,6 @@ from understudy.units import Unit
 __all__ = ["RowsPerUnit", "counted", "rows_per_unit"]
 
 _CHOICES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
-_SMALL_LOSS = 0.01
 
 
 @dataclass(frozen=True)
@@ -44,15 +43,11 @@ class RowsPerUnit:
         """Whether somebody has more than one row."""
         return self.most > 1
 
-    @property
-    def suggested(self) -> int:
-        """The least `max_rows` on offer that leaves out at most one row in a hundred."""
-        return next(k for k, dropped in self.choices if dropped <= _SMALL_LOSS * self.rows)
-
     def __str__(self) -> str:
         several = f"{self.units:,} values in {self.rows:,} rows, at most {self.most:,} rows each"
         dropped = ", ".join(f"{k} drops {dropped:,}" for k, dropped in self.choices)
-        return f"{self.column}: {several}; max_rows = {dropped}"
+        nameless = f"; {self.nameless:,} rows without a value are left out" if self.nameless else ""
+        return f"{self.column}: {several}; max_rows = {dropped}{nameless}"
 
 
 def rows_per_unit(schema: Schema, data: Any) -> tuple[RowsPerUnit, ...]:

@@ -366,13 +366,13 @@ def _below(one: Seen, two: Seen) -> bool:
 
 @dataclass(frozen=True)
 class _Told:
-    """`given` implies that a column has one value; `rows` fulfil it."""
+    """`given` implies that a column has one value; `ranged`, if it is a range of another."""
 
     given: str
     about: tuple[str, str]
     consequence: str
-    rows: int
     surprise: float
+    ranged: bool = False
 
 
 def _conditions(seen: Sequence[Seen]) -> Iterator[Rule]:
@@ -389,9 +389,13 @@ def _conditions(seen: Sequence[Seen]) -> Iterator[Rule]:
                 told += _listed(source, target, shares)
     grouped: dict[str, list[_Told]] = {}
     often = Counter(each.given for each in told)
+    ranged: set[str] = set()
     for each in sorted(told, key=lambda each: (-often[each.given], each.surprise)):
         if any(set(each.about) == set(other.about) for part in grouped.values() for other in part):
             continue  # the same said the other way round
+        if each.ranged and each.consequence in ranged:
+            continue  # of columns that rise together one is enough
+        ranged.update([each.consequence] if each.ranged else ())
         grouped.setdefault(each.given, []).append(each)
     for given, parts in sorted(grouped.items(), key=lambda item: sum(p.surprise for p in item[1])):
         some = parts[:_MOST_CONSEQUENCES]
@@ -434,7 +438,7 @@ def _listed(source: Seen, target: Seen, shares: NDArray[np.float64]) -> Iterator
         if len(values) > len(named):
             parts.append(f"{_name(source)} is null")
         yield _Told(
-            " or ".join(parts), (source.name, target.name), _says(target, int(code)), rows, chance
+            " or ".join(parts), (source.name, target.name), _says(target, int(code)), chance
         )
 
 
@@ -475,7 +479,7 @@ def _ranges(source: Seen, target: Seen, shares: NDArray[np.float64]) -> Iterator
         if cut is not None:
             given = f"{_name(source)} {'<' if up else '>='} {cut}"
             says = _says(target, int(line[0]))
-            yield _Told(given, (source.name, target.name), says, end, chance)
+            yield _Told(given, (source.name, target.name), says, chance, ranged=True)
 
 
 def _first_other(line: NDArray[np.int64]) -> int:

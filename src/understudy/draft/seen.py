@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from understudy.columns import Category, Column, Date, Datetime
 from understudy.columns.arrow import pc
 from understudy.columns.base import Modelled
+from understudy.columns.binned import Binned
 from understudy.columns.reading import DAY, distinct_texts, flat, floats, null_texts, ticks
 from understudy.columns.temporal import RESOLUTIONS
 from understudy.columns.unmodelled import Undeclared, UndeclaredBins, UndeclaredShape
@@ -20,6 +22,7 @@ from understudy.schema.schema import Schema
 __all__ = ["Seen", "looked_at", "sampled"]
 
 _SAMPLE = 2_000
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 
 def sampled(rows: int) -> NDArray[np.int64]:
@@ -92,7 +95,18 @@ class Seen:
                 form = column.format
             tick = DAY if self.unit == "date" else RESOLUTIONS["second"]
             read, valid = ticks(texts, tick=tick, form=form)
-        return np.where(valid & np.isfinite(read), read, np.nan).astype(np.float64)
+        special = pc.is_in(texts, pa.array(list(self._special), pa.string())).to_numpy(False)
+        return np.where(valid & np.isfinite(read) & ~special, read, np.nan).astype(np.float64)
+
+    @property
+    def _special(self) -> set[str]:
+        """The texts of values beside the order."""
+        column, special = self.column, ()
+        if isinstance(column, UndeclaredBins | UndeclaredShape):
+            special = column.facts.get("special", ())
+        elif isinstance(column, Binned):
+            special = column.special
+        return {str(value) for value in special}
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
@@ -113,9 +127,9 @@ class Seen:
 
     def literal(self, text: str) -> str:
         """A value as a rule writes it."""
-        if self.unit == "number":
-            return text
-        return text if self.kind == "boolean" else "'" + text.replace("'", "''") + "'"
+        number = self.unit == "number" and _NUMBER.fullmatch(text) is not None
+        plain = number or self.kind == "boolean"
+        return text if plain else "'" + text.replace("'", "''") + "'"
 
 
 def looked_at(table: pa.Table, schema: Schema) -> list[Seen]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from understudy.draft.names import Name
 from understudy.draft.numbers import LEAST_HOLDERS, common
 
-__all__ = ["LONGEST_LIST", "Sort", "among_numbers", "sort_of"]
+__all__ = ["LONGEST_LIST", "Sort", "among_numbers", "prefixes", "sort_of"]
 
 LONGEST_LIST = 80
 _MANY = 100
@@ -26,6 +26,7 @@ _FOUND = 0.02
 _LONG = 40
 _WORDS = 6
 _CODES = 8
+_LETTERS = 5
 _FEW = 12
 _LOOKED = 500
 _CONTACT = re.compile(
@@ -53,6 +54,7 @@ _DATED = re.compile(
 _AMOUNT = re.compile(
     r"[-+]?[$€£¥]\s*\d[\d,.' ]*|[-+]?\d[\d,.' ]*\s*[$€£¥%]|\d{1,3}(,\d{3})+(\.\d+)?|\d+,\d+"
 )
+_ICD = re.compile(r"[A-TV-Z]\d[\dA-Z](\.?[\dA-Z]{1,4})?")
 _TOKEN = re.compile(r"(?=\S*\d)\S{4,}")
 _CODE = re.compile(r"[^\d]{1,30}|[<>≤≥]=?\s*\d+(\.\d+)?|\d+(\.\d+)?\s*\+")
 
@@ -83,7 +85,9 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
         return Sort.IDENTIFIER
     if name.identifies and (distinct > _MANY or (distinct > LEAST_HOLDERS and distinct > rows / 5)):
         return Sort.IDENTIFIER
-    if shared < _FOUND and rows > LEAST_HOLDERS and not name.nested:  # hardly one that many hold
+    if (
+        shared < _FOUND and rows > LEAST_HOLDERS and not prefixes(name, some)
+    ):  # hardly one that many hold
         dated = _mostly(some, _DATED, 0.6) or _mostly(some, _AMOUNT)
         if name.prose or _is_long(some) or (dated and distinct > rows / 2 and not name.identifies):
             return Sort.PROSE
@@ -95,6 +99,13 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     covered = _COVERED if distinct > _SHORT else _COVERED_SHORT
     listed = 0 < int(often.sum()) <= LONGEST_LIST and shared >= covered
     return Sort.LIST if listed else Sort.DISCOVER
+
+
+def prefixes(name: Name, texts: Sequence[str]) -> tuple[int, ...]:
+    """Lengths at which the beginnings of codes are coarser codes, by the name or by their form."""
+    some = texts[:: max(1, len(texts) // _LOOKED)]
+    letters = {text[:1] for text in some}
+    return name.prefixes or ((3, 1) if len(letters) >= _LETTERS and _mostly(some, _ICD) else ())
 
 
 def _mostly(texts: Sequence[str], form: re.Pattern[str], share: float = 0.9) -> bool:
@@ -122,7 +133,7 @@ def among_numbers(
     enough = values > max(_FEW if open_ended else _CODES // 2, 2 * len(others))
     if not others or len(others) > _CODES or not enough:
         return None
-    if name.coded or name.nested or name.identifies:
+    if name.coded or name.prefixes or name.identifies:
         return None
     held = float(counts[codes].sum()) / float(counts.sum())
     return codes if held <= 0.5 or values > LONGEST_LIST else None

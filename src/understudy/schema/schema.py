@@ -22,6 +22,7 @@ from understudy.columns import (
     Incomplete,
     Modelled,
     Undeclared,
+    UndeclaredCategory,
     UndeclaredShape,
 )
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
@@ -87,6 +88,8 @@ class Schema(Domain):
             raise SchemaError(f'null_values = {tokens!r} must be a list of texts, such as ["?"]')
         object.__setattr__(self, "null_values", tuple(tokens))
         for column in self.columns:
+            if isinstance(column, UndeclaredCategory):
+                column.check_nulls(tokens)
             if both := set(tokens).intersection(_stated(column)):
                 raise SchemaError(
                     f"column {column.name!r}: {sorted(map(str, both))[0]!r} is both one of its "
@@ -220,7 +223,7 @@ class Schema(Domain):
 
         SchemaError where a column cannot be null, or has the text as a value.
         """
-        names = [column.name for column in self.columns]
+        names, texts = [column.name for column in self.columns], list(texts)
         own = [text for text in texts if _column_of(text, names)]
         more = tuple(dict.fromkeys((*self.null_values, *(t for t in texts if t not in own))))
         changed: dict[str, Column] = {}
@@ -376,6 +379,20 @@ class Schema(Domain):
                 found += self._rules.illegal(table)
         return found
 
+    def breaking(self, table: pa.Table) -> dict[str, NDArray[np.bool_]]:
+        """Which rows of a table break each rule, by what it says: NOT PRIVATE where the rows are.
+
+        Mappings of columns whose values are still to be found are left out.
+        """
+        if not self.rules:
+            return {}
+        tokens = {c.name: (*c.null_values, *self.null_values) for c in self.columns}
+        own = {c.name: replace(c, null_values=tokens[c.name]) for c in self.columns}
+        known = self.resolved(own).largest()
+        unknown = {c.name for c in self.undeclared if isinstance(c, UndeclaredCategory)}
+        found = known._rules.breaking(table)
+        return {r.says: found[r.says] for r in self.rules if not r.words & unknown}
+
     # Drafts
 
     def require_confirmed(self) -> None:
@@ -412,7 +429,9 @@ class Schema(Domain):
 
     def _unanswered(self) -> str:
         names = [repr(column.name) for column in self.columns if isinstance(column, Identifier)]
-        several = f"{_some(names)} may name people or things with several rows" if names else "say it"
+        several = (
+            f"{_some(names)} may name people or things with several rows" if names else "say it"
+        )
         return (
             f'it is not said who is protected (unit = "{OPEN}"): {several}. Answer with `understudy '
             f"schema confirm S.toml --unit COLUMN --max-rows K`, where K rows of each count, or with "

@@ -22,7 +22,7 @@ from understudy.privacy.relation import Relation
 from understudy.schema import Schema
 from understudy.source.base import check_header
 from understudy.source.files import find
-from understudy.units import ROW, Unit
+from understudy.units import OPEN, ROW, Unit
 from understudy.web import editor
 from understudy.web.errors import Missing
 from understudy.web.guard import session_of
@@ -249,6 +249,7 @@ def _written(
         "table": table,
         "cards": editor.cards(schema),
         "unit": schema.unit,
+        "unsaid": schema.unit_word == OPEN,
         "kinds": editor.KINDS,
         "decisions": found,
         "stated": [decision for decision in found if Choice.PUBLIC in decision.choices],

@@ -1,0 +1,229 @@
+"""A decision about a draft, and the schema after an answer to it: pure, and never a row is seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from understudy.columns.unmodelled import DISCOVER
+from understudy.constraints.rule import Rule
+from understudy.draft.alike import kind_of
+from understudy.draft.typed import parsed
+from understudy.errors import SchemaError
+from understudy.schema import Column, Identifier, Schema
+from understudy.schema.toml import build_column, column_facts
+from understudy.units import ROW, Unit
+
+__all__ = ["FORM", "Choice", "Decision", "Topic", "answered", "possible"]
+
+FORM = {
+    "type", "dtype", "nullable", "null_values", "decimals", "format", "resolution", "ordinal",
+    "other", "max_values", "action",
+}  # fmt: skip
+"""Facts that hardly depend on single rows; all others have a question of their own."""
+_BOUNDS = ("lower", "upper", "edges", "bins")
+_BINS = 32
+
+
+class Topic(StrEnum):
+    """What a decision is about, the riskiest first."""
+
+    UNIT = "unit"
+    IDENTIFIERS = "identifiers"
+    VALUES = "values"
+    BOUNDS = "bounds"
+    MISSING = "missing"
+    RULES = "rules"
+    TYPES = "types"
+
+
+class Choice(StrEnum):
+    """What can be answered."""
+
+    PUBLIC = "public"
+    """It is public knowledge as it stands."""
+    REPLACE = "replace"
+    """Other facts, typed by a person, are."""
+    PRIVATE = "private"
+    """A release finds it privately, inside its ε."""
+    DROP = "drop"
+    """The columns are left out."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One question about a draft: about `columns`, or about rules, by what they say.
+
+    `holds` are lines that say what the draft holds, one or more columns each, and `full` all of it
+    where they do not; `reveals` is what answering "public" would publish, `yes` that answer in words,
+    `advice` what to think of. NOT PRIVATE, as the draft itself.
+    """
+
+    topic: Topic
+    columns: tuple[str, ...]
+    question: str
+    holds: tuple[str, ...]
+    reveals: str
+    advice: str
+    choices: tuple[Choice, ...]
+    full: tuple[str, ...] = ()
+    yes: str = "It is public knowledge"
+    shared: bool = True
+    """Whether the same facts would do for all of its columns."""
+    form: str = ""
+    """Of rules, which are told apart by what they say: their common form."""
+
+    @property
+    def key(self) -> str:
+        """Its name in a command; the same until it is answered."""
+        one = self.topic in (Topic.UNIT, Topic.IDENTIFIERS, Topic.TYPES)
+        return str(self.topic) if one else f"{self.topic}:{self.form or self.columns[0]}"
+
+    def of(self, *columns: str) -> Decision:
+        """The same about some of its columns alone."""
+        return replace(self, columns=columns)
+
+
+def answered(schema: Schema, decision: Decision, choice: Choice, text: str = "") -> Schema:
+    """The schema after an answer, with the marks that it settles cleared.
+
+    `text` goes with `Choice.REPLACE`: values between commas; bounds as "0 to 120"; a column and the
+    number of its rows that count as "patient_id 5"; of types, the columns whose cells may be empty, or
+    "all". It holds for every column of the decision; `Decision.of` makes one of a single column.
+
+    Raises:
+        InputError: The choice is not one of the decision's, or the text cannot be one.
+    """
+    if choice not in decision.choices:
+        known = ", ".join(decision.choices)
+        raise SchemaError(f"{decision.key} cannot be answered by {choice}; choose one of: {known}")
+    if choice is Choice.REPLACE and not decision.shared and len(decision.columns) > 1:
+        raise SchemaError(
+            f"{decision.key} is about {len(decision.columns)} columns that differ; give new facts for "
+            f"one at a time, by its name: {', '.join(decision.columns)}"
+        )
+    if decision.topic is Topic.UNIT:
+        return _protected(schema, choice, text)
+    if decision.topic is Topic.RULES:
+        return _about_rules(schema, decision.columns, choice)
+    changed: dict[str, Column] = {}
+    for column in schema.columns:
+        if column.name in decision.columns:
+            changed[column.name] = _answer(column, decision.topic, choice, text)
+    if decision.topic is Topic.TYPES and choice is Choice.REPLACE:
+        changed = _empty(changed, text)
+    try:
+        return schema.resolved(changed)
+    except SchemaError:  # what a draft read from rows about these columns does not hold any more
+        proposed = [r.says for r in schema.rules if r.read_from_rows and r.words & set(changed)]
+        if not proposed:
+            raise
+        return _about_rules(schema, proposed, Choice.DROP).resolved(changed)
+
+
+def _about_rules(schema: Schema, says: Sequence[str], choice: Choice) -> Schema:
+    """The schema with rules of a draft confirmed, or without them."""
+    rules: list[Rule] = []
+    for rule in schema.rules:
+        if rule.says not in says or not rule.read_from_rows:
+            rules.append(rule)
+        elif choice is Choice.PUBLIC:
+            rules.append(replace(rule, read_from_rows=False))
+    return replace(schema, rules=tuple(rules))
+
+
+def _answer(column: Column, topic: Topic, choice: Choice, text: str) -> Column:
+    if choice is Choice.DROP:
+        return Identifier(column.name)
+    if topic is Topic.TYPES:
+        return _unmarked(column, FORM)
+    if choice is Choice.PUBLIC:
+        every = topic is Topic.IDENTIFIERS
+        settled = set(column.read_from_rows) - (set() if every else FORM)
+        return _unmarked(column, settled)
+    return _openly(column) if choice is Choice.PRIVATE else _replaced(column, text)
+
+
+def _unmarked(column: Column, settled: Iterable[str]) -> Column:
+    left = tuple(mark for mark in column.read_from_rows if mark not in set(settled))
+    return replace(column, read_from_rows=left)
+
+
+def _protected(schema: Schema, choice: Choice, text: str) -> Schema:
+    """The schema with an answer to who is protected; what tells people apart is never modelled."""
+    if choice is Choice.PUBLIC or text.strip() == ROW:
+        return schema.protecting(None)
+    name, _, most = text.strip().rpartition(" ")
+    found = {column.name: column for column in schema.columns}.get(name)
+    if found is None or not (most.isascii() and most.isdigit()):
+        raise SchemaError(
+            f"{text.strip()!r} does not say who is protected; write {ROW}, or the column that tells "
+            "people apart and how many rows of one of them count, such as patient_id 5"
+        )
+    if not isinstance(found, Identifier):
+        schema = schema.resolved({name: Identifier(name)})
+    return schema.protecting(Unit(name, int(most)))
+
+
+def _empty(columns: Mapping[str, Column], text: str) -> dict[str, Column]:
+    names = list(columns) if text.strip() == "all" else [n.strip() for n in text.split(",")]
+    for name in names:
+        if name and name not in columns:
+            raise SchemaError(f"{name!r} is none of the columns in question; write names, or all")
+    return {name: replace(c, nullable=name in names) for name, c in columns.items()}
+
+
+def _rebuilt(column: Column, without: Iterable[str], **facts: Any) -> Column:
+    """The column with other facts in place of some; what waited because of those is settled."""
+    gone = {*without, *facts}
+    kept = {key: value for key, value in column_facts(column).items() if key not in gone}
+    marks = [mark for mark in column.read_from_rows if mark not in gone]
+    kept["missing"] = [key for key in kept.get("missing", ()) if key not in gone]
+    return build_column({**kept, **facts, "read_from_rows": marks})
+
+
+def _openly(column: Column) -> Column:
+    """The column without a domain: a release finds it."""
+    if kind_of(column) == "category":
+        other = column_facts(column).get("other", "OTHER")
+        return _rebuilt(column, ("ordinal",), values=DISCOVER, other=other)
+    return _rebuilt(column, _BOUNDS)
+
+
+def _replaced(column: Column, text: str) -> Column:
+    """The column with the facts that somebody typed."""
+    kind = kind_of(column)
+    if not text.strip():
+        raise SchemaError(f"column {column.name!r}: nothing was given in place of its facts")
+    if kind == "category":
+        values = parsed(column, "values", kind, text, commas=True)
+        return _rebuilt(column, (), values=values)
+    limits = re.split(r"\s+to\s+|\.\.", text.strip())
+    if len(limits) != 2:
+        raise SchemaError(
+            f"column {column.name!r}: {text.strip()!r} must be two bounds, such as 0 to 120"
+        )
+    lower, upper = (
+        parsed(column, key, kind, limit)
+        for key, limit in zip(("lower", "upper"), limits, strict=True)
+    )
+    cuts = {key: v for key, v in column_facts(column).items() if key == "bins"}
+    for bins in (cuts, {}):
+        try:
+            return _rebuilt(column, _BOUNDS, lower=lower, upper=upper, **bins)
+        except SchemaError:
+            continue
+    return _rebuilt(column, _BOUNDS, lower=lower, upper=upper, bins=_BINS)
+
+
+def possible(columns: Sequence[Column], *choices: Choice) -> tuple[Choice, ...]:
+    """Those of the choices that the columns can be answered by."""
+    try:
+        for column in columns:
+            _openly(column)
+    except SchemaError:  # only texts can be discovered
+        return tuple(choice for choice in choices if choice is not Choice.PRIVATE)
+    return choices

@@ -1,0 +1,121 @@
+"""Answers to the decisions about a draft: what each leaves of it."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+
+from tests.draft.test_review import DRUGS, HOSPITAL, RANGE, RULED, drafts, marks, topics
+from understudy.draft import confirm
+from understudy.draft.answers import Choice, Topic, answered, possible
+from understudy.draft.review import decision_named, decisions
+from understudy.errors import InputError
+from understudy.schema import Category, Identifier
+from understudy.schema.toml import column_facts
+
+
+def test_only_texts_can_be_found_privately():
+    texts, numbers = Category("c", ("a", "b")), Category("n", (1, 2))
+    assert possible([texts], *Choice) == tuple(Choice)
+    assert Choice.PRIVATE not in possible([texts, numbers], *Choice)
+
+
+@settings(max_examples=20)
+@given(drafts())
+def test_other_answers_leave_nothing_of_the_draft(schema):
+    for decision in decisions(schema):
+        if Choice.PRIVATE in decision.choices:
+            after = answered(schema, decision, Choice.PRIVATE)
+            open_ = [column.name for column in after.undeclared]
+            assert set(decision.columns) <= set(open_)
+        if Choice.DROP in decision.choices:
+            after = answered(schema, decision, Choice.DROP)
+            left = {c.name for c in after.columns if isinstance(c, Identifier)}
+            assert set(decision.columns) <= left
+            assert not {name for name, _ in marks(after)} & left
+
+
+def test_own_facts_replace_those_of_the_rows():
+    key = "values:drug a"
+    one_list = answered(HOSPITAL, decision_named(HOSPITAL, key), Choice.REPLACE, 'No, "Yes, a bit"')
+    for name in (column.name for column in DRUGS):
+        column = one_list.columns[[c.name for c in HOSPITAL.columns].index(name)]
+        assert (column.values, column.read_from_rows) == (
+            ("No", "Yes, a bit"),
+            ("type", "nullable"),
+        )
+
+    schema = answered(HOSPITAL, decision_named(HOSPITAL, "bedrooms"), Choice.REPLACE, "0 to 50")
+    schema = answered(schema, decision_named(schema, "visits_clinic"), Choice.REPLACE, "0 .. 200")
+    schema = answered(
+        schema, decision_named(schema, "admitted"), Choice.REPLACE, "2000-01-01 to 2030-01-01"
+    )
+    schema = answered(schema, decision_named(schema, "price"), Choice.REPLACE, "0 to 1000")
+    by_name = {column.name: column for column in schema.columns}
+    assert (by_name["bedrooms"].upper, by_name["bedrooms"].read_from_rows) == (50, RANGE[:2])
+    assert (by_name["visits_clinic"].upper, by_name["visits_clinic"].bins) == (200, 20)
+    assert decision_named(schema, "bounds:visits_home").columns == ("visits_home",)
+    price = column_facts(by_name["price"])
+    assert (price["lower"], price["upper"], price["read_from_rows"]) == (0.0, 1000.0, ("type",))
+    assert "bounds:admitted" not in [decision.key for decision in decisions(schema)]
+
+    types = decision_named(schema, "types")
+    some = answered(schema, types, Choice.REPLACE, "job, alive")
+    assert {c.name for c in some.columns if c.nullable} == {"job", "alive"}
+    everywhere = answered(schema, types, Choice.REPLACE, "all")
+    assert all(c.nullable for c in everywhere.columns if c.name in types.columns)
+
+
+def test_rules_of_a_draft_go_with_the_columns_they_speak_of():
+    drafted = dataclasses.replace(RULED.columns[0], read_from_rows=("values",))
+    schema = RULED.resolved({"zip": drafted})
+    dropped = answered(schema, decision_named(schema, "zip"), Choice.DROP)
+    assert "zip determines city" not in [rule.says for rule in dropped.rules]
+    assert len(dropped.rules) == 4
+    stated = dataclasses.replace(RULED.rules[0], read_from_rows=False)
+    schema = dataclasses.replace(schema, rules=(stated,))
+    with pytest.raises(InputError, match="zip determines city"):
+        answered(schema, decision_named(schema, "zip"), Choice.DROP)
+
+
+def test_blanks_have_to_be_filled_in():
+    decision = decision_named(HOSPITAL, "blank")
+    assert Choice.PUBLIC not in decision.choices
+    assert answered(HOSPITAL, decision, Choice.REPLACE, "a, b").columns[-1].values == ("a", "b")
+    assert answered(HOSPITAL, decision, Choice.PRIVATE).undeclared[-1].name == "blank"
+    assert answered(HOSPITAL, decision, Choice.DROP).columns[-1] == Identifier("blank")
+
+
+@pytest.mark.parametrize(
+    ("key", "choice", "text", "said"),
+    [
+        ("unit", Choice.PUBLIC, "", "cannot be answered by public; choose one of: replace"),
+        ("unit", Choice.REPLACE, "nobody 5", "does not say who is protected"),
+        ("unit", Choice.REPLACE, "patient 0", "max_rows = 0"),
+        ("unit", Choice.REPLACE, "patient", "does not say who is protected"),
+        ("bounds:visits_home", Choice.REPLACE, "0 to 9", "one at a time"),
+        ("bedrooms", Choice.REPLACE, "12", "must be two bounds"),
+        ("bedrooms", Choice.REPLACE, "0 to many", "upper = 'many' must be a whole number"),
+        ("bedrooms", Choice.REPLACE, "9 to 2", "bedrooms"),
+        ("job", Choice.REPLACE, " ", "nothing was given"),
+        ("types", Choice.REPLACE, "jobs", "'jobs' is none of the columns in question"),
+        ("identifiers", Choice.DROP, "", "cannot be answered by drop"),
+        ("values:sex", Choice.PUBLIC, "", "open are: unit, identifiers"),
+    ],
+)
+def test_an_answer_that_cannot_be_says_why(key, choice, text, said):
+    with pytest.raises(InputError, match=said):
+        answered(HOSPITAL, decision_named(HOSPITAL, key), choice, text)
+
+
+def test_who_is_protected():
+    unit = decision_named(HOSPITAL, "unit")
+    assert decisions(confirm(HOSPITAL, ()))[0] == unit
+    chosen = answered(HOSPITAL, unit, Choice.REPLACE, "patient 5")
+    assert (chosen.unit.column, chosen.unit.max_rows) == ("patient", 5)
+    assert Topic.UNIT not in topics(chosen)
+    by_job = answered(HOSPITAL, unit, Choice.REPLACE, "job 2")
+    assert by_job.columns[1] == Identifier("job")  # what tells people apart is not modelled
+    rows = answered(HOSPITAL, unit, Choice.REPLACE, "row")
+    assert (rows.unit, rows.unit_word) == (None, "row")
+    assert Topic.UNIT not in topics(rows)
