@@ -46,7 +46,7 @@ def agreement(
     where: Clique = ()
     made = counts(codes, model.shape, [clique for clique, _ in tables])
     for ((clique, _), (labels, values, sigma)), table in zip(tables.items(), made, strict=True):
-        own = scale * (table if labels is None else merge(table, labels))
+        own = scale * (table if labels is None else merge(table.astype(np.float64), labels))
         largest = float(np.abs(own - values).max()) / sigma
         cells += values.size
         if largest > most:

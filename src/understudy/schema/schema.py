@@ -256,6 +256,8 @@ class Schema(Domain):
         def domain(column: Column) -> str:
             if column.name in self._computed:
                 return f"computed: {self._computed[column.name].says}"
+            if isinstance(column, Undeclared):
+                return "found privately"
             if not isinstance(column, Modelled):
                 return "not modelled"
             labels = column.labels()
