@@ -176,9 +176,9 @@ class Prepared(Draft):
         inner = draft.blueprint.plan(accounting.rho(rest))
         if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):
             raise InputError(
-                f"method = {draft.method.name} counts its cost by samples of rows, which a "
-                f"zCDP filter that is filled later cannot: declare the values and bounds of every "
-                f"column in the schema, or use another method"
+                f"method = {draft.method.name} counts its cost by samples of rows, which a zCDP filter "
+                f"that is filled later cannot: declare the values, or the bounds and bins, of "
+                f"{_named(self.declared or schema)}, or use another method"
             )
         draft.method.confirm(draft.design, inner)
         return replace(self, **vars(draft), inner=inner)
@@ -214,6 +214,12 @@ class Prepared(Draft):
 
 
 @takes_options
+def _named(schema: Schema) -> str:
+    """The columns whose domain is open."""
+    names = [repr(column.name) for column in schema.undeclared]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
 def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -> Prepared:
     """Check the input and plan the charges. A pure function of public facts.
 
