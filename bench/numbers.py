@@ -63,14 +63,17 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--epsilon", type=float, nargs="*", default=[0.1, 1.0, 10.0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rows", type=int, default=20_000)
-    parser.add_argument("--only", nargs="*", default=())
-    parser.add_argument("--ways", nargs="*", default=list(WAYS))
+    parser.add_argument("--only", nargs="*", metavar="COLUMN", default=())
+    parser.add_argument("--ways", nargs="*", choices=list(WAYS), default=list(WAYS))
     parser.add_argument("--width", type=int, help="columns that share the 20 %% (all of them)")
     parser.add_argument("--share", type=float, default=MOST, help="of ρ, for all columns")
     chosen = parser.parse_args(list(arguments))
     tables = real(chosen.folder) if chosen.folder else {"generated": list(generated(chosen.rows))}
     for name, columns in tables.items():
         width = chosen.width or (len(columns) if chosen.folder else 8)
+        columns = [c for c in columns if not chosen.only or c.name in chosen.only]
+        if not columns:
+            continue
         for epsilon in chosen.epsilon:
             print(f"\n### {name}, ε = {epsilon:g}, {width} open columns, {chosen.runs} runs\n")
             report(columns, epsilon, width, chosen)
@@ -83,8 +86,6 @@ def report(columns: Sequence[Column], epsilon: float, width: int, chosen: Any) -
     )
     found: dict[str, list[NDArray[np.float64]]] = {way: [] for way in chosen.ways}
     for column in columns:
-        if chosen.only and column.name not in chosen.only:
-            continue
         cells = []
         for way in chosen.ways:
             middle = np.median(

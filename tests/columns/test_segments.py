@@ -40,7 +40,7 @@ def test_no_other_division_is_cheaper(inside):
         counts = rng.normal(0, 1, 5) + rng.choice([0, 0, 4, 9], 5)
         sigma, width = rng.uniform(0.5, 2, 5), rng.uniform(0.5, 2, 5)
         _, (cuts, held) = cheapest(counts, sigma, width, 9.0, 4.0, inside)
-        fit = fitted(counts[None], sigma[None], width[None], 9.0, 4.0, inside)[0]
+        fit = fitted(counts[None], sigma[None], width[None], 9.0, 4.0, inside, 1.5)[0]
         for begin, end, holds in zip([0, *cuts], [*cuts, 5], held, strict=True):
             if not holds:
                 assert not fit[begin:end].any()
@@ -51,14 +51,14 @@ def test_no_other_division_is_cheaper(inside):
 def test_noise_is_empty_and_a_heavy_cell_is_kept():
     counts = np.array([[3.0, -5.0, 120.0, 8.0, -2.0]])
     ones = np.ones_like(counts)
-    assert fitted(counts, 10 * ones, ones, 16.0, 9.0, False)[0].tolist() == [0, 0, 120, 0, 0]
+    assert fitted(counts, 10 * ones, ones, 16.0, 9.0, False, 1.5)[0].tolist() == [0, 0, 120, 0, 0]
 
 
 def test_equal_densities_are_pooled_and_widths_count():
     rng = np.random.default_rng(2)
     width = np.array([[1.0, 2.0, 4.0, 2.0, 1.0, 5.0]])
     counts = 100 * width + rng.normal(0, 5, width.shape)
-    fit = fitted(counts, np.full(width.shape, 5.0), width, 16.0, 9.0, True)
+    fit = fitted(counts, np.full(width.shape, 5.0), width, 16.0, 9.0, True, 1.5)
     assert np.abs(fit / width - 100).max() < np.abs(counts / width - 100).max()
 
 
@@ -66,7 +66,7 @@ def test_short_rows_are_filled_up():
     y = np.array([[50.0, 60.0, 0.0], [50.0, 60.0, 400.0]])
     s = np.array([[5.0, 5.0, np.inf], [5.0, 5.0, 5.0]])
     w = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
-    short = fitted(y[:1, :2], s[:1, :2], w[:1, :2], 9.0, 4.0, True)
-    both = fitted(y, s, w, 9.0, 4.0, True)
+    short = fitted(y[:1, :2], s[:1, :2], w[:1, :2], 9.0, 4.0, True, 1.5)
+    both = fitted(y, s, w, 9.0, 4.0, True, 1.5)
     assert both[0, :2].tolist() == pytest.approx(short[0].tolist())
     assert both[1, 2] == 400

@@ -32,11 +32,21 @@ upper = 1
 nullable = true
 
 [[column]]
+name = "size"
+type = "category"
+values = ["small", "large"]
+nullable = true
+
+[[column]]
 name = "band"
 type = "category"
 values = ["low", "high"]
 """
 FIRST = """
+[[rule]]
+says = "total determines size"
+cuts = [140]
+values = ["small", "large"]
 [[rule]]
 says = "zip determines city"
 derived = true
@@ -92,6 +102,9 @@ def test_values_follow():
         ("city in ('Ulm', 'Bonn') and retired", ("zip", "retired"), True),
         ("band = 'high'", ("a",), False),
         ("total > 150", ("a", "b"), False),
+        ("size = 'large'", ("a", "b"), False),
+        ("size is null", ("a", "b"), True),
+        ("size <> 'large' and city = 'Ulm'", ("a", "b", "zip"), False),
         ("total is null", ("a", "b"), True),
         ("total in (100, 120)", ("a", "b"), False),
         ("total <> 100", ("a", "b"), False),
@@ -194,7 +207,7 @@ def test_a_mapping_of_a_column_that_is_found():
         'values = ["89073", "53111", "50667"]\nother = "x"', 'values = "discover"'
     )
     text = text.replace('values = ["Ulm", "Bonn", "Köln"]', 'values = "discover"')
-    rule = FIRST.split("[[rule]]")[1]
+    rule = FIRST.split("[[rule]]")[2]
     schema = known("[[rule]]" + rule, text)
     assert [column.name for column in schema.undeclared] == ["zip"]
     found = schema.undeclared[0].found(["89073", "12345"])

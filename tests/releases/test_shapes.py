@@ -187,6 +187,14 @@ def test_every_level_is_planned_and_inside_the_epsilon():
         assert all(buys(charge) for charge in ready.plan)
 
 
+def test_a_forecast_is_for_the_usual_number_of_cells():
+    ready = prepare(Schema.loads(HEAD + COLUMNS), epsilon=1)
+    few, many = (ready.forecast(rows).errors.mean for rows in (2_000, 200_000))
+    assert many < few
+    most = ready.method.forecast(ready.design, ready.game_plan, 2_000).errors.mean
+    assert few < most  # planned for 48 cells each
+
+
 def test_many_open_columns_share_a_fifth():
     one = '[[column]]\nname = "x"\ntype = "number"\n'
     schema = Schema.loads(HEAD + "".join(one.replace("x", f"x{i}") for i in range(30)))
@@ -254,7 +262,7 @@ def released(seed):
 
 
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_neighbours_are_asked_the_same_and_differ_by_what_is_charged(relation, seed):
     """Given what was released, all levels and round values together: the ρ of the plan, not more."""
     size = 2 if relation is Relation.REPLACE else 1
@@ -343,7 +351,7 @@ def test_a_level_and_the_one_that_it_leads_to_keep_their_charges_output_by_outpu
 # --- interrupted and forged ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("draws", [1, 4, 6])
+@pytest.mark.parametrize("draws", [2, 6])
 def test_a_killed_release_goes_on_from_the_level_it_had_reached(tmp_path, monkeypatch, draws):
     schema = Schema.loads(HEAD + COLUMNS)
     ask, seen = Gate.ask, []

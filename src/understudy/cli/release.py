@@ -309,6 +309,7 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
 
 
 def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
+    from understudy.releases.agreement import contradiction
     from understudy.releases.bundle import read_manifest
     from understudy.releases.outline import example
     from understudy.source import shown
@@ -322,6 +323,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("certificate", str(release.certificate)),
             *errors_in_words(release.forecast, release.schema)[:1],
             *_others(release),
+            *([] if (told := contradiction(release.diagnostics)) is None else [("warning", told)]),
             *theorem_in_words(release.theorem),
             *([] if release.proofs is None else [("oracle", release.proofs)]),
             *_account(release, wanted),

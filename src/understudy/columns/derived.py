@@ -53,12 +53,19 @@ class Mapped:
 
     def lifted(self, masks: Masks) -> Masks:
         """Masks over its codes as masks over those of its source."""
+        return self._between(masks, self.first, self.last)
+
+    def over(self, masks: Masks, low: NDArray, high: NDArray, there: NDArray[np.bool_]) -> Masks:
+        """The same for intervals of the source's points, `low` to `high`, where `there` are some."""
+        assert self.cuts is not None
+        first, last = (np.searchsorted(self.cuts, end, side="right") for end in (low, high))
+        null = self.first[-1]
+        return self._between(masks, np.where(there, first, null), np.where(there, last, null))
+
+    def _between(self, masks: Masks, first: NDArray, last: NDArray) -> Masks:
+        """Whether all, or some, of the steps from one to another are inside."""
         inner, outer = (np.append(0, np.cumsum(mask[self.steps])) for mask in masks)
-        width = self.last + 1 - self.first
-        return (
-            inner[self.last + 1] - inner[self.first] == width,
-            outer[self.last + 1] > outer[self.first],
-        )
+        return inner[last + 1] - inner[first] == last + 1 - first, outer[last + 1] > outer[first]
 
     def computed(self, arrays: Arrays) -> pa.Array:
         """Its values for those of its source."""

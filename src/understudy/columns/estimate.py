@@ -20,7 +20,7 @@ from understudy.columns.ladder import Measured, Rounds, Scale, rounds
 from understudy.columns.segments import fitted
 from understudy.columns.shape import Shape, multiples
 
-__all__ = ["learned"]
+__all__ = ["learned", "usual_cells"]
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +37,8 @@ AT_BOUND = 2.0
 """Zero, and bounds, at which all beyond them is counted, are believed sooner."""
 PART_FOUND, PART_STEP = 2.5, 2.7
 """The same for the parts of a cell that holds something."""
+FAINT, FAINT_OPEN = 1.5, 2.5
+"""What is pooled and still holds less than so many deviations is empty; again more without bounds."""
 POINT = 3.5
 """A point is believed beyond so many deviations."""
 ISLAND, GAP = 3.0, 0.18
@@ -52,6 +54,11 @@ It says where in a cell rows lie that the model finds there and the ladder did n
 """
 WHOLE = 10**9
 """The sum of the weights, about."""
+
+
+def usual_cells(rows: float, sigma: float) -> int:
+    """About how many cells a column of so many rows gets, where a first count has this deviation."""
+    return int(np.clip(RATE * sqrt(max(rows, 1.0) / sigma), FEWEST, MOST))
 
 
 def learned(
@@ -73,11 +80,13 @@ def learned(
     edges, mass = _with_end(scale, edges, mass)
     if not scale.discrete:  # no point beyond the bound
         edges[-1] = min(edges[-1], nextafter(scale.high, inf))
-    count = int(np.clip(RATE * sqrt(max(rows, 1.0) / history[0].sigma), FEWEST, MOST))
+    count = usual_cells(rows, history[0].sigma)
     starts = _cells(scale, edges, mass, count, history[0].sigma / max(rows, 1.0))
     last = _last(scale, edges)
     inner = [p for cut in cuts if edges[0] < (p := scale.point(cut)) < last]
     starts = sorted({*starts, *np.searchsorted(edges, inner).tolist()})
+    if not scale.discrete:
+        edges, mass, starts = _exact(scale, edges, mass, starts)
     weights = np.rint(mass * (WHOLE / mass.sum())).astype(int)
     return Shape(
         (*(scale.own(edges[at]) for at in starts), scale.own(last)),
@@ -137,21 +146,21 @@ def _leaves(
     counts, variances = _upwards(levels, history)
     known, sigma = counts[0], np.sqrt(variances[0])
     mass = _top(scale, levels[0], counts[0], sigma)
+    faint = FAINT if scale.bounded else FAINT_OPEN
     for at in range(1, len(levels)):
         parts = np.searchsorted(levels[at], levels[at - 1])
         width = _width(levels[at], found)
         points = _points(scale, levels[at])
         mass = _downwards(
-            levels[at], parts, mass, counts[at], np.sqrt(variances[at]), width, points
+            levels[at], parts, mass, counts[at], np.sqrt(variances[at]), width, points, faint
         )
         same = np.repeat(np.diff(parts) == 1, np.diff(parts))  # known best from above
         known = np.where(same, np.repeat(known, np.diff(parts)), counts[at])
         sigma = np.where(same, np.repeat(sigma, np.diff(parts)), np.sqrt(variances[at]))
     edges, mass = _without_islands(levels[-1], mass, sigma)
-    unseen = np.clip(known / sigma, 0.0, 10.0)
-    faint = np.where(mass == 0, np.expm1(2 * unseen), 0.0)
-    faint *= UNSEEN * mass.sum() / max(faint.sum(), 1.0) if scale.bounded else 0.0
-    return _trimmed(scale, edges, mass, faint)
+    unseen = np.where(mass == 0, np.expm1(2 * np.clip(known / sigma, 0.0, 10.0)), 0.0)
+    unseen *= UNSEEN * mass.sum() / max(unseen.sum(), 1.0) if scale.bounded else 0.0
+    return _trimmed(scale, edges, mass, unseen)
 
 
 def _upwards(
@@ -181,13 +190,14 @@ def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Fl
     width = _measure(scale, edges)[line]
     y, s = counts[line], sigma[line]
     mass = np.zeros(len(counts))
+    faint = FAINT if scale.bounded else FAINT_OPEN
     usual = EVEN if scale.even else BOUNDED if scale.bounded else OPEN
     bound = scale.bounded & ((edges[:-1] == scale.high) | (edges[:-1] == scale.low))
     bound |= edges[:-1] == 0
     for found, step in (usual, *LAST_RESORTS):
         least = np.where(bound, AT_BOUND, found) * sigma
         mass[points] = np.where(counts > least, counts, 0.0)[points]
-        mass[line] = fitted(y[None], s[None], width[None], found**2, step**2, scale.even)[0]
+        mass[line] = fitted(y[None], s[None], width[None], found**2, step**2, scale.even, faint)[0]
         if mass.any():
             mass[line] = _tails(mass[line], y, s, width)
             return mass
@@ -221,11 +231,13 @@ def _tails(fit: Floats, y: Floats, sigma: Floats, width: Floats) -> Floats:
     held = np.flatnonzero(fit)
     if not len(held):
         return fit
-    out = fit.copy()
+    out, usual = fit.copy(), float(np.median(width))
     for end, side in ((held[-1], 1), (held[0], -1)):
         for at in range(end + side, end + 4 * side, side):
             if not 0 <= at < len(fit):
                 break
+            if width[at] < 0.2 * usual:  # a rest beside a code for missing values
+                continue
             before = [
                 out[b] / width[b] if 0 <= b < len(fit) else 0.0
                 for b in (at - side, at - 2 * side, at - 3 * side)
@@ -264,6 +276,7 @@ def _downwards(
     sigma: Floats,
     width: Floats,
     points: NDArray[np.bool_],
+    faint: float,
 ) -> Floats:
     """The parts of every cell above, scaled to it."""
     mass = np.zeros(len(counts))
@@ -289,7 +302,7 @@ def _downwards(
     for row, line in enumerate(kept):
         y[row, : len(line)], s[row, : len(line)] = counts[line], np.sqrt(variances[line])
         w[row, : len(line)] = width[line]
-    fit = fitted(y, s, w, PART_FOUND**2, PART_STEP**2, True)
+    fit = fitted(y, s, w, PART_FOUND**2, PART_STEP**2, True, faint)
     for row, (line, cells) in enumerate(zip(kept, lines, strict=True)):
         mass[cells] = np.where(atoms[cells], counts[cells], 0.0)
         mass[line] = fit[row, : len(line)]
@@ -327,7 +340,7 @@ def _without_islands(
 
 
 def _trimmed(
-    scale: Scale, edges: NDArray[Any], mass: Floats, faint: Floats
+    scale: Scale, edges: NDArray[Any], mass: Floats, unseen: Floats
 ) -> tuple[NDArray[Any], Floats]:
     """Leaves without anything merged; without a bound, the column ends where its leaves end."""
     held = np.flatnonzero(mass)
@@ -336,11 +349,10 @@ def _trimmed(
     points = _points(scale, edges)  # a round value before the first leaf belongs to it
     first -= bool(first > 0 and scale.lower is None and points[first - 1] and edges[first] > 0)
     last += bool(last < len(mass) and scale.upper is None and points[last] and edges[last] < 0)
-    if scale.discrete and edges[last] == edges[first] + 1:  # a column has two values at least
+    alone = edges[last] == edges[first] + 1 if scale.discrete else edges[first] >= scale.high
+    if alone:  # a column has two values at least
         first, last = (first, last + 1) if last < len(mass) else (first - 1, last)
-    elif first > 0 and edges[first] >= scale.high:  # all at the bound: a cell begins below it
-        first -= 1
-    edges, mass, faint = edges[first : last + 1], mass[first:last], faint[first:last]
+    edges, mass, unseen = edges[first : last + 1], mass[first:last], unseen[first:last]
     # A point that holds nothing of its own is one of the values of the leaf beside it.
     points = points[first:last]
     wide = np.concatenate([[False], ~points & (mass > 0), [False]])  # of the cell before, and so on
@@ -348,7 +360,7 @@ def _trimmed(
     right = blank & wide[2:] & ((edges[:-1] >= 0) | ~wide[:-2])
     left = blank & wide[:-2] & ~right
     joined = np.append(False, right[:-1]) | left
-    edges, mass = _merged(edges, mass + faint * ~blank, joined)
+    edges, mass = _merged(edges, mass + unseen * ~blank, joined)
     empty = (mass[1:] == 0) & (mass[:-1] == 0)
     if float(edges[-1]) - float(edges[0]) > 2.0**62:  # the width of a leaf fits 64 bits
         empty &= np.abs(edges[1:-1].astype(np.float64)) < 2.0**60
@@ -385,6 +397,16 @@ def _with_end(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[
     if len(mass) < 2 or edges[-2] != scale.high or not held or edges[-3] >= before:
         return edges, mass
     return np.insert(edges, -2, before), np.insert(mass, -1, 0.0)
+
+
+def _exact(
+    scale: Scale, edges: NDArray[Any], mass: Floats, starts: list[int]
+) -> tuple[NDArray[Any], Floats, list[int]]:
+    """Points among doubles are one value; the rest of their cells, which `after` says, is empty."""
+    ends = np.nextafter(edges[:-1], np.inf)
+    points = np.flatnonzero(_points(scale, edges) & (mass > 0) & (edges[1:] > ends))
+    moved = [start + int(np.sum(points < start)) for start in starts]
+    return np.insert(edges, points + 1, ends[points]), np.insert(mass, points + 1, 0.0), moved
 
 
 def _last(scale: Scale, edges: NDArray[Any]) -> Any:

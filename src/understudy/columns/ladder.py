@@ -131,6 +131,8 @@ class Scale:
             return tick_of(value, self.calendar)
         if self.grid is None:
             return float(value)
+        if type(value) is int:
+            return value * self.grid.denominator
         exact = Fraction(repr(value)) / self.grid
         return -floor(-exact) if up else floor(exact)
 

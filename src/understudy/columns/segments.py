@@ -9,19 +9,22 @@ __all__ = ["fitted"]
 
 Floats = NDArray[np.float64]
 
-FAINT = 1.5
-"""A segment with less than so many deviations in it is empty."""
-
 
 def fitted(
-    counts: Floats, sigma: Floats, width: Floats, enter: float, step: float, inside: bool
+    counts: Floats,
+    sigma: Floats,
+    width: Floats,
+    enter: float,
+    step: float,
+    inside: bool,
+    faint: float,
 ) -> Floats:
     """Counts of neighbouring cells, at least zero, one fit for every row of the arrays.
 
     Segments are empty or have one density. The sum of squared errors in units of `sigma`, plus
     `enter` for each segment that follows an empty one and `step` for each that follows another, is
     the least possible (dynamic programming). `inside`: to begin with a segment costs nothing, and an
-    empty one costs `step` too. Inside a
+    empty one costs `step` too. A segment with less than `faint` deviations in it is empty. Inside a
     segment counts are then shrunk towards its density (James-Stein). Cells of infinite `sigma` and
     width 0 fill up short rows.
     """
@@ -57,19 +60,19 @@ def fitted(
                 continue
             begin = int(begins[row, end])
             out[row, begin:end] = _shrunk(
-                counts[row, begin:end], precision[row, begin:end], width[row, begin:end]
+                counts[row, begin:end], precision[row, begin:end], width[row, begin:end], faint
             )
             holds, end = held[row, begin] + step < empty[row, begin] + enter, begin
     return out
 
 
-def _shrunk(counts: Floats, precision: Floats, width: Floats) -> Floats:
+def _shrunk(counts: Floats, precision: Floats, width: Floats, faint: float) -> Floats:
     """The counts of a segment, drawn towards its density as far as they differ by noise."""
     total = float(np.sum(width**2 * precision))
     if total <= 0:
         return np.zeros(len(counts))
     product = float(np.sum(counts * width * precision))
-    if product < FAINT * total**0.5:
+    if product < faint * total**0.5:
         return np.zeros(len(counts))
     level = product / total * width
     rest = float(np.sum((counts - level) ** 2 * precision))

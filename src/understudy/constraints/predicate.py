@@ -189,10 +189,9 @@ class Predicate:
         def leaf(test: _Leaf) -> _Truth:
             if isinstance(test, _Sum):
                 return _sums(test, schema, clique)
-            at, true = _masks(schema, test.column, test.op, test.literal)
-            _, false = _masks(schema, test.column, _NEGATED[test.op], test.literal)
-            extent = [schema.shape[i] if i == at else 1 for i in clique]
-            return _Truth(*(mask.reshape(extent) for mask in (*true, *false)))
+            true = _masks(schema, clique, test.column, test.op, test.literal)
+            false = _masks(schema, clique, test.column, _NEGATED[test.op], test.literal)
+            return _Truth(*true, *false)
 
         truth = _evaluate(self._node, leaf)
         shape = tuple(schema.shape[i] for i in clique)
@@ -220,26 +219,44 @@ class Predicate:
         return _evaluate(self._node, leaf).certainly
 
 
-def _masks(schema: Domain, name: str, op: str, literal: object) -> tuple[int, Masks]:
-    """A modelled column, and masks over its codes for a comparison of it or of what follows from it."""
+def _masks(schema: Domain, clique: Clique, name: str, op: str, literal: object) -> Masks:
+    """Masks over the cells of a clique for a comparison of a column, or of what follows from it."""
     masks = schema.column(name).compare(op, literal)
     while isinstance(derived := schema.derived.get(name), Mapped):
-        masks, name = derived.lifted(masks), derived.source.name
-    return schema.position(name), masks
+        name = derived.source.name
+        if isinstance(total := schema.derived.get(name), Total):
+            return derived.over(masks, *_ends(total.linear, schema, clique))
+        masks = derived.lifted(masks)
+    extent = _extent(schema, clique, name)
+    return masks[0].reshape(extent), masks[1].reshape(extent)
 
 
 def _sums(test: _Sum, schema: Domain, clique: Clique) -> _Truth:
     """What is known of a sum in the cells of a clique, from the ends of the cells."""
-    parts, ends = _parts(test.linear, schema), []
+    low, high, there = _ends(test.linear, schema, clique)
+    return _known(test, Cells(low, high), there)
+
+
+def _ends(linear: Linear, schema: Domain, clique: Clique) -> tuple[NDArray, NDArray, Mask]:
+    """The least and the greatest sum in the cells of a clique, and where there is one."""
+    parts, ends = _parts(linear, schema), []
     there = np.ones((1,) * len(clique), np.bool_)
-    for name, part in zip(test.linear.names, parts, strict=True):
-        at = schema.position(name)
-        extent = [schema.shape[i] if i == at else 1 for i in clique]
-        rest = schema.shape[at] - len(part)
-        lows, highs = (np.append(e, np.repeat(e[:1], rest)) for e in (part.lows, part.highs))
+    for name, part in zip(linear.names, parts, strict=True):
+        extent = _extent(schema, clique, name)
+        size = max(extent)
+        lows, highs = (
+            np.append(e, np.repeat(e[:1], size - len(part))) for e in (part.lows, part.highs)
+        )
         ends.append((lows.reshape(extent), highs.reshape(extent)))
-        there = there & (np.arange(schema.shape[at]) < len(part)).reshape(extent)
-    return _known(test, Cells(*test.linear.range(parts, ends)), there)
+        there = there & (np.arange(size) < len(part)).reshape(extent)
+    low, high = linear.range(parts, ends)
+    return low, high, there
+
+
+def _extent(schema: Domain, clique: Clique, name: str) -> list[int]:
+    """The shape of a mask over one column, to be spread over a clique."""
+    at = schema.position(name)
+    return [schema.shape[i] if i == at else 1 for i in clique]
 
 
 def _summed(test: _Sum, schema: Domain, table: pa.Table) -> _Truth:
@@ -414,22 +431,11 @@ class _Parser:
         known = self._schema.column(column)
         try:
             known.compare(op, value)
-            self._cells(column)
         except WorkloadError as error:
             self._fail(at, error)
         if (total := self._total(column)) is None:
             return _Test(column, op, value)
         return _against(total, op, known._literal(value))
-
-    def _cells(self, column: str) -> None:
-        """Refuse a column that follows from a sum: no cell tells which value it has."""
-        while isinstance(derived := self._schema.derived.get(column), Mapped):
-            if isinstance(self._schema.derived.get(derived.source.name), Total):
-                raise WorkloadError(
-                    f"column {column!r} follows from {derived.source.name!r}, which is computed "
-                    "itself: ask about that one"
-                )
-            column = derived.source.name
 
     def _total(self, column: str) -> Linear | None:
         derived = self._schema.derived.get(column)

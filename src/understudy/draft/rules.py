@@ -79,12 +79,9 @@ def proposed(table: pa.Table, schema: Schema) -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for found in (_totals(seen), _dependencies(seen)):
         for rule in found:
-            target = rule.target
-            if target in taken or rule.words & taken:
-                continue
-            if _fits(schema, [*rules, rule]):
+            if rule.target not in taken and _fits(schema, [*rules, rule]):
                 rules.append(rule)
-                taken.add(str(target))
+                taken.add(str(rule.target))
     free = [each for each in seen if each.name not in taken]
     for rule in (*_orders(free), *list(_conditions(free))[:_MOST_CONDITIONS]):
         if _fits(schema, [*rules, rule]):

@@ -35,6 +35,7 @@ from understudy.privacy.stores import Place
 from understudy.progress import COUNTING, Progress, Watch, silent
 from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
+from understudy.releases.agreement import agreement
 from understudy.releases.bundle import require_room
 from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
@@ -179,7 +180,10 @@ class Reserved:
                 "understudy": __version__,
                 "reservation": self.reservation.id,
             },
-            diagnostics=played.diagnostics,
+            diagnostics={
+                **played.diagnostics,
+                **agreement(model, codes, played.answers, estimate, design.names),
+            },
             measurements=measurements(played.answers),
             native=self.source.native,
             _frame=self.source.frame,

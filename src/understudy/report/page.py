@@ -27,6 +27,7 @@ from understudy.privacy.budget import decimal
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Charge, Plan, event_from_json
 from understudy.releases import Release
+from understudy.releases.agreement import contradiction
 from understudy.releases.bundle import Bundle
 from understudy.releases.form import LARGEST
 from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows
@@ -81,6 +82,7 @@ def render(
         columns=shown[:_MOST_COLUMNS],
         more_columns=len(shown[_MOST_COLUMNS:]),
         others=release.others,
+        contradiction=contradiction(release.diagnostics),
         pairs=found,
         sources=_sources(release, found),
         size_headings=headings,

@@ -1,0 +1,103 @@
+"""Whether the rows of a release agree with what it measured: released numbers alone, no charge.
+
+The model weighs measurements against each other, so rows never equal every noisy table. But a table y
+with noise of deviation σ that the rows miss by z·σ, z far beyond what the noise of all tables together
+would do, shows that the model failed there. The limit is the z whose probability is that of 4.5
+deviations divided by the number of cells compared (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from understudy._types import Clique, Codes
+from understudy.models import Measured, Weighted
+from understudy.models.measured import merge
+from understudy.players.base import Model
+from understudy.queries.evaluate import counts
+
+__all__ = ["agreement", "contradiction"]
+
+_BEYOND = 4.5
+
+
+def agreement(
+    model: Model,
+    codes: Sequence[Codes],
+    rounds: Sequence[Sequence[object]],
+    rows: float,
+    names: Sequence[str],
+) -> dict[str, Any]:
+    """Effective records of the model, and the measured table that the rows miss most, in deviations."""
+    found: dict[str, Any] = {}
+    if isinstance(model, Weighted):
+        weights = model.weights.astype(np.float64)
+        found["records"] = int(weights.size)
+        found["effective_records"] = round(float(weights.sum() ** 2 / (weights**2).sum()))
+    tables = _pooled(rounds)
+    if not tables:
+        return found
+    scale = rows / max(len(codes[0]), 1)
+    cells, most = 0, 0.0
+    where: Clique = ()
+    made = counts(codes, model.shape, [clique for clique, _ in tables])
+    for ((clique, _), (labels, values, sigma)), table in zip(tables.items(), made, strict=True):
+        own = scale * (table if labels is None else merge(table.astype(np.float64), labels))
+        if values.size < 2:
+            continue
+        off = own - values
+        off = (
+            off - off.mean()
+        )  # how many rows there are is measured elsewhere, with noise of its own
+        largest = float(np.abs(off).max()) / (sigma * math.sqrt(1 - 1 / values.size))
+        cells += values.size
+        if largest > most:
+            most, where = largest, clique
+    return found | {
+        "largest_residual": round(most, 2),
+        "largest_residual_in": " × ".join(names[i] for i in where),
+        "residual_limit": round(_limit(cells), 2),
+    }
+
+
+def contradiction(diagnostics: Mapping[str, Any]) -> str | None:
+    """What to say of a release whose rows contradict its own measurements; None where they do not."""
+    most, limit = (
+        diagnostics.get("largest_residual", 0),
+        diagnostics.get("residual_limit", math.inf),
+    )
+    if not most > limit:
+        return None
+    return (
+        f"The rows contradict what was measured: {diagnostics['largest_residual_in']} is off by "
+        f"{most:g} standard deviations of the noise, where {limit:g} are plausible. "
+        "Do not rely on these columns."
+    )
+
+
+def _limit(cells: int) -> float:
+    """The deviations that all cells together pass as seldom as one passes 4.5."""
+    from scipy.special import ndtri
+
+    return float(-ndtri(float(math.erfc(_BEYOND / math.sqrt(2))) / 2 / max(cells, 1)))
+
+
+def _pooled(rounds: Sequence[Sequence[object]]) -> dict[Any, tuple[Any, Any, float]]:
+    """Every table that was measured, repeated measurements averaged by precision."""
+    sums: dict[tuple[Clique, bytes], tuple[Any, Any, float]] = {}
+    for answer in (answer for answers in rounds for answer in answers):
+        if not isinstance(answer, Measured):
+            continue
+        labels = answer.labels
+        key = (
+            answer.clique,
+            b"" if labels is None else b"|".join(np.asarray(x).tobytes() for x in labels),
+        )
+        _, total, weight = sums.get(key, (labels, 0.0, 0.0))
+        precision = answer.sigma**-2
+        sums[key] = (labels, total + precision * np.asarray(answer.values), weight + precision)
+    return {key: (labels, total / w, w**-0.5) for key, (labels, total, w) in sums.items()}
