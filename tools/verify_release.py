@@ -1675,6 +1675,14 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
     pairs, rows, quanta = _heaviest(d, p["pairs"]), d.assumed(20_000), p["quanta"]
     if not pairs:
         return _one_ways(d, rho)
+    hidden = rows < 60 * math.sqrt(d.sides * len(pairs) / (0.9 * rho))
+    if hidden and len(pairs) > 20 * len(d.shape):
+        picks = math.ceil(len(d.shape) / 2)
+        return [
+            *_one_ways(d, 0.25 * rho),
+            selection("select the worst", 0.1 * rho / 4, GRID * d.sides, 4, picks),
+            gaussian("measure the worst", 0.65 * rho / 4, d.sides * picks, times=4),
+        ]
     share = _pairs_share(d, pairs, rho, rows)
     larger = {clique for clique in d.cliques if len(clique) > 2}
     higher = 0.01 if larger else 0.0
@@ -2200,6 +2208,9 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
         pool("pairs", _heaviest(d, p["pairs"]), merged=True)
         again = slots.get("measure again", {"times": 0})["times"] * p["quanta"]
         pool("measure again", {*columns, *pairs, *larger}, again, merged=True, averaged=True)
+        worst = slots.get("select the worst", {"times": 0, "event": {"k": 0}})
+        selected = worst["times"] * worst["event"]["k"]
+        pool("measure the worst", _heaviest(d, p["pairs"]), selected)
         return pools
     if name == "querygan":
         ordered = _lipschitz(d, p)

@@ -179,7 +179,7 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
             heard.take_any(total, player.sigma_again, known.__contains__, split=True)
         case query.WorstAgain():
             _match(player.first, heard, bundle)
-            pairs = set(player.first.pairs)
+            pairs = {*player.first.pairs, *player.candidates}
             number = player.picks * player.again if player.candidates else 0
             heard.take_any(
                 number, player.sigma, lambda clique: clique in pairs or clique in heard.workload

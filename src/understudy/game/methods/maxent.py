@@ -11,6 +11,12 @@ all were measured with share 0.45. What a cell can tell is n/(Kσ): pairs get 0.
 or in two where most pairs are too large to be seen whole), and one-way
 tables the rest, divided between columns by (weight · values)^½ in steps of two. Where n is private the
 rule takes 20 000 for it.
+
+Wide tables. All pairs together cost √J, while what matters is mostly in about two pairs a column. Where
+there are more than 20 pairs a column and n/σ is below 60, the pairs are not all measured: after the
+one-way tables (share 0.25), four rounds each select the pairs that the model misses most by the
+exponential mechanism (0.10 in all), whose noise does not grow with J, and measure those (0.65), twice
+as many pairs in all as there are columns.
 """
 
 from __future__ import annotations
@@ -23,9 +29,10 @@ from understudy.game.forecast import Errors, Knowledge, expected, seen
 from understudy.game.methods.base import Design, Forecast, Method
 from understudy.players.base import Clique, Model
 from understudy.players.data import Particles
-from understudy.players.query import Opening, Slot, Survey, Tier
+from understudy.players.query import Opening, Slot, Survey, Tier, WorstAgain
 from understudy.privacy.budget import split
-from understudy.privacy.cost import Charge, Gaussian, Plan
+from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
+from understudy.privacy.questions import WorstMarginals
 from understudy.queries import sizes as sizes_of
 
 __all__ = ["MaxEntMethod"]
@@ -41,6 +48,10 @@ _BIG = 4.0
 _MERGED = (1.0, 0.125)
 # Tables of more columns that are looked at; more would drown each other's answers in noise.
 _MOST_HIGHER = 2_000
+# Wide tables, chosen on generated ones of 60 and 90 columns; see the module.
+_WIDE, _HIDDEN = 20, 60.0
+_SHARES = {"one": 0.25, "select": 0.10, "worst": 0.65}
+_ROUNDS, _PICKS, _PENALTY = 4, 2, 0.5
 # Cells of all pairs together, and of one: what is counted, kept and compared in memory.
 _MOST_CELLS = 200_000_000
 _MOST_TABLE = 20_000_000
@@ -92,6 +103,8 @@ class MaxEntMethod(Method):
         closure = self._closure(design)
         if not closure:
             return _one_way_charges(design, rho)
+        if _wide(design, closure, rho):
+            return _wide_charges(design, rho)
         part = self._split(design, rho, closure)
         rounds = self._rounds(design, closure, part["again"])
         again = part["again"] / rounds
@@ -107,8 +120,10 @@ class MaxEntMethod(Method):
         charges.append(Charge(Survey.AGAIN, design.gaussian(again, self.quanta), rounds))
         return tuple(charges)
 
-    def players(self, design: Design, plan: Plan) -> tuple[Opening | Survey, Particles]:
-        """The survey against weighted records; columns alone where there are no pairs."""
+    def players(
+        self, design: Design, plan: Plan
+    ) -> tuple[Opening | Survey | WorstAgain, Particles]:
+        """The survey, or selections, against weighted records; columns alone without pairs."""
         closure, sigma = self._closure(design), _sigmas(plan)
         data = Particles(self.records)
         tiers = tuple(
@@ -116,6 +131,11 @@ class MaxEntMethod(Method):
         )
         if not closure:
             return Opening(tiers), data
+        if WorstAgain.SELECT in plan:
+            charge = plan[WorstAgain.SELECT]
+            assert isinstance(charge.event, Selection)
+            worst, picks = sigma[WorstAgain.AGAIN], charge.event.k
+            return WorstAgain(Opening(tiers), closure, worst, picks, charge.times, _PENALTY), data
         slots, higher = self._slots(design, closure, sigma[Survey.AGAIN])
         survey = Survey(
             Opening(tiers, closure, sigma[Opening.PAIRS]),
@@ -137,11 +157,14 @@ class MaxEntMethod(Method):
         blocks = len(closure) + d
         records = Particles(self.records).size(rows, d)
         merged, pairs = "", "1 pair" if len(closure) == 1 else f"{len(closure)} pairs"
-        if closure:
+        measured = f"all {d} columns and {pairs} are measured"
+        if WorstAgain.SELECT in plan:
+            measured = f"all {d} columns and {_picked(plan)} of {pairs} are measured"
+        elif closure:
             merged = f"; the worst {plan[Survey.AGAIN].times} × {self.quanta} tables again"
         return Forecast(
             _sigmas(plan),
-            f"all {d} columns and {pairs} are measured{merged}; other tables are model",
+            f"{measured}{merged}; other tables are model",
             2.5e8 + 40.0 * rows * d + 12.0 * records * d + 60.0 * many,
             2.5 + 1e-8 * rows * blocks + 6e-8 * records * blocks + 1.5e-5 * min(many, 2_000_000),
             self.errors(design, plan, rows),
@@ -168,8 +191,11 @@ class MaxEntMethod(Method):
                 columns[i] = sigma[purpose]
         if not closure:
             return Knowledge(tuple(columns), {})
-        again = self.quanta * plan[Survey.AGAIN].times / len(closure)
-        precision = sigma[Opening.PAIRS] ** -2 + again * sigma[Survey.AGAIN] ** -2
+        if WorstAgain.SELECT in plan:
+            precision = _picked(plan) / len(closure) * sigma[WorstAgain.AGAIN] ** -2
+        else:
+            again = self.quanta * plan[Survey.AGAIN].times / len(closure)
+            precision = sigma[Opening.PAIRS] ** -2 + again * sigma[Survey.AGAIN] ** -2
         for i, own in enumerate(columns):  # whole pairs tell of their columns as well
             others = sum(1 / design.shape[sum(p) - i] for p in closure if i in p)
             columns[i] = math.sqrt(1 / (own**-2 + precision * others))
@@ -221,6 +247,35 @@ class MaxEntMethod(Method):
                 larger[clique] = larger.get(clique, 0.0) + weight
         most = _most_wanted(larger)[:_MOST_HIGHER]
         return tuple(slots), tuple(Slot(clique, 1.0, larger[clique]) for clique in sorted(most))
+
+
+def _wide(design: Design, closure: tuple[Clique, ...], rho: Fraction) -> bool:
+    """Whether so many pairs share ρ that each would be hidden by noise; a public rule."""
+    sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
+    many = len(closure) > _WIDE * len(design.shape)
+    return many and (design.rows or _ROWS) < _HIDDEN * sigma
+
+
+def _wide_charges(design: Design, rho: Fraction) -> tuple[Charge, ...]:
+    part = split(rho, _SHARES)
+    picks = math.ceil(_PICKS * len(design.shape) / _ROUNDS)
+    selection = Selection.within(
+        part["select"] / _ROUNDS,
+        sensitivity=WorstMarginals.sensitivity(design.relation),
+        k=picks,
+    )
+    return (
+        *_one_way_charges(design, part["one"]),
+        Charge(WorstAgain.SELECT, selection, _ROUNDS),
+        Charge(WorstAgain.AGAIN, design.gaussian(part["worst"] / _ROUNDS, picks), _ROUNDS),
+    )
+
+
+def _picked(plan: Plan) -> int:
+    """How many pairs are selected and measured."""
+    charge = plan[WorstAgain.SELECT]
+    assert isinstance(charge.event, Selection)
+    return charge.event.k * charge.times
 
 
 def _most_wanted(weights: dict[Clique, float]) -> list[Clique]:
