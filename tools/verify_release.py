@@ -3232,7 +3232,7 @@ def _in_leaf(
     near, far = np.abs(low.astype(float)), np.abs(high.astype(float))
     power = _powers(leaves, weights)[leaf]
     bent = (power != 0.0) & (near > 0) & (far > 0)
-    ratio = np.where(bent, far / np.maximum(near, 1e-300), 2.0)
+    ratio = np.where(bent, far, 2.0) / np.where(bent, near, 1.0)
     log, one = np.log(ratio), power + 1.0
     flat = np.abs(one) < 1e-6
     one = np.where(flat, 1.0, one)

@@ -579,11 +579,6 @@ def test_a_release_killed_after_a_charge_and_before_its_draw_is_not_drawn_again(
 # --- found on the way ---------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=RuntimeWarning,
-    reason="a leaf of ten years from 0 s on overflows in a division",
-)
 def test_times_are_drawn_without_a_warning():
     schema = Schema.loads(HEAD + column("x", "datetime"))
     rows = pa.array([datetime.datetime(2000, 1, 1)] * 5, pa.timestamp("us"))
