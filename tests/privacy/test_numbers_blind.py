@@ -589,9 +589,6 @@ def test_times_are_drawn_without_a_warning():
         found.decode(codes, np.random.default_rng(1))
 
 
-@pytest.mark.xfail(
-    strict=True, raises=pa.ArrowInvalid, reason="special is cast before it is checked"
-)
 def test_a_special_value_that_the_type_cannot_hold_is_named():
     text = column("x", "integer", 'dtype = "uint8"', "special = [999]", 'bins = "shape"')
     with pytest.raises(SchemaError, match="999"):
