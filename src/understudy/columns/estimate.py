@@ -73,6 +73,9 @@ def learned(
     edges, mass = _leaves(scale, history, round_)
     edges, mass = _with_cuts(edges, mass, [scale.point(cut) for cut in cuts])
     edges, mass = _with_end(scale, edges, mass)
+    # A cell that begins at the last value has to hold another one.
+    while (last := _last(scale, edges)) < scale.high and last in map(scale.point, cuts):
+        edges, mass = np.append(edges, scale.after(edges[-1])), np.append(mass, 0.0)
     if not scale.discrete:  # no point beyond the bound
         edges[-1] = min(edges[-1], nextafter(scale.high, inf))
     count = int(np.clip(RATE * sqrt(max(rows, 1.0) / history[0].sigma), FEWEST, MOST))
@@ -256,9 +259,11 @@ def _expected(before: Sequence[float], y: float, sigma: float) -> float:
         guess, spread = last / 3, 1.2
     values = guess * np.exp(spread * _NODES)
     prior = np.exp(-(_NODES**2) / 2)
-    likelihood = prior / prior.sum() * np.exp(-(((y - values) / sigma) ** 2) / 2)
-    none = np.exp(-((min(y, 0.0) if y < 0 else y) ** 2) / sigma**2 / 2)
-    return float(np.sum(likelihood * values) / (np.sum(likelihood) + none))
+    off = ((y - values) / sigma) ** 2 / 2
+    empty = (y / sigma) ** 2 / 2
+    least = min(off.min(), empty)  # however far off all of them are, something is likeliest
+    likelihood = prior / prior.sum() * np.exp(least - off)
+    return float(np.sum(likelihood * values) / (np.sum(likelihood) + np.exp(least - empty)))
 
 
 def _downwards(
@@ -344,6 +349,8 @@ def _trimmed(
     last += bool(last < len(mass) and scale.upper is None and points[last] and edges[last] < 0)
     if edges[last] - edges[first] == 1 and scale.discrete:  # a column has two values at least
         first, last = (first, last + 1) if last < len(mass) else (first - 1, last)
+    if not scale.discrete and edges[first] >= scale.high:
+        first -= 1
     edges, mass, unseen = edges[first : last + 1], mass[first:last], unseen[first:last]
     # A point that holds nothing of its own is one of the values of the leaf beside it.
     points = points[first:last]
