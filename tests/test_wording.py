@@ -88,4 +88,4 @@ def test_what_a_column_may_hold_is_said_in_a_few_words(column, shown):
 
 def test_what_is_missing_is_named():
     column = Incomplete("x", wanted="integer", missing=("lower", "upper"))
-    assert domain(column) == "a integer; to fill in: lower, upper"
+    assert domain(column) == "an integer; to fill in: lower, upper"

@@ -3210,7 +3210,7 @@ def _powers(leaves: np.ndarray, weights: np.ndarray) -> np.ndarray:
         wide = np.abs(width) > 2.0**-19 * np.maximum(np.abs(ends[1:]), 1e-300)
     dense = (weights > 0) & wide
     place = np.log(np.maximum(np.abs(ends[:-1] + ends[1:]) / 2, 1e-300))
-    height = np.log(np.where(dense, weights, 1.0) / np.maximum(width, 1e-290))
+    height = np.log(np.where(dense, weights, 1.0) / np.where(dense, width, 1.0))
     powers = np.zeros(len(weights))
     held = np.flatnonzero(dense & (ends[:-1] * ends[1:] > 0))
     if len(held) < 2:

@@ -160,6 +160,29 @@ def test_nothing_but_noise_still_gives_a_column(scale, rho):
     assert column.grid.highs[-1] >= found.max()
 
 
+@pytest.mark.parametrize("grid", [Fraction(1), None])
+def test_all_rows_beyond_the_only_bound_still_give_a_column(grid):
+    for scale, bound in ((Scale(None, 50, grid), 50), (Scale(50, None, grid), 50)):
+        points = np.full(ROWS, bound, np.int64 if grid else np.float64)
+        shape, found = drawn(scale, points)
+        assert shape.edges[0] < shape.edges[-1]
+        assert share(found, bound) > 0.9
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("bounds", [(None, None), (-10.0, 10.0)])
+def test_atoms_among_doubles_are_exact(bounds, dtype):
+    rng = RNG(0)
+    x = rng.choice([0.0, 2.5, -0.1], ROWS, p=[0.5, 0.3, 0.2])
+    x = np.where(rng.random(ROWS) < 0.5, rng.standard_normal(ROWS), x)
+    shape, found = drawn(Scale(*bounds, None), x)
+    for value in (0.0, 2.5, -0.1):
+        assert share(found, value) == pytest.approx(share(x, value), abs=0.01)
+    column = Number("x", edges=shape.edges, shape=shape, dtype=dtype)
+    codes = np.repeat(np.arange(column.size), 9)
+    assert column.encode(column.decode(codes, rng)).tolist() == codes.tolist()
+
+
 def test_less_noise_finds_more():
     prices = np.rint(np.exp(13 + 0.5 * RNG(0).standard_normal(ROWS))).astype(np.int64)
     off = []

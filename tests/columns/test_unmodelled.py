@@ -111,7 +111,7 @@ WHATEVER = [
     ("integer", {"lower": 0, "upper": 2, "special": (0, 2)}, {}),
     ("integer", {"lower": -(10**18), "upper": 10**18}, {}),
     ("integer", {"lower": 0, "upper": 1}, {"dtype": "uint8"}),
-    ("integer", {}, {"dtype": "float32"}),
+    ("integer", {"lower": -1000, "upper": 1000}, {"dtype": "float32"}),
     ("number", {}, {}),
     ("number", {"upper": 0}, {"dtype": "float32"}),
     ("number", {"lower": 0}, {"dtype": "float32"}),

@@ -8,7 +8,7 @@ import pytest
 import understudy as us
 from tests.thorough import some
 from understudy import demo
-from understudy.models import fitting
+from understudy.models import blocks, fitting
 from understudy.players.data import particles
 from understudy.privacy.noise import SeededNoise
 from understudy.queries import counts
@@ -79,7 +79,7 @@ def with_effort(**less):
 
 
 def without_pairs(monkeypatch):
-    monkeypatch.setattr(fitting, "_interaction", lambda residual: 0 * residual)
+    monkeypatch.setattr(blocks, "_interaction", lambda residual: 0 * residual)
 
 
 WRECKED = {

@@ -267,7 +267,9 @@ def held(data, schema, level):
     return reveal(Holders(read(rows), schema).holders("icd", level))
 
 
-@pytest.mark.parametrize("relation", ["add-remove", pytest.param("replace", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "relation", ["add-remove", pytest.param("replace", marks=pytest.mark.slow)]
+)
 def test_two_levels_are_as_private_as_the_account_says(relation):
     text = TEXT.replace("[3, 1]", "[1]").replace("UNIT", 'unit = "who"\nmax_rows = 2')
     schema = Schema.loads(text)

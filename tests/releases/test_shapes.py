@@ -187,6 +187,14 @@ def test_every_level_is_planned_and_inside_the_epsilon():
         assert all(buys(charge) for charge in ready.plan)
 
 
+def test_a_forecast_is_for_the_usual_number_of_cells():
+    ready = prepare(Schema.loads(HEAD + COLUMNS), epsilon=1)
+    few, many = (ready.forecast(rows).errors.mean for rows in (2_000, 200_000))
+    assert many < few
+    most = ready.method.forecast(ready.design, ready.game_plan, 2_000).errors.mean
+    assert few < most  # planned for 48 cells each
+
+
 def test_many_open_columns_share_a_fifth():
     one = '[[column]]\nname = "x"\ntype = "number"\n'
     schema = Schema.loads(HEAD + "".join(one.replace("x", f"x{i}") for i in range(30)))

@@ -20,7 +20,7 @@ from understudy.columns.ladder import Measured, Rounds, Scale, rounds
 from understudy.columns.segments import fitted
 from understudy.columns.shape import Shape, multiples
 
-__all__ = ["learned"]
+__all__ = ["learned", "usual_cells"]
 
 Floats = NDArray[np.float64]
 
@@ -56,6 +56,11 @@ WHOLE = 10**9
 """The sum of the weights, about."""
 
 
+def usual_cells(rows: float, sigma: float) -> int:
+    """About how many cells a column of so many rows gets, where a first count has this deviation."""
+    return int(np.clip(RATE * sqrt(max(rows, 1.0) / sigma), FEWEST, MOST))
+
+
 def learned(
     scale: Scale,
     history: Sequence[Measured],
@@ -78,11 +83,13 @@ def learned(
         edges, mass = np.append(edges, scale.after(edges[-1])), np.append(mass, 0.0)
     if not scale.discrete:  # no point beyond the bound
         edges[-1] = min(edges[-1], nextafter(scale.high, inf))
-    count = int(np.clip(RATE * sqrt(max(rows, 1.0) / history[0].sigma), FEWEST, MOST))
+    count = usual_cells(rows, history[0].sigma)
     starts = _cells(scale, edges, mass, count, history[0].sigma / max(rows, 1.0))
     last = _last(scale, edges)
     inner = [p for cut in cuts if edges[0] < (p := scale.point(cut)) < last]
     starts = sorted({*starts, *np.searchsorted(edges, inner).tolist()})
+    if not scale.discrete:
+        edges, mass, starts = _exact(scale, edges, mass, starts)
     weights = np.rint(mass * (WHOLE / mass.sum())).astype(int)
     return Shape(
         (*(scale.own(edges[at]) for at in starts), scale.own(last)),
@@ -347,7 +354,8 @@ def _trimmed(
     points = _points(scale, edges)  # a round value before the first leaf belongs to it
     first -= bool(first > 0 and scale.lower is None and points[first - 1] and edges[first] > 0)
     last += bool(last < len(mass) and scale.upper is None and points[last] and edges[last] < 0)
-    if edges[last] - edges[first] == 1 and scale.discrete:  # a column has two values at least
+    alone = edges[last] - edges[first] == 1 if scale.discrete else edges[first] >= scale.high
+    if alone:  # a column has two values at least
         first, last = (first, last + 1) if last < len(mass) else (first - 1, last)
     if not scale.discrete and edges[first] >= scale.high:
         first -= 1
@@ -393,6 +401,16 @@ def _with_end(scale: Scale, edges: NDArray[Any], mass: Floats) -> tuple[NDArray[
     if len(mass) < 2 or edges[-2] != scale.high or not held or edges[-3] >= before:
         return edges, mass
     return np.insert(edges, -2, before), np.insert(mass, -1, 0.0)
+
+
+def _exact(
+    scale: Scale, edges: NDArray[Any], mass: Floats, starts: list[int]
+) -> tuple[NDArray[Any], Floats, list[int]]:
+    """Points among doubles are one value; the rest of their cells, which `after` says, is empty."""
+    ends = np.nextafter(edges[:-1], np.inf)
+    points = np.flatnonzero(_points(scale, edges) & (mass > 0) & (edges[1:] > ends))
+    moved = [start + int(np.sum(points < start)) for start in starts]
+    return np.insert(edges, points + 1, ends[points]), np.insert(mass, points + 1, 0.0), moved
 
 
 def _last(scale: Scale, edges: NDArray[Any]) -> Any:

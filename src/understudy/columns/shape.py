@@ -93,7 +93,7 @@ class Shape:
         if self.discrete:
             use = (weights > 0) & (width > 1)
         middle = np.log(np.maximum(np.abs(lows[:-1] + lows[1:]) / 2, 1e-300))
-        dense = np.log(np.where(use, weights, 1.0) / np.maximum(width, 1e-290))
+        dense = np.log(np.where(use, weights, 1.0) / np.where(use, width, 1.0))
         slopes = np.zeros(len(weights))
         held = np.flatnonzero(use & (lows[:-1] * lows[1:] > 0))
         if len(held) < 2:

@@ -466,13 +466,13 @@ class UndeclaredShape(Undeclared):
             found |= {at} if op in ("<", ">=") else {after} if op in ("<=", ">") else {at, after}
         return sorted(point for point in found if self.scale.low < point <= self.scale.high)
 
-    def largest(self, compared: Sequence[tuple[str, Any]] = ()) -> Binned:
+    def largest(self, compared: Sequence[tuple[str, Any]] = (), most: int = MOST_BINS) -> Binned:
         """As many cells as may come of it, cut where it is compared with public values as well."""
         scale = self.scale
         low, high = scale.low, scale.high
-        at = [low + (high - low) * i // MOST_BINS for i in range(1, MOST_BINS)]
+        at = [low + (high - low) * i // most for i in range(1, most)]
         if not scale.discrete:
-            at = np.linspace(low, high, MOST_BINS + 1)[1:-1].tolist()
+            at = np.linspace(low, high, most + 1)[1:-1].tolist()
         inner = {*at, *self._edges(compared)}
         inner = sorted(point for point in inner if low < point < high)
         return self._made(edges=tuple(scale.own(point) for point in (low, *inner, high)))

@@ -47,7 +47,13 @@ def agreement(
     made = counts(codes, model.shape, [clique for clique, _ in tables])
     for ((clique, _), (labels, values, sigma)), table in zip(tables.items(), made, strict=True):
         own = scale * (table if labels is None else merge(table.astype(np.float64), labels))
-        largest = float(np.abs(own - values).max()) / sigma
+        if values.size < 2:
+            continue
+        off = own - values
+        off = (
+            off - off.mean()
+        )  # how many rows there are is measured elsewhere, with noise of its own
+        largest = float(np.abs(off).max()) / (sigma * math.sqrt(1 - 1 / values.size))
         cells += values.size
         if largest > most:
             most, where = largest, clique

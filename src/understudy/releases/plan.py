@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any
 
 from understudy._version import __version__
+from understudy.columns.estimate import usual_cells
 from understudy.errors import InputError
 from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
@@ -175,9 +176,9 @@ class Prepared(Draft):
         inner = draft.blueprint.plan(accounting.rho(rest))
         if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):
             raise InputError(
-                f"method = {draft.method.name} counts its cost by samples of rows, which a "
-                f"zCDP filter that is filled later cannot: declare the values and bounds of every "
-                f"column in the schema, or use another method"
+                f"method = {draft.method.name} counts its cost by samples of rows, which a zCDP filter "
+                f"that is filled later cannot: declare the values, or the bounds and bins, of "
+                f"{_named(self.declared or schema)}, or use another method"
             )
         draft.method.confirm(draft.design, inner)
         return replace(self, **vars(draft), inner=inner)
@@ -187,8 +188,17 @@ class Prepared(Draft):
         return accounting.epsilon(self.plan, self.budget.delta, group(self.schema.unit))
 
     def forecast(self, rows: int) -> Forecast:
-        """What to expect for a table of about `rows` rows."""
-        return self.method.forecast(self.design, self.game_plan, rows)
+        """What to expect for a table of about `rows` rows, whose shapes have the usual cells."""
+        usual = self._usual(rows)
+        return usual.method.forecast(usual.design, usual.game_plan, rows)
+
+    def _usual(self, rows: int) -> Prepared:
+        """The same for shapes of as many cells as so many rows usually give, not for the most."""
+        if self.declared is None or self.inner is None or private_facts.LEVELS[0] not in self.plan:
+            return self
+        event = self.plan[private_facts.LEVELS[0]].event
+        assert isinstance(event, Gaussian)
+        return self.refined(self.declared.largest(usual_cells(rows, event.sigma)))
 
     def margin(self, rows: int) -> float:
         """What the certificate will add to the true worst error."""
@@ -204,6 +214,12 @@ class Prepared(Draft):
 
 
 @takes_options
+def _named(schema: Schema) -> str:
+    """The columns whose domain is open."""
+    names = [repr(column.name) for column in schema.undeclared]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
 def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -> Prepared:
     """Check the input and plan the charges. A pure function of public facts.
 

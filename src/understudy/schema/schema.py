@@ -200,11 +200,17 @@ class Schema(Domain):
         found = (column for column in self.columns if isinstance(column, Undeclared))
         return tuple(column for column in found if column.name not in self.computed)
 
-    def largest(self) -> Schema:
-        """The schema with the largest domains that may be found for undeclared ones; for planning."""
-        domains = {column.name: column.largest() for column in self.undeclared}
+    def largest(self, cells: int | None = None) -> Schema:
+        """The schema with the largest domains that may be found for undeclared ones; for planning.
+
+        With `cells`, shapes have that many.
+        """
+        domains: dict[str, Column] = {c.name: c.largest() for c in self.undeclared}
         shaped = (c for c in self.undeclared if isinstance(c, UndeclaredShape))
-        return self.resolved({**domains, **{c.name: c.largest(self.cuts(c.name)) for c in shaped}})
+        for column in shaped:
+            most = () if cells is None else (cells,)
+            domains[column.name] = column.largest(self.cuts(column.name), *most)
+        return self.resolved(domains)
 
     def cuts(self, name: str) -> tuple[tuple[str, Any], ...]:
         """What rules compare a column with, which needs edges there: operators and values."""

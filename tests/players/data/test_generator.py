@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from understudy.models.fitting import Belief
+from understudy.models.blocks import Belief
 from understudy.players.base import Measured, Problem
 from understudy.players.data.generator import GeneratorPlayer, ProductMixture, _evidence, listed
 from understudy.queries import counts
