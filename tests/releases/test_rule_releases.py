@@ -332,6 +332,19 @@ def test_what_follows_from_columns_that_are_found_may_lack():
         facts.look(read(rows.drop_columns(["start"])), schema)
 
 
+def test_what_follows_from_a_column_in_which_nothing_is_found(tmp_path):
+    """The mapping names values that nobody was found to hold: all rows get its default."""
+    code = '[[column]]\nname = "code"\ntype = "category"\nvalues = "discover"\n'
+    group = '[[column]]\nname = "group"\ntype = "category"\nvalues = ["x", "rest"]\n'
+    rule = '[[rule]]\nsays = "code determines group"\nderived = true\nmapping = {c0 = "x"}\n'
+    text = f'[understudy]\nversion = 1\n{code}{group}{rule}default = "rest"\n'
+    rare = pa.table({"code": [f"c{i}" for i in range(50)]})
+    made = us.release(rare, Schema.loads(text), epsilon=1, delta="1e-6", method="independent")
+    assert made.schema.column("code").values == ("OTHER",)
+    assert set(made.rows["group"].to_pylist()) == {"rest"}
+    assert verify(made.save(tmp_path / "out")).passed
+
+
 @pytest.mark.slow
 def test_rules_about_columns_that_are_found(tmp_path):
     made = us.release(open_table(), Schema.loads(OPEN), epsilon=2, delta="1e-6")
