@@ -126,7 +126,9 @@ def _looked_up(
         except WorkloadError:
             # A public list may name more values than the column lists: those are OTHER, also where
             # a release has found nothing and that is the only value.
-            if isinstance(source, Category) and (source.other is not None or len(source.values) < 2):
+            if isinstance(source, Category) and (
+                source.other is not None or len(source.values) < 2
+            ):
                 continue
             raise
         if (codes[rows] >= 0).any():
