@@ -549,6 +549,11 @@ def check_charges(b: Bundle) -> Iterator[str]:
             yield f"{body['purpose']!r} was filled by a plan with a δ of its own"
         elif cost > rho(slot["event"]) * (1 + CLOSE):
             yield f"{body['purpose']!r} was filled by a plan that costs more"
+        # What a private fact asks follows from those before it, and the filled plan from all of them.
+        early = own[: kinds.index("refine")]
+        asked = [e["body"]["purpose"] for e in early if e["kind"] == "charge"]
+        if asked != [s["purpose"] for s in b.reserved if s["purpose"] != body["purpose"]]:
+            yield f"{body['purpose']!r} was filled after charges for {asked}, not those planned"
     if own[-1]["body"].get("outcome") != "finished":
         yield "the release was not finished"
     slots = {slot["purpose"]: slot for slot in b.plan}
@@ -3261,7 +3266,7 @@ def _in_leaf(
     near, far = np.abs(low.astype(float)), np.abs(high.astype(float))
     power = _powers(leaves, weights)[leaf]
     bent = (power != 0.0) & (near > 0) & (far > 0)
-    ratio = np.where(bent, far / np.maximum(near, 1e-300), 2.0)
+    ratio = np.where(bent, far, 2.0) / np.where(bent, near, 1.0)
     log, one = np.log(ratio), power + 1.0
     flat = np.abs(one) < 1e-6
     one = np.where(flat, 1.0, one)

@@ -1,3 +1,4 @@
+import re
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -127,6 +128,10 @@ def test_counts_by_interval():
         ({"special": ("N",), "dtype": "int64"}, 'dtype = "string"'),
         ({"special": ("?",), "null_values": ("?",)}, "one of its null_values"),
         ({"special": (1.5,)}, "must be whole"),
+        ({"special": (7, 999), "dtype": "uint8"}, "'x': special holds 999, .*choose a wider dtype"),
+        ({"special": (-1,), "dtype": "uint64"}, "'x': special holds -1, which dtype = 'uint64'"),
+        ({"special": (9999,), "dtype": "decimal128(3, 0)"}, "special holds 9999, "),
+        ({"special": (2**53 + 1,), "dtype": "float64"}, "special holds 9007199254740993, "),
         ({"special": tuple(range(121))}, "every value between its bounds is special"),
         ({"special": ("N",), "upper": 2**60, "bins": 4}, "beyond 2\\^53"),
     ],
@@ -134,6 +139,20 @@ def test_counts_by_interval():
 def test_special_values_that_cannot_be(facts, said):
     with pytest.raises(SchemaError, match=said):
         Integer("x", **{"lower": 0, "upper": 120, **facts})
+
+
+@pytest.mark.parametrize(
+    ("facts", "value"),
+    [
+        ({"dtype": "float32"}, 1e300),
+        ({"dtype": "decimal128(5, 2)"}, 1e9),
+        ({"decimals": 2}, 1e300),
+        ({"decimals": 2}, 0.125),
+    ],
+)
+def test_special_numbers_that_cannot_be(facts, value):
+    with pytest.raises(SchemaError, match=re.escape(f"'x': special holds {value}")):
+        Number("x", 0, 1, bins=2, special=(value,), **facts)
 
 
 def test_a_special_value_is_on_no_side():

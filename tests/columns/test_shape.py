@@ -41,6 +41,15 @@ def test_a_cell_without_weights_is_drawn_evenly():
     assert np.bincount(points, minlength=10).tolist() == pytest.approx([100] * 10, abs=1)
 
 
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_long_leaf_that_touches_zero_is_drawn_evenly(side):
+    """Ten years in seconds, whose ratio to 0 no double holds."""
+    ends = sorted(side * end for end in (0, 315_532_800, 631_152_000, 946_684_800))
+    shape = Shape((), tuple(ends), (0,), (5, 5, 5))
+    points = np.sort(shape.draw(np.zeros(300, np.intp), RNG(0)))
+    assert np.diff([ends[0], *points]).max() < 2 * (ends[-1] - ends[0]) / 300
+
+
 def test_density_inside_a_leaf_follows_its_neighbours():
     # A Pareto tail of power 2: halves go like 1/x, the density like x^-2.
     ends = (100, 200, 400, 800)

@@ -1,9 +1,13 @@
+from datetime import date, datetime
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.thorough import examples
 from understudy.columns import (
     Category,
     Identifier,
@@ -13,6 +17,8 @@ from understudy.columns import (
     UndeclaredShape,
 )
 from understudy.columns.ladder import Measured, finer, first
+from understudy.errors import SchemaError
+from understudy.schema import Schema
 
 
 def test_ids_are_fresh_and_unique():
@@ -96,6 +102,98 @@ def test_a_shape_is_admitted_and_no_larger_than_planned(column):
     assert not column.admits(Integer("x", 0, 9))
     other = UndeclaredShape("x", column.wanted, {**column.facts, "upper": 200}, dtype=column.dtype)
     assert not other.admits(found)
+
+
+WHATEVER = [
+    ("integer", {}, {}),
+    ("integer", {"special": (0, 1, 5, 6, -1)}, {}),
+    ("integer", {"lower": 0, "special": (0, 1, 5, 6, 9, 99)}, {}),
+    ("integer", {"upper": 9, "special": tuple(range(-9, 9))}, {}),
+    ("integer", {"lower": 0, "upper": 2, "special": (0, 2)}, {}),
+    ("integer", {"lower": -(10**18), "upper": 10**18}, {}),
+    ("integer", {"lower": 0, "upper": 1}, {"dtype": "uint8"}),
+    ("integer", {"lower": -1000, "upper": 1000}, {"dtype": "float32"}),
+    ("number", {}, {}),
+    ("number", {"upper": 0}, {"dtype": "float32"}),
+    ("number", {"lower": 0}, {"dtype": "float32"}),
+    ("number", {"lower": 1e6, "upper": 1.0000001e6}, {}),
+    ("number", {"special": (0.0, 1.0)}, {"dtype": "float32"}),
+    ("number", {"decimals": 1, "special": tuple(i / 10 for i in range(10))}, {}),
+    ("number", {}, {"dtype": "decimal128(3, 2)"}),
+    ("date", {"special": (date(2000, 1, 1),)}, {}),
+    ("date", {"lower": date(1, 1, 1), "upper": date(9999, 12, 31)}, {}),
+    ("datetime", {}, {"dtype": "timestamp[ns]"}),
+    ("datetime", {"upper": datetime(1999, 5, 5, 3, 4, 5)}, {}),
+]
+"""Types, what is declared of a column, and how it is stored."""
+ANSWERS = {
+    "zero": lambda n, rng: np.zeros(n, np.int64),
+    "negative": lambda n, rng: np.full(n, -1000),
+    "noise": lambda n, rng: rng.normal(0, 30, n).astype(np.int64),
+    "anything": lambda n, rng: rng.integers(-2000, 2000, n),
+    "one cell": lambda n, rng: np.where(np.arange(n) == rng.integers(n), 10**5, -50),
+    "the first cell": lambda n, rng: np.where(np.arange(n) == 0, 10**5, 0),
+    "the last cell": lambda n, rng: np.where(np.arange(n) == n - 1, 10**5, 0),
+    "few cells": lambda n, rng: 10**4 * (rng.random(n) < 3 / n) + rng.integers(-50, 50, n),
+    "full": lambda n, rng: np.full(n, 2**40),
+}
+"""Counts that a level may be answered with: noise can make any of them."""
+
+
+def answered(column, kinds, sigma, seed):
+    """All levels and the round values, answered with one kind of counts each."""
+    rng, history = np.random.default_rng(seed), []
+    for kind in kinds[:5]:
+        edges = finer(column.scale, history) if history else first(column.scale)
+        cut = column.level(edges)
+        history.append(Measured(edges, cut.by_interval(ANSWERS[kind](cut.size, rng)), sigma))
+    if (own := column.rounds()) is None:
+        return history, None
+    held = own.by_interval(ANSWERS[kinds[5]](own.size, rng))
+    return history, Measured(own.over.edges, held, sigma)
+
+
+@settings(deadline=None, max_examples=examples(40, 2000))
+@given(
+    st.sampled_from(WHATEVER),
+    st.one_of(
+        st.sampled_from([*ANSWERS]).map(lambda kind: [kind] * 6),
+        st.lists(st.sampled_from([*ANSWERS]), min_size=6, max_size=6),
+    ),
+    st.sampled_from([1.0, 30.0, 1e4]),
+    st.lists(st.tuples(st.sampled_from(["<", "<=", ">", "="]), st.sampled_from([0, 1, 6, 99]))),
+    st.integers(0, 2**32),
+)
+def test_whatever_is_answered_a_legal_column_is_found(what, kinds, sigma, compared, seed):
+    """The answers are paid for: nothing may be refused any more."""
+    wanted, facts, stored = what
+    column = UndeclaredShape("x", wanted, facts, nullable=True, **stored)
+    compared = compared if wanted in ("integer", "number") else []
+    found = column.found(*answered(column, kinds, sigma, seed), compared)
+    assert column.admits(found)
+    assert found.size <= column.largest(compared).size
+    codes = np.repeat(np.arange(found.size), 9)
+    drawn = found.decode(codes, np.random.default_rng(seed))
+    assert np.array_equal(found.encode(drawn), codes)
+    assert found.legal(drawn).all()
+    for op, value in compared:  # a cell that begins at the upper bound cannot be planned either
+        if np.array_equal(*column.largest(compared).compare(op, value)):
+            assert np.array_equal(*found.compare(op, value))
+    schema = Schema((found,))
+    assert Schema.loads(schema.dumps()) == schema
+
+
+@pytest.mark.parametrize(
+    ("wanted", "facts", "said"),
+    [
+        ("number", {"lower": -1e300}, r"lower = -1e\+300 is beyond 1e\+18.*edges"),
+        ("integer", {"upper": 2**62}, "upper = 4611686018427387904 is beyond"),
+        ("number", {"lower": 0, "upper": 1e-200}, "closer than 1e-100"),
+    ],
+)
+def test_bounds_between_which_no_shape_is_sought(wanted, facts, said):
+    with pytest.raises(SchemaError, match=said):
+        UndeclaredShape("x", wanted, facts)
 
 
 @pytest.mark.parametrize("kind", ["date", "datetime"])

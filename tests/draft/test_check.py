@@ -80,6 +80,17 @@ def test_a_column_whose_shape_is_to_be_found_has_bounds_all_the_same():
     assert found.count == 1
 
 
+def test_columns_that_rules_compute_may_lack():
+    """All rules that do not speak of them are checked as ever."""
+    table = survey(100)
+    bare = table.drop_columns(["sector", "income", "band"])
+    assert check(RULED, bare) == check(RULED, table) == []
+    rooms = pa.array([0] * 4 + bare["rooms"].to_pylist()[4:])
+    bare = bare.set_column(bare.column_names.index("rooms"), "rooms", rooms)
+    bare = bare.set_column(bare.column_names.index("bedrooms"), "bedrooms", [[8] * 100])
+    assert "bedrooms <= rooms" in {f.column for f in check(RULED, bare) if f.about == "rule"}
+
+
 def test_rules_that_rows_break(tmp_path):
     """Counted by what cells are read as, in a typed table and in a file of texts."""
     table = survey(1000)

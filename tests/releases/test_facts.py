@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from tests.tools.both import stranger
+from tests.tools.forge import Draft
 from understudy.constraints.rule import Rule
 from understudy.errors import InputError, SchemaError, SourceError
 from understudy.privacy import accounting
@@ -189,6 +191,47 @@ def test_what_was_found_cannot_be_restated(tmp_path, change):
     manifest["digest"] = bundle.digest(manifest)
     (saved / "release.json").write_bytes(bundle.manifest_bytes(manifest))
     assert not verify(saved).passed  # the other verifier is asked too, and must agree
+
+
+@pytest.fixture(scope="module")
+def every_fact(tmp_path_factory):
+    """A release that discovers, by prefixes too, and finds quantiles, a shape and round values."""
+    prefixes = COLUMNS.replace("max_values = 6", "max_values = 6\nprefixes = [1]")
+    paid = '[[column]]\nname = "paid"\ntype = "integer"\n'
+    rows = table(500)
+    rows = rows.append_column("paid", rows["age"].cast("int64"))
+    made = us.release(rows, Schema.loads(HEAD + prefixes + paid), **ASK)
+    return made.save(tmp_path_factory.mktemp("facts") / "out")
+
+
+FACTS = 9  # values, prefixes, quantiles, five levels, round values
+
+
+@pytest.mark.parametrize("at", range(FACTS + 1))
+def test_facts_are_charged_in_order_and_before_what_follows_from_them(every_fact, tmp_path, at):
+    """Both verifiers: two neighbours among the facts, `refine` and what comes next, exchanged."""
+    draft = Draft(every_fact)
+    entries = draft.manifest["ledger"]["entries"]
+    assert [entry["kind"] for entry in entries].index("refine") == FACTS + 1
+    entries[at + 1], entries[at + 2] = entries[at + 2], entries[at + 1]
+    draft.seal(tmp_path / "bad")
+    (failed,) = (check for check in verify(tmp_path / "bad").checks if not check.passed)
+    assert failed.name == "charges"
+    assert "order" in failed.detail
+    assert any("filled after" in problem for problem in stranger.verify(tmp_path / "bad"))
+
+
+def test_a_fact_may_be_drawn_again_under_its_charge(every_fact, tmp_path):
+    draft = Draft(every_fact)
+    entries = draft.manifest["ledger"]["entries"]
+    for at in range(FACTS, 0, -1):
+        body = {k: v for k, v in entries[at]["body"].items() if k not in ("purpose", "event")}
+        seq = entries[0]["seq"] + 2 * at - 1  # of the charge, once redraws stand before it
+        again = {"kind": "redraw", "body": {**body, "charge": seq}}
+        entries.insert(at + 1, {**entries[at], **again})
+    draft.seal(tmp_path / "again")
+    assert verify(tmp_path / "again").passed
+    assert stranger.verify(tmp_path / "again") == []
 
 
 def test_a_killed_release_goes_on_with_what_it_found(tmp_path):

@@ -25,6 +25,20 @@ def test_the_outline_adds_up_and_is_json(schema):
     assert outline(prepared, rows=77)["forecast"]["rows"] == 77
 
 
+@pytest.mark.parametrize("most", [1, 3, 20])
+def test_shares_are_those_that_were_set_aside_whoever_is_protected(most):
+    """4 % of ρ for each column that is discovered, whether a unit has one row or twenty."""
+    town = '[[column]]\nname = "{}"\ntype = "category"\nvalues = "discover"\n'
+    head = f'[understudy]\nversion = 1\nunit = "id"\nmax_rows = {most}\n'
+    person = '[[column]]\nname = "id"\ntype = "identifier"\n'
+    text = head + person + "".join(map(town.format, ("a", "b")))
+    seen = outline(us.prepare(Schema.loads(text), epsilon=1, method="independent"))
+    found = {charge["purpose"]: charge["share_of_rho"] for charge in seen["charges"]}
+    assert found == pytest.approx(
+        {"values of a": 0.04, "values of b": 0.04, "everything else": 0.92}
+    )
+
+
 def test_noise_is_said_in_rows():
     assert noise_in_rows(Charge("x", Gaussian(3.0))) == 3
     assert noise_in_rows(Charge(VARIATION, Gaussian(4.0, step=2))) == 1

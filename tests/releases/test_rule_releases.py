@@ -13,11 +13,13 @@ import pytest
 import understudy as us
 from tests.tools.residents import CHILDREN, COLUMNS, MAPPING, PLACES
 from tests.tools.survey import BARE, RULED, survey
+from understudy.errors import SourceError
 from understudy.privacy.noise import SeededNoise
 from understudy.queries import counts
-from understudy.releases import bundle
+from understudy.releases import bundle, facts
 from understudy.releases.verify import verify
 from understudy.schema import Schema
+from understudy.source import read
 
 SCHEMA = Schema.loads(f"{COLUMNS}\n[[rule]]\nsays = '''{CHILDREN}'''\n{MAPPING}")
 
@@ -146,6 +148,16 @@ def test_derived_columns_are_exact_and_not_paid_for(surveyed):
         income = np.array(rows["wages"]) + np.array(rows["other"])
         assert (np.array(rows["income"]) == income).all()
     assert verify(saved).passed
+
+
+def test_derived_columns_may_lack_in_the_private_table():
+    ask = {"epsilon": 1, "delta": "1e-6", "method": "independent", "key": 1}
+    rows = survey(500)
+    bare = rows.drop_columns(["sector", "income", "band"])
+    one, two = (us.release(t, RULED, noise=SeededNoise(1), **ask).rows for t in (rows, bare))
+    assert one.equals(two)
+    with pytest.raises(SourceError, match="wages"):
+        us.release(rows.drop_columns(["wages"]), RULED, **ask)
 
 
 def test_questions_about_derived_columns(surveyed):
@@ -308,6 +320,29 @@ def test_open_columns_and_what_follows_from_them_are_planned():
     largest = schema.largest()
     assert set(largest.derived) == {"total", "stay", "group", "band"}
     assert {1000, 20_000} <= set(largest.column("a").edges)
+
+
+def test_what_follows_from_columns_that_are_found_may_lack():
+    schema, rows = Schema.loads(OPEN), open_table(100)
+    bare = rows.drop_columns(["total", "stay", "group", "band"])
+    shapes = [facts.look(read(t), schema).fine.shape for t in (rows, bare)]
+    assert shapes[0] == shapes[1]
+    assert len(shapes[0]) == 4
+    with pytest.raises(SourceError, match="'start'"):
+        facts.look(read(rows.drop_columns(["start"])), schema)
+
+
+def test_what_follows_from_a_column_in_which_nothing_is_found(tmp_path):
+    """The mapping names values that nobody was found to hold: all rows get its default."""
+    code = '[[column]]\nname = "code"\ntype = "category"\nvalues = "discover"\n'
+    group = '[[column]]\nname = "group"\ntype = "category"\nvalues = ["x", "rest"]\n'
+    rule = '[[rule]]\nsays = "code determines group"\nderived = true\nmapping = {c0 = "x"}\n'
+    text = f'[understudy]\nversion = 1\n{code}{group}{rule}default = "rest"\n'
+    rare = pa.table({"code": [f"c{i}" for i in range(50)]})
+    made = us.release(rare, Schema.loads(text), epsilon=1, delta="1e-6", method="independent")
+    assert made.schema.column("code").values == ("OTHER",)
+    assert set(made.rows["group"].to_pylist()) == {"rest"}
+    assert verify(made.save(tmp_path / "out")).passed
 
 
 @pytest.mark.slow

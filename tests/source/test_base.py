@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.source.test_units import naive
 from tests.thorough import examples
 from tests.tools import servers
+from understudy.constraints.rule import Rule
 from understudy.errors import SourceError
 from understudy.privacy import ExactCounts
 from understudy.privacy.sensitive import Sensitive, reveal
@@ -315,6 +316,17 @@ def test_headers_that_do_not_fit(adapter, tmp_path):
     with pytest.raises(SourceError, match=r"lacks 'smokes' \(is it 'smoker'\?\)") as caught:
         source.bind(renamed)
     assert "SECRET" not in str(caught.value)
+
+
+def test_columns_that_rules_compute_may_lack(adapter, tmp_path):
+    """They are never read: the same counts come of a table without them."""
+    rows = [("F", 3, 2.0, True, None, "é"), ("M", 4, 9.0, None, None, None)]
+    later = Schema(
+        (*SCHEMA.columns, Integer("later", 0, 99, nullable=True)), rules=(Rule("later = age + 1"),)
+    )
+    bound = adapter(table_from(rows), tmp_path).bind(later)
+    assert bound.shape == SCHEMA.shape
+    check(bound, table_from(rows))
 
 
 def test_a_table_that_shares_no_name_with_the_schema_is_not_quoted(adapter, tmp_path):

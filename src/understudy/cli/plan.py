@@ -99,10 +99,9 @@ def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
 
 
 def _show(prepared: Prepared, rows: int | None) -> None:
-    from understudy.privacy import accounting
     from understudy.releases import outline
 
-    design, plan, workload = prepared.design, prepared.plan, prepared.workload
+    design, workload = prepared.design, prepared.workload
     unit = prepared.schema.unit
     words.facts(
         [
@@ -117,9 +116,7 @@ def _show(prepared: Prepared, rows: int | None) -> None:
     )
     right = ("draws", "noise in rows", "budget")
     charges = words.table("charge", *right, "buys", right=right)
-    total = float(accounting.total_rho(plan))
-    for charge in plan:
-        share = float(accounting.rho(charge.event)) * charge.times / total
+    for charge, share in zip(prepared.plan, outline.shares(prepared), strict=True):
         spread = outline.noise_in_rows(charge)
         charges.add_row(
             charge.purpose,

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, floor, inf, nextafter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -191,13 +191,20 @@ class Binned(Modelled):
                 f"special holds the text {self._words[0]!r}, which dtype = {self.dtype!r} cannot "
                 'hold; write dtype = "string", or leave it out'
             )
+        texts: list[str] = []
         for value in self.special:
-            if self._written(value) in self.null_values:
+            try:
+                text = self._written(value)
+            except (pa.ArrowException, OverflowError, ValueError):
+                self._refuse_special(value)
+            if text in texts:
+                self._refuse(f"special holds {text} twice; keep one of them")
+            texts.append(text)
+            if text in self.null_values:
                 self._refuse(
-                    f"{self._written(value)!r} is both one of its special values and one of its "
+                    f"{text!r} is both one of its special values and one of its "
                     "null_values; take it out of one of the two"
                 )
-        texts = texts_of(list(map(self._written, self.special)))
         if self._words and self._read(texts_of(self._words), ())[1].any():
             readable = self._read(texts_of(self._words), ())[1].argmax()
             self._refuse(
@@ -205,16 +212,16 @@ class Binned(Modelled):
                 "it without quotes"
             )
         wanted = len(self.grid) + np.arange(len(self.special))
-        try:
-            read = [self._encode(array, ()) for array in (texts, self._specials)]
-            kept = all(np.array_equal(codes, wanted) for codes in read)
-        except (pa.ArrowException, OverflowError, ValueError):
-            kept = False
-        if not kept:
-            self._refuse(
-                f"special = {[*self.special]!r} holds a value twice, or one that dtype = "
-                f"{self.dtype!r} or the column's decimals or resolution cannot hold"
-            )
+        for array in (texts_of(texts), self._specials):
+            for value, same in zip(self.special, self._encode(array, ()) == wanted, strict=True):
+                if not same:
+                    self._refuse_special(value)
+
+    def _refuse_special(self, value: Any) -> NoReturn:
+        self._refuse(
+            f"special holds {_show(value)}, which dtype = {self.dtype!r} or the column's decimals or "
+            "resolution cannot hold exactly; leave it out, or choose a wider dtype"
+        )
 
     def _usual_dtype(self) -> str:
         return "string" if self._words else self.usual

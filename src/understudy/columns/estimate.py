@@ -78,6 +78,9 @@ def learned(
     edges, mass = _leaves(scale, history, round_)
     edges, mass = _with_cuts(edges, mass, [scale.point(cut) for cut in cuts])
     edges, mass = _with_end(scale, edges, mass)
+    # A cell that begins at the last value has to hold another one.
+    while (last := _last(scale, edges)) < scale.high and last in map(scale.point, cuts):
+        edges, mass = np.append(edges, scale.after(edges[-1])), np.append(mass, 0.0)
     if not scale.discrete:  # no point beyond the bound
         edges[-1] = min(edges[-1], nextafter(scale.high, inf))
     count = usual_cells(rows, history[0].sigma)
@@ -263,9 +266,11 @@ def _expected(before: Sequence[float], y: float, sigma: float) -> float:
         guess, spread = last / 3, 1.2
     values = guess * np.exp(spread * _NODES)
     prior = np.exp(-(_NODES**2) / 2)
-    likelihood = prior / prior.sum() * np.exp(-(((y - values) / sigma) ** 2) / 2)
-    none = np.exp(-((min(y, 0.0) if y < 0 else y) ** 2) / sigma**2 / 2)
-    return float(np.sum(likelihood * values) / (np.sum(likelihood) + none))
+    off = ((y - values) / sigma) ** 2 / 2
+    empty = (y / sigma) ** 2 / 2
+    least = min(off.min(), empty)  # however far off all of them are, something is likeliest
+    likelihood = prior / prior.sum() * np.exp(least - off)
+    return float(np.sum(likelihood * values) / (np.sum(likelihood) + np.exp(least - empty)))
 
 
 def _downwards(
@@ -352,6 +357,8 @@ def _trimmed(
     alone = edges[last] == edges[first] + 1 if scale.discrete else edges[first] >= scale.high
     if alone:  # a column has two values at least
         first, last = (first, last + 1) if last < len(mass) else (first - 1, last)
+    if not scale.discrete and edges[first] >= scale.high:
+        first -= 1
     edges, mass, unseen = edges[first : last + 1], mass[first:last], unseen[first:last]
     # A point that holds nothing of its own is one of the values of the leaf beside it.
     points = points[first:last]

@@ -176,13 +176,15 @@ class Number(Binned):
 
     def _point(self, bound: Any) -> Any:
         if self.decimals is None:
-            return float((self._narrow_type or np.float64)(bound))
+            with np.errstate(over="ignore"):
+                point = float((self._narrow_type or np.float64)(bound))
+            return point if isfinite(point) else self._refuse_special(bound)
         units = _exact(float(bound)) * 10**self.decimals
         if units.denominator != 1:
             self._refuse(
                 f"special holds {bound!r}, which needs more than decimals = {self.decimals}"
             )
-        return units.numerator
+        return units.numerator if abs(units) < 2**51 else self._refuse_special(bound)
 
     def _as_stored(self, points: NDArray) -> pa.Array:
         if self.decimals is None and pa.types.is_floating(self.arrow_type):

@@ -116,10 +116,9 @@ class Shape:
         """The point at a share of each leaf's mass."""
         low, high = self._lows[leaf], self._lows[leaf + 1]
         ends = np.abs(np.stack([low, high]).astype(np.float64))
-        ratio = ends[1] / np.maximum(ends[0], 1e-300)
         power = self._slopes[leaf] + 1.0
         bent = (self._slopes[leaf] != 0.0) & (ends[0] > 0) & (ends[1] > 0)
-        ratio = np.where(bent, ratio, 2.0)
+        ratio = np.divide(ends[1], ends[0], out=np.full(len(leaf), 2.0), where=bent)
         log = np.log(ratio)
         flat = np.abs(power) < 1e-6
         safe = np.where(flat, 1.0, power)

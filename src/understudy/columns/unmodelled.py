@@ -55,6 +55,7 @@ MOST_BINS = 48
 """The most cells that a shape is given, without those that rules ask for."""
 _LIGHT = 0.5  # standard deviations of the first level: rows that make no cell of their own
 _DIGITS = 12
+_FARTHEST, _NARROWEST = 10**18, 1e-100  # bounds that a shape is sought between
 _FINE = 16
 _MOST_FINE = 1024
 _FIELD = re.compile(r"\{(?::0?\d*d?)?\}")
@@ -414,12 +415,23 @@ class UndeclaredShape(Undeclared):
         for key, limit in zip(("lower", "upper"), _limits(made.arrow_type), strict=True):
             stated = self.facts.get(key)
             bounds[key] = limit if stated is None else made._bound(key, stated)
+            if (
+                stated is not None
+                and isinstance(made, Integer | Number)
+                and abs(stated) > _FARTHEST
+            ):
+                self._refuse(
+                    f"{key} = {stated} is beyond {_FARTHEST:g}, which is as far as a shape is sought; "
+                    "leave it out, or cut the column by edges"
+                )
         found = Scale(**bounds)
         if isinstance(made, Date | Datetime):
             found = Scale(**bounds, calendar=made._tick)
         elif isinstance(made, Number):
             decimals = made.decimals
             found = Scale(**bounds, grid=None if decimals is None else Fraction(1, 10**decimals))
+        if not found.discrete and found.low < found.high < found.low + _NARROWEST:
+            self._refuse(f"its bounds lie closer than {_NARROWEST:g}; cut it by bins or edges")
         if found.low >= found.high:
             if None not in bounds.values():
                 self._made(**bounds, bins=1)  # says so
@@ -478,7 +490,55 @@ class UndeclaredShape(Undeclared):
         shape = learned(self.scale, history, roundness, rows, cuts)
         least = _LIGHT * history[0].sigma / rows * sum(shape.weights)
         shape = _joined(shape, MOST_BINS + len(cuts), least, cuts)
+        shape = self._with_values(self._storable(shape, cuts))
         return self._made(edges=shape.edges, shape=shape)
+
+    def _with_values(self, shape: Shape) -> Shape:
+        """The shape, wider by a value where all that it holds are special values."""
+        if not self.scale.discrete:
+            return shape
+        special = self._example._special_points
+        low, high = (self.scale.point(shape.edges[at]) for at in (0, -1))
+        if high - low >= len(special) or any(p not in special for p in range(low, high + 1)):
+            return shape
+        while high in special and high < self.scale.high:
+            high += 1
+        while high in special and low in special:
+            low -= 1
+        return replace(
+            shape,
+            edges=(self.scale.own(low), *shape.edges[1:-1], self.scale.own(high)),
+            leaves=(low, *shape.leaves[1:-1], high + 1),
+        )
+
+    def _storable(self, shape: Shape, kept: Sequence[Any]) -> Shape:
+        """The shape without cells that lie between two neighbours of a narrow float type.
+
+        An edge that is `kept` stays: two of them so close are refused when the column is declared.
+        """
+        made = self._example
+        if not isinstance(made, Number) or made.decimals is not None or made.dtype == made.usual:
+            return shape
+        up = made._narrow(np.array(shape.edges), inf).astype(np.float64)
+        starts, edges = list(shape.starts), list(shape.edges)
+        for at in range(len(edges) - 2, 0, -1):  # the cell from this edge, or the one before it
+            empty = up[at] == up[at + 1] if at < len(edges) - 2 else up[at] > edges[-1]
+            if (empty or up[at - 1] == up[at]) and edges[at] not in kept:
+                del starts[at], edges[at]
+                up = np.delete(up, at)
+        leaves, weights = shape.leaves, shape.weights
+        if len(starts) > 1 and up[0] == up[1]:  # up to a kept edge nothing can be stored
+            gone = starts[1]
+            leaves, weights, edges = leaves[gone:], weights[gone:], edges[1:]
+            starts, up = [start - gone for start in starts[1:]], up[1:]
+        if len(starts) > 1 and up[-2] > edges[-1]:  # nor from one on
+            gone = starts.pop()
+            leaves, weights, edges = leaves[: gone + 1], weights[:gone], edges[:-1]
+        if up[0] > edges[-1]:
+            edges[-1] = min(float(up[0]), self.scale.high)
+            edges[0] = min(edges[0], float(made._narrow(np.array(edges[-1:]), -inf)[0]))
+            leaves = (edges[0], *leaves[1:-1], nextafter(edges[-1], inf))
+        return Shape(tuple(edges), leaves, tuple(starts), weights)
 
     def admits(self, closed: Modelled) -> bool:
         """A shape between the bounds."""

@@ -124,8 +124,11 @@ def _looked_up(
         try:
             rows = single(rule, source, key)
         except WorkloadError:
-            # A public list may name more values than the column lists: those are OTHER.
-            if isinstance(source, Category) and source.other is not None:
+            # A public list may name more values than the column lists: those are OTHER, also where
+            # a release has found nothing and that is the only value.
+            if isinstance(source, Category) and (
+                source.other is not None or len(source.values) < 2
+            ):
                 continue
             raise
         if (codes[rows] >= 0).any():

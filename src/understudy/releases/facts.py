@@ -160,9 +160,11 @@ class _Nothing:
 def look(source: Bindable, schema: Schema) -> Look:
     """Bind the source to the open columns; what cannot be found there is refused before spending."""
     check_header(source.columns, schema, source.describe())
-    # Rules and places speak of columns that are not there; what is not counted is not looked at.
-    bare = replace(schema, rules=(), geography=())
-    named = (column for column in schema.columns if not isinstance(column, Identifier))
+    # Rules and places speak of columns that are not there; what is not counted is not looked at, and
+    # what is computed need not be in the table.
+    read = tuple(column for column in schema.columns if column.name not in schema.computed)
+    bare = replace(schema, columns=read, rules=(), geography=(), drop_other_columns=True)
+    named = (column for column in read if not isinstance(column, Identifier))
     others = {column.name: Identifier(column.name) for column in named}
 
     def bind(columns: Mapping[str, Column]) -> ExactCounts:

@@ -14,6 +14,7 @@ from understudy.releases import certificate, facts
 from understudy.releases.plan import Prepared
 from understudy.schema import Category, Integer, Schema
 from understudy.source.pushed import engine_costs
+from understudy.units import group
 
 if TYPE_CHECKING:
     from understudy.privacy.ledger import Books, Ledger
@@ -27,6 +28,7 @@ __all__ = [
     "history",
     "noise_in_rows",
     "outline",
+    "shares",
 ]
 
 ASSUMED_ROWS = 10_000
@@ -58,6 +60,13 @@ def noise_in_rows(charge: Charge) -> float | None:
             return math.pi / math.sqrt(6) * scale / GRID
         case _:
             return None
+
+
+def shares(prepared: Prepared) -> list[float]:
+    """Of ρ of the protected unit, the part of every charge; a discovery's own ρ is that already."""
+    size = group(prepared.schema.unit)
+    total = accounting.total_rho(prepared.plan, size)
+    return [float(accounting.rho(c.event, size) * c.times / total) for c in prepared.plan]
 
 
 def buys(charge: Charge) -> str:
@@ -99,7 +108,6 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
     design, cost = prepared.design, prepared.cost()
     size = assumed_rows(prepared, rows)
     forecast, theorem = prepared.forecast(size), prepared.theorem(size)
-    total = float(accounting.total_rho(prepared.plan))
     return {
         "budget": prepared.budget.to_json(),
         "neighbours": str(design.relation),
@@ -114,10 +122,10 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             {
                 **charge.to_json(),
                 "noise_rows": noise_in_rows(charge),
-                "share_of_rho": float(accounting.rho(charge.event)) * charge.times / total,
+                "share_of_rho": share,
                 "buys": buys(charge),
             }
-            for charge in prepared.plan
+            for charge, share in zip(prepared.plan, shares(prepared), strict=True)
         ],
         "cost": {"epsilon": cost.epsilon, "delta": cost.delta, "by": cost.by},
         "forecast": {

@@ -209,6 +209,7 @@ def _charges(bundle: Bundle) -> str:
         raise _Refused("the release was not settled")
     if later[-1].body["outcome"] != "finished":
         raise _Refused(f"the release was settled as {later[-1].body['outcome']!r}")
+    _require_order(bundle)
     drawn: dict[str, int] = {}
     allowed: dict[str, Fraction] = {}
     once: set[int] = set()  # charges that may be drawn again
@@ -246,6 +247,27 @@ def _charges(bundle: Bundle) -> str:
                 f"{slot.purpose!r} has {drawn[slot.purpose]} charges, its plan has {slot.times}"
             )
     return f"{sum(drawn.values())} draws, each as planned"
+
+
+def _require_order(bundle: Bundle) -> None:
+    """Every private fact is charged in the order of its plan, and before the plan that follows from it.
+
+    What a fact asks depends on those before it, and the later plan on all of them.
+    """
+    if bundle.refinement is None:
+        return
+    filled, before = bundle.refinement["purpose"], []
+    for entry in bundle.own[1:]:
+        if entry.kind == "refine":
+            break
+        if entry.kind == "charge" and entry.body is not None:
+            before.append(entry.body["purpose"])
+    wanted = [charge.purpose for charge in bundle.reserved if charge.purpose != filled]
+    if before != wanted:
+        raise _Refused(
+            f"before {filled!r} was filled, charges were made for {', '.join(before) or 'nothing'}; "
+            f"planned were, in this order, {', '.join(wanted)}"
+        )
 
 
 def _privacy(bundle: Bundle) -> str:

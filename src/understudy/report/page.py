@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from understudy.markup import environment
 from understudy.privacy import accounting
 from understudy.privacy.budget import decimal
 from understudy.privacy.chain import Entry
-from understudy.privacy.cost import Charge, Plan, event_from_json
+from understudy.privacy.cost import Charge, Event, Plan, event_from_json
 from understudy.releases import Release
 from understudy.releases.agreement import contradiction
 from understudy.releases.bundle import Bundle
@@ -87,7 +88,7 @@ def render(
         sources=_sources(release, found),
         size_headings=headings,
         sizes=sizes,
-        ledger=_ledger(release, float(accounting.total_rho(reserved)) or 1.0),
+        ledger=_ledger(release, reserved),
         cost=accounting.epsilon(reserved, release.budget.delta, group(release.schema.unit)),
         panels=trained,
         course=_course(trained),
@@ -264,10 +265,16 @@ def _reserved(release: Release) -> Plan:
     return release.plan if first is None else Plan.from_json(list(first["plan"]))
 
 
-def _ledger(release: Release, total: float) -> list[tuple[str, ...]]:
+def _ledger(release: Release, reserved: Plan) -> list[tuple[str, ...]]:
     planned = {charge.purpose: charge for charge in release.plan}
+    size = group(release.schema.unit)
+    total = accounting.total_rho(reserved, size) or Fraction(1)
+
+    def share(events: Iterable[Event]) -> float:
+        return float(accounting.total_rho(events, size) / total)
+
     return [
-        (_places(entries), *_said(entries, planned, total), _stamp(entries[-1].hash[:12]))
+        (_places(entries), *_said(entries, planned, share), _stamp(entries[-1].hash[:12]))
         for entries in _alike(release.entries)
     ]
 
@@ -301,20 +308,20 @@ def _places(entries: Sequence[Entry]) -> str:
 
 
 def _said(
-    entries: Sequence[Entry], planned: Mapping[str, Charge], total: float
+    entries: Sequence[Entry],
+    planned: Mapping[str, Charge],
+    share: Callable[[Iterable[Event]], float],
 ) -> tuple[str, str, str]:
     """What, noise and share of the budget."""
     first = entries[0]
     if first.kind == "charge" and first.body is not None:
         charge = Charge(first.body["purpose"], event_from_json(first.body["event"]))
         spread = noise_in_rows(charge)
-        share = sum(
-            float(accounting.rho(event_from_json(e.body["event"]))) for e in entries if e.body
-        )
+        part = share(event_from_json(e.body["event"]) for e in entries if e.body)
         bought = buys(planned.get(charge.purpose, charge))
         times = "" if len(entries) == 1 else f" ({len(entries):,} draws)"
         what = f"{charge.purpose}{times}" + (f": {bought}" if bought else "")
-        return what, "–" if spread is None else f"± {number(spread)}", percent(share / total)
+        return what, "–" if spread is None else f"± {number(spread)}", percent(part)
     said = {
         "reserve": "the whole plan is reserved, before a row is counted",
         "refine": "what was found decides the rest of the plan, within the budget set aside for it",

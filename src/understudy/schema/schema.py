@@ -115,7 +115,7 @@ class Schema(Domain):
         if self.undeclared:
             self.largest()  # with edges where rules need them; worked out there
             return
-        named = self._rules.columns.union(self._computed)
+        named = self._rules.columns.union(self.computed)
         if both := sorted(named.intersection(self._placed)):
             raise SchemaError(f"column {both[0]!r} is part of a place, which no rule may move")
 
@@ -128,8 +128,8 @@ class Schema(Domain):
                 )
 
     @cached_property
-    def _computed(self) -> dict[str, Rule]:
-        """The rules that compute a column from others, by its name."""
+    def computed(self) -> Mapping[str, Rule]:
+        """The rules that compute a column from others, by its name; its domain may be unknown yet."""
         return targets(self.rules)
 
     @cached_property
@@ -144,7 +144,7 @@ class Schema(Domain):
     def modelled(self) -> tuple[Modelled, ...]:
         """The columns with codes that do not follow from others, in order."""
         found = (column for column in self.columns if isinstance(column, Modelled))
-        return tuple(column for column in found if column.name not in self._computed)
+        return tuple(column for column in found if column.name not in self.computed)
 
     @cached_property
     def _rules(self) -> Rules:
@@ -198,7 +198,7 @@ class Schema(Domain):
     def undeclared(self) -> tuple[Undeclared, ...]:
         """The columns whose domain a release finds privately, in order."""
         found = (column for column in self.columns if isinstance(column, Undeclared))
-        return tuple(column for column in found if column.name not in self._computed)
+        return tuple(column for column in found if column.name not in self.computed)
 
     def largest(self, cells: int | None = None) -> Schema:
         """The schema with the largest domains that may be found for undeclared ones; for planning.
@@ -260,8 +260,8 @@ class Schema(Domain):
         from understudy.markup import notebook
 
         def domain(column: Column) -> str:
-            if column.name in self._computed:
-                return f"computed: {self._computed[column.name].says}"
+            if column.name in self.computed:
+                return f"computed: {self.computed[column.name].says}"
             if isinstance(column, Undeclared):
                 return "found privately"
             if not isinstance(column, Modelled):

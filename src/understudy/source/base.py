@@ -428,7 +428,7 @@ def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def check_header(columns: Sequence[str], schema: Schema, where: str) -> None:
-    """Compare a table's header with the schema.
+    """Compare a table's header with the schema. Columns that rules compute are not read, and may lack.
 
     A header that lacks a column, or is twice as long as it should be, may be a row or have run into
     one: its cells are told by their places, except where there are no more of them than columns
@@ -438,11 +438,11 @@ def check_header(columns: Sequence[str], schema: Schema, where: str) -> None:
         SourceError: Names the columns on either side, near misses and the remedy.
     """
     declared = [column.name for column in schema.columns]
-    missing = [name for name in declared if name not in columns]
+    missing = [name for name in declared if name not in {*columns, *schema.computed}]
     extra = [name for name in columns if name not in declared and not schema.drop_other_columns]
     if not missing and not extra:
         return
-    if len(missing) == len(declared):
+    if missing and not set(declared) & set(columns):
         raise SourceError(
             f"{where}: none of the schema's columns ({', '.join(map(named, declared))}) is in the "
             "header. If the first line is a row, add a line with the column names above it; "
