@@ -266,7 +266,14 @@ def test_a_wide_release_finds_the_dependence_and_both_verifiers_accept_it(tmp_pa
     table = pa.table({name: own.astype(str) for name, own in zip(names, codes, strict=True)})
     schema = Schema(tuple(Category(name, ("0", "1")) for name in names))
     made = us.release(
-        table, schema, epsilon=0.5, delta=1e-9, workload="marginals:2", key=3, rows=1_000
+        table,
+        schema,
+        epsilon=0.5,
+        delta=1e-9,
+        workload="marginals:2",
+        method="maxent",
+        parameters={"records": 5_000},
+        rows=1_000,
     )
     assert WorstAgain.SELECT in made.plan
     assert any(each.clique == (7, 30) for each in made.measurements)
