@@ -112,12 +112,12 @@ CASES = {
         + column("q", "number", dtype='"decimal128(12, 2)"', lower=0, upper=1000,
                  bins="{quantiles = 4}")
         + column("z", "number", dtype='"decimal128(20, 2)"', nullable="true", **FAR)
-        + column("wide", "integer", lower=-(2**63), upper=2**63 - 1)
+        + column("wide", "integer", lower=-(10**18), upper=10**18)
         + rule("z = m + q"),
         {
             **dict.fromkeys(("m", "q"), pa.array(CENTS, pa.decimal128(12, 2))),
             "z": pa.nulls(ROWS, pa.decimal128(20, 2)),
-            "wide": RNG.integers(-(2**63), 2**63 - 1, ROWS),
+            "wide": RNG.integers(-(10**18), 10**18, ROWS),
         },
     ),
 }  # fmt: skip

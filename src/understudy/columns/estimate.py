@@ -34,7 +34,7 @@ LAST_RESORTS = ((3.0, 2.0), (2.0, 1.5))
 TRACE = 0.05
 """A tail ends where less than so many deviations are expected."""
 AT_BOUND = 2.0
-"""Zero, and bounds, at which all beyond them is counted, are believed sooner."""
+"""Zero is believed sooner, and so are bounds that values reach: all beyond is counted there."""
 PART_FOUND, PART_STEP = 2.5, 2.7
 """The same for the parts of a cell that holds something."""
 FAINT, FAINT_OPEN = 1.5, 2.5
@@ -195,12 +195,14 @@ def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Fl
     mass = np.zeros(len(counts))
     faint = FAINT if scale.bounded else FAINT_OPEN
     usual = EVEN if scale.even else BOUNDED if scale.bounded else OPEN
-    bound = scale.bounded & ((edges[:-1] == scale.high) | (edges[:-1] == scale.low))
-    bound |= edges[:-1] == 0
     for found, step in (usual, *LAST_RESORTS):
-        least = np.where(bound, AT_BOUND, found) * sigma
-        mass[points] = np.where(counts > least, counts, 0.0)[points]
         mass[line] = fitted(y[None], s[None], width[None], found**2, step**2, scale.even, faint)[0]
+        sooner = edges[:-1] == 0
+        if scale.bounded and len(line):  # a loose bound, with nothing beside it, is no top code
+            sooner |= (edges[:-1] == scale.high) & (mass[line[-1]] > 0)
+            sooner |= (edges[:-1] == scale.low) & (mass[line[0]] > 0)
+        least = np.where(sooner, AT_BOUND, found) * sigma
+        mass[points] = np.where(counts > least, counts, 0.0)[points]
         if mass.any():
             mass[line] = _tails(mass[line], y, s, width)
             return mass
