@@ -38,7 +38,7 @@ __all__ = ["MOST_SINGLES", "Binned", "Cells", "decimals_from_units", "largest"]
 MOST_SINGLES = 1_000
 """The most values for which a column without bins gets one cell each."""
 _SHAPE = ("leaves", "weights", "decades", "steps", "roundness")
-_LONGEST = dict(zip(_SHAPE, (2**16, 2**16, 64, 64, 2**12), strict=True))
+_LONGEST: dict[str, int] = dict(zip(_SHAPE, (2**16, 2**16, 64, 64, 2**12), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
