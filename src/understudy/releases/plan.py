@@ -214,12 +214,6 @@ class Prepared(Draft):
 
 
 @takes_options
-def _named(schema: Schema) -> str:
-    """The columns whose domain is open."""
-    names = [repr(column.name) for column in schema.undeclared]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
 def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -> Prepared:
     """Check the input and plan the charges. A pure function of public facts.
 
@@ -427,3 +421,9 @@ def _rows_public(
             f"far below 1/(number of rows): give 1e-9"
         )
     return rows
+
+
+def _named(schema: Schema) -> str:
+    """The columns whose domain is open."""
+    names = [repr(column.name) for column in schema.undeclared]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
