@@ -25,7 +25,7 @@ BENCHMARKS = {
 WITH_FILES = {
     "drafts": "what a draft decides about every column of the tables in folders (FOLDER …)",
     "geography": "places on land: a map of a public table and its stand-in (--houses, --mask)",
-    "numbers": "columns of numbers: the ladder, quantiles and bins, with simulated noise ([FOLDER])",
+    "shapes": "columns of numbers: the ladder, quantiles and bins, with simulated noise ([FOLDER])",
     "realtables": "numbers of real tables through whole releases: shape, quantiles, bins (FOLDER)",
     "graphs": "graphs and their stand-ins: degrees, blocks, clustering (--edges, --nodes)",
 }

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from bench.numbers import errors, ladder
+from bench.shapes import errors, ladder
 
 from understudy.columns import Date, Integer, Number
 from understudy.columns.estimate import learned

@@ -1,4 +1,4 @@
-"""The errors that `python -m bench numbers` prints are those of the points."""
+"""The errors that `python -m bench shapes` prints are those of the points."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Numbers with their shape: the ladder against private quantiles and equal bins, column by column.
 
-`python -m bench numbers [FOLDER] [--epsilon 1] [--runs 5] [--rows 20000] [--share 0.2]`
+`python -m bench shapes [FOLDER] [--epsilon 1] [--runs 5] [--rows 20000] [--share 0.2]`
 
 Noise is simulated at the ρ that a release gives: a column gets 5 % of ρ of (ε, 1e-9), all columns of a
 table together at most 20 %; half of the rest measures the cells of every column again, as the fit
@@ -58,7 +58,7 @@ Way = Callable[[Column, float, float, np.random.Generator], NDArray[Any]]
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Print a table for every ε."""
-    parser = argparse.ArgumentParser(prog="python -m bench numbers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench shapes", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--epsilon", type=float, nargs="*", default=[0.1, 1.0, 10.0])
     parser.add_argument("--runs", type=int, default=5)
