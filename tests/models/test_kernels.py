@@ -269,10 +269,10 @@ def placed(columns, strides, offsets):
 
 
 def swap(records, chosen, where, excess, scale, places, proposals):
-    old, new = np.zeros((2, 3, BLOCK), np.int64)
+    cells = np.zeros((2, 3, BLOCK), np.int64)
     change = np.stack([scale.astype(float)] * 3)
     tries = np.stack([places, proposals])
-    return kernels.swap(records, chosen, *where, old, new, excess, change, tries, np.empty(BLOCK))
+    return kernels.swap(records, chosen, *where, cells, excess, change, tries, np.empty(BLOCK))
 
 
 def excess_of(cell, chosen, target):

@@ -213,8 +213,7 @@ def swap(
     columns: Any,
     strides: Any,
     codes: Any,
-    old: Any,
-    new: Any,
+    cells: Any,
     excess: Any,
     change: Any,
     tries: Any,
@@ -226,7 +225,10 @@ def swap(
     scale and what the sum changes by when the cell has a row less, and a row more, held here so that
     they are computed once. The tries are taken one after the other: a block of them is weighed at
     once, and what comes behind a replacement is weighed again.
+    `cells` holds those of the rows and those of the records of a block.
     """
+    old = cells[0]
+    new = cells[1]
     for u in range(excess.size):
         _price(excess, change, u)
     accepted = 0

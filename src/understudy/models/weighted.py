@@ -120,24 +120,24 @@ class Weighted(Records):
                 columns[k, c], strides[k, c] = i, stride
                 stride *= sizes[i]
         codes = np.zeros((len(sizes), _BLOCK), np.uint32)
-        old, new = np.zeros((2, len(cliques), _BLOCK), np.uint32)
-        where = records, chosen, columns, strides, codes, old
+        cells = np.zeros((2, len(cliques), _BLOCK), np.uint32)
+        where = records, chosen, columns, strides, codes
         expected = np.zeros(int(ends[-1]))
-        kernels.tabulate(records, self.weights, columns, strides, codes, old, expected)
+        kernels.tabulate(records, self.weights, columns, strides, codes, cells[0], expected)
         for start, end in zip(strides[-1], ends, strict=True):
             expected[start:end] *= rows / expected[start:end].sum()
         change = np.empty((3, expected.size))
         # Rounded alike on every machine, unlike powers.
         change[0] = (1 / np.sqrt(1 + expected)).astype(np.float32)
         excess = (-expected).astype(np.float32)
-        kernels.count(*where, excess)
+        kernels.count(*where, cells[0], excess)
         tries = int(min(self.swaps * rows, _SWAP_WORK / (len(cliques) * width)))
         for start in range(0, tries, _SWAPS_AT_ONCE):
             many = min(_SWAPS_AT_ONCE, tries - start)
             proposals = rng.permutation(self._systematic(many, rng))
             places = rng.integers(rows, size=many)
             together = np.stack([places, proposals])
-            kernels.swap(*where, new, excess, change, together, np.empty(_BLOCK))
+            kernels.swap(*where, cells, excess, change, together, np.empty(_BLOCK))
 
     def _compressed(
         self, cliques: list[Clique]
