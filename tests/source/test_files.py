@@ -20,6 +20,7 @@ from understudy.errors import InputError, SourceError, WorkError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.source import read, read_table
+from understudy.source.base import Unreadable
 from understudy.source.files import Layout, read_layout
 
 SCHEMA = Schema((Integer("age", 0, 9, nullable=True), Category("sex", ("F", "M"), nullable=True)))
@@ -112,8 +113,15 @@ def test_a_bad_row_far_down_counts_no_row_twice(engine, tmp_path, monkeypatch):
     path = write(tmp_path, content)
     table, total = tally(path, engine)
     assert (table[3, 0], table[4, 2], table[5, 1], total) == (ROWS, 1, 10, ROWS + 11)
-    good = next(iter(read(path, engine=engine).scans(["age"])))
-    assert next(good).num_rows > 0  # the fast reader had handed over rows before it met the bad one
+    # The fast reader had handed over rows before it met the bad one; threads may now and then meet it first.
+    assert any(handed_over(path, engine) for _ in range(20))
+
+
+def handed_over(path, engine):
+    try:
+        return next(next(iter(read(path, engine=engine).scans(["age"])))).num_rows > 0
+    except Unreadable:
+        return False
 
 
 @ENGINES

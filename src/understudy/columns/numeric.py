@@ -244,7 +244,7 @@ def _holds_numbers(type_: pa.DataType) -> bool:
 
 def exact_number(text: str) -> Fraction:
     """What a text says; ValueError where it is no number, or one too large to write down."""
-    if _FAR.search(text):  # 10^9999 and beyond would take for ever
+    if _FAR.search(text):  # 10^9999 and beyond would never end
         raise ValueError(f"{text!r} has too large an exponent")
     return Fraction(text)
 
