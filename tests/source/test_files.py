@@ -113,7 +113,7 @@ def test_a_bad_row_far_down_counts_no_row_twice(engine, tmp_path, monkeypatch):
     path = write(tmp_path, content)
     table, total = tally(path, engine)
     assert (table[3, 0], table[4, 2], table[5, 1], total) == (ROWS, 1, 10, ROWS + 11)
-    # The fast reader had handed over rows before it met the bad one; threads may now and then meet it first.
+    # The fast reader hands over rows before it meets the bad one, unless its threads meet that first.
     assert any(handed_over(path, engine) for _ in range(20))
 
 
