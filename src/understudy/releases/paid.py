@@ -72,10 +72,10 @@ class _Heard:
     def _require_counts(self, made: Measurement) -> None:
         size = math.prod(self.shape[i] for i in made.clique)
         whole = len(made.clique) == 1 and not made.merged and size <= MOST_COUNTS
-        if (made.counts is not None) != whole or len(made.counts or ()) != size * whole:
+        counts = () if made.counts is None else made.counts
+        if (made.counts is not None) != whole or len(counts) != size * whole:
             raise VerificationError(
-                f"the table of column {made.clique[0]} has {len(made.counts or ())} counts; it has "
-                f"{size} values"
+                f"the table of column {made.clique[0]} has {len(counts)} counts; it has {size} values"
             )
 
     def take(self, clique: Clique, sigma: float, *, merged: bool = False) -> None:
@@ -144,7 +144,7 @@ def _times(sigma: float | None, whole: float) -> int:
 
 def _require_parts(made: Measurement, times: int) -> None:
     """Counts are integers, or means of so many."""
-    for count in made.counts or ():
+    for count in () if made.counts is None else made.counts:
         total = count * times
         if abs(total - round(total)) > 1e-6 + 1e-13 * abs(total):  # what a mean in float64 loses
             raise VerificationError(f"a count of column {made.clique[0]} is no mean of {times}")

@@ -1,9 +1,9 @@
 """A release: synthetic rows, the model they came from, the certificate and the account.
 
-And what the game measured, for the record. Every answer that a query player returns has been charged
-and released, so keeping it costs nothing. Tables of single columns are kept whole: beside the synthetic
-rows they show how far noise and model may have moved a column. Of larger tables it is kept that they
-were measured, and how.
+And what the game measured. Every answer that a query player returns has been charged and released, so
+keeping it costs nothing. Noisy tables are kept whole: beside the model they say how far noise and model
+may have moved a statistic, which is what estimates with intervals are made of. Of cells and queries it
+is kept that they were measured or selected, and how.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Measurement:
             "queries": queries that were selected, without a number
     sigma   the standard deviation of the noise, in rows; None where no number was drawn
     times   how often the same was done
-    counts  the noisy counts of a whole column, in the order of its codes; None for anything else
+    table   the noisy counts; None for cells, queries and tables that a bundle has not kept
     """
 
     clique: Clique
@@ -62,7 +62,13 @@ class Measurement:
     sigma: float | None
     times: int = 1
     merged: bool = False
-    counts: tuple[float, ...] | None = None
+    table: Measured | None = None
+
+    @property
+    def counts(self) -> NDArray[Any] | None:
+        """The noisy counts of a whole column, in the order of its codes; None for anything else."""
+        whole = self.table is not None and len(self.clique) == 1 and not self.merged
+        return self.table.values if whole and self.table.values.size <= MOST_COUNTS else None
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
         """For the bundle, with columns by name."""
@@ -75,20 +81,21 @@ class Measurement:
         if self.merged:
             body["merged"] = True
         if self.counts is not None:
-            body["counts"] = list(self.counts)
+            body["counts"] = self.counts.tolist()
         return body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any], names: Sequence[str]) -> Measurement:
         """Read what `to_json` wrote."""
-        counts = body.get("counts")
+        clique = tuple(names.index(name) for name in body["columns"])
+        counts, sigma = body.get("counts"), body["sigma"]
         return cls(
-            tuple(names.index(name) for name in body["columns"]),
+            clique,
             str(body["kind"]),
-            None if body["sigma"] is None else float(body["sigma"]),
+            None if sigma is None else float(sigma),
             int(body["times"]),
             bool(body.get("merged", False)),
-            None if counts is None else tuple(counts),
+            None if counts is None else Measured(clique, np.array(counts), float(sigma)),
         )
 
 
@@ -105,12 +112,9 @@ def measurements(rounds: Sequence[Sequence[Heard]]) -> tuple[Measurement, ...]:
 
 def _measurement(answer: Heard) -> Measurement | None:
     match answer:
-        case Measured(clique, values, sigma, labels):
-            counts = None
-            if len(clique) == 1 and labels is None and values.size <= MOST_COUNTS:
-                counts = tuple(values.tolist())
+        case Measured(clique, sigma=sigma, labels=labels):
             return Measurement(
-                clique, "table", float(sigma), merged=labels is not None, counts=counts
+                clique, "table", float(sigma), merged=labels is not None, table=answer
             )
         case MeasuredCell(clique, _, _, sigma):
             kind = "queries" if sigma is None else "cells"
@@ -192,6 +196,15 @@ class Release:
     _frame: Any = field(default=None, repr=False)
     _account: tuple[Place, str] | None = field(default=None, repr=False)
     """The ledger and dataset that it was charged to, where the digest of what is saved is noted."""
+
+    @property
+    def tables(self) -> tuple[Measured, ...]:
+        """Every noisy table of the game as drawn, in the order of the draws; empty unless all are kept.
+
+        Bundles written before tables were kept have none, nor have methods that measure no table.
+        """
+        kept = [made.table for made in self.measurements if made.kind == "table"]
+        return tuple(each for each in kept if each is not None) if all(kept) else ()
 
     @property
     def epsilon(self) -> float:
