@@ -87,7 +87,7 @@ def test_another_version_is_refused_by_name(folder, version, tmp_path):
 
 
 def test_tables_are_those_that_were_drawn():
-    """One bundle is from before tables were kept, the other has those of five columns and four pairs."""
+    """One bundle is from before tables were kept; the other has five columns and four pairs."""
     old, new = (us.Release.load(HERE / name) for name in ("v1", "v1-tables"))
     assert old.tables == ()
     assert [len(table.clique) for table in new.tables] == [1] * 5 + [2] * 4

@@ -32,8 +32,14 @@ from understudy.units import Unit
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from understudy.estimates.independence import Independence
+
 __all__ = ["Release", "drawn_rows", "promise_words", "sampled"]
 
+NO_TABLES = (
+    "the release has no noisy tables; it was made by a method that measures none, or written before "
+    "tables were kept, or they are too large; release again with the default method"
+)
 CHUNK_ROWS = 1_000_000
 """Rows of a fresh sample that are drawn at once."""
 
@@ -212,6 +218,39 @@ class Release:
     def answer(self, predicate: str) -> Answer:
         """The share of rows that satisfy a predicate, with a certified interval where there is one."""
         return answer(self.schema, self.workload, self.rows, self.certificate, predicate)
+
+    def test_independence(self, one: str, other: str) -> Independence:
+        """Test whether two columns depend on each other, on the noisy tables; read `words`.
+
+        The null hypothesis is about the population that rows were drawn from independently. Do not run
+        such tests on the synthetic rows: they take noise for data. Free, as all use of a release.
+
+        Raises:
+            InputError: The release has no tables, or rows of one person that are not independent.
+            WorkloadError: A column is not known, or no table holds both.
+        """
+        from understudy.estimates.independence import independence
+
+        pair = sorted((self.schema.position(one), self.schema.position(other)))
+        if pair[0] == pair[1]:
+            raise InputError(f"columns = {one}, {other}: two different columns can be independent")
+        if not self.tables:
+            raise InputError(f"{one} and {other} cannot be tested: {NO_TABLES}")
+        unit = self.schema.unit
+        if unit is not None and unit.max_rows > 1:
+            raise InputError(
+                f"{one} and {other} cannot be tested: {unit.column} may have {unit.max_rows} rows, "
+                f"which are not independent of each other"
+            )
+        named = [self.schema.modelled[i].name for i in pair]
+        return independence(
+            self.tables,
+            self.model,
+            self.schema.shape,
+            (pair[0], pair[1]),
+            self.rows_estimate,
+            (named[0], named[1]),
+        )
 
     def save(self, path: str | Path, *, report: str | None = None) -> Path:
         """Write the bundle folder. The folder must not exist yet; it appears whole or not at all.
