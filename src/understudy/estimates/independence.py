@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import WorkloadError
 from understudy.estimates.reduced import Reduced, reduced
-from understudy.models import Measured, View
+from understudy.models import Measured
 
 __all__ = ["Independence", "independence"]
 
@@ -78,24 +79,32 @@ class Independence:
     def __str__(self) -> str:
         return self.words
 
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**asdict(self), "words": self.words}
+
 
 def independence(
     tables: Sequence[Measured],
-    model: View,
-    shape: tuple[int, ...],
     pair: tuple[int, int],
-    rows: int,
+    shape: tuple[int, ...],
+    rows: float,
+    margins: tuple[Floats, Floats],
     names: tuple[str, str],
+    alike: int = 1,
 ) -> Independence:
-    """Test two columns on the tables that hold both; shares of the columns are the model's.
+    """Test two columns on the tables that hold both; `margins` are the shares of their values.
 
     Tables at least as fine as another are summed onto it and pooled with it. Of what comes out that
     table is tested whose cells show most for their number: which, follows from noise, labels and
-    shares, not from the counts that are tested.
+    shares, not from the counts that are tested. Where `alike` rows of one person may be copies of each
+    other, rows vary up to that many times as much.
 
     Raises:
         WorkloadError: No table holds both columns.
     """
+    turned = pair[0] > pair[1]
+    pair, margins = (pair[::-1], margins[::-1]) if turned else (pair, margins)
     both = [each for each in reduced(tables, pair, shape) if each.clique == pair]
     if not both:
         raise WorkloadError(
@@ -103,40 +112,56 @@ def independence(
             f"other follows from the model alone, and cannot be tested; release with a workload that "
             f"has them together, such as marginals:2"
         )
-    shares = [model.marginal((i,)).reshape(-1) for i in pair]
-    return max(
-        (_test(each, both, shares, rows, names) for each in both), key=lambda found: found[0]
-    )[1]
-
-
-def _test(
-    onto: Reduced,
-    tables: Sequence[Reduced],
-    shares: Sequence[Floats],
-    rows: int,
-    names: tuple[str, str],
-) -> tuple[float, Independence]:
-    """(what the table promises to show, its test)."""
-    values, sigma = _pooled(onto, tables)
-    p = np.bincount(onto.labels[0], shares[0]).astype(np.float64)
-    q = np.bincount(onto.labels[1], shares[1]).astype(np.float64)
-    (left, c), (right, d) = _basis(p), _basis(q)
-    contrasts, sampling = left @ values @ right.T, rows * np.outer(c, d)
-    degrees = contrasts.size
-    statistic = float((contrasts**2 / (sigma**2 + sampling)).sum())
-    promise = float((sampling / (sigma**2 + sampling)).sum()) / math.sqrt(max(degrees, 1))
-    variance = rows * np.outer(p, q) + sigma**2
+    found = max((_tested(each, both, margins, rows, alike) for each in both), key=_promise)
     from scipy.stats import chi2
 
-    return promise, Independence(
+    degrees = found.contrasts.size
+    statistic = float((found.contrasts**2 / (found.sigma**2 + found.sampling)).sum())
+    cells = found.variance.shape
+    return Independence(
         columns=names,
         p_value=float(chi2.sf(statistic, degrees)) if degrees else 1.0,
         statistic=statistic,
         degrees=degrees,
-        cells=(values.shape[0], values.shape[1]),
-        sigma=sigma,
-        merged=any(size < share.size for size, share in zip(values.shape, shares, strict=True)),
-        rough=float((variance < _FEW).mean()) > _MANY,
+        cells=(cells[1], cells[0]) if turned else (cells[0], cells[1]),
+        sigma=found.sigma,
+        merged=cells != tuple(each.size for each in margins),
+        rough=float((found.variance < _FEW).mean()) > _MANY,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    """Contrasts of a table, what sampling gives each to vary by, and the variance of every cell."""
+
+    contrasts: Floats
+    sampling: Floats
+    variance: Floats
+    sigma: float
+
+
+def _promise(tested: _Tested) -> float:
+    """How much a table would show of a dependence as large everywhere, for its degrees of freedom."""
+    seen = tested.sampling / (tested.sigma**2 + tested.sampling)
+    return float(seen.sum()) / math.sqrt(max(seen.size, 1))
+
+
+def _tested(
+    onto: Reduced,
+    tables: Sequence[Reduced],
+    margins: tuple[Floats, Floats],
+    rows: float,
+    alike: int,
+) -> _Tested:
+    values, sigma = _pooled(onto, tables)
+    p = np.bincount(onto.labels[0], margins[0]).astype(np.float64)
+    q = np.bincount(onto.labels[1], margins[1]).astype(np.float64)
+    (left, c), (right, d) = _basis(p), _basis(q)
+    return _Tested(
+        left @ values @ right.T,
+        alike * rows * np.outer(c, d),
+        alike * rows * np.outer(p, q) + sigma**2,
+        sigma,
     )
 
 

@@ -27,7 +27,7 @@ from understudy.releases.answer import Answer, answer
 from understudy.releases.certificate import Certificate
 from understudy.releases.measurements import Measurement
 from understudy.schema import Category, Schema
-from understudy.units import Unit
+from understudy.units import Unit, group
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -222,35 +222,25 @@ class Release:
     def test_independence(self, one: str, other: str) -> Independence:
         """Test whether two columns depend on each other, on the noisy tables; read `words`.
 
-        The null hypothesis is about the population that rows were drawn from independently. Do not run
+        The null hypothesis is about the population that rows, or people, were drawn from. Do not run
         such tests on the synthetic rows: they take noise for data. Free, as all use of a release.
 
         Raises:
-            InputError: The release has no tables, or rows of one person that are not independent.
+            InputError: The release has no tables, or the columns are one.
             WorkloadError: A column is not known, or no table holds both.
         """
         from understudy.estimates.independence import independence
 
-        pair = sorted((self.schema.position(one), self.schema.position(other)))
-        if pair[0] == pair[1]:
+        i, j = pair = self.schema.position(one), self.schema.position(other)
+        if i == j:
             raise InputError(f"columns = {one}, {other}: two different columns can be independent")
         if not self.tables:
             raise InputError(f"{one} and {other} cannot be tested: {NO_TABLES}")
-        unit = self.schema.unit
-        if unit is not None and unit.max_rows > 1:
-            raise InputError(
-                f"{one} and {other} cannot be tested: {unit.column} may have {unit.max_rows} rows, "
-                f"which are not independent of each other"
-            )
-        named = [self.schema.modelled[i].name for i in pair]
-        return independence(
-            self.tables,
-            self.model,
-            self.schema.shape,
-            (pair[0], pair[1]),
-            self.rows_estimate,
-            (named[0], named[1]),
-        )
+        margins = self.model.marginal((i,)), self.model.marginal((j,))
+        names = self.schema.modelled[i].name, self.schema.modelled[j].name
+        alike = group(self.schema.unit)
+        rows = self.rows_estimate
+        return independence(self.tables, pair, self.schema.shape, rows, margins, names, alike)
 
     def save(self, path: str | Path, *, report: str | None = None) -> Path:
         """Write the bundle folder. The folder must not exist yet; it appears whole or not at all.
