@@ -47,4 +47,6 @@ def independent(known: Known, pair: tuple[int, int]) -> Independence:
     i, j = pair
     names = known.schema.modelled[i].name, known.schema.modelled[j].name
     margins = known.model.marginal((i,)), known.model.marginal((j,))
-    return independence(known.tables, pair, known.schema.shape, known.rows, margins, names)
+    return independence(
+        known.tables, pair, known.schema.shape, known.rows, margins, names, known.alike
+    )

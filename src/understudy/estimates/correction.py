@@ -40,7 +40,8 @@ OMEGA_REST = 0.03
 tables it is small; where it is not, the interval does not hold, and `reliance` tells how much rests on
 it. Frozen before it was validated."""
 
-_STEPS = 45
+_WORK = 400_000_000
+_STEPS = 60
 _EXACT = 1e-4
 
 Floats = NDArray[np.float64]
@@ -104,10 +105,15 @@ class Evidence:
         expected = self._matrix.T @ self.points.shares
         return np.concatenate([*held, expected[-1:]]) - expected
 
-    def weights(self, influence: Floats, start: Floats | None = None) -> Floats:
+    def affordable(self, functions: int) -> int:
+        """How many steps of conjugate gradients fit about a second."""
+        entries = self._matrix.nnz * functions
+        return int(np.clip(_WORK / entries, 40, 4_000))
+
+    def weights(self, influence: Floats, steps: int = 4_000, start: Floats | None = None) -> Floats:
         """λ, one column for each influence function."""
         return _least_squares(
-            self._matrix, OMEGA**2 * self.points.spread, influence, self._penalty, start
+            self._matrix, OMEGA**2 * self.points.spread, influence, self._penalty, steps, start
         )
 
     def goal(self, influence: Floats, weights: Floats) -> Floats:
@@ -147,7 +153,7 @@ class Evidence:
         held = [points.codes[i] * sizes[j] + points.codes[j] for i, j in pairs]
         matrix = _indicators(held, [sizes[i] * sizes[j] for i, j in pairs])
         tiny = np.full(matrix.shape[1], 1e-9)
-        fitted = matrix @ _least_squares(matrix, points.spread, residual, tiny)
+        fitted = matrix @ _least_squares(matrix, points.spread, residual, tiny, _STEPS)
         return residual - fitted
 
 
@@ -165,7 +171,12 @@ def _indicators(held: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> Any:
 
 
 def _least_squares(
-    matrix: Any, weights: Floats, target: Floats, penalty: Floats, start: Floats | None = None
+    matrix: Any,
+    weights: Floats,
+    target: Floats,
+    penalty: Floats,
+    steps: int,
+    start: Floats | None = None,
 ) -> Floats:
     """argmin Σ penalty·x² + Σ weights·(target − matrix·x)², each column by conjugate gradients."""
     across = matrix.T.tocsr()
@@ -181,7 +192,7 @@ def _least_squares(
     eased = scale * left
     along, size = eased.copy(), np.sum(left * eased, axis=0)
     enough = _EXACT**2 * np.maximum(np.sum(wanted * scale * wanted, axis=0), 1e-300)
-    for _ in range(_STEPS):
+    for _ in range(steps):
         if np.all(size <= enough):
             break
         moved = applied(along)
@@ -196,9 +207,7 @@ def _least_squares(
     return x
 
 
-def tilted(
-    shares: Floats, influence: Floats, goal: Floats, tolerance: Floats
-) -> Floats | None:
+def tilted(shares: Floats, influence: Floats, goal: Floats, tolerance: Floats) -> Floats | None:
     """shares·e^{ηφ} with the means of φ at the goal, up to a tolerance; None where there are none.
 
     Newton's method on log Σ shares·e^{η(φ − goal)}, which is convex in η. Functions that follow from

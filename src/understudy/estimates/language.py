@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from understudy.columns.base import Modelled, near
@@ -226,11 +227,9 @@ class _Asked:
         commas.append(end)
         if len(commas) != many + 1:
             self._fail(begin, f"expected {form}")
-        return [(left + 1, right) for left, right in zip(commas, commas[1:], strict=False)]
+        return [(left + 1, right) for left, right in pairwise(commas)]
 
-    def _groups(
-        self, where: Condition | None, by: int | None
-    ) -> Iterator[tuple[Domain, str]]:
+    def _groups(self, where: Condition | None, by: int | None) -> Iterator[tuple[Domain, str]]:
         """Each domain that is asked for, and words for it."""
         if by is None:
             yield Domain(where), "" if where is None else f" where {where.text}"

@@ -239,7 +239,7 @@ class Correlation(_Within):
             return np.stack([own, held - share], axis=1)
 
         kept = np.prod([1 - min(0.99, w / t) for w, t in zip(within, total, strict=True)])
-        hidden = np.array([abs(rho) * (kept**-0.5 - 1)])
+        hidden = np.array([abs(rho) * (float(kept) ** -0.5 - 1)])
         return Fitted(np.array([rho]), influence, np.array([share]), ((0,),), hidden)
 
 

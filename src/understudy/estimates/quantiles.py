@@ -122,7 +122,9 @@ class Gini(_OfNumber):
         """With influence (E|x − X| − D)/μ − D·(x − μ)/(2μ²), D = E|X − X'|."""
         values, each, share = self._distribution(frame, weights)
         if values[0] < 0:
-            raise Undefined("the column has negative values, for which there is no Gini coefficient")
+            raise Undefined(
+                "the column has negative values, for which there is no Gini coefficient"
+            )
         mean = float(each @ values)
         if mean <= 0:
             raise Undefined("the mean is zero")
@@ -140,9 +142,12 @@ class Gini(_OfNumber):
             held, points = self._held(at), at.numbers[self.of].points
             x = at.number(self.of)
             # Inside a cell the distance is averaged over its points, moved as the frame is.
-            moved = x - np.append(at.numbers[self.of].mean, 0.0)[
-                np.minimum(at.codes(self.of), len(points))
-            ]
+            moved = (
+                x
+                - np.append(at.numbers[self.of].mean, 0.0)[
+                    np.minimum(at.codes(self.of), len(points))
+                ]
+            )
             spread = np.append(distance(points.reshape(-1)).reshape(points.shape).mean(axis=1), 0.0)
             apart = spread[np.minimum(at.codes(self.of), len(points))]
             if np.any(moved):

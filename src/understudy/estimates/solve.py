@@ -38,8 +38,6 @@ from understudy.schema import Schema
 __all__ = ["FLAGGED", "ONLY_CERTIFIED", "Known", "estimated"]
 
 ROUNDS = 8
-SOLVED = 2
-"""Rounds in which λ is solved for; later ones keep it, and report the residual that it leaves."""
 FLAGGED = 0.3
 """Reliance from which on an estimate carries a warning. A share of three columns with usual frequencies
 has .1 to .5 of its variance in what pairs do not show."""
@@ -47,6 +45,7 @@ ONLY_CERTIFIED = 0.9
 """Reliance beyond which ω says nothing and only a certificate can bound the error."""
 CLEAR = 2.0
 """A share that a statistic divides by is at least so many half widths of its own interval."""
+MOST_STEPS = 200
 _SETTLED = 0.03
 
 Floats = NDArray[np.float64]
@@ -112,28 +111,29 @@ class _Run:
         self.frame = Frame.of(self.points, schema, statistic.numbers, known.shape_sigma)
 
     def settle(self) -> _Settled:
-        many = len(self.statistic.names)
-        weights, lambdas, reached = self.points.shares, None, True
-        for turn in range(ROUNDS + 1):
+        many, evidence = len(self.statistic.names), self.evidence
+        weights, lambdas, left, turn = self.points.shares, None, None, 0
+        while True:
             fitted = self.statistic.fit(self.frame, weights)
             every = fitted.influence(self.frame)
             influence = every[:, :many]
-            if turn < SOLVED:
-                lambdas = self.evidence.weights(every, lambdas)
-            assert lambdas is not None
-            goal = self.evidence.goal(every, lambdas)[:many]
+            # Later rounds change φ little and begin with the λ of the one before.
+            left = evidence.affordable(every.shape[1]) if left is None else left
+            steps = min(left // 2, MOST_STEPS)
+            left -= steps
+            lambdas = evidence.weights(every, steps, lambdas)
+            goal = evidence.goal(every, lambdas)[:many]
             own = np.sqrt(weights @ influence**2 / self.known.rows)
-            near = _SETTLED * (np.hypot(self.evidence.noise(lambdas)[:many], own) + 1e-9)
-            if np.all(np.abs(goal) <= near):
-                break
-            moved = tilted(weights, influence, goal, near / 2) if turn < ROUNDS else None
+            near = _SETTLED * (np.hypot(evidence.noise(lambdas)[:many], own) + 1e-9)
+            moved, reached = None, bool(np.all(np.abs(goal) <= near))
+            if not reached and turn < ROUNDS:
+                moved = tilted(weights, influence, goal, near / 2)
             if moved is None:
                 late = turn == ROUNDS and self.statistic.jumps
                 reached = late or bool(np.all(np.abs(goal) <= 10 * near))
-                break
-            weights = moved
-        correction = self.evidence.correction(every, lambdas)
-        return _Settled(weights, fitted, influence, correction, reached)
+                correction = evidence.correction(every, lambdas)
+                return _Settled(weights, fitted, influence, correction, reached)
+            weights, turn = moved, turn + 1
 
     def estimates(self) -> tuple[Estimate, ...]:
         if self.known.rows < 4 * self.known.rows_sigma:
@@ -151,12 +151,11 @@ class _Run:
         if settled.fitted.hidden is not None:
             bias += settled.fitted.hidden
         weights = settled.weights
-        sources = self.frame.sources(
-            self.known.model, self.known.schema, self.statistic.conditions
-        )
+        sources = self.frame.sources(self.known.model, self.known.schema, self.statistic.conditions)
         for source in sources:
             up, down = (
-                settled.fitted.influence(self.frame.moved(source, by))[:, :many] for by in (0.5, -0.5)
+                settled.fitted.influence(self.frame.moved(source, by))[:, :many]
+                for by in (0.5, -0.5)
             )
             change = up - down
             one += weights @ change**2
@@ -217,9 +216,7 @@ class _Run:
                 "together, which was never measured"
             )
         value, low, high = (times * each for each in told)
-        return Estimate(
-            name, value, low, high, self.level, self.target, parts, reliance, warning
-        )
+        return Estimate(name, value, low, high, self.level, self.target, parts, reliance, warning)
 
     def _needed(self, settled: _Settled, k: int) -> tuple[int, ...]:
         return settled.fitted.needed[k] if settled.fitted.needed else ()

@@ -17,7 +17,7 @@ __all__ = ["Fitted", "Statistic", "Undefined"]
 Floats = NDArray[np.float64]
 
 
-class Undefined(Exception):  # noqa: N818
+class Undefined(Exception):
     """A statistic that weights do not define, such as the mean of nobody; says why."""
 
 

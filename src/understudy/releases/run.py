@@ -37,10 +37,11 @@ from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
 from understudy.releases.agreement import agreement
 from understudy.releases.bundle import require_room
+from understudy.releases.measurements import measurements
 from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
 from understudy.releases.plan import Prepared, prepare
-from understudy.releases.release import Release, drawn_rows, measurements
+from understudy.releases.release import Release, drawn_rows
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.source import read

@@ -312,6 +312,7 @@ def _measured(
             np.mean([next(noisy) for _ in range(times)], axis=0),
             sigma / times**0.5,
             labels,
+            times,
         )
         for clique, labels, times in asked
     )
