@@ -7,6 +7,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,19 +28,16 @@ from understudy.releases.answer import Answer, answer
 from understudy.releases.certificate import Certificate
 from understudy.releases.measurements import Measurement
 from understudy.schema import Category, Schema
-from understudy.units import Unit, group
+from understudy.units import Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from understudy.estimates.independence import Independence
+    from understudy.estimates import Estimate, Estimates, Independence, Known, Own
+
 
 __all__ = ["Release", "drawn_rows", "promise_words", "sampled"]
 
-NO_TABLES = (
-    "the release has no noisy tables; it was made by a method that measures none, or written before "
-    "tables were kept, or they are too large; release again with the default method"
-)
 CHUNK_ROWS = 1_000_000
 """Rows of a fresh sample that are drawn at once."""
 
@@ -229,18 +227,36 @@ class Release:
             InputError: The release has no tables, or the columns are one.
             WorkloadError: A column is not known, or no table holds both.
         """
-        from understudy.estimates.independence import independence
+        from understudy.estimates import independent
 
-        i, j = pair = self.schema.position(one), self.schema.position(other)
+        i, j = self.schema.position(one), self.schema.position(other)
         if i == j:
             raise InputError(f"columns = {one}, {other}: two different columns can be independent")
-        if not self.tables:
-            raise InputError(f"{one} and {other} cannot be tested: {NO_TABLES}")
-        margins = self.model.marginal((i,)), self.model.marginal((j,))
-        names = self.schema.modelled[i].name, self.schema.modelled[j].name
-        alike = group(self.schema.unit)
-        rows = self.rows_estimate
-        return independence(self.tables, pair, self.schema.shape, rows, margins, names, alike)
+        return independent(self._known, (i, j))
+
+    def estimate(
+        self, asked: str | Own, *, target: str = "population", level: float = 0.95
+    ) -> Estimate | Estimates | Independence:
+        """A statistic with an estimated interval, such as `estimate("mean(income) by sex")`. Free.
+
+        From the model and every noisy table of the release, not from its rows: do not compute
+        intervals or tests on synthetic rows as if they were data. The interval is estimated, and holds
+        under stated assumptions; `answer` has certified bounds, for shares alone.
+
+        asked   a text (see `understudy estimate --help`), or what `us.logit`, `us.ols` and
+                `us.statistic` give
+        target  "population": the parameter of what the rows were drawn from; "table": the private
+                table's own value
+        """
+        from understudy.estimates import estimate
+
+        return estimate(self._known, asked, target, level)
+
+    @cached_property
+    def _known(self) -> Known:
+        from understudy.releases.estimating import known
+
+        return known(self)
 
     def save(self, path: str | Path, *, report: str | None = None) -> Path:
         """Write the bundle folder. The folder must not exist yet; it appears whole or not at all.
