@@ -1,16 +1,18 @@
 """How often intervals of `estimate` hold the truth: whole releases of samples from known populations.
 
-`python -m bench coverage FILE [--adult CSV] [--minutes 60] [--repetitions 200] [--report]`
+`python -m bench coverage FILE [--adult CSV] [--minutes 60] [--repetitions 200] [--keep FOLDER]`
+`python -m bench coverage FILE --report`
 
 Every repetition draws n rows from a population, releases them with real noise, and asks for each
 statistic with both targets. The truth of a population is computed on all of its rows, of which samples
 are drawn with replacement, so it is exact. A line of JSON is appended to FILE for each release: a run
 that was interrupted goes on, and every combination of population, n and ε gets the same number of
-repetitions, one after the other. `--report` prints the tables of docs/estimate.md from FILE.
+repetitions, one after the other. `--report` prints the tables of docs/estimate.md from FILE. Releases
+that are kept are read again: with another FILE and `--kept-only`, what was released is judged anew.
 
 Four populations of 14 columns are generated: a Gaussian copula, latent classes, a Bayesian network with
 skewed tables, and numbers that people round, whose bins are found privately. None was used to choose a
-constant of the estimator. `--adult` adds the rows of a CSV file of the UCI's Adult as a fifth. In the
+constant of the estimator. Of latent classes and rounded numbers the number of rows is private. `--adult` adds the rows of a CSV file of the UCI's Adult as a fifth. In the
 generated ones `free_a` and `free_b` are independent of everything, and of `e1`, `e2`, `e3` pairs show
 nothing and all three a strong dependence (parity).
 
@@ -246,6 +248,7 @@ class Population:
     asked: tuple[Asked, ...]
     free: tuple[str, str]
     bound: tuple[str, str]
+    rows_public: bool = True
 
     @cached_property
     def schema(self) -> Schema:
@@ -322,7 +325,8 @@ def _generated(
     rng = np.random.default_rng(seed)
     order = ("income", "age", "hours", "region", "education", "sex", "smoker", "insured", "job")
     held = {key: rows[key] for key in order} | _beside(rng)
-    return Population(name, held, numbers, STANDARD, ("free_a", "free_b"), ("smoker", "insured"))
+    free, bound = ("free_a", "free_b"), ("smoker", "insured")
+    return Population(name, held, numbers, STANDARD, free, bound, name not in ("latent", "heaped"))
 
 
 BINNED = {
@@ -473,12 +477,23 @@ def adult(path: Path) -> Population:
 # -- runs ----------------------------------------------------------------------------------------
 
 
-def repetition(population: Population, n: int, epsilon: str, seed: Sequence[int]) -> dict[str, Any]:
-    """One release of a sample, and everything that is asked of it."""
-    table = population.drawn(n, np.random.default_rng(list(seed)))
-    began = time.process_time()
-    released = us.release(_arrow(table), population.schema, epsilon=epsilon, workload="marginals:2")
-    made = time.process_time() - began
+def made(
+    population: Population, n: int, epsilon: str, table: Data, folder: Path | None
+) -> us.Release:
+    """A release of a table; one that was kept is read."""
+    if folder is not None and folder.exists():
+        return us.Release.load(folder)
+    public = {"rows_public": n} if population.rows_public else {}
+    released = us.release(
+        _arrow(table), population.schema, epsilon=epsilon, workload="marginals:2", **public
+    )
+    if folder is not None:
+        released.save(folder)
+    return released
+
+
+def judged(population: Population, released: us.Release, table: Data) -> dict[str, Any]:
+    """Everything that is asked of a release, beside the truth."""
     rows = {name: _numpy(released.rows[name]) for name in population.rows}
     found = [
         number
@@ -489,12 +504,7 @@ def repetition(population: Population, n: int, epsilon: str, seed: Sequence[int]
         name: [released.test_independence(*pair).p_value, _pearson(rows, pair)]
         for name, pair in (("free", population.free), ("bound", population.bound))
     }
-    return {
-        "numbers": found,
-        "tests": tests,
-        "release_s": round(made, 2),
-        "asked_s": round(time.process_time() - began - made, 2),
-    }
+    return {"numbers": found, "tests": tests}
 
 
 def _arrow(table: Data) -> pa.Table:
@@ -551,23 +561,35 @@ def _numbers(
         yield line
 
 
-def run(file: Path, populations: Sequence[Population], minutes: float, repetitions: int) -> None:
+def run(
+    file: Path,
+    populations: Sequence[Population],
+    *,
+    minutes: float,
+    repetitions: int,
+    keep: Path | None,
+    kept_only: bool,
+) -> None:
     """Append repetitions to the file, always of the combination that has fewest."""
-    cells = [(p, n, epsilon) for p in populations for n in ROWS for epsilon in EPSILONS]
+    cells = [(p, n, epsilon) for n in ROWS for epsilon in EPSILONS for p in populations]
     done = Counter((line["population"], line["n"], line["epsilon"]) for line in _lines(file))
     until = time.monotonic() + 60 * minutes
     with open(file, "a", encoding="utf-8") as out:
-        while time.monotonic() < until:
-            population, n, epsilon = min(cells, key=lambda c: done[c[0].name, c[1], c[2]])
+        while cells and time.monotonic() < until:
+            cell = min(cells, key=lambda c: done[c[0].name, c[1], c[2]])
+            population, n, epsilon = cell
             at = done[population.name, n, epsilon]
-            if at >= repetitions:
-                return
-            cell = [
-                [p.name for p in populations].index(population.name),
-                n,
-                int(1000 * float(epsilon)),
-            ]
-            line = repetition(population, n, epsilon, (20261116, *cell, at))
+            folder = None if keep is None else keep / f"{population.name}-{n}-{epsilon}-{at}"
+            if at >= repetitions or (kept_only and not (folder and folder.exists())):
+                cells.remove(cell)
+                continue
+            seed = [20261116, sum(population.name.encode()), n, int(1000 * float(epsilon)), at]
+            table = population.drawn(n, np.random.default_rng(seed))
+            began = time.process_time()
+            released = made(population, n, epsilon, table, folder)
+            taken = time.process_time() - began
+            line = judged(population, released, table)
+            line["seconds"] = [round(taken, 2), round(time.process_time() - began - taken, 2)]
             names = {"population": population.name, "n": n, "epsilon": epsilon, "repetition": at}
             out.write(json.dumps(names | line) + "\n")
             out.flush()
@@ -718,10 +740,21 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--adult", type=Path, help="a CSV file of the UCI's Adult")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so long")
     parser.add_argument("--repetitions", type=int, default=200, help="of every combination")
+    parser.add_argument("--keep", type=Path, help="a folder that releases are kept in")
+    parser.add_argument("--kept-only", action="store_true", help="make no new release")
     parser.add_argument("--report", action="store_true", help="print the tables of FILE")
     chosen = parser.parse_args(list(arguments))
     if chosen.report:
         return report(chosen.file)
     populations = [copula(), latent(), network(), heaped()]
     populations += [adult(chosen.adult)] if chosen.adult else []
-    return run(chosen.file, populations, chosen.minutes, chosen.repetitions)
+    if chosen.keep is not None:
+        chosen.keep.mkdir(parents=True, exist_ok=True)
+    return run(
+        chosen.file,
+        populations,
+        minutes=chosen.minutes,
+        repetitions=chosen.repetitions,
+        keep=chosen.keep,
+        kept_only=chosen.kept_only,
+    )
