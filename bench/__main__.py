@@ -24,6 +24,7 @@ BENCHMARKS = {
 }
 WITH_FILES = {
     "drafts": "what a draft decides about every column of the tables in folders (FOLDER …)",
+    "coverage": "intervals of `estimate` and the test of independence on known populations (FILE)",
     "geography": "places on land: a map of a public table and its stand-in (--houses, --mask)",
     "shapes": "columns of numbers: the ladder, quantiles and bins, with simulated noise ([FOLDER])",
     "realtables": "numbers of real tables through whole releases: shape, quantiles, bins (FOLDER)",

@@ -104,7 +104,8 @@ def independence(
         WorkloadError: No table holds both columns.
     """
     turned = pair[0] > pair[1]
-    pair, margins = (pair[::-1], margins[::-1]) if turned else (pair, margins)
+    if turned:
+        pair, margins = (pair[1], pair[0]), (margins[1], margins[0])
     both = [each for each in reduced(tables, pair, shape) if each.clique == pair]
     if not both:
         raise WorkloadError(
