@@ -4,7 +4,8 @@ A statistic that is smooth in the shares of the cells x moves by Σ_x (P − m)(
 replaced by the private table P, φ its influence function. Noisy tables y_j = n·A_j P + noise tell of
 this by weights λ:
 
-    Σ_x (P − m)·φ  =  Σ_j λ_j·(y_j/n − A_j m)  −  Σ_j λ_j·noise_j/n  +  Σ_x (P − m)·r,   r = φ − Σ_j λ_j[x_j]
+    Σ_x (P − m)·φ  =  Σ_j λ_j·(y_j/n − A_j m)  −  Σ_j λ_j·noise_j/n  +  Σ_x (P − m)·r
+    r  =  φ − Σ_j λ_j[x_j]
 
 The first term is computed, the second is noise of known deviation, the third is what no table tells.
 The weights are the ones that are best if the last term has deviation ω·sd(r):
@@ -36,7 +37,7 @@ within OMEGA·sd(r) of the private table's. Half a deviation is a large error: a
 columns is off by ρ for the product of two standardised columns with correlation ρ. Frozen before it was
 validated."""
 OMEGA_REST = 0.03
-"""The same for what only three or more columns together show. No table of pairs corrects it, and in most
+"""The same for what only three or more columns together show. No table of pairs corrects it. In most
 tables it is small; where it is not, the interval does not hold, and `reliance` tells how much rests on
 it. Frozen before it was validated."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -56,11 +57,22 @@ class Estimate:
         """Whether there is a number."""
         return self.value is not None
 
-    def __str__(self) -> str:
+    @property
+    def shown(self) -> tuple[str, str, str]:
+        """(value, low, high) with as many digits as the interval makes meaningful, and one more."""
         if self.value is None or self.low is None or self.high is None:
+            return "not determined", "–", "–"
+        width = max(abs(self.high - self.low), 1e-300)
+        digits = min(9, max(0, 1 - math.floor(math.log10(width / 2))))
+        value, low, high = (f"{x:,.{digits}f}" for x in (self.value, self.low, self.high))
+        return value, low, high
+
+    def __str__(self) -> str:
+        if not self.determined:
             return f"{self.name}: not determined ({self.warning})"
-        told = f"{self.name} = {_number(self.value, self)} [{_number(self.low, self)}, "
-        told += f"{_number(self.high, self)}] (estimated, {100 * self.level:g} %, {self.target})"
+        value, low, high = self.shown
+        sure = f"estimated, {100 * self.level:g} %, {self.target}"
+        told = f"{self.name} = {value} [{low}, {high}] ({sure})"
         return told if self.warning is None else f"{told}; {self.warning}"
 
     def __repr__(self) -> str:
@@ -72,17 +84,6 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         return Estimates((self,))._repr_html_()
-
-
-def _number(value: float, estimate: Estimate) -> str:
-    """With as many digits as the interval makes meaningful, and one more."""
-    assert estimate.low is not None
-    assert estimate.high is not None
-    width = max(abs(estimate.high - estimate.low), 1e-300)
-    digits = 0
-    while digits < 8 and width * 10**digits < 20:
-        digits += 1
-    return f"{value:,.{digits}f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,7 @@ class Estimates:
         return [estimate.to_json() for estimate in self.each]
 
     def _repr_html_(self) -> str:
-        rows = [
-            (e.name, *("not determined" if x is None else _number(x, e) for x in (e.value, e.low, e.high)))
-            for e in self.each
-        ]  # fmt: skip
+        rows = [(e.name, *e.shown) for e in self.each]
         first = self.each[0]
         facts = [("interval", f"estimated, {100 * first.level:g} %"), ("target", first.target)]
         facts += [(e.name, e.warning) for e in self.each if e.warning is not None]

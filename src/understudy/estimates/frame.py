@@ -81,7 +81,7 @@ class Source:
     """Something that cells hide: a number's place in its bin, or who satisfies a condition.
 
     `cells` are those that hide it, for every point. A nudge of one deviation is wrong by at most
-    `bias` of it in each cell, and has a noise of `noise`/rows of it.
+    `bias` of it in each cell, and by a noise of `noise` of it over the share of the cell.
     """
 
     key: int | Condition
@@ -96,14 +96,21 @@ class Frame:
 
     points: Points
     numbers: Mapping[int, Inner]
+    steep: Mapping[int, Floats]
+    """How steep densities inside the cells of every column are."""
     nudged: tuple[int | Condition, float] | None = None
 
     @classmethod
     def of(
-        cls, points: Points, schema: Schema, numbers: tuple[int, ...], shape_sigma: float
+        cls, points: Points, schema: Schema, model: View, numbers: Clique, shape_noise: float
     ) -> Frame:
-        """With the numbers of some columns; `shape_sigma` is the noise behind found shapes."""
-        return cls(points, {i: inner(schema.modelled[i], shape_sigma) for i in numbers})
+        """With the numbers of some columns; `shape_noise` is that behind found shapes, in shares."""
+        columns = {i: schema.modelled[i] for i in points.columns}
+        return cls(
+            points,
+            {i: inner(columns[i], shape_noise) for i in numbers},
+            {i: steepness(column, model.marginal((i,))) for i, column in columns.items()},
+        )
 
     def __len__(self) -> int:
         return len(self.points)
@@ -149,30 +156,21 @@ class Frame:
         """With one source moved by so many deviations."""
         return replace(self, nudged=(source.key, by))
 
-    def sources(
-        self, model: View, schema: Schema, conditions: tuple[Condition, ...]
-    ) -> list[Source]:
+    def sources(self, conditions: tuple[Condition, ...]) -> list[Source]:
         """Everything that cells hide of these numbers and conditions."""
         found: list[Source] = []
         for i, held in self.numbers.items():
             if np.any(held.deviation > 0):
                 codes = np.minimum(self.codes(i), len(held))
-                steep = steepness(schema.modelled[i], model.marginal((i,)))[: len(held)]
-                noise = np.divide(
-                    held.uncertain,
-                    held.deviation,
-                    out=np.zeros(len(held)),
-                    where=held.deviation > 0,
-                )
-                bias = steep * _TO_THE_MEAN
-                found.append(Source(i, codes, np.append(bias, 0.0), np.append(noise, 0.0)))
+                bias = self.steep[i][: len(held)] * _TO_THE_MEAN
+                found.append(Source(i, codes, np.append(bias, 0.0), np.append(held.relative, 0.0)))
         for each in conditions:
             if each.cut:
                 sizes = each.share.shape
                 cells = np.ravel_multi_index(tuple(self.codes(i) for i in each.clique), sizes)
                 steep = np.zeros(sizes)
                 for axis, i in enumerate(each.clique):
-                    own = steepness(schema.modelled[i], model.marginal((i,)))
+                    own = self.steep[i]
                     extent = [1] * len(sizes)
                     extent[axis] = len(own)
                     steep = np.maximum(steep, own.reshape(extent))

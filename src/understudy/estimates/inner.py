@@ -1,9 +1,9 @@
 """Numbers inside the cells of a column.
 
 Tables know a binned number up to its cell. Inside a cell values lie as the column says: evenly, or by
-the shape that a release found. What follows from that is not known but assumed, and the error is part of
-every interval: a density that is a straight line 1 + s·(2t − 1) over the cell, |s| ≤ 1 its steepness, moves
-the mean of a cell of width w by w·s/6 and the share below a point t by t(1 − t)·s.
+the shape that a release found. That is assumed and not known, so its error is part of every interval: a
+density that is a straight line 1 + s·(2t − 1) over the cell, |s| ≤ 1 its steepness, moves the mean of a
+cell of width w by w·s/6 and the share below a point t by t(1 − t)·s.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Inner:
 
     points: Floats
     uncertain: Floats
-    """The deviation of the sum of each cell by the noise of a found shape."""
+    """The deviation of the sum of each cell by the noise of a found shape, for one row."""
 
     def __len__(self) -> int:
         return len(self.points)
@@ -49,13 +49,19 @@ class Inner:
         """Inside every cell."""
         return self.points.std(axis=1)
 
+    @cached_property
+    def relative(self) -> Floats:
+        """`uncertain` in deviations."""
+        wide = self.deviation > 0
+        return np.divide(self.uncertain, self.deviation, out=np.zeros(len(self)), where=wide)
+
     def below(self, point: float) -> Floats:
         """The share of each cell that is at most a point."""
         return np.mean(self.points <= point, axis=1)
 
 
-def inner(column: Modelled, shape_sigma: float = 0.0) -> Inner:
-    """The numbers of a column; `shape_sigma` is the noise of the counts behind a found shape.
+def inner(column: Modelled, shape_noise: float = 0.0) -> Inner:
+    """The numbers of a column; `shape_noise` is that of the shares behind a found shape.
 
     Raises:
         WorkloadError: The column holds no numbers.
@@ -72,7 +78,7 @@ def inner(column: Modelled, shape_sigma: float = 0.0) -> Inner:
     if not isinstance(column, Binned):
         return Inner(known.lows[:, None] * unit, np.zeros(len(known)))
     points = np.sort(column.quantiles((np.arange(DRAWN) + 0.5) / DRAWN), axis=1) * unit
-    return Inner(points, column.leverage() * unit * shape_sigma)
+    return Inner(points, column.leverage() * unit * shape_noise)
 
 
 def steepness(column: Modelled, shares: Floats) -> Floats:

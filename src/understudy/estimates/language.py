@@ -7,7 +7,8 @@
     … where CONDITION      only those rows
     … by COLUMN            one estimate for each of its values
 
-Conditions are those of `understudy answer`. Columns whose names are no words are quoted: "marital-status".
+Conditions are those of `understudy answer`. Names of columns that are no words are quoted:
+"marital-status".
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ def parsed(text: str, schema: Schema) -> tuple[Statistic, ...] | Independent:
         for each in asked:
             if len(each.columns) > MOST_COLUMNS:
                 raise WorkloadError(
-                    f"{text!r} is about {len(each.columns)} columns; at most {MOST_COLUMNS} go into one "
-                    "statistic"
+                    f"{text!r} is about {len(each.columns)} columns; at most {MOST_COLUMNS} go into "
+                    "one statistic"
                 )
     return asked
 

@@ -70,6 +70,11 @@ class Mean(_Within):
     of: int | Condition
 
     @property
+    def first_order(self) -> bool:
+        """A mean."""
+        return True
+
+    @property
     def columns(self) -> Clique:
         """Of the domain and of what is averaged."""
         own = {self.of} if isinstance(self.of, int) else set(self.of.clique)
@@ -156,6 +161,11 @@ class Difference(Statistic):
 
     first: Mean
     second: Mean
+
+    @property
+    def first_order(self) -> bool:
+        """A mean."""
+        return True
 
     @property
     def columns(self) -> Clique:

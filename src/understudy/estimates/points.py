@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,17 +24,20 @@ what no table explains; what tables explain is corrected by them."""
 APART = 5_000
 """Cells drawn from the product of the columns' shares."""
 INDEPENDENT = 0.05
-"""The weight of that product in the distribution that errors are averaged over, so that nothing rests
-on a cell being empty in the model."""
+"""The weight of that product in what errors are averaged over, so that nothing rests on a cell being
+empty in the model."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Distinct cells of `columns`: codes, the model's shares, and .95 of these + .05 independence.
+    """Distinct cells of `columns`: codes, the model's shares, and what errors are averaged over.
 
-    Both sum to one. Cells that only independence knows have no share in the model.
+    `spread` is .95·m + .05·Π p_i + (Π (p_i + u_i) − Π p_i), p_i the shares of the columns' values and
+    u_i a floor for each that follows from its noise. Without it, tables would have small weights at
+    just those rare values that noise made rarer: that chooses by noise, and biases tails. Shares sum to
+    one, `spread` to more, the more the noise is.
     """
 
     columns: Clique
@@ -45,31 +49,47 @@ class Points:
         return len(self.shares)
 
 
-def collapsed(model: View, columns: Clique, shape: tuple[int, ...]) -> Points:
-    """The model on `columns`, with public and fixed randomness where it has to be sampled."""
+def collapsed(
+    model: View, columns: Clique, shape: tuple[int, ...], floors: Sequence[float]
+) -> Points:
+    """The model on `columns`, with public and fixed randomness where it has to be sampled.
+
+    `floors` is u, one for each column.
+    """
     sizes = tuple(shape[i] for i in columns)
     if math.prod(sizes) <= DENSE:
         shares = np.asarray(model.marginal(columns), np.float64).reshape(-1)
         shares = shares / shares.sum()
-        table = shares.reshape(sizes)
-        product = np.ones(())
-        for axis in range(len(sizes)):
-            others = tuple(k for k in range(len(sizes)) if k != axis)
-            product = np.multiply.outer(product, table.sum(axis=others))
         codes = tuple(np.unravel_index(np.arange(shares.size), sizes))
-        spread = (1 - INDEPENDENT) * shares + INDEPENDENT * product.reshape(-1)
-        return Points(columns, codes, shares, spread)
+        product, wide = _products(codes, _margins(codes, shares, sizes), floors)
+        spread = (1 - INDEPENDENT) * (shares - product) + wide
+        return Points(columns, codes, shares, np.maximum(spread, 0.0))
     held, shares = _records(model, columns, sizes)
-    rng = np.random.default_rng(0)
-    apart = [
-        rng.choice(size, APART, p=np.bincount(codes, shares, size))
-        for codes, size in zip(held, sizes, strict=True)
-    ]
+    margins = _margins(held, shares, sizes)
+    # Drawn from Π (p + u), and weighted to what is added to .95 of the model.
+    rng, wider = np.random.default_rng(0), [m + u for m, u in zip(margins, floors, strict=True)]
+    apart = [rng.choice(len(w), APART, p=w / w.sum()) for w in wider]
+    product, wide = _products(apart, margins, floors)
+    mass = math.prod(float(w.sum()) for w in wider) / APART
+    added = mass * (1 - (1 - INDEPENDENT) * product / wide)
     codes = tuple(np.concatenate(both) for both in zip(held, apart, strict=True))
-    spread = np.concatenate(
-        [(1 - INDEPENDENT) * shares, np.full(APART, INDEPENDENT / APART)],
-    )
+    spread = np.concatenate([(1 - INDEPENDENT) * shares, added])
     return Points(columns, codes, np.concatenate([shares, np.zeros(APART)]), spread)
+
+
+def _margins(
+    codes: Sequence[NDArray[np.int64]], shares: Floats, sizes: tuple[int, ...]
+) -> list[Floats]:
+    return [np.bincount(c, shares, size) for c, size in zip(codes, sizes, strict=True)]
+
+
+def _products(
+    codes: Sequence[NDArray[np.int64]], margins: list[Floats], floors: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """(Π p, Π (p + u)) at some cells."""
+    each = [m[c] for c, m in zip(codes, margins, strict=True)]
+    wide = [p + u for p, u in zip(each, floors, strict=True)]
+    return np.prod(each, axis=0), np.prod(wide, axis=0)
 
 
 def _records(

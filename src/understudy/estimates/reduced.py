@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.models import Measured
 
-__all__ = ["Reduced", "cells_of", "reduced"]
+__all__ = ["Reduced", "cells_of", "column_noise", "reduced"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,12 @@ def _pooled(group: Sequence[Reduced]) -> Reduced:
     precision = sum(each.sigma**-2 for each in group)
     values = sum((each.values / each.sigma**2 for each in group), np.zeros(first.values.shape))
     return Reduced(first.clique, first.labels, values / precision, precision**-0.5)
+
+
+def column_noise(tables: Sequence[Reduced], column: int, size: int) -> float:
+    """The noise of the rows of one value of a column; infinite where no table tells each apart."""
+    found = [t.sigma for t in tables if t.clique == (column,) and t.values.size == size]
+    return min(found, default=math.inf)
 
 
 def cells_of(

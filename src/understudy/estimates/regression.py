@@ -139,19 +139,18 @@ class Regression(Statistic):
         raise Undefined("the regressors separate the outcome")
 
     def _shares(self, x: Floats, y: Floats, held: Floats) -> Floats:
-        """Rows that count; for dummies those of the value; for a logistic outcome both sides."""
-        found = [held, *(held * x[:, 1 + k] for k in self._dummies)]
-        if self.logistic:
-            found += [held * y, held * (1 - y)]
-        return np.stack(found, axis=1)
+        """Rows that count, and those of each value; for a logistic outcome on both sides of it."""
+        groups = [held, *(held * x[:, 1 + k] for k in self._dummies)]
+        sides = (y, 1 - y) if self.logistic else (np.ones(len(y)),)
+        return np.stack([group * side for group in groups for side in sides], axis=1)
 
     @property
     def _dummies(self) -> list[int]:
         return [k for k, term in enumerate(self.terms) if term.code is not None]
 
     def _needed(self) -> tuple[tuple[int, ...], ...]:
-        """All that every coefficient needs, and the share of its own value."""
-        dummies = self._dummies
-        ends = (1 + len(dummies), 2 + len(dummies)) if self.logistic else ()
-        own = [(1 + dummies.index(k),) if k in dummies else () for k in range(len(self.terms))]
-        return ((0, *ends), *((0, *ends, *each) for each in own))
+        """The rows that every coefficient needs, and those of its own value."""
+        each = 2 if self.logistic else 1
+        every, dummies = tuple(range(each)), self._dummies
+        own = [dummies.index(k) + 1 if k in dummies else 0 for k in range(len(self.terms))]
+        return (every, *((*every, *(each * at + i for i in every if at)) for at in own))

@@ -12,7 +12,8 @@ the model may have missed and by what bins hide.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
+from functools import cached_property
 from math import hypot, sqrt
 
 import numpy as np
@@ -30,9 +31,10 @@ from understudy.estimates.estimate import Estimate, Parts
 from understudy.estimates.frame import Frame
 from understudy.estimates.interval import half_width
 from understudy.estimates.points import Points, collapsed
-from understudy.estimates.reduced import reduced
-from understudy.estimates.statistic import Fitted, Statistic, Undefined
-from understudy.models import Measured, View
+from understudy.estimates.reduced import Reduced, column_noise, reduced
+from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined
+from understudy.models import Measured as Table
+from understudy.models import View
 from understudy.schema import Schema
 
 __all__ = ["FLAGGED", "ONLY_CERTIFIED", "Known", "estimated"]
@@ -45,7 +47,14 @@ ONLY_CERTIFIED = 0.9
 """Reliance beyond which ω says nothing and only a certificate can bound the error."""
 CLEAR = 2.0
 """A share that a statistic divides by is at least so many half widths of its own interval."""
+MOST_NOISE = 1.0
+"""The noise of all values of a column together, in its rows, up to which a statistic that is not linear
+in their shares is estimated: beyond, what its influence function leaves out is no longer small."""
 MOST_STEPS = 200
+UNSEEN = (
+    "it rests on what three or more columns show only together, which was never measured; a release "
+    "whose certified workload has a marginal of these columns would bound it"
+)
 _SETTLED = 0.03
 
 Floats = NDArray[np.float64]
@@ -64,7 +73,7 @@ class Known:
 
     schema: Schema
     model: View
-    tables: Sequence[Measured]
+    tables: Sequence[Table]
     rows: float
     rows_sigma: float = 0.0
     shape_sigma: float = 0.0
@@ -104,33 +113,49 @@ class _Run:
 
     def __init__(self, statistic: Statistic, known: Known, target: str, level: float) -> None:
         self.statistic, self.known, self.target, self.level = statistic, known, target, level
-        schema, columns = known.schema, statistic.columns
-        self.points: Points = collapsed(known.model, columns, schema.shape)
-        tables = reduced(known.tables, columns, schema.shape)
+        shape, columns = known.schema.shape, statistic.columns
+        tables = reduced(known.tables, columns, shape)
+        known = self.known = _with_rows(known, tables)
+        noise = [column_noise(tables, i, shape[i]) / known.rows for i in columns]
+        self.crowded = [i for i, n in zip(columns, noise, strict=True) if n * shape[i] > MOST_NOISE]
+        self.points: Points = collapsed(known.model, columns, shape, list(map(_floor, noise)))
         self.evidence = Evidence(self.points, tables, known.rows, known.rows_sigma)
-        self.frame = Frame.of(self.points, schema, statistic.numbers, known.shape_sigma)
+        self.frame = Frame.of(
+            self.points,
+            known.schema,
+            known.model,
+            statistic.numbers,
+            known.shape_sigma / known.rows,
+        )
 
-    def settle(self) -> _Settled:
-        many, evidence = len(self.statistic.names), self.evidence
-        weights, lambdas, left, turn = self.points.shares, None, None, 0
+    @property
+    def many(self) -> int:
+        """How many numbers the statistic fits."""
+        return self.settled.fitted.values.size
+
+    @cached_property
+    def settled(self) -> _Settled:
+        """The rounds. What is linear needs one, and no weights."""
+        evidence, weights = self.evidence, self.points.shares
+        lambdas, left, turn = None, None, 0
         while True:
             fitted = self.statistic.fit(self.frame, weights)
             every = fitted.influence(self.frame)
-            influence = every[:, :many]
+            influence = every[:, : fitted.values.size]
             # Later rounds change φ little and begin with the λ of the one before.
             left = evidence.affordable(every.shape[1]) if left is None else left
             steps = min(left // 2, MOST_STEPS)
             left -= steps
             lambdas = evidence.weights(every, steps, lambdas)
-            goal = evidence.goal(every, lambdas)[:many]
+            goal = evidence.goal(every, lambdas)[: fitted.values.size]
             own = np.sqrt(weights @ influence**2 / self.known.rows)
-            near = _SETTLED * (np.hypot(evidence.noise(lambdas)[:many], own) + 1e-9)
-            moved, reached = None, bool(np.all(np.abs(goal) <= near))
+            noise = evidence.noise(lambdas)[: fitted.values.size]
+            near = _SETTLED * (np.hypot(noise, own) + 1e-9)
+            moved, reached = None, self.statistic.linear or bool(np.all(np.abs(goal) <= near))
             if not reached and turn < ROUNDS:
                 moved = tilted(weights, influence, goal, near / 2)
             if moved is None:
-                late = turn == ROUNDS and self.statistic.jumps
-                reached = late or bool(np.all(np.abs(goal) <= 10 * near))
+                reached = reached or bool(np.all(np.abs(goal) <= 10 * near))
                 correction = evidence.correction(every, lambdas)
                 return _Settled(weights, fitted, influence, correction, reached)
             weights, turn = moved, turn + 1
@@ -138,98 +163,108 @@ class _Run:
     def estimates(self) -> tuple[Estimate, ...]:
         if self.known.rows < 4 * self.known.rows_sigma:
             raise Undefined("the number of rows is hidden by its own noise")
-        settled = self.settle()
-        hidden = self._inside(settled)
+        if not self.statistic.first_order and set(self.crowded) & set(self.statistic.numbers):
+            raise Undefined("the noise of a column is larger than all its rows")
+        if not self.settled.reached:
+            raise Undefined("the noise is too large for it")
+        measured = [self._measured(k) for k in range(self.many)]
+        combined = self.statistic.combined(self.frame, measured)
         return tuple(
-            self._estimate(settled, hidden, k, name) for k, name in enumerate(self.statistic.names)
+            self._told(name, each)
+            for name, each in zip(self.statistic.names, combined, strict=True)
         )
 
-    def _inside(self, settled: _Settled) -> tuple[Floats, Floats, Floats]:
+    @cached_property
+    def _inside(self) -> tuple[Floats, Floats, Floats]:
         """What bins hide: (variance of one row, variance by noisy shapes, bound on the bias)."""
-        many = len(self.statistic.names)
-        one, noisy, bias = np.zeros(many), np.zeros(many), np.zeros(many)
-        if settled.fitted.hidden is not None:
-            bias += settled.fitted.hidden
-        weights = settled.weights
-        sources = self.frame.sources(self.known.model, self.known.schema, self.statistic.conditions)
-        for source in sources:
-            up, down = (
-                settled.fitted.influence(self.frame.moved(source, by))[:, :many]
-                for by in (0.5, -0.5)
-            )
-            change = up - down
+        one, noisy, bias = (np.zeros(self.many) for _ in range(3))
+        fitted, weights = self.settled.fitted, self.settled.weights
+        if fitted.hidden is not None:
+            bias += fitted.hidden
+        for source in self.frame.sources(self.statistic.conditions):
+            up, down = (fitted.influence(self.frame.moved(source, by)) for by in (0.5, -0.5))
+            change = (up - down)[:, : self.many]
             one += weights @ change**2
             size = len(source.bias)
             held = np.maximum(np.bincount(source.cells, weights, size), 1e-12)
-            for k in range(many):
+            for k in range(self.many):
                 moved = np.bincount(source.cells, weights * change[:, k], size)
                 bias[k] += np.abs(moved) @ source.bias
-                noisy[k] += float(np.sum((moved / held * source.noise / self.known.rows) ** 2))
+                noisy[k] += float(np.sum((moved / held * source.noise) ** 2))
         return one, noisy, bias
 
-    def _estimate(
-        self, settled: _Settled, hidden: tuple[Floats, Floats, Floats], k: int, name: str
-    ) -> Estimate:
-        known, statistic, correction = self.known, self.statistic, settled.correction
+    def _measured(self, k: int) -> Measured:
+        """One number that was fitted, and what is known of its error."""
+        settled, known, correction = self.settled, self.known, self.settled.correction
         reliance = float(correction.reliance[k])
-
-        def nothing(why: str) -> Estimate:
-            return _undetermined(name, why, self.target, self.level, reliance)
-
         value = float(settled.fitted.values[k])
-        if not settled.reached:
-            if not statistic.linear:
-                return nothing("the noise is too large for it")
+        if self.statistic.linear:
             value += float(correction.goal[k])
-        if any(not self._clear(settled, s) for s in self._needed(settled, k)):
-            return nothing("too few rows are in the group to tell it from noise")
-        beyond = self._beyond(correction, k)
-        if beyond is None:
-            return nothing(
-                "it rests on what three or more columns show only together, which was never measured; "
-                "a release whose certified workload has a marginal of these columns would bound it"
-            )
-        one, noisy, bias = (float(each[k]) for each in hidden)
+        one, noisy, bias = (float(each[k]) for each in self._inside)
         own = float(settled.weights @ settled.influence[:, k] ** 2)
         sampling, inside = 0.0, sqrt(noisy + one / known.rows)
         if self.target == "population":
             sampling, inside = sqrt(known.alike * (own + one) / known.rows), sqrt(noisy)
-        lever = float(correction.by_rows[k]) + (value if statistic.per_row else 0.0)
-        times = known.rows if statistic.per_row else 1.0
+        lever = float(correction.by_rows[k]) + (value if self.statistic.per_row else 0.0)
+        beyond = self._beyond(k)
+        why = None
+        if not all(self._clear(share) for share in self._needed(k)):
+            why = "too few rows are in the group to tell it from noise"
+        elif beyond is None:
+            why = UNSEEN
         parts = Parts(
-            times * float(correction.noise[k]),
-            times * abs(lever) * known.rows_sigma / known.rows,
-            times * sampling,
-            times * (OMEGA * float(correction.seen[k]) + beyond),
-            times * (inside + bias),
+            float(correction.noise[k]),
+            abs(lever) * known.rows_sigma / known.rows,
+            sampling,
+            OMEGA * float(correction.seen[k]) + (beyond or 0.0),
+            inside + bias,
         )
-        deviation = hypot(parts.noise, parts.rows, parts.sampling, times * inside)
-        half = half_width(deviation, parts.model + times * bias, self.level) / times
-        low, high = statistic.limits(self.frame)
-        if min(value + half, high) - max(value - half, low) >= 0.95 * (high - low):
-            return nothing("every value that is possible lies in the interval")
-        told = statistic.interval(self.frame, settled.weights, value, half)
+        deviation = hypot(parts.noise, parts.rows, parts.sampling, inside)
+        half = half_width(deviation, parts.model + bias, self.level)
+        return Measured(value, half, parts, reliance, why)
+
+    def _told(self, name: str, measured: Interval | Measured) -> Estimate:
+        """One number as it is told."""
+        if isinstance(measured, Measured):
+            measured = self._between(measured)
+        if measured.why is not None:
+            return _undetermined(name, measured.why, self.target, self.level, measured.reliance)
         warning = None
-        if reliance >= FLAGGED:
+        if measured.reliance >= FLAGGED:
             warning = (
-                f"{100 * reliance:.0f} % of its variance lies in what three or more columns show only "
-                "together, which was never measured"
+                f"{100 * measured.reliance:.0f} % of its variance lies in what three or more columns "
+                "show only together, which was never measured"
             )
-        value, low, high = (times * each for each in told)
-        return Estimate(name, value, low, high, self.level, self.target, parts, reliance, warning)
+        times = self.known.rows if self.statistic.per_row else 1.0
+        parts = Parts(*(times * part for part in astuple(measured.parts)))
+        value, low, high = (times * each for each in (measured.value, measured.low, measured.high))
+        return Estimate(
+            name, value, low, high, self.level, self.target, parts, measured.reliance, warning
+        )
 
-    def _needed(self, settled: _Settled, k: int) -> tuple[int, ...]:
-        return settled.fitted.needed[k] if settled.fitted.needed else ()
+    def _between(self, measured: Measured) -> Interval:
+        """A number and its interval, within its limits."""
+        low, high = self.statistic.limits(self.frame)
+        value, half, why = measured.value, measured.half, measured.why
+        if min(value + half, high) - max(value - half, low) >= 0.95 * (high - low):
+            why = why or "every value that is possible lies in the interval"
+        ends = self.statistic.shown(np.clip([value, value - half, value + half], low, high))
+        return Interval(*map(float, ends), measured.parts, measured.reliance, why)
 
-    def _clear(self, settled: _Settled, share: int) -> bool:
+    def _needed(self, k: int) -> tuple[int, ...]:
+        fitted = self.settled.fitted
+        return fitted.needed[k] if fitted.needed else ()
+
+    def _clear(self, share: int) -> bool:
         """Whether a share that is divided by is known well enough for that."""
-        correction, at = settled.correction, len(self.statistic.names) + share
+        correction, at = self.settled.correction, self.many + share
         bias = OMEGA * correction.seen[at] + OMEGA_REST * correction.unseen[at]
         half = half_width(float(correction.noise[at]), float(bias), self.level)
-        return float(settled.fitted.shares[share] + correction.goal[at]) >= CLEAR * half
+        return float(self.settled.fitted.shares[share] + correction.goal[at]) >= CLEAR * half
 
-    def _beyond(self, correction: Correction, k: int) -> float | None:
+    def _beyond(self, k: int) -> float | None:
         """A bound on the bias by what pairs do not show; None where there is none to trust."""
+        correction = self.settled.correction
         usual = OMEGA_REST * float(correction.unseen[k])
         if usual == 0.0:
             return 0.0
@@ -237,3 +272,22 @@ class _Run:
         if correction.reliance[k] > ONLY_CERTIFIED:
             return known
         return usual if known is None else min(usual, known)
+
+
+def _with_rows(known: Known, tables: Sequence[Reduced]) -> Known:
+    """With what tables that have none of the columns add about a private number of rows."""
+    others = [table for table in tables if not table.clique]
+    if not others or known.rows_sigma == 0.0:
+        return known
+    (other,) = others
+    own, more = known.rows_sigma**-2, other.sigma**-2
+    rows = (own * known.rows + more * float(other.values)) / (own + more)
+    return replace(known, rows=max(rows, 1.0), rows_sigma=(own + more) ** -0.5)
+
+
+def _floor(noise: float) -> float:
+    """A share below which a value's own share says nothing: u with ω²·u = 4·noise², at most noise.
+
+    With it a table has at least .8 of its full weight at values that the model holds for empty.
+    """
+    return min(1.0, noise, (2 * noise / OMEGA) ** 2)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique
+from understudy.estimates.estimate import Parts
 from understudy.estimates.frame import Condition, Frame
 
-__all__ = ["Fitted", "Statistic", "Undefined"]
+__all__ = ["Fitted", "Interval", "Measured", "Statistic", "Undefined"]
 
 Floats = NDArray[np.float64]
 
@@ -38,9 +39,32 @@ class Fitted:
     hidden: Floats | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A number that was fitted, known up to ± `half`; `why` says why it is not to be told."""
+
+    value: float
+    half: float
+    parts: Parts
+    reliance: float
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A number as it is told, with its interval; `why` says why it is not to be told."""
+
+    value: float
+    low: float
+    high: float
+    parts: Parts
+    reliance: float
+    why: str | None
+
+
 @dataclass(frozen=True, eq=False)
 class Statistic(ABC):
-    """Some numbers about some columns. `names` says what they are, one for each."""
+    """Some numbers about some columns. `names` says what is told, one for each."""
 
     names: tuple[str, ...]
 
@@ -69,13 +93,13 @@ class Statistic(ABC):
         return False
 
     @property
-    def linear(self) -> bool:
-        """Whether it is a mean over all rows, so that correcting it once is exact."""
+    def first_order(self) -> bool:
+        """Whether it is a mean or made of such, so that large errors of the model do little harm."""
         return False
 
     @property
-    def jumps(self) -> bool:
-        """Whether it jumps between values, so that rounds need not settle."""
+    def linear(self) -> bool:
+        """Whether it is a mean over all rows, so that correcting it once is exact."""
         return False
 
     @abstractmethod
@@ -90,11 +114,8 @@ class Statistic(ABC):
         """Values as they are told; increasing."""
         return values
 
-    def interval(
-        self, frame: Frame, weights: Floats, value: float, half: float
-    ) -> tuple[float, float, float]:
-        """(value, low, high) of one number whose fitted value is known up to ± `half`."""
-        low, high = self.limits(frame)
-        ends = np.clip([value, value - half, value + half], low, high)
-        told = self.shown(ends)
-        return float(told[0]), float(told[1]), float(told[2])
+    def combined(
+        self, frame: Frame, measured: Sequence[Measured]
+    ) -> Sequence[Measured | Interval]:
+        """What is told, one for each name; by default what was fitted."""
+        return measured
