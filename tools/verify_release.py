@@ -1744,7 +1744,8 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
     larger = {clique for clique in d.cliques if len(clique) > 2}
     higher = 0.01 if larger else 0.0
     one = 1 - share - 0.04 - higher - 0.41
-    rho /= one + max(share, 1e-6) + 0.04 + higher + 0.41
+    outside = _outside(d, p, pairs)
+    rho /= one + max(share, 1e-6) + 0.04 + higher + 0.41 + 0.005 * len(outside)
 
     def merged(part: float) -> int:
         """Pairs too large to be seen whole where 30 tables share this part of ρ."""
@@ -1759,8 +1760,31 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
     made.append(gaussian("look for excess", 0.04 * rho / rounds, slots, d.sides, rounds))
     if beyond:
         made.append(gaussian("look for excess beyond pairs", higher * rho, beyond, d.sides))
+    for order, tables in outside.items():
+        named, k = f"select {order}-way tables beyond the workload", min(4, len(tables))
+        made.append(selection(named, 0.0025 * rho, GRID * d.sides, k=k))
+        made.append(gaussian(f"errors of {order}-way tables", 0.0025 * rho, k, d.sides))
     made.append(gaussian("measure again", 0.41 * rho / rounds, d.sides * quanta, times=rounds))
     return made
+
+
+def _outside(d: Design, p: dict[str, Any], pairs: list[Clique]) -> dict[int, list[Clique]]:
+    """Tables of up to 256 cells outside the workload whose pairs are all measured, by their order."""
+    if "interactions" not in p:
+        return {}
+    known, workload = set(pairs), set(d.cliques)
+    held = sorted({i for pair in pairs for i in pair}, key=lambda i: (d.shape[i], i))
+    found = {
+        order: [
+            clique
+            for clique in combinations(sorted(held[:most]), order)
+            if d.cells(clique) <= 256
+            and clique not in workload
+            and known.issuperset(combinations(clique, 2))
+        ]
+        for order, most in ((3, 24), (4, 16))
+    }
+    return {order: tables for order, tables in found.items() if tables}
 
 
 def _heaviest(d: Design, most: int | None) -> list[Clique]:
@@ -2126,7 +2150,9 @@ GAMES: dict[str, tuple[Callable[..., list[Slot]], dict[str, Any]]] = {
     "graph": (_graph, {"sizes": ["above 0"], "triangles?": "true"}),
     "hdmm": (_hdmm, {"levels": "small"}),
     "independent": (_independent, {}),
-    "maxent": (_maxent, {"quanta": "times", "pairs": ("null", "times")}),
+    "maxent": (_maxent, {
+        "quanta": "times", "pairs": ("null", "times"), "interactions?": "true",
+    }),
     "mst": (_mst, {"one_ways": "positive", "selection": "positive", "pairs": "positive"}),
     "mwem": (_mwem, {**PICKS, "measure": ("true", "false"), "selection": "share"}),
     "querygan": (_querygan, {
@@ -2272,12 +2298,15 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
     if name == "maxent":
         for purpose, own, _ in _tiers(d):
             pool(purpose, [(i,) for i in own])
-        pool("pairs", _heaviest(d, p["pairs"]), merged=True)
+        measured = _heaviest(d, p["pairs"])
+        outside = {c for tables in _outside(d, p, measured).values() for c in tables}
+        pool("pairs", measured, merged=True)
         again = slots.get("measure again", {"times": 0})["times"] * p["quanta"]
-        pool("measure again", {*columns, *pairs, *larger}, again, merged=True, averaged=True)
+        able = {*columns, *pairs, *larger, *outside}
+        pool("measure again", able, again, merged=True, averaged=True)
         worst = slots.get("select the worst", {"times": 0, "event": {"k": 0}})
         selected = worst["times"] * worst["event"]["k"]
-        pool("measure the worst", _heaviest(d, p["pairs"]), selected)
+        pool("measure the worst", measured, selected)
         return pools
     if name == "querygan":
         ordered = _lipschitz(d, p)

@@ -193,8 +193,9 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
                 heard.take(pair, player.sigma_pairs, merged=True)
         case query.Survey():
             _match(player.first, heard, bundle)
-            higher = {slot.clique for slot in player.higher}
-            known = {*player.first.pairs, *higher, *everywhere}
+            larger = {slot.clique for slot in player.higher}
+            larger |= {clique for look in player.interactions for clique in look.candidates}
+            known = {*player.first.pairs, *larger, *everywhere}
             total = player.units * player.again
             heard.take_any(total, player.sigma_again, known.__contains__, split=True)
         case query.WorstAgain():
