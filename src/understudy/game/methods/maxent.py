@@ -25,9 +25,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.game.forecast import Errors, Knowledge, expected, seen
+from understudy.game.forecast import Errors, Knowledge, expected
 from understudy.game.methods.base import Design, Forecast, Method
-from understudy.players.base import Clique, Model
+from understudy.players.base import Clique
 from understudy.players.data import Particles
 from understudy.players.query import Opening, Slot, Survey, Tier, WorstAgain
 from understudy.privacy.budget import split
@@ -170,13 +170,10 @@ class MaxEntMethod(Method):
             self.errors(design, plan, rows),
         )
 
-    def errors(self, design: Design, plan: Plan, rows: int, model: Model | None = None) -> Errors:
-        """Expected errors from the plan's noise; with a released model, from what it shows as well."""
+    def errors(self, design: Design, plan: Plan, rows: int) -> Errors:
+        """Expected errors from the plan's noise."""
         knowledge = self._knowledge(design, plan)
-        released = None
-        if model is not None:
-            released = seen(design.shape, model, tuple(knowledge.pairs), rows)
-        return expected(design.shape, design.cliques, design.weights, rows, knowledge, released)
+        return expected(design.shape, design.cliques, design.weights, rows, knowledge)
 
     def _closure(self, design: Design) -> tuple[Clique, ...]:
         """Pairs inside cliques of the workload, or the most wanted of them."""
