@@ -266,7 +266,8 @@ LEAVES: dict[str, Callable[[Any], bool]] = {
 }
 LENGTHS = {"workload": (1, 10**5), "plan": (1, 10**4), "columns": (1, 10**4), "entries": (1, 10**6),
            "multipliers": (1, 10**4), "shape": (1, 10**4), "cliques": (0, 10**5),
-           "variations": (1, 10**6), "variations_measured": (1, 10**6)}  # fmt: skip
+           "variations": (1, 10**6), "variations_measured": (1, 10**6),
+           "worst_between": (2, 2), "variation_between": (2, 2)}  # fmt: skip
 
 EVENTS = [
     {"kind": "=discovery", "sigma": "positive", "threshold": "count", "values": "count",
@@ -331,7 +332,9 @@ MANIFEST = {
     "theorem": ("null", {"bound": "not negative", "beta": "share", "statement": "text"}),
     "forecast?": ("null", {"rows": "natural", "mean": "not negative", "worst": "not negative",
                            "blind": "not negative", "total_variations": ["not negative"],
-                           "worst_cells": ["not negative"], "words": "text"}),
+                           "worst_cells": ["not negative"], "words": "text",
+                           "variation?": "not negative", "worst_between?": ["not negative"],
+                           "variation_between?": ["not negative"]}),
     "remarks?": "object",
     "measurements": [{"columns": ["name"], "kind": ("=table", "=cells", "=queries"),
                        "sigma": ("null", "not negative"), "times": "above 0", "merged?": "true",

@@ -441,7 +441,13 @@ _MANIFEST = _object_of(
                     **dict.fromkeys(("mean", "worst", "blind"), _number(0, 1e300)),
                     **dict.fromkeys(("total_variations", "worst_cells"), _list(_number(0, 1e300))),
                     "words": _TEXT,
-                }
+                },
+                {
+                    "variation": _number(0, 1e300),
+                    **dict.fromkeys(
+                        ("worst_between", "variation_between"), _list(_number(0, 1e300), 2, 2)
+                    ),
+                },
             )
         ),
         "remarks": _any_object,

@@ -33,9 +33,9 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-from understudy.game.forecast import Errors, Knowledge, expected, seen
+from understudy.game.forecast import Errors, Knowledge, expected
 from understudy.game.methods.base import Design, Forecast, Method
-from understudy.players.base import Clique, Model
+from understudy.players.base import Clique
 from understudy.players.data import Particles
 from understudy.players.query import Interactions, Opening, Slot, Survey, Tier, WorstAgain
 from understudy.privacy.budget import split
@@ -196,13 +196,10 @@ class MaxEntMethod(Method):
             self.errors(design, plan, rows),
         )
 
-    def errors(self, design: Design, plan: Plan, rows: int, model: Model | None = None) -> Errors:
-        """Expected errors from the plan's noise; with a released model, from what it shows as well."""
+    def errors(self, design: Design, plan: Plan, rows: int) -> Errors:
+        """Expected errors from the plan's noise."""
         knowledge = self._knowledge(design, plan)
-        released = None
-        if model is not None:
-            released = seen(design.shape, model, tuple(knowledge.pairs), rows)
-        return expected(design.shape, design.cliques, design.weights, rows, knowledge, released)
+        return expected(design.shape, design.cliques, design.weights, rows, knowledge)
 
     def describe(self) -> dict[str, Any]:
         """Name and settings; `interactions` only where it is on, for earlier versions had none."""
