@@ -58,7 +58,7 @@ def test_fewer_pairs_are_those_that_most_of_the_workload_holds():
     design = Design((2,) * 4, cliques, (1.0, 2.0, 4.0), Relation.ADD_REMOVE, 100)
     plan = Plan(MaxEntMethod(pairs=2).charges(design, Fraction(1)))
     query, _ = MaxEntMethod(pairs=2).players(design, plan)
-    assert query.first.pairs == ((1, 2), (2, 3))  # weights 3 and 6
+    assert query.first.every_pair == ((1, 2), (2, 3))  # weights 3 and 6
     assert plan[Opening.PAIRS].event.changes == 2
 
 
