@@ -367,7 +367,7 @@ def marginals(
     >>> print(prefixes(1) + prefixes(["age", "income"]))  # doctest: +ELLIPSIS
     Together(joined=(Every(k=1, ...), Named(columns=('age', 'income'), ...)))
     """
-    return _spec(MARGINALS, columns, count, seed)
+    return _spec(MARGINALS, columns, count, seed, holding)
 
 
 conjunctions = partial(_spec, "conjunctions")

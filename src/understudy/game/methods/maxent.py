@@ -9,14 +9,16 @@ One public rule divides ρ. Let J be the number of pairs, K their mean number of
 all were measured with share 0.45. What a cell can tell is n/(Kσ): pairs get 0.45·min(1, 2n/(Kσ)), looks
 0.04, higher-order looks 0.01 where the workload has larger tables, measuring again 0.41 (in one round,
 or in two where most pairs are too large to be seen whole), and one-way
-tables the rest, divided between columns by (weight · values)^½ in steps of two. Where n is private the
-rule takes 20 000 for it.
+tables the rest, divided between columns by (weight · values)^½ in steps of two. Pairs share their part by
+weight^⅔, which makes the weighted error least, in steps of four: eight times the weight is half the
+noise. Where n is private the rule takes 20 000 for it.
 
 Wide tables. All pairs together cost √J, while what matters is mostly in about two pairs a column. Where
 there are more than 20 pairs a column and n/σ is below 60, the pairs are not all measured: after the
 one-way tables (share 0.25), four rounds each select the pairs that the model misses most by the
 exponential mechanism (0.10 in all), whose noise does not grow with J, and measure those (0.65), twice
-as many pairs in all as there are columns.
+as many pairs in all as there are columns. Pairs of eight times the weight of others are measured before
+(0.30, which the selected ones go without).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
 from understudy.game.forecast import Errors, Knowledge, expected, seen
 from understudy.game.methods.base import Design, Forecast, Method
@@ -260,7 +263,9 @@ class MaxEntMethod(Method):
             if len(clique) > 2 and size <= _MOST_TABLE:
                 larger[clique] = larger.get(clique, 0.0) + weight
         most = _most_wanted(larger)[:_MOST_HIGHER]
-        return tuple(slots), tuple(Slot(clique, 1.0, larger[clique]) for clique in sorted(most))
+        # What pairs do not explain is worth as much as the heaviest of them.
+        worth = {c: max(wanted[pair] for pair in combinations(c, 2)) for c in most}
+        return tuple(slots), tuple(Slot(clique, 1.0, worth[clique]) for clique in sorted(most))
 
 
 def _wide(design: Design, closure: tuple[Clique, ...], rho: Fraction) -> bool:
