@@ -263,7 +263,8 @@ LEAVES: dict[str, Callable[[Any], bool]] = {
 }
 LENGTHS = {"workload": (1, 10**5), "plan": (1, 10**4), "columns": (1, 10**4), "entries": (1, 10**6),
            "multipliers": (1, 10**4), "shape": (1, 10**4), "cliques": (0, 10**5),
-           "variations": (1, 10**6), "variations_measured": (1, 10**6), "purposes": (1, 10**4)}  # fmt: skip
+           "variations": (1, 10**6), "variations_measured": (1, 10**6),
+           "purposes": (1, 10**4)}  # fmt: skip
 
 EVENTS = [
     {"kind": "=discovery", "sigma": "positive", "threshold": "count", "values": "count",

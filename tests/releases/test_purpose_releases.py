@@ -37,22 +37,15 @@ def test_a_release_states_its_purposes_and_both_verifiers_accept_it(tmp_path):
     both.require_agreement(tmp_path / "r")
     assert all(check.passed for check in us.verify(tmp_path / "r").checks)
     assert us.Release.load(tmp_path / "r").purposes == tuple(wanted)
-    assert "model:c7; regression:c1 ~ c2 + c3" in report.render(made, "r")
+    assert "model:c7; regression:c1 ~ c2 + c3" in report.render(made)
 
 
 def test_where_domains_are_found_the_tables_stay_those_that_were_reserved(tmp_path):
     """A found domain may be so small that a table left out would fit; it stays out."""
-    text = "\n".join(
-        [
-            '[understudy]\nversion = 1\nunit = "row"\n',
-            *(
-                f'[[column]]\nname = "{name}"\ntype = "category"\nvalues = "discover"\n'
-                for name in "ab"
-            ),
-            '[[column]]\nname = "y"\ntype = "boolean"\n',
-            '[[column]]\nname = "z"\ntype = "boolean"\n',
-        ]
-    ).replace('values = "discover"', 'values = "discover"\nmax_values = 120')
+    open_ = 'type = "category"\nvalues = "discover"\nmax_values = 120'
+    kinds = {"a": open_, "b": open_, "y": 'type = "boolean"', "z": 'type = "boolean"'}
+    listed = (f'[[column]]\nname = "{name}"\n{kind}\n' for name, kind in kinds.items())
+    text = '[understudy]\nversion = 1\nunit = "row"\n\n' + "\n".join(listed)
     schema = Schema.loads(text)
     rng = np.random.default_rng(1)
     columns = {name: [f"v{v}" for v in rng.integers(0, 3, 4_000)] for name in "ab"}

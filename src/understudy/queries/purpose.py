@@ -33,7 +33,7 @@ FORMS = (
 
 # Of a pair and of a triple, times the heaviest pair of the workload. Chosen on generated tables: with
 # less, pairs are not measured better; with more, prediction gains little and other tables lose.
-_PAIR, _TRIPLE = 16.0, 0.25
+_PAIR, _TRIPLE = 10.0, 0.25
 _KINDS = ("model", "regression", "subgroups")
 _NAME = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<bare>[^`~+]*[^`~+\s]))\s*")
 
