@@ -333,7 +333,13 @@ _FACTS = _object_of(
         "rows_public": _ROWS_PUBLIC,
         "understudy": _NAME,
     },
-    {"declared": _TEXT, "request": _NAME, "rho": _POSITIVE, "certificate_share": _EXACT},
+    {
+        "declared": _TEXT,
+        "request": _NAME,
+        "rho": _POSITIVE,
+        "certificate_share": _EXACT,
+        "purposes": _list(_TEXT, 1, MOST_COLUMNS),
+    },
 )
 _BODIES: dict[str, Form] = {
     "reserve": _object_of(

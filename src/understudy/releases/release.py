@@ -141,6 +141,13 @@ class Release:
         return text if self.private else "NOT PRIVATE (made with seeded test noise): " + text
 
     @property
+    def purposes(self) -> tuple[str, ...]:
+        """What the rows were said to be for when they were planned; often nothing."""
+        bodies = (e.body for e in self.entries if e.kind == "reserve" and e.body is not None)
+        facts = next(bodies, {}).get("facts") or {}
+        return tuple(facts.get("purposes", ()))
+
+    @property
     def others(self) -> dict[str, float]:
         """By column: the share of synthetic rows whose value was not listed and is OTHER.
 
