@@ -48,6 +48,7 @@ from understudy.privacy.relation import Relation
 from understudy.queries import Workload
 from understudy.releases import form
 from understudy.releases.certificate import Certificate
+from understudy.releases.conditions import Subject
 from understudy.releases.release import MOST_COUNTS, Measurement, Release
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
@@ -213,11 +214,11 @@ def _contents(release: Release) -> dict[str, bytes]:
     return {"synthetic.parquet": rows.getvalue(), **model_files(release)}
 
 
-def model_files(release: Release) -> dict[str, bytes]:
+def model_files(subject: Release | Subject) -> dict[str, bytes]:
     """The files that rows can be drawn from: the model and the schema."""
-    description, arrays = release.model.to_arrays()
+    description, arrays = subject.model.to_arrays()
     return {
-        "schema.toml": release.schema.dumps().encode("utf-8"),
+        "schema.toml": subject.schema.dumps().encode("utf-8"),
         "model.json": canonical(description) + b"\n",
         "model.npz": _arrays_bytes(arrays),
     }
