@@ -20,6 +20,7 @@ BENCHMARKS = {
     "web": "the page: fifty readers while a release is being made",
     "picks": "Frank-Wolfe: the worst of 20,000 fits, and the number of picks",
     "methods": "every method on the demo survey: error, certificate, CPU seconds, memory",
+    "conditions": "rows under a condition: records alone and moved ones against the truth",
     "house": "lines, hooks, crossings between rooms; CPU and memory of the commands",
 }
 WITH_FILES = {

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
@@ -207,36 +208,33 @@ def _joined(parts: list[Part]) -> Part:
 def _shares_inside(model: Weighted, column: int, inside: Mask, holds: Sequence[Mask]) -> Floats:
     """The shares of a column's values inside an event, drawn towards what pairs imply; see above."""
     size, codes = model.shape[column], model.codes[column]
-    weights = model.weights.astype(np.float64)
-    said = np.bincount(codes[inside], weights[inside], size)
-    said /= said.sum()
-    if len(holds) == 1:
-        implied = np.bincount(codes, weights, size)
-        implied /= implied.sum()
-    else:
-        implied = _implied(codes, size, weights, holds)
+    said = np.bincount(codes[inside], model.weights[inside], size)
+    said = said / said.sum()
+    where = np.zeros(model.size, np.int64)
+    for held in holds:
+        where = 2 * where + held
+    table = np.bincount(where * size + codes, model.weights, 2 ** len(holds) * size)
+    implied = _implied(table.reshape(*(2,) * len(holds), size))
     apart = float(((implied - said) ** 2).sum()) * effective(model.weights[inside])
     drawn = min(1.0, (1 - float((implied**2).sum())) / max(apart, 1e-300))
     return drawn * implied + (1 - drawn) * said
 
 
-def _implied(codes: Codes, size: int, weights: Floats, holds: Sequence[Mask]) -> Floats:
-    """The shares of a column where all of `holds` do, by the law of most entropy with their pairs."""
-    many = len(holds)
-    bits = [held.astype(np.int64) for held in holds]
-    known: list[tuple[tuple[int, ...], NDArray[Any]]] = []
-    for a in range(many):
-        table = np.bincount(bits[a] * size + codes, weights, 2 * size).reshape(2, size)
-        known.append(((a, many), table))
-        for b in range(a):
-            table = np.bincount(bits[b] * 2 + bits[a], weights, 4).reshape(2, 2)
-            known.append(((b, a), table))
-    law = np.ones((2,) * many + (size,))
+def _implied(table: NDArray[Any]) -> Floats:
+    """The shares of the last axis where all others are 1, by the law of most entropy with all pairs.
+
+    Of one other axis, the shares of the last whatever it is.
+    """
+    many = table.ndim - 1
+    if many == 1:
+        return table.sum(axis=0) / table.sum()
+    axes = set(range(many + 1))
+    others = [tuple(axes.difference(pair)) for pair in combinations(sorted(axes), 2)]
+    known = [(rest, table.sum(axis=rest, keepdims=True)) for rest in others]
+    law = np.ones(table.shape)
     for _ in range(_FITTED):
-        for axes, table in known:
-            rest = tuple(axis for axis in range(many + 1) if axis not in axes)
-            now = law.sum(axis=rest, keepdims=True)
-            law *= _ratio(np.expand_dims(table, rest), now)
+        for rest, wanted in known:
+            law *= _ratio(wanted, law.sum(axis=rest, keepdims=True))
     found = law[(1,) * many]
     return found / found.sum()
 
