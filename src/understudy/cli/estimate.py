@@ -29,7 +29,9 @@ def estimate(
     asked: Annotated[str, argument("STATISTIC", "What to estimate, such as mean(income) by sex.")],
     target: Annotated[
         Targets,
-        option("--target", "The population that rows were drawn from, or the private table itself."),
+        option(
+            "--target", "The population that rows were drawn from, or the private table itself."
+        ),
     ] = Targets.POPULATION,
     level: Annotated[float, option("--level P", "How often intervals hold the truth.")] = 0.95,
     as_json: options.AsJson = False,

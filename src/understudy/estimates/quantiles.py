@@ -105,9 +105,7 @@ class Quantile(_OfNumber):
 
         return Fitted(means, influence, np.array([share]), ((0,),) * len(means))
 
-    def combined(
-        self, frame: Frame, measured: Sequence[Measured]
-    ) -> Sequence[Measured | Interval]:
+    def combined(self, frame: Frame, measured: Sequence[Measured]) -> Sequence[Measured | Interval]:
         """The values that are not ruled out."""
         held = frame.numbers[self.of]
         cells, many = held.points.shape

@@ -114,8 +114,6 @@ class Statistic(ABC):
         """Values as they are told; increasing."""
         return values
 
-    def combined(
-        self, frame: Frame, measured: Sequence[Measured]
-    ) -> Sequence[Measured | Interval]:
+    def combined(self, frame: Frame, measured: Sequence[Measured]) -> Sequence[Measured | Interval]:
         """What is told, one for each name; by default what was fitted."""
         return measured
