@@ -266,7 +266,9 @@ LEAVES: dict[str, Callable[[Any], bool]] = {
 }
 LENGTHS = {"workload": (1, 10**5), "plan": (1, 10**4), "columns": (1, 10**4), "entries": (1, 10**6),
            "multipliers": (1, 10**4), "shape": (1, 10**4), "cliques": (0, 10**5),
-           "variations": (1, 10**6), "variations_measured": (1, 10**6)}  # fmt: skip
+           "variations": (1, 10**6), "variations_measured": (1, 10**6),
+           "worst_between": (2, 2), "variation_between": (2, 2),
+           "purposes": (1, 10**4)}  # fmt: skip
 
 EVENTS = [
     {"kind": "=discovery", "sigma": "positive", "threshold": "count", "values": "count",
@@ -298,7 +300,7 @@ LINK = {"seq": "natural", "digest": "hash", "prev": "hash", "hash": "hash"}
 STAMP = {"reservation": "name", "writer?": "name", "time?": "name"}
 FACTS = {"schema": "hash", "workload": WORKLOAD, "method": METHOD, "understudy": "name",
          "rows_public": ("null", "above 0"), "rho": "positive", "certificate_share": "exact",
-         "declared?": "text", "request?": "name"}  # fmt: skip
+         "declared?": "text", "request?": "name", "purposes?": ["text"]}  # fmt: skip
 RELATION = ("=add-remove", "=replace")
 BODIES = {
     "reserve": {**STAMP, "budget": {"epsilon": "exact", "delta": "exact"}, "relation": RELATION,
@@ -331,7 +333,9 @@ MANIFEST = {
     "theorem": ("null", {"bound": "not negative", "beta": "share", "statement": "text"}),
     "forecast?": ("null", {"rows": "natural", "mean": "not negative", "worst": "not negative",
                            "blind": "not negative", "total_variations": ["not negative"],
-                           "worst_cells": ["not negative"], "words": "text"}),
+                           "worst_cells": ["not negative"], "words": "text",
+                           "variation?": "not negative", "worst_between?": ["not negative"],
+                           "variation_between?": ["not negative"]}),
     "remarks?": "object",
     "measurements": [{"columns": ["name"], "kind": ("=table", "=cells", "=queries"),
                        "sigma": ("null", "not negative"), "times": "above 0", "merged?": "true",
@@ -1734,17 +1738,21 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
         return _one_ways(d, rho)
     hidden = rows < 60 * math.sqrt(d.sides * len(pairs) / (0.9 * rho))
     if hidden and len(pairs) > 20 * len(d.shape):
-        picks = math.ceil(len(d.shape) / 2)
+        picks, heavy = math.ceil(len(d.shape) / 2), _pair_tiers(d, pairs)[:-1]
         return [
             *_one_ways(d, 0.25 * rho),
+            *_tiered(d, heavy, 0.3 * rho),
             selection("select the worst", 0.1 * rho / 4, GRID * d.sides, 4, picks),
-            gaussian("measure the worst", 0.65 * rho / 4, d.sides * picks, times=4),
+            gaussian(
+                "measure the worst", (0.35 if heavy else 0.65) * rho / 4, d.sides * picks, times=4
+            ),
         ]
     share = _pairs_share(d, pairs, rho, rows)
     larger = {clique for clique in d.cliques if len(clique) > 2}
     higher = 0.01 if larger else 0.0
     one = 1 - share - 0.04 - higher - 0.41
-    rho /= one + max(share, 1e-6) + 0.04 + higher + 0.41
+    outside = _outside(d, p, pairs)
+    rho /= one + max(share, 1e-6) + 0.04 + higher + 0.41 + 0.005 * len(outside)
 
     def merged(part: float) -> int:
         """Pairs too large to be seen whole where 30 tables share this part of ρ."""
@@ -1755,12 +1763,35 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
     slots = 2 * merged(0.41 * rho / rounds) + len(pairs)
     beyond = min(2000, sum(d.cells(clique) <= 20_000_000 for clique in larger))
     made = _one_ways(d, rho * one)
-    made.append(gaussian("pairs", rho * max(share, 1e-6), d.sides * len(pairs)))
+    made += _tiered(d, _pair_tiers(d, pairs), rho * max(share, 1e-6))
     made.append(gaussian("look for excess", 0.04 * rho / rounds, slots, d.sides, rounds))
     if beyond:
         made.append(gaussian("look for excess beyond pairs", higher * rho, beyond, d.sides))
+    for order, tables in outside.items():
+        named, k = f"select {order}-way tables beyond the workload", min(4, len(tables))
+        made.append(selection(named, 0.0025 * rho, GRID * d.sides, k=k))
+        made.append(gaussian(f"errors of {order}-way tables", 0.0025 * rho, k, d.sides))
     made.append(gaussian("measure again", 0.41 * rho / rounds, d.sides * quanta, times=rounds))
     return made
+
+
+def _outside(d: Design, p: dict[str, Any], pairs: list[Clique]) -> dict[int, list[Clique]]:
+    """Tables of up to 256 cells outside the workload whose pairs are all measured, by their order."""
+    if "interactions" not in p:
+        return {}
+    known, workload = set(pairs), set(d.cliques)
+    held = sorted({i for pair in pairs for i in pair}, key=lambda i: (d.shape[i], i))
+    found = {
+        order: [
+            clique
+            for clique in combinations(sorted(held[:most]), order)
+            if d.cells(clique) <= 256
+            and clique not in workload
+            and known.issuperset(combinations(clique, 2))
+        ]
+        for order, most in ((3, 24), (4, 16))
+    }
+    return {order: tables for order, tables in found.items() if tables}
 
 
 def _heaviest(d: Design, most: int | None) -> list[Clique]:
@@ -1779,24 +1810,45 @@ def _held(d: Design) -> list[float]:
 
 
 def _one_ways(d: Design, rho: float) -> list[Slot]:
-    tiers = _tiers(d)
-    whole = sum(len(own) * 2**step for _, own, step in tiers)
+    return _tiered(d, _column_tiers(d), rho)
+
+
+Tier = tuple[str, list[Clique], int]
+"""Tables of one noise level: purpose, tables, and how precise next to other tiers."""
+
+
+def _tiered(d: Design, tiers: list[Tier], rho: float) -> list[Slot]:
+    whole = sum(len(own) * precision for _, own, precision in tiers)
     return [
-        gaussian(purpose, rho * len(own) * 2**step / whole, d.sides * len(own))
-        for purpose, own, step in tiers
+        gaussian(purpose, rho * len(own) * precision / whole, d.sides * len(own))
+        for purpose, own, precision in tiers
     ]
 
 
-def _tiers(d: Design) -> list[tuple[str, list[int], int]]:
+def _column_tiers(d: Design) -> list[Tier]:
     """Columns by precision, in steps of two: a step is round(log₂(weight · values)/2)."""
     held = _held(d)
     least = min((weight for weight in held if weight > 0), default=1.0)
     steps = [round(math.log2(max(w, least) * n) / 2) for w, n in zip(held, d.shape, strict=True)]
-    steps = [max(step, max(steps) - 3) for step in steps]
-    named = "one-way marginals" if len(set(steps)) == 1 else "one-way marginals, tier {}"
+    return _tiers("one-way marginals", {(i,): step for i, step in enumerate(steps)}, 2)
+
+
+def _pair_tiers(d: Design, pairs: list[Clique]) -> list[Tier]:
+    """Pairs by precision, in steps of four: a step for every factor of eight in weight."""
+    weights = _pairs(d)
+    least = min((weights[pair] for pair in pairs), default=1.0)
+    steps = {pair: int(math.log2(weights[pair] / least) / 3) for pair in pairs}
+    return _tiers("pairs", steps, 4)
+
+
+def _tiers(name: str, steps: dict[Clique, int], base: int) -> list[Tier]:
+    """The most precise first, none more than three steps behind it."""
+    near = {clique: max(step, max(steps.values()) - 3) for clique, step in steps.items()}
+    levels = sorted(set(near.values()), reverse=True)
+    named = name if len(levels) == 1 else name + ", tier {}"
     return [
-        (named.format(k), [i for i, own in enumerate(steps) if own == step], step - min(steps))
-        for k, step in enumerate(sorted(set(steps), reverse=True), 1)
+        (named.format(k), [c for c in near if near[c] == level], base ** (level - levels[-1]))
+        for k, level in enumerate(levels, 1)
     ]
 
 
@@ -2126,7 +2178,9 @@ GAMES: dict[str, tuple[Callable[..., list[Slot]], dict[str, Any]]] = {
     "graph": (_graph, {"sizes": ["above 0"], "triangles?": "true"}),
     "hdmm": (_hdmm, {"levels": "small"}),
     "independent": (_independent, {}),
-    "maxent": (_maxent, {"quanta": "times", "pairs": ("null", "times")}),
+    "maxent": (_maxent, {
+        "quanta": "times", "pairs": ("null", "times"), "interactions?": "true",
+    }),
     "mst": (_mst, {"one_ways": "positive", "selection": "positive", "pairs": "positive"}),
     "mwem": (_mwem, {**PICKS, "measure": ("true", "false"), "selection": "share"}),
     "querygan": (_querygan, {
@@ -2270,14 +2324,18 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
     name, pairs = p["name"], set(_pairs(d))
     larger = {clique for clique in d.cliques if len(clique) > 2}
     if name == "maxent":
-        for purpose, own, _ in _tiers(d):
-            pool(purpose, [(i,) for i in own])
-        pool("pairs", _heaviest(d, p["pairs"]), merged=True)
+        for purpose, own, _ in _column_tiers(d):
+            pool(purpose, own)
+        measured = _heaviest(d, p["pairs"])
+        outside = {c for tables in _outside(d, p, measured).values() for c in tables}
+        for purpose, own, _ in _pair_tiers(d, measured):
+            pool(purpose, own, merged=True)
         again = slots.get("measure again", {"times": 0})["times"] * p["quanta"]
-        pool("measure again", {*columns, *pairs, *larger}, again, merged=True, averaged=True)
+        able = {*columns, *pairs, *larger, *outside}
+        pool("measure again", able, again, merged=True, averaged=True)
         worst = slots.get("select the worst", {"times": 0, "event": {"k": 0}})
         selected = worst["times"] * worst["event"]["k"]
-        pool("measure the worst", _heaviest(d, p["pairs"]), selected)
+        pool("measure the worst", measured, selected)
         return pools
     if name == "querygan":
         ordered = _lipschitz(d, p)

@@ -110,7 +110,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("querygan", {"oracle": "logistic"}),
     ("querygan", {"objective": "wasserstein"}),
     ("querygan", {"oracle": "exponential", "alpha": 0.1, "keep": 0.5}),
-    ("maxent", {"pairs": 2, "quanta": 7}),
+    ("maxent", {"pairs": 2, "quanta": 7, "interactions": False}),
     ("gem", {"rounds": 0}),
     ("gem", {"rounds": 3, "picks": 1000}),
     ("dpgan", {"sigma": 2.0}),

@@ -43,7 +43,7 @@ METHOD_SETTINGS: dict[str, list[dict[str, Any]]] = {
     "fem": [{"rounds": 7}],
     "gem": [{"rounds": 2, "picks": 3}],
     "hdmm": [{"levels": 2}],
-    "maxent": [{"pairs": 3, "quanta": 7}],
+    "maxent": [{"pairs": 3, "quanta": 7}, {"interactions": False}],
     "mwem": [{"measure": False}],
     "querygan": [
         {"features": "subsets"},

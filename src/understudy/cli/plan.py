@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from understudy.game.forecast import Errors
     from understudy.game.methods import Theorem
     from understudy.queries import Workload
-    from understudy.releases import Options, Prepared
+    from understudy.releases import Options, Prepared, outline
     from understudy.schema import Schema
 
 __all__ = ["errors_in_words", "needed_epsilon", "plan", "theorem_in_words"]
@@ -58,6 +58,8 @@ def plan(
     [bold]Example[/bold]
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000
       understudy plan --schema patients.schema.toml --target-error 0.01 --rows 50000
+      understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000 \\
+                      --purpose model:readmitted
     """
     from understudy.releases import outline, prepare
     from understudy.schema import Schema
@@ -112,6 +114,7 @@ def _show(prepared: Prepared, rows: int | None) -> None:
             ("neighbours", design.relation.describe(rows_public=design.rows, unit=unit)),
             ("method", prepared.method.name),
             ("workload", _workload_words(workload, design.shape)),
+            *(("purpose", text) for text in prepared.options.purposes),
         ]
     )
     right = ("draws", "noise in rows", "budget")
@@ -167,6 +170,7 @@ def _show_forecast(prepared: Prepared, rows: int | None) -> None:
             f"{100 * (1 - prepared.beta):g} % confidence{words.nothing(margin)}",
         ),
         *errors_in_words(forecast.errors, prepared.schema),
+        *_purpose_words(outline.tradeoff(prepared, size)),
         *theorem_in_words(prepared.theorem(size)),
         ("what is measured", forecast.measured),
         ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
@@ -174,6 +178,11 @@ def _show_forecast(prepared: Prepared, rows: int | None) -> None:
     ]
     words.facts(pairs)
     _show_engines(prepared, size)
+
+
+def _purpose_words(found: outline.Tradeoff | None) -> list[tuple[str, str]]:
+    """What a purpose changes, where there is one."""
+    return [] if found is None else [("purpose", str(found))]
 
 
 def _show_engines(prepared: Prepared, rows: int) -> None:

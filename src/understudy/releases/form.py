@@ -333,7 +333,13 @@ _FACTS = _object_of(
         "rows_public": _ROWS_PUBLIC,
         "understudy": _NAME,
     },
-    {"declared": _TEXT, "request": _NAME, "rho": _POSITIVE, "certificate_share": _EXACT},
+    {
+        "declared": _TEXT,
+        "request": _NAME,
+        "rho": _POSITIVE,
+        "certificate_share": _EXACT,
+        "purposes": _list(_TEXT, 1, MOST_COLUMNS),
+    },
 )
 _BODIES: dict[str, Form] = {
     "reserve": _object_of(
@@ -441,7 +447,13 @@ _MANIFEST = _object_of(
                     **dict.fromkeys(("mean", "worst", "blind"), _number(0, 1e300)),
                     **dict.fromkeys(("total_variations", "worst_cells"), _list(_number(0, 1e300))),
                     "words": _TEXT,
-                }
+                },
+                {
+                    "variation": _number(0, 1e300),
+                    **dict.fromkeys(
+                        ("worst_between", "variation_between"), _list(_number(0, 1e300), 2, 2)
+                    ),
+                },
             )
         ),
         "remarks": _any_object,

@@ -186,20 +186,22 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
                 )
                 _require_tree(pairs)
         case query.Opening():
-            for tier in player.tiers:
-                for i in tier.columns:
-                    heard.take((i,), tier.sigma)
-            for pair in player.pairs:
-                heard.take(pair, player.sigma_pairs, merged=True)
+            for tier in player.columns:
+                for clique in tier.cliques:
+                    heard.take(clique, tier.sigma)
+            for tier in player.pairs:
+                for pair in tier.cliques:
+                    heard.take(pair, tier.sigma, merged=True)
         case query.Survey():
             _match(player.first, heard, bundle)
-            higher = {slot.clique for slot in player.higher}
-            known = {*player.first.pairs, *higher, *everywhere}
+            larger = {slot.clique for slot in player.higher}
+            larger |= {clique for look in player.interactions for clique in look.candidates}
+            known = {*player.first.every_pair, *larger, *everywhere}
             total = player.units * player.again
             heard.take_any(total, player.sigma_again, known.__contains__, split=True)
         case query.WorstAgain():
             _match(player.first, heard, bundle)
-            pairs = {*player.first.pairs, *player.candidates}
+            pairs = {*player.first.every_pair, *player.candidates}
             number = player.picks * player.again if player.candidates else 0
             heard.take_any(
                 number, player.sigma, lambda clique: clique in pairs or clique in heard.workload

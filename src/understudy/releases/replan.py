@@ -94,6 +94,8 @@ def method_of(described: Mapping[str, Any]) -> Method:
         for option, value in parameters.items():
             if type(value) is int and abs(value) > _LARGEST_PARAMETER:
                 raise VerificationError(f"method = {name}: {option} = {value} is out of range")
+        if name == "maxent":
+            parameters.setdefault("interactions", False)
         made = METHODS[name](**parameters)
     else:
         raise VerificationError(f"method = {str(name)[:80]!r} is not known; its plan is not either")
