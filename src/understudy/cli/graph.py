@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
 from understudy.cli.release import about_report, make
 from understudy.cli.sample import require_output, write_whole
@@ -204,5 +205,6 @@ def _show(release: Release, edges: str, out: Path, kinds: tuple[str, ...]) -> No
         ]
     )
     words.next_commands(
-        f"understudy verify {out}", f"understudy graph sample {out} --out another.csv"
+        command("verify", out),
+        command("graph", "sample", out, "--out", out.with_name(f"{out.stem}.sample.csv")),
     )

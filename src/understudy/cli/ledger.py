@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
 from understudy.errors import ChainBroken, InputError
 
@@ -99,11 +101,7 @@ def open_(
     state = "was open already" if known else "is open"
     shell.say("dataset ", (dataset, "bold"), f" {state} in {file}")
     words.facts(_facts(opened))
-    name = f"'{dataset}'" if " " in dataset else dataset
-    words.next_commands(
-        f"understudy release DATA --schema S.toml --epsilon E --out DIR --ledger {file} "
-        f"--dataset {name}"
-    )
+    shell.say(f"\nGive `understudy release` --ledger {file} --dataset {shlex.quote(dataset)}")
 
 
 @app.command()
@@ -255,7 +253,8 @@ def _existing(where: str | Place) -> Ledger:
     from understudy.privacy.ledger import Ledger
 
     where = options.ledger(where)
-    remedy = f"make one with `understudy ledger open {where} --dataset NAME --epsilon E`"
+    named = shlex.quote(str(where))
+    remedy = f"make one with `understudy ledger open {named} --dataset NAME --epsilon E`"
     return Ledger(options.existing_ledger(where, remedy))
 
 
@@ -365,5 +364,5 @@ def _show(file: Place, view: _View) -> None:
     if crashed:
         shell.say(
             "An open release holds its budget. If it crashed, close it with\n"
-            + "\n".join(f"  understudy ledger settle {file} {release}" for release in crashed)
+            + "\n".join(f"  {command('ledger', 'settle', file, release)}" for release in crashed)
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
 from understudy.cli.plan import errors_in_words, needed_epsilon, theorem_in_words
 from understudy.cli.progress import Stages
@@ -247,7 +248,7 @@ def about_report(out: Path) -> tuple[str, str]:
     page = out / "report.html"
     if page.is_file():
         return "report", f"{page}, for people"
-    return "report", f"none, it could not be made; `understudy report {out}` says why"
+    return "report", f"none, it could not be made; {command('report', out)} says why"
 
 
 def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
@@ -311,7 +312,7 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
 def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.agreement import contradiction
     from understudy.releases.bundle import read_manifest
-    from understudy.releases.outline import example
+    from understudy.releases.example import example
     from understudy.source import shown
 
     rows, columns = release.rows.num_rows, release.rows.num_columns
@@ -331,8 +332,9 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("digest", read_manifest(out)["digest"]),
         ]
     )
+    asked = example(release)
     words.next_commands(
-        f"understudy verify {out}",
-        f"understudy sample {out} --rows {rows} --out rows.csv",
-        f'understudy answer {out} "{example(release.schema)}"',
+        command("verify", out),
+        command("sample", out, "--rows", rows, "--out", out.with_name(f"{out.stem}.sample.csv")),
+        *([] if asked is None else [command("answer", out, asked)]),
     )

@@ -1,4 +1,4 @@
-"""A plan, an account and a question, as every shell shows them: public facts alone."""
+"""A plan and an account, as every shell shows them: public facts alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Pertur
 from understudy.privacy.questions import GRID, VARIATION_GRID
 from understudy.releases import certificate, facts
 from understudy.releases.plan import Prepared
-from understudy.schema import Category, Integer, Schema
+from understudy.schema import Schema
 from understudy.source.pushed import engine_costs
 from understudy.units import group
 
@@ -24,7 +24,6 @@ __all__ = [
     "ASSUMED_ROWS",
     "assumed_rows",
     "buys",
-    "example",
     "history",
     "noise_in_rows",
     "outline",
@@ -167,22 +166,3 @@ def more_like_last(books: Books) -> int | None:
     """How many releases like the newest one still fit; None where there is none."""
     made = list(books.releases.values())
     return books.more_like(made[-1].budget, made[-1].plan, made[-1].unit) if made else None
-
-
-def example(schema: Schema) -> str:
-    """A question that fits the schema."""
-    plain = [column for column in schema.modelled if column.name.isidentifier()]
-    parts: list[str] = []
-    for kind in (Integer, Category):
-        for column in plain:
-            if isinstance(column, Integer) and kind is Integer and column.lower is not None:
-                assert column.upper is not None
-                parts.append(f"{column.name} >= {(column.lower + column.upper + 1) // 2}")
-                break
-            if isinstance(column, Category) and kind is Category:
-                value = column.values[0]
-                if isinstance(value, str) and value.isprintable() and not set(value) & set("'\"`$"):
-                    parts.append(f"{column.name} = '{value}'")
-                    break
-    name = schema.modelled[0].name.replace('"', '""')
-    return " and ".join(parts) or f"`{name}` is not null"

@@ -162,7 +162,7 @@ def read_audit(path: str | Path) -> dict[str, Any]:
     file = file / "audit.json" if file.is_dir() else file
     if not file.is_file():
         raise InputError(
-            f"audit = {path} has no audit.json; make one with `understudy audit release DIR --out A`"
+            f"audit = {path} has no audit.json; make one with `understudy audit release`"
         )
     try:
         found = json.loads(file.read_bytes())

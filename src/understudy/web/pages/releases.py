@@ -22,7 +22,7 @@ from starlette.responses import (
 from understudy.errors import BundleError, InputError, UnderstudyError
 from understudy.releases import Answer, Release
 from understudy.releases.bundle import SIGNATURE, read_manifest
-from understudy.releases.outline import example
+from understudy.releases.example import example
 from understudy.releases.verify import Verification
 from understudy.report import NAME as REPORT
 from understudy.report.words import promise
@@ -67,7 +67,7 @@ def show_release(request: Request, site: Here, identity: str, q: str = "") -> Re
         "title": title_of(site, identity),
         "columns": [(column.name, domain(column)) for column in release.schema.modelled],
         "promise": promise(release),
-        "example": example(release.schema),
+        "example": example(release) or "",
         "parts": PARTS,
         "audits": audits_of(site, identity),
     }
@@ -125,7 +125,7 @@ def ask(request: Request, site: Here, identity: str, q: str = "") -> Response:
     """One question, answered; as a piece of the page or as JSON."""
     release = site.storage.release(identity)
     if not q.strip():
-        raise InputError("ask something, such as " + example(release.schema))
+        raise InputError("ask something: a condition on rows, as in SQL's WHERE")
     answer, problem = _asked(site, release, q)
     status = 422 if answer is None else 200
     if wants_page(request):
