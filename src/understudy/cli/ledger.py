@@ -245,7 +245,7 @@ def migrate(
         shell.say(f"{source} has no dataset left to move")
         return
     shell.say(("moved ", "bold"), f"from {source} to {target}")
-    words.facts([(name, f"{count} entries, which hold") for name, count in known.items()])
+    words.facts([(name, words.entries(count)) for name, count in known.items()])
     shell.say(f"From now on give --ledger {target}")
 
 
@@ -325,12 +325,12 @@ def _show(file: Place, view: _View) -> None:
         shell.say(("✗ ", "bold red"), view.broken or "")
         return
     dataset, account = books.facts, books.spent()
-    share = float(account.epsilon / dataset.budget.epsilon)
-    spent = f"  ε = {words.number(account.epsilon)} of {words.number(dataset.budget.epsilon)}"
+    share = float(account.remaining_epsilon / dataset.budget.epsilon)
+    left = _amount(account.remaining_epsilon, account.remaining_delta)
     lines: list[tuple[str, str | Text]] = [
         *_facts(dataset),
-        ("spent", words.bar(share) + Text(spent)),
-        ("left", _amount(account.remaining_epsilon, account.remaining_delta)),
+        ("spent", _amount(account.epsilon, account.delta)),
+        ("left", words.bar(share) + Text(f"  {left}")),
     ]
     if view.more is not None:
         last = view.releases[-1]
@@ -358,8 +358,7 @@ def _show(file: Place, view: _View) -> None:
     if books.moved is not None:
         shell.say(f"  moved to {books.moved['to']}; nothing can be charged here")
     entries = len(books.hashes)
-    hold = "1 entry, hash chain intact" if entries == 1 else f"{entries} entries hold together"
-    shell.say(("✓ ", "green"), hold)
+    shell.say(("✓ ", "green"), words.entries(entries))
     crashed = [made["release"] for made in view.releases if made["state"] == "open"]
     if crashed:
         shell.say(

@@ -35,7 +35,7 @@ import numpy as np
 from understudy._types import Clique, Table
 from understudy.models import View
 from understudy.queries import sizes
-from understudy.wording import nothing
+from understudy.wording import nothing, points
 
 __all__ = ["Errors", "Expected", "Knowledge", "expected", "seen"]
 
@@ -91,15 +91,15 @@ class Errors:
         return self.mean > _BLIND * self.blind
 
     def __str__(self) -> str:
+        worst = max((e.total_variation for e in self.marginals), default=0.0)
         text = (
-            f"total variation about {_share(self.mean)} on average, "
-            f"{_share(max((e.total_variation for e in self.marginals), default=0.0))} at most; "
-            f"worst cell about {_share(self.worst)}{nothing(self.worst)}"
+            f"total variation about {points(self.mean)} on average and {points(worst)} for the worst "
+            f"table, worst cell about {points(self.worst)} (estimates){nothing(self.worst)}"
         )
         if self.noise:
             text += (
-                f". That is noise: for {self.rows:,} rows this budget tells hardly more than the "
-                f"schema does; give a larger epsilon, more rows or coarser columns"
+                f". That is mostly noise: with {self.rows:,} rows this budget shows hardly more than "
+                f"the schema does; give a larger epsilon, more rows or coarser columns"
             )
         return text
 

@@ -12,6 +12,7 @@ from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Pertur
 from understudy.privacy.questions import GRID, VARIATION_GRID
 from understudy.releases import certificate, facts
 from understudy.releases.plan import Prepared
+from understudy.releases.verdict import foreseen
 from understudy.schema import Schema
 from understudy.source.pushed import engine_costs
 from understudy.units import group
@@ -28,6 +29,7 @@ __all__ = [
     "noise_in_rows",
     "outline",
     "shares",
+    "shown",
 ]
 
 ASSUMED_ROWS = 10_000
@@ -68,6 +70,11 @@ def shares(prepared: Prepared) -> list[float]:
     return [float(accounting.rho(c.event, size) * c.times / total) for c in prepared.plan]
 
 
+def shown(purpose: str) -> str:
+    """The purpose of a charge as people read it; a ledger keeps the name that it was charged under."""
+    return purpose.replace("look for excess", "find poorly fitting tables")
+
+
 def buys(charge: Charge) -> str:
     """What a charge is for, in words."""
     known = {
@@ -84,6 +91,8 @@ def buys(charge: Charge) -> str:
             return known[charge.purpose]
         case Discovery(_, threshold):
             return f"the values that about {threshold} or more hold"
+        case _ if charge.purpose.startswith("look for excess"):
+            return "which tables the model fits poorly"
         case Gaussian():
             return "counts with noise, for the model"
         case Selection():
@@ -107,6 +116,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
     design, cost = prepared.design, prepared.cost()
     size = assumed_rows(prepared, rows)
     forecast, theorem = prepared.forecast(size), prepared.theorem(size)
+    judged = foreseen(prepared, size, forecast.errors)
     return {
         "budget": prepared.budget.to_json(),
         "neighbours": str(design.relation),
@@ -120,6 +130,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
         "charges": [
             {
                 **charge.to_json(),
+                "shown": shown(charge.purpose),
                 "noise_rows": noise_in_rows(charge),
                 "share_of_rho": share,
                 "buys": buys(charge),
@@ -137,6 +148,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "memory_bytes": forecast.memory_bytes,
             "seconds": forecast.seconds,
             "errors": _errors_json(forecast.errors, prepared.schema),
+            "verdict": None if judged is None else judged.to_json(),
             "theorem": None if theorem is None else {**asdict(theorem), "words": str(theorem)},
         },
         "engines": [

@@ -189,10 +189,10 @@ class Prepared(Draft):
 
     def forecast(self, rows: int) -> Forecast:
         """What to expect for a table of about `rows` rows, whose shapes have the usual cells."""
-        usual = self._usual(rows)
+        usual = self.usual(rows)
         return usual.method.forecast(usual.design, usual.game_plan, rows)
 
-    def _usual(self, rows: int) -> Prepared:
+    def usual(self, rows: int) -> Prepared:
         """The same for shapes of as many cells as so many rows usually give, not for the most."""
         if self.declared is None or self.inner is None or private_facts.LEVELS[0] not in self.plan:
             return self

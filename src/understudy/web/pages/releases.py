@@ -22,7 +22,6 @@ from starlette.responses import (
 from understudy.errors import BundleError, InputError, UnderstudyError
 from understudy.releases import Answer, Release
 from understudy.releases.bundle import SIGNATURE, read_manifest
-from understudy.releases.example import example
 from understudy.releases.verify import Verification
 from understudy.report import NAME as REPORT
 from understudy.report.words import promise
@@ -34,7 +33,7 @@ from understudy.web.pages.tables import whole
 from understudy.web.site import Here, Site
 from understudy.web.uploads import received
 from understudy.web.workspace import read_json, without_paths
-from understudy.wording import domain
+from understudy.wording import between, domain
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -61,13 +60,15 @@ def show_release(request: Request, site: Here, identity: str, q: str = "") -> Re
     """The promise, the certificate, a box for questions, and downloads."""
     release = site.storage.release(identity)
     answer, problem = _asked(site, release, q)
+    judged, question = site.storage.guide(identity)
     known = {
         "release": release,
         "summary": site.storage.summary(identity),
         "title": title_of(site, identity),
         "columns": [(column.name, domain(column)) for column in release.schema.modelled],
         "promise": promise(release),
-        "example": example(release) or "",
+        "verdict": judged,
+        "example": question,
         "parts": PARTS,
         "audits": audits_of(site, identity),
     }
@@ -107,6 +108,7 @@ def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
         "estimate": answer.estimate,
         "low": answer.low,
         "high": answer.high,
+        "interval": between(low, high),
         "certified": answer.certified,
         "confidence": answer.confidence,
         "by": answer.by,
