@@ -249,7 +249,8 @@ class _Run:
         if min(value + half, high) - max(value - half, low) >= 0.95 * (high - low):
             why = why or "every value that is possible lies in the interval"
         ends = self.statistic.shown(np.clip([value, value - half, value + half], low, high))
-        return Interval(*map(float, ends), measured.parts, measured.reliance, why)
+        told = float(ends[0]), float(ends[1]), float(ends[2])
+        return Interval(*told, measured.parts, measured.reliance, why)
 
     def _needed(self, k: int) -> tuple[int, ...]:
         fitted = self.settled.fitted
