@@ -123,7 +123,7 @@ def test_what_is_refused_says_why_and_where(text):
 
 def test_limits(monkeypatch):
     monkeypatch.setattr(languages, "MOST_GROUPS", 2)
-    with pytest.raises(WorkloadError, match="'a' has 3 values.*where a"):
+    with pytest.raises(WorkloadError, match=r"'a' has 3 values.*where a"):
         parsed("mean(y) by a", SCHEMA)
     with pytest.raises(WorkloadError, match="5 coefficients"):
         parsed("ols(x ~ C(y))", SCHEMA)

@@ -82,5 +82,5 @@ def test_functions_that_cannot_be_used(monkeypatch):
     with pytest.raises(WorkloadError, match="columns names none"):
         bound(statistic(lambda frame, weights: 0.0, []), tiny.SCHEMA)
     monkeypatch.setattr(quantiles, "MOST_POINTS", 3)
-    with pytest.raises(WorkloadError, match="x have 5 cells together.*fewer columns"):
+    with pytest.raises(WorkloadError, match=r"x have 5 cells together.*fewer columns"):
         nan.fit(frame((2,)), np.full(5, 0.2))
