@@ -41,8 +41,8 @@ OMEGA_REST = 0.03
 tables it is small; where it is not, the interval does not hold, and `reliance` tells how much rests on
 it. Frozen before it was validated."""
 
-_WORK = 400_000_000
-_STEPS = 60
+_WORK = 250_000_000
+_STEPS = 40
 _EXACT = 1e-4
 
 Floats = NDArray[np.float64]
