@@ -378,8 +378,7 @@ def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
         raise InputError("the schema has no column to synthesise; every one is an identifier")
     method, parameters = options.method, options.parameters or {}
     chosen = named_method(method, **parameters) if isinstance(method, str) else method
-    default = f"marginals:{min(2, len(schema.modelled))}"
-    wanted = options.workload if options.workload is not None else default
+    wanted = options.workload if options.workload is not None else schema.usual_workload()
     workload = resolve(wanted, schema, max_cells=chosen.max_cells)
     if options.variations:
         resolve(workload, schema)  # total variations are taken over whole tables
@@ -401,7 +400,8 @@ def _relation(neighbours: str | Relation) -> Relation:
 def _rows_public(
     declared: int | None, schema: Schema, relation: Relation, budget: Budget
 ) -> int | None:
-    rows = declared if declared is not None else schema.rows_public
+    weight = schema.weight
+    rows = declared if declared is not None else schema.rows_public and schema.rows_public // weight
     if rows is None and relation is Relation.REPLACE:
         raise InputError(
             "neighbours = replace makes the number of rows public: declare it with rows_public "
@@ -420,7 +420,7 @@ def _rows_public(
             f"delta = {float(budget.delta):g} is too large for a table of unknown size; it must be "
             f"far below 1/(number of rows): give 1e-9"
         )
-    return rows
+    return None if rows is None else rows * weight
 
 
 def _named(schema: Schema) -> str:
