@@ -51,10 +51,7 @@ class ViewCounts:
     ) -> None:
         self._families, self._layout, self._shape = families, layout, tuple(shape)
         sizes = families.sizes
-        if layout.ordered:
-            divisors = np.maximum(sizes, 1)
-        else:
-            divisors = np.maximum(sizes * (sizes - 1), 1)
+        divisors = np.maximum(sizes, 1) if layout.ordered else np.maximum(sizes * (sizes - 1), 1)
         self._view = weight // divisors
         """The weight of one view of each family."""
         self._total = self._view * divisors
@@ -87,6 +84,20 @@ class ViewCounts:
             found += counter.tables()
         return tuple(found)
 
+    def one_each(self, rng: np.random.Generator) -> list[Codes]:
+        """Of every family one view, each as likely as any other of the family."""
+        sizes = self._families.sizes
+        starts = np.cumsum(sizes) - sizes
+        first = np.where(sizes > 0, starts + rng.integers(0, np.maximum(sizes, 1)), -1)
+        place = first - starts
+        if self._layout.ordered:
+            second = np.where(place > 0, first - 1, -1)
+        else:
+            other = rng.integers(0, np.maximum(sizes - 1, 1))
+            second = np.where(sizes > 1, starts + other + (other >= place), -1)
+        position = np.where(sizes > 0, _positions(place, sizes), len(POSITIONS))
+        return self._filled(np.arange(sizes.size), first, second, position)
+
     def _level(self, clique: Clique) -> int:
         layout = self._layout
         if any(i in layout.sibling for i in clique):
@@ -94,7 +105,7 @@ class ViewCounts:
         return int(any(i in layout.child or i == layout.pos for i in clique))
 
     def _rows(self, level: int) -> Iterator[Rows]:
-        families, sizes = self._families, self._families.sizes
+        _families, sizes = self._families, self._families.sizes
         if level == 0:
             yield self._filled(np.arange(sizes.size), None, None), self._total
             return
@@ -109,13 +120,7 @@ class ViewCounts:
             place = child - starts[family]
             before = np.where(place > 0, child - 1, -1)
             per_child = self._total[family] // sizes[family]
-            position = np.where(
-                sizes[family] == 1,
-                _ONLY,
-                np.where(
-                    place == 0, _FIRST, np.where(place == sizes[family] - 1, _LAST, _MIDDLE)
-                ),
-            )
+            position = _positions(place, sizes[family])
             yield self._filled(family, child, before, position), per_child
             return
         alone = np.flatnonzero(sizes == 1)
@@ -151,17 +156,14 @@ class ViewCounts:
         for i, column in zip(layout.parent, self._families.parents, strict=True):
             codes[i] = column[family]
         top = shape[layout.size] - 1
-        codes[layout.size] = np.minimum(
-            self._families.sizes[family] - (not layout.childless), top
-        )
+        codes[layout.size] = np.minimum(self._families.sizes[family] - (not layout.childless), top)
         if child is None:
             return codes
         for i, column in zip(layout.child, self._families.children, strict=True):
             codes[i] = _taken(column, child, shape[i] - 1)
         if layout.pos is not None:
-            codes[layout.pos] = (
-                np.full(family.size, len(POSITIONS)) if position is None else position
-            )
+            none = np.full(family.size, len(POSITIONS))
+            codes[layout.pos] = (none if position is None else position).astype(np.uint8)
         if sibling is not None:
             for i, column in zip(layout.sibling, self._families.children, strict=True):
                 if i is not None:
@@ -169,8 +171,15 @@ class ViewCounts:
         return codes
 
 
+def _positions(place: Whole, sizes: Whole) -> Whole:
+    """The code of where a child stands among so many."""
+    inner = np.where(place == 0, _FIRST, np.where(place == sizes - 1, _LAST, _MIDDLE))
+    return np.where(sizes == 1, _ONLY, inner)
+
+
 def _taken(column: Codes, at: Whole, none: int) -> Codes:
     """The codes at some places; `none` where the place is −1."""
+    absent = np.min_scalar_type(none).type(none)
     if not column.size:
-        return np.full(at.size, none)
-    return np.where(at >= 0, column[np.maximum(at, 0)], none)
+        return np.full(at.size, absent)
+    return np.where(at >= 0, column[np.maximum(at, 0)], absent)

@@ -376,6 +376,11 @@ def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
         )
     if not schema.modelled:
         raise InputError("the schema has no column to synthesise; every one is an identifier")
+    if schema.weight > 1 and options.method not in ("auto", "maxent"):
+        raise InputError(
+            f"method = {options.method}: families are made from the weighted records of maxent; leave "
+            f"the method out"
+        )
     method, parameters = options.method, options.parameters or {}
     chosen = named_method(method, **parameters) if isinstance(method, str) else method
     wanted = options.workload if options.workload is not None else schema.usual_workload()

@@ -210,6 +210,16 @@ class Release:
         return text if self.private else "NOT PRIVATE (made with seeded test noise): " + text
 
     @property
+    def size_in_words(self) -> str:
+        """How many rows and columns there are."""
+        return f"{self.rows.num_rows:,} synthetic rows × {self.rows.num_columns} columns"
+
+    @property
+    def sample_name(self) -> str:
+        """A name for a fresh sample that says what is in it."""
+        return "rows.csv"
+
+    @property
     def others(self) -> dict[str, float]:
         """By column: the share of synthetic rows whose value was not listed and is OTHER.
 

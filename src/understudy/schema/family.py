@@ -13,9 +13,9 @@ view has a whole weight, and those of one family sum to at most `weight`:
     ordered                 s           ⌊M / s⌋
 
 So a family is a privacy unit with at most M rows of one flat table, and all that holds for such a unit
-(`understudy.units`) holds for it: a table of counts moves by at most M in L1 and L2 when a family enters
-or leaves, as it moves by 1 for a row, whatever the number of children is. M is a common multiple of the
-divisors where that is small enough, so that nothing is lost by rounding.
+(`understudy.units`) holds for it: a table of counts moves by at most M in L1 and L2 when a family
+enters or leaves, as it moves by 1 for a row, whatever the number of children is. M is a common multiple
+of the divisors where that is small enough, so that nothing is lost by rounding.
 
 Of a family with more than `max_children` children so many count: the first ones in their order, or,
 without an order, a random choice that depends on the family alone (`Unit`).
@@ -107,6 +107,8 @@ class Layout:
     child: tuple[int, ...]
     sibling: tuple[int | None, ...]
     """For every column of the child that of its sibling, None where it is not modelled."""
+    values: tuple[int, ...]
+    """For every column of the child how many codes stand for a child that is there."""
     pos: int | None
     childless: bool
 
@@ -172,7 +174,9 @@ class FamilySchema(Schema):
     @property
     def tables(self) -> tuple[Schema, Schema, Family]:
         """Parents, children, and how they belong together."""
-        assert self.parents is not None and self.children is not None and self.family is not None
+        assert self.parents is not None
+        assert self.children is not None
+        assert self.family is not None
         return self.parents, self.children, self.family
 
     @property
@@ -192,6 +196,7 @@ class FamilySchema(Schema):
             at[f"{family.child}.count"],
             tuple(at[f"{family.child}.{column.name}"] for column in children.modelled),
             tuple(at.get(f"{word}.{column.name}") for column in children.modelled),
+            children.shape,
             at.get(f"{family.child}.position"),
             family.min_children == 0,
         )
@@ -247,7 +252,9 @@ class FamilySchema(Schema):
         parent, child = _two(document.tables)
         known = [field.name for field in fields(Family)]
         require_known(parent, ["name", "key", "null_values"], f"table {parent['name']!r}")
-        require_known(child, ["name", "null_values", *known[3:], "parent"], f"table {child['name']!r}")
+        require_known(
+            child, ["name", "null_values", *known[3:], "parent"], f"table {child['name']!r}"
+        )
         for facts, needed in ((parent, ("key",)), (child, ("foreign_key", "max_children"))):
             for key in needed:
                 if key not in facts:

@@ -23,7 +23,7 @@ from understudy.errors import SourceError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.families import EncodedFamilies, ViewCounts
 from understudy.schema import Schema
-from understudy.schema.family import Family, FamilySchema
+from understudy.schema.family import FamilySchema
 from understudy.source.base import Native, Source, check_header, fold, with_nulls
 from understudy.source.units import chosen
 from understudy.units import Unit
@@ -120,7 +120,8 @@ def _read(
     """(the key of every row, codes, where it stands in the order) in one scan."""
     schema = with_nulls(schema, source.null_values)
     names = [column.name for column in schema.modelled]
-    wanted = list(dict.fromkeys([*names, key, *([] if order is None else [order])]))
+    more = [key] if order is None else [key, order]
+    wanted = [*names, *(name for name in more if name not in names)]
 
     def add(done: list[tuple[pa.Array, list[Codes], pa.Array]], batch: pa.RecordBatch) -> None:
         keys = pc.utf8_trim_whitespace(schema.texts(batch, key))
