@@ -1301,10 +1301,11 @@ class Design:
     queries: int
     sides: int
     rows: int | None
+    weight: int = 1
 
     def assumed(self, instead: int = 10_000) -> int:
         """The number of rows, or what rules take for it where it is private."""
-        return self.rows or instead
+        return self.rows or instead * self.weight
 
     def cells(self, clique: Clique) -> int:
         return math.prod(self.shape[i] for i in clique)
@@ -1330,6 +1331,7 @@ def design_of(b: Bundle) -> Design:
         queries,
         2 if b.promise["relation"] == "replace" else 1,
         b.promise["rows_public"],
+        b.group if "families" in b.manifest else 1,
     )
 
 

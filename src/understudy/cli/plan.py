@@ -117,7 +117,7 @@ def _show(prepared: Prepared, rows: int | None) -> None:
     right = ("draws", "noise in rows", "budget")
     charges = words.table("charge", *right, "buys", right=right)
     for charge, share in zip(prepared.plan, outline.shares(prepared), strict=True):
-        spread = outline.noise_in_rows(charge)
+        spread = outline.noise_in_rows(charge, prepared.schema.weight)
         charges.add_row(
             charge.purpose,
             f"{charge.times:,}",
@@ -157,7 +157,7 @@ def _show_forecast(prepared: Prepared, rows: int | None) -> None:
             f"a cell of {purpose}",
             f"± {words.number(sigma)} rows, {words.percent(sigma / size)} of the table",
         )
-        for purpose, sigma in forecast.noise.items()
+        for purpose, sigma in ((p, s / prepared.schema.weight) for p, s in forecast.noise.items())
     ]
     margin = prepared.margin(size)
     pairs += [

@@ -72,6 +72,7 @@ def design_of(
         tuple(column.kind for column in modelled),
         tuple(column.apart for column in modelled),
         tuple(column.ordered for column in modelled),
+        schema.weight,
         schema.project if schema.rules or schema.geography else None,
     )
 
@@ -190,7 +191,7 @@ class Prepared(Draft):
     def forecast(self, rows: int) -> Forecast:
         """What to expect for a table of about `rows` rows, whose shapes have the usual cells."""
         usual = self._usual(rows)
-        return usual.method.forecast(usual.design, usual.game_plan, rows)
+        return usual.method.forecast(usual.design, usual.game_plan, rows * self.schema.weight)
 
     def _usual(self, rows: int) -> Prepared:
         """The same for shapes of as many cells as so many rows usually give, not for the most."""
@@ -203,10 +204,12 @@ class Prepared(Draft):
     def margin(self, rows: int) -> float:
         """What the certificate will add to the true worst error."""
         private = self.design.rows is None
+        rows *= self.schema.weight
         return certificates.forecast_margin(self.game_plan, self.beta, rows, private)
 
     def theorem(self, rows: int) -> Theorem | None:
         """What is proved of the method for a table of about `rows` rows; most say nothing."""
+        rows *= self.schema.weight
         return self.method.theorem(self.design, self.game_plan, rows, self.beta)
 
     def _repr_html_(self) -> str:
@@ -290,7 +293,8 @@ def _least_epsilon(draft: Draft, target: float) -> str:
     """The least ε, to three digits, for which the forecast of the exact plan is at most `target`."""
     options, build, unit = draft.options, draft.blueprint.plan, group(draft.schema.unit)
     delta, of = options.delta, options.target_of
-    rows = draft.design.rows if options.rows is None else options.rows
+    weight = draft.schema.weight
+    rows = draft.design.rows if options.rows is None else options.rows * weight
     if rows is None:
         raise InputError(
             f"target_error = {target} needs to know about how many rows there are: give rows "

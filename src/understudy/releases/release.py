@@ -210,6 +210,11 @@ class Release:
         return text if self.private else "NOT PRIVATE (made with seeded test noise): " + text
 
     @property
+    def number(self) -> int:
+        """How many rows, or families, the private table has, as far as is released."""
+        return max(1, self.rows_estimate // self.schema.weight)
+
+    @property
     def size_in_words(self) -> str:
         """How many rows and columns there are."""
         return f"{self.rows.num_rows:,} synthetic rows × {self.rows.num_columns} columns"

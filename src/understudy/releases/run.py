@@ -22,7 +22,8 @@ from understudy._version import __version__
 from understudy.errors import InputError, WorkError
 from understudy.game import play
 from understudy.game.forecast import Errors
-from understudy.models import Empirical
+from understudy.models import Empirical, Weighted
+from understudy.models.weighted import swaps_for
 from understudy.players.base import Model
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import ExactRows
@@ -149,6 +150,8 @@ class Reserved:
         progress(Progress("sampling", 0, 1))
         families = None
         if isinstance(schema, FamilySchema):
+            if isinstance(model, Weighted):  # as many swaps as families need, not their weights
+                model = replace(model, swaps=swaps_for(size))
             cliques = prepared.workload.cliques
             families = made_families(schema, model, size, self.key, cliques)
             synthetic = families.one_view_each(self.key)

@@ -137,8 +137,11 @@ def _people(
     alone, large = size == 1, size >= 3
     head = np.where(
         alone,
-        rng.choice([27, 45, 74], size=number, p=[0.3, 0.25, 0.45]) + 9 * rng.standard_normal(number),
-        np.where(large, 41 + 7 * rng.standard_normal(number), 52 + 17 * rng.standard_normal(number)),
+        rng.choice([27, 45, 74], size=number, p=[0.3, 0.25, 0.45])
+        + 9 * rng.standard_normal(number),
+        np.where(
+            large, 41 + 7 * rng.standard_normal(number), 52 + 17 * rng.standard_normal(number)
+        ),
     )
     head = np.clip(np.rint(head), 20, 96).astype(np.int64)
     paired = ~alone & (rng.random(number) < np.where(large, 0.85, 0.75))
