@@ -204,7 +204,7 @@ def _show_charges(prepared: Prepared) -> None:
     right = ("draws", "noise in rows", "budget")
     charges = words.table("charge", *right, "buys", right=right)
     for charge, share in zip(prepared.plan, outline.shares(prepared), strict=True):
-        spread = outline.noise_in_rows(charge)
+        spread = outline.noise_in_rows(charge, prepared.schema.weight)
         charges.add_row(
             outline.shown(charge.purpose),
             f"{charge.times:,}",
@@ -243,7 +243,9 @@ def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
                 f"noise of {shown(purpose)}",
                 f"± {words.number(sigma)} rows, {words.points(sigma / size)}",
             )
-            for purpose, sigma in forecast.noise.items()
+            for purpose, sigma in (
+                (p, s / prepared.schema.weight) for p, s in forecast.noise.items()
+            )
         ),
         *errors_in_words(forecast.errors, prepared.schema),
         *_purpose_words(tradeoff(prepared, size)),

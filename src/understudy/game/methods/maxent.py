@@ -262,7 +262,7 @@ class MaxEntMethod(Method):
     def _split(
         self, design: Design, rho: Fraction, closure: tuple[Clique, ...]
     ) -> dict[str, Fraction]:
-        rows = design.rows or _ROWS
+        rows = design.rows or _ROWS * design.weight
         mean = design.cells(closure) / len(closure)
         sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
         pairs = round(_PAIRS * min(1.0, _LEARNABLE * rows / (mean * sigma)), 6)
@@ -298,7 +298,7 @@ class MaxEntMethod(Method):
     def _slots(
         self, design: Design, closure: tuple[Clique, ...], sigma: float
     ) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
-        per_cell = (design.rows or _ROWS) / sigma
+        per_cell = (design.rows or _ROWS * design.weight) / sigma
         wanted = design.pair_weights
         slots: list[Slot] = []
         for pair, size in zip(closure, sizes_of(design.shape, closure), strict=True):
@@ -333,7 +333,7 @@ def _wide(design: Design, closure: tuple[Clique, ...], rho: Fraction) -> bool:
     """Whether so many pairs share ρ that each would be hidden by noise; a public rule."""
     sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
     many = len(closure) > _WIDE * len(design.shape)
-    return many and (design.rows or _ROWS) < _HIDDEN * sigma
+    return many and (design.rows or _ROWS * design.weight) < _HIDDEN * sigma
 
 
 def _wide_charges(
