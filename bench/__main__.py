@@ -27,6 +27,7 @@ WITH_FILES = {
     "geography": "places on land: a map of a public table and its stand-in (--houses, --mask)",
     "shapes": "columns of numbers: the ladder, quantiles and bins, with simulated noise ([FOLDER])",
     "realtables": "numbers of real tables through whole releases: shape, quantiles, bins (FOLDER)",
+    "families": "households and patients: flat, independent children, views ([--diabetes FILE])",
     "graphs": "graphs and their stand-ins: degrees, blocks, clustering (--edges, --nodes)",
 }
 EXPERIMENTS = {
