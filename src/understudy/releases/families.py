@@ -65,8 +65,7 @@ def made_families(
     rng = np.random.default_rng(np.random.SeedSequence(key, spawn_key=(0,)))
     if not isinstance(model, Weighted):
         raise InputError("families are made from weighted records; use method = maxent")
-    made = generate(model, schema.layout, families, cliques, rng)
-    codes = EncodedFamilies(made.parents, made.sizes, made.children)
+    codes = generate(model, schema.layout, families, cliques, rng)
     parent, child = written(schema)
     _, _, family = schema.tables
     parents, children = parent.decode(codes.parents, rng), child.decode(codes.children, rng)

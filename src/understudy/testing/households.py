@@ -38,13 +38,13 @@ HOUSEHOLD_COLUMNS: tuple[Column, ...] = (
     Category("region", REGIONS),
     Category("tenure", TENURES),
     Category("dwelling", DWELLINGS),
-    Integer("income", 0, 149_999, bins=10),
+    Integer("income", 0, 149_999, bins=6),
     Integer("cars", 0, 3),
 )
 """Public facts about households, without the key."""
 PERSON_COLUMNS: tuple[Column, ...] = (
     Category("role", ROLES),
-    Integer("age", 0, 99, bins=20),
+    Integer("age", 0, 99, bins=10),
     Category("sex", SEXES),
     Category("origin", ORIGINS),
     Category("education", EDUCATIONS, ordinal=True),
