@@ -12,9 +12,10 @@ that are kept are read again: with another FILE and `--kept-only`, what was rele
 
 Four populations of 14 columns are generated: a Gaussian copula, latent classes, a Bayesian network with
 skewed tables, and numbers that people round, whose bins are found privately. None was used to choose a
-constant of the estimator. Of latent classes and rounded numbers the number of rows is private. `--adult` adds the rows of a CSV file of the UCI's Adult as a fifth. In the
-generated ones `free_a` and `free_b` are independent of everything, and of `e1`, `e2`, `e3` pairs show
-nothing and all three a strong dependence (parity).
+constant of the estimator. Of latent classes and rounded numbers the number of rows is private.
+`--adult` adds the rows of a CSV file of the UCI's Adult as a fifth. In the generated ones `free_a` and
+`free_b` are independent of everything, and of `e1`, `e2`, `e3` pairs show nothing, but all three
+together a strong dependence (parity).
 
 *Naive* is what people do: the synthetic rows taken as data, with the textbook's interval.
 """
@@ -246,7 +247,7 @@ class Population:
     rows: Data
     numbers: Mapping[str, Number]
     asked: tuple[Asked, ...]
-    free: tuple[str, str]
+    free: tuple[tuple[str, str], ...]
     bound: tuple[str, str]
     rows_public: bool = True
 
@@ -301,6 +302,12 @@ STANDARD = (
 )  # fmt: skip
 
 
+FREE = (
+    *(("free_a", "free_b"), ("free_a", "sex"), ("free_b", "job")),
+    *(("e1", "region"), ("e2", "age"), ("e1", "e2")),
+)
+
+
 def _words(codes: Array) -> Array:
     return np.array([f"v{k}" for k in range(int(codes.max()) + 1)])[codes]
 
@@ -325,8 +332,8 @@ def _generated(
     rng = np.random.default_rng(seed)
     order = ("income", "age", "hours", "region", "education", "sex", "smoker", "insured", "job")
     held = {key: rows[key] for key in order} | _beside(rng)
-    free, bound = ("free_a", "free_b"), ("smoker", "insured")
-    return Population(name, held, numbers, STANDARD, free, bound, name not in ("latent", "heaped"))
+    public = name not in ("latent", "heaped")
+    return Population(name, held, numbers, STANDARD, FREE, ("smoker", "insured"), public)
 
 
 BINNED = {
@@ -471,7 +478,8 @@ def adult(path: Path) -> Population:
         logit(("income", ">50K"), "age", "sex", "Female"),
         gini("hours-per-week"),
     )  # fmt: skip
-    return Population("adult", rows, numbers, asked, ("shuffled", "sex"), ("income", "sex"))
+    free = tuple(("shuffled", other) for other in ("sex", "age", "income"))
+    return Population("adult", rows, numbers, asked, free, ("income", "sex"))
 
 
 # -- runs ----------------------------------------------------------------------------------------
@@ -501,8 +509,8 @@ def judged(population: Population, released: us.Release, table: Data) -> dict[st
         for number in _numbers(released, asked, truth, asked.plain(table), asked.plain(rows))
     ]
     tests = {
-        name: [released.test_independence(*pair).p_value, _pearson(rows, pair)]
-        for name, pair in (("free", population.free), ("bound", population.bound))
+        name: [[released.test_independence(*pair).p_value, _pearson(rows, pair)] for pair in pairs]
+        for name, pairs in (("free", population.free), ("bound", (population.bound,)))
     }
     return {"numbers": found, "tests": tests}
 
@@ -639,8 +647,8 @@ def _inside(line: Mapping[str, Any], target: str) -> bool | None:
 
 
 def _width(line: Mapping[str, Any]) -> float | None:
-    """Half of the interval over that of noise and sampling alone."""
-    if line["population"] is None:
+    """Half of the interval over that of noise and sampling alone; parts of a median are of shares."""
+    if line["population"] is None or line["kind"] == "median":
         return None
     _, low, high, oracle = line["population"]
     half = math.log(high / low) / 2 if line["log"] and low > 0 else (high - low) / 2
@@ -721,14 +729,15 @@ def report(file: Path) -> None:
         for epsilon in EPSILONS:
             held = [line["tests"] for line in lines if (line["n"], line["epsilon"]) == (n, epsilon)]
             if held:
-                free, bound = (
-                    np.array([each[name] for each in held]) < 0.05 for name in ("free", "bound")
-                )
-                mean = free[:, 0].mean()
-                error = math.sqrt(max(mean, 1 / len(held)) * (1 - mean) / len(held))
+                free = [[each[0] < 0.05 for each in tests["free"]] for tests in held]
+                naive = [each[1] < 0.05 for tests in held for each in tests["free"]]
+                power = np.array([tests["bound"][0] for tests in held]) < 0.05
                 print(
-                    f"| | {n:,} | {epsilon} | {len(held)} | {mean:.3f} ± {error:.3f} | "
-                    f"{free[:, 1].mean():.2f} | {bound[:, 0].mean():.2f} | {bound[:, 1].mean():.2f} |"
+                    f"| {n:,} | {epsilon} | {sum(map(len, free))} | {{:.3f}} ± {{:.3f}}".format(
+                        *_share(free)
+                    )
+                    + f" | {np.mean(naive):.2f} | "
+                    f"{power[:, 0].mean():.2f} | {power[:, 1].mean():.2f} |"
                 )
 
 

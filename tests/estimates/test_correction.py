@@ -14,7 +14,9 @@ ROWS, SIGMA = 2000.0, 25.0
 def evidence(tables, shares=None, columns=(0, 1, 2), rows_sigma=0.0):
     model = tiny.model(tiny.truth() if shares is None else shares)
     held = reduced(tables, columns, tiny.SHAPE)
-    return Evidence(collapsed(model, columns, tiny.SHAPE), held, ROWS, rows_sigma)
+    return Evidence(
+        collapsed(model, columns, tiny.SHAPE, (0.0,) * len(columns)), held, ROWS, rows_sigma
+    )
 
 
 def exact(most=2, sigma=SIGMA):

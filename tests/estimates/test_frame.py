@@ -11,8 +11,9 @@ from understudy.estimates.points import collapsed
 
 
 def frame(columns=(0, 1, 2), numbers=(2,)):
-    points = collapsed(tiny.model(tiny.truth()), columns, tiny.SHAPE)
-    return Frame.of(points, tiny.SCHEMA, numbers, 0.0)
+    model = tiny.model(tiny.truth())
+    points = collapsed(model, columns, tiny.SHAPE, (0.0,) * len(columns))
+    return Frame.of(points, tiny.SCHEMA, model, numbers, 0.0)
 
 
 def test_conditions_cut_cells():
@@ -44,12 +45,11 @@ def test_numbers_and_shares_of_points():
 
 def test_sources_are_what_cells_hide():
     found, cut = frame(), condition("x >= 5", tiny.SCHEMA)
-    model = tiny.model(tiny.truth())
-    number, share = found.sources(model, tiny.SCHEMA, (cut, condition("b", tiny.SCHEMA)))
+    number, share = found.sources((cut, condition("b", tiny.SCHEMA)))
     assert (number.key, share.key) == (2, cut)
     assert np.array_equal(found.moved(number, 2.0).number(2) - found.number(2), np.ones(30))
     moved = found.moved(share, 1.0).share(cut) - found.share(cut)
     assert moved == pytest.approx(np.array([0, 0, 0.5, 0, 0])[tiny.ALL[2]], abs=0.01)
     assert np.flatnonzero(share.bias).tolist() == [2]
     assert number.bias[:5].all()
-    assert frame((0, 1), ()).sources(model, tiny.SCHEMA, ()) == []
+    assert frame((0, 1), ()).sources(()) == []

@@ -7,34 +7,50 @@ from tests.estimates import tiny
 from tests.estimates.test_frame import frame
 from tests.estimates.test_means import NUMBER, W, check_influence
 from understudy.errors import WorkloadError
-from understudy.estimates import quantiles
+from understudy.estimates import Parts, quantiles
 from understudy.estimates.frame import condition
 from understudy.estimates.language import bound, statistic
 from understudy.estimates.means import Domain
 from understudy.estimates.quantiles import Gini, Quantile
-from understudy.estimates.statistic import Undefined
+from understudy.estimates.statistic import Measured, Undefined
 
 SINGLE = np.bincount(tiny.ALL[2], W).repeat(2) / 2  # the integers 0 to 9
 
 
-def test_quantiles_are_the_least_value_that_reaches_a_share():
-    for at in (0.1, 0.5, 0.9):
-        found = Quantile(("",), Domain(), tiny.X, at)
-        wanted = int(np.searchsorted(np.cumsum(SINGLE), at))
-        assert found.fit(frame(), W).values.tolist() == [at]
-        low, high = at - 0.1, at + 0.05
-        told = found.interval(frame(), W, at, 0.05)
-        assert told[0] == wanted
-        assert told[1] <= wanted <= told[2]
-        assert told[2] == int(np.searchsorted(np.cumsum(SINGLE), high))
-        assert low < at
+def measured(values, half):
+    parts = Parts(half, 0, 0, 0, 0)
+    return [Measured(float(value), half, parts, 0.0, None) for value in values]
 
 
-def test_the_influence_of_a_quantile_is_that_of_its_share():
-    fitted = Quantile(("",), Domain(condition("b", tiny.SCHEMA)), tiny.X, 0.5).fit(frame(), W)
-    influence = fitted.influence(frame())
-    assert W @ influence == pytest.approx([0, 0], abs=1e-9)
-    assert not influence[tiny.ALL[1] == 0, 0].any()
+@pytest.mark.parametrize("at", [0.1, 0.5, 0.9])
+def test_quantiles_are_the_least_value_that_reaches_a_share(at):
+    found = Quantile(("",), Domain(), tiny.X, at)
+    fitted = found.fit(frame(), W).values
+    assert fitted == pytest.approx(np.cumsum(SINGLE)[1::2] - at)
+    (exact,) = found.combined(frame(), measured(fitted, 0.0))
+    wanted = int(np.searchsorted(np.cumsum(SINGLE), at))
+    assert exact.value == wanted
+    assert wanted - 1 <= exact.low <= exact.high <= wanted + 1  # what bins hide
+    (unsure,) = found.combined(frame(), measured(fitted, 0.05))
+    ends = np.searchsorted(np.cumsum(SINGLE), [at - 0.05, at + 0.05])
+    assert abs(unsure.low - ends[0]) <= 1
+    assert abs(unsure.high - min(ends[1], 9)) <= 1
+    (nothing,) = found.combined(frame(), measured(fitted, 1.0))
+    assert "every value" in nothing.why
+
+
+def test_shares_that_noise_put_out_of_order_still_have_one_quantile():
+    found = Quantile(("",), Domain(), tiny.X, 0.5)
+    (told,) = found.combined(frame(), measured([-0.4, 0.05, -0.05, 0.3, 0.5], 0.0))
+    assert told.low <= told.value <= told.high
+    assert 2 <= told.value <= 5
+
+
+def test_the_influence_of_a_quantile_is_that_of_shares():
+    statistic_ = Quantile(("",), Domain(condition("b", tiny.SCHEMA)), tiny.X, 0.5)
+    check_influence(statistic_, frame(), W)
+    others = statistic_.fit(frame(), W).influence(frame())[tiny.ALL[1] == 0, :5]
+    assert others.std(axis=0) == pytest.approx(np.zeros(5), abs=1e-12)
 
 
 def test_gini_is_the_mean_difference_over_twice_the_mean():
@@ -66,5 +82,5 @@ def test_functions_that_cannot_be_used(monkeypatch):
     with pytest.raises(WorkloadError, match="columns names none"):
         bound(statistic(lambda frame, weights: 0.0, []), tiny.SCHEMA)
     monkeypatch.setattr(quantiles, "MOST_POINTS", 3)
-    with pytest.raises(WorkloadError, match="x have 5 cells together.*fewer columns"):
+    with pytest.raises(WorkloadError, match=r"x have 5 cells together.*fewer columns"):
         nan.fit(frame((2,)), np.full(5, 0.2))

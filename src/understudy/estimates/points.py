@@ -80,7 +80,8 @@ def collapsed(
 def _margins(
     codes: Sequence[NDArray[np.int64]], shares: Floats, sizes: tuple[int, ...]
 ) -> list[Floats]:
-    return [np.bincount(c, shares, size) for c, size in zip(codes, sizes, strict=True)]
+    held = zip(codes, sizes, strict=True)
+    return [np.bincount(c, shares, size).astype(np.float64) for c, size in held]
 
 
 def _products(

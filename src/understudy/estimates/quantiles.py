@@ -87,7 +87,7 @@ class Quantile(_OfNumber):
         return True
 
     def _gaps(self, frame: Frame) -> Floats:
-        """D·(1{up to the end of a cell} − at), a column a cell; not nudged, for ends are known."""
+        """D·(1{up to the end of a cell} − at), a column for each cell: where cells end is known."""
         codes = frame.codes(self.of)[:, None]
         held = self._held(frame)[:, None]
         return held * ((codes <= np.arange(len(frame.numbers[self.of]))) - self.at)

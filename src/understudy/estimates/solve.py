@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique
+from understudy.columns.binned import Binned
 from understudy.estimates.correction import (
     OMEGA,
     OMEGA_REST,
@@ -40,9 +41,9 @@ from understudy.schema import Schema
 __all__ = ["FLAGGED", "ONLY_CERTIFIED", "Known", "estimated"]
 
 ROUNDS = 8
-FLAGGED = 0.3
-"""Reliance from which on an estimate carries a warning. A share of three columns with usual frequencies
-has .1 to .5 of its variance in what pairs do not show."""
+FLAGGED = 0.1
+"""Reliance from which on an estimate carries a warning, and a certificate, where there is one, bounds
+what no table shows. One cell of three independent columns with two equally frequent values has 1/7."""
 ONLY_CERTIFIED = 0.9
 """Reliance beyond which ω says nothing and only a certificate can bound the error."""
 CLEAR = 2.0
@@ -117,7 +118,11 @@ class _Run:
         tables = reduced(known.tables, columns, shape)
         known = self.known = _with_rows(known, tables)
         noise = [column_noise(tables, i, shape[i]) / known.rows for i in columns]
-        self.crowded = [i for i, n in zip(columns, noise, strict=True) if n * shape[i] > MOST_NOISE]
+        self.crowded = [
+            i
+            for i, own in zip(columns, noise, strict=True)
+            if max(own, self._shape_noise(i)) * shape[i] > MOST_NOISE
+        ]
         self.points: Points = collapsed(known.model, columns, shape, list(map(_floor, noise)))
         self.evidence = Evidence(self.points, tables, known.rows, known.rows_sigma)
         self.frame = Frame.of(
@@ -127,6 +132,12 @@ class _Run:
             statistic.numbers,
             known.shape_sigma / known.rows,
         )
+
+    def _shape_noise(self, i: int) -> float:
+        """The noise of a share of a column whose shape was found, and 0 for others."""
+        column = self.known.schema.modelled[i]
+        shaped = isinstance(column, Binned) and column.shape is not None
+        return self.known.shape_sigma / self.known.rows if shaped else 0.0
 
     @property
     def many(self) -> int:
@@ -249,7 +260,8 @@ class _Run:
         if min(value + half, high) - max(value - half, low) >= 0.95 * (high - low):
             why = why or "every value that is possible lies in the interval"
         ends = self.statistic.shown(np.clip([value, value - half, value + half], low, high))
-        return Interval(*map(float, ends), measured.parts, measured.reliance, why)
+        told = float(ends[0]), float(ends[1]), float(ends[2])
+        return Interval(*told, measured.parts, measured.reliance, why)
 
     def _needed(self, k: int) -> tuple[int, ...]:
         fitted = self.settled.fitted
@@ -271,7 +283,8 @@ class _Run:
         known = self.known.certified(self.points.columns, correction.rest[:, k])
         if correction.reliance[k] > ONLY_CERTIFIED:
             return known
-        return usual if known is None else min(usual, known)
+        flagged = known is not None and correction.reliance[k] >= FLAGGED
+        return known if flagged else usual if known is None else min(usual, known)
 
 
 def _with_rows(known: Known, tables: Sequence[Reduced]) -> Known:
@@ -286,8 +299,9 @@ def _with_rows(known: Known, tables: Sequence[Reduced]) -> Known:
 
 
 def _floor(noise: float) -> float:
-    """A share below which a value's own share says nothing: u with ω²·u = 4·noise², at most noise.
+    """A share below which a value's own share says nothing: u with ω²·u = 16·noise², at most noise.
 
-    With it a table has at least .8 of its full weight at values that the model holds for empty.
+    With it a column's table has at least .94 of its full weight at values that the model holds for
+    empty, as long as noise is small. Frozen before it was validated, as ω.
     """
-    return min(1.0, noise, (2 * noise / OMEGA) ** 2)
+    return min(1.0, noise, (4 * noise / OMEGA) ** 2)

@@ -59,16 +59,22 @@ def _sigma(plan: Plan, purpose: str) -> float:
 
 
 def _certified(release: Release, columns: Clique, rest: NDArray[np.float64]) -> float | None:
-    """range(r)·TV + |Σ (ŝ − m)·r|: ŝ the certified rows, TV what bounds their distance to the table.
+    """b + |Σ (ŝ − m)·r|, ŝ the certified rows and b ≥ |Σ (P − ŝ)·r|, P the private table.
 
-    With the certificate's confidence. `rest` is r over all cells of the columns; None where it is not,
-    and where no certified marginal holds them.
+    b is the least of range(r)·TV and U·(cells of the marginal per cell)·Σ |r − median r|: TV bounds
+    the total variation of a certified marginal that holds the columns, U the error of each of its
+    cells. With the certificate's confidence. `rest` is r over all cells of the columns; None where it
+    is not, and where no certified marginal holds them.
     """
     shape, certificate = release.schema.shape, release.certificate
     families = release.workload.families
     variations = certificate.variations or (math.inf,) * len(families)
+    wide, spread = float(np.ptp(rest)), float(np.abs(rest - np.median(rest)).sum())
     bounds = [
-        min(variation, cells(shape, family.clique) * certificate.bound / 2)
+        min(
+            wide * min(variation, 1.0),
+            spread * certificate.bound * cells(shape, family.clique) / cells(shape, columns),
+        )
         for family, variation in zip(families, variations, strict=True)
         if set(columns) <= set(family.clique) and family.kind == "marginals"
     ]
@@ -78,4 +84,4 @@ def _certified(release: Release, columns: Clique, rest: NDArray[np.float64]) -> 
     gap = rows.reshape(-1) / max(release.rows.num_rows, 1) - release.model.marginal(
         columns
     ).reshape(-1)
-    return float(np.ptp(rest)) * min(1.0, *bounds, 1.0) + abs(float(gap @ rest))
+    return min(bounds) + abs(float(gap @ rest))
