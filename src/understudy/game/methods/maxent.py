@@ -198,10 +198,12 @@ class MaxEntMethod(Method):
         if WorstAgain.SELECT in plan:
             measured = f"all {d} columns and {_picked(plan)} of {pairs} are measured"
         elif closure:
-            merged = f"; the worst {plan[Survey.AGAIN].times} × {self.quanta} tables again"
+            merged = (
+                f"; the {plan[Survey.AGAIN].times * self.quanta} least accurate are measured again"
+            )
         return Forecast(
             _sigmas(plan),
-            f"{measured}{merged}; other tables are model",
+            f"{measured}{merged}; the rest is inferred",
             2e8 + 20.0 * rows * d + 8.0 * records * d + 20.0 * many,
             self._seconds(design, plan, rows, records),
             self.errors(design, plan, rows),
