@@ -49,7 +49,7 @@ class Effort:
 
     records: int = 200_000
     tree_cells: int = 1_000_000
-    tree_sweeps: int = 4
+    tree_sweeps: int = 6
     sweeps: int = 4
 
 

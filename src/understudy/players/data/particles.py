@@ -23,7 +23,7 @@ _ENTRIES = 200_000_000
 class Particles(DataPlayer[State]):
     """Regularised maximum entropy (`understudy.models.fitting`) on at most `records` records.
 
-    While the game goes on, a model a quarter as large and fewer sweeps tell where to measure.
+    While the game goes on, a model a quarter as large says where to measure.
     Deterministic given the answers and the key that the first round draws.
     """
 
@@ -44,7 +44,7 @@ class Particles(DataPlayer[State]):
         if all(len(m.clique) < 2 for m in measured):
             return independent(problem.shape, measured, problem.rows)
         records = self.size(problem.rows, len(problem.shape)) // 4
-        effort = Effort(records, self.tree_cells // 4, 3, self.sweeps // 2 + 1)
+        effort = Effort(records, self.tree_cells // 4, sweeps=self.sweeps // 2 + 1)
         return self._fit(problem, measured, key, effort)
 
     def respond(
