@@ -47,6 +47,7 @@ import pyarrow.parquet as pq
 
 SIGNATURE, MOST_SIGNATURE = "signature.dsse.json", 1 << 16
 OTHERS = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
+PERHAPS = ("report.html", "measurements.npz")
 CLOSE = 1e-9  # floats are recomputed in other orders; nothing that matters is this small
 LONGEST = 2000  # characters of a reason
 
@@ -162,6 +163,7 @@ SIZES = {
     "schema.toml": 4,
     "model.json": 16,
     "model.npz": 4096,
+    "measurements.npz": 256,
     "synthetic.parquet": 4096,
     "report.html": 2,
 }  # MiB; fmt: skip
@@ -242,6 +244,7 @@ LEAVES: dict[str, Callable[[Any], bool]] = {
     "small": _is_int(1, 10**4),
     "count": _is_int(1, 2**53),
     "times": _is_int(1, 10**6),
+    "several": _is_int(2, 10**6),
     "natural": _is_int(0, 2**63 - 1),
     "swaps": _is_int(0, 20),
     "above 0": _is_int(1, 2**63 - 1),
@@ -264,7 +267,7 @@ LEAVES: dict[str, Callable[[Any], bool]] = {
 LENGTHS = {"workload": (1, 10**5), "plan": (1, 10**4), "columns": (1, 10**4), "entries": (1, 10**6),
            "multipliers": (1, 10**4), "shape": (1, 10**4), "cliques": (0, 10**5),
            "variations": (1, 10**6), "variations_measured": (1, 10**6),
-           "purposes": (1, 10**4)}  # fmt: skip
+           "worst_between": (2, 2), "variation_between": (2, 2), "purposes": (1, 10**4)}  # fmt: skip
 
 EVENTS = [
     {"kind": "=discovery", "sigma": "positive", "threshold": "count", "values": "count",
@@ -329,13 +332,16 @@ MANIFEST = {
     "theorem": ("null", {"bound": "not negative", "beta": "share", "statement": "text"}),
     "forecast?": ("null", {"rows": "natural", "mean": "not negative", "worst": "not negative",
                            "blind": "not negative", "total_variations": ["not negative"],
-                           "worst_cells": ["not negative"], "words": "text"}),
+                           "worst_cells": ["not negative"], "words": "text",
+                           "variation?": "not negative", "worst_between?": ["not negative"],
+                           "variation_between?": ["not negative"]}),
     "remarks?": "object",
     "measurements": [{"columns": ["name"], "kind": ("=table", "=cells", "=queries"),
                        "sigma": ("null", "not negative"), "times": "above 0", "merged?": "true",
-                       "counts?": ["number"]}],
+                       "draws?": "several", "counts?": ["number"]}],
     "ledger": {"reservation": "name", "entries": [(*SHOWN, LINK)]},
-    "files": {name: {"sha256": "hash", "bytes": "natural"} for name in (*OTHERS, "report.html?")},
+    "files": {name: {"sha256": "hash", "bytes": "natural"}
+              for name in (*OTHERS, *(f"{name}?" for name in PERHAPS))},
     "digest": "hash",
 }  # fmt: skip
 
@@ -417,6 +423,54 @@ def stored_arrays(path: Path) -> None:
                 raise ValueError(f"model.npz: {name!r:.80} claims the shape {shape!s:.80}")
 
 
+def packed_integers(path: Path, dtypes: dict[str, str]) -> dict[str, Any]:
+    """The arrays of measurements.npz: lists of integers, of which the sizes are known before."""
+    plain_file(path)
+    size, found = path.stat().st_size, {}
+    with zipfile.ZipFile(path) as archive:
+        infos = {info.filename: info for info in archive.infolist()}
+        if len(archive.infolist()) != len(dtypes) or set(infos) != {f"{d}.npy" for d in dtypes}:
+            raise ValueError(f"{path.name} holds other arrays than {', '.join(dtypes)}")
+        unpacked = sum(info.file_size for info in infos.values())
+        if unpacked > min(64 * MIB + 256 * size, 256 * MIB):
+            raise ValueError(f"{path.name} unpacks to {unpacked} bytes")
+        for name, dtype in dtypes.items():
+            info = infos[f"{name}.npy"]
+            known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            if not known or info.flag_bits & 1:
+                raise ValueError(f"{path.name}: {name} is packed in an unknown way")
+            with archive.open(info) as file:
+                if np.lib.format.read_magic(file) != (1, 0):
+                    raise ValueError(f"{path.name}: {name} is not of .npy version 1.0")
+                shape, _, held = np.lib.format.read_array_header_1_0(file)
+                needed = file.tell() + math.prod(shape) * held.itemsize
+                if held.str != dtype or len(shape) != 1 or needed != info.file_size:
+                    raise ValueError(f"{path.name}: {name} is of {held}, {shape!s:.80}")
+                found[name] = np.frombuffer(file.read(), dtype)
+    return found
+
+
+def kept_tables(b: Bundle, shape: tuple[int, ...]) -> Iterator[str]:
+    """What is wrong with measurements.npz: whether it holds the tables of the index, one by one."""
+    held = packed_integers(b.folder / "measurements.npz", {"labels": "<i4", "values": "<i8"})
+    at = {column["name"]: i for i, column in enumerate(modelled(b))}
+    labels, read, wanted = held["labels"], 0, 0
+    for made in (made for made in b.manifest["measurements"] if made["kind"] == "table"):
+        sides = [shape[at[name]] for name in made["columns"]]
+        if "counts" in made or made["times"] != 1:
+            yield f"measurements: counts or times of {made['columns']} are not those of a kept table"
+        for k, side in enumerate(sides if made.get("merged") else ()):
+            own = labels[read : read + side]
+            read += side
+            sides[k] = len(np.unique(own))
+            if len(own) != side or own.min() != 0 or own.max() != sides[k] - 1:
+                yield f"measurements: labels of {made['columns']} are not 0, 1, …"
+                return
+        wanted += math.prod(sides)
+    if read != len(labels) or wanted != len(held["values"]) or not wanted:
+        yield f"measurements.npz has {len(held['values'])} values, its tables have {wanted}"
+
+
 def small_enough(path: Path, rows: int) -> None:
     """That Parquet unpacks to what its size allows: 64 cells and 256 bytes a byte, and some free."""
     plain_file(path)
@@ -482,7 +536,7 @@ def check_digest(b: Bundle) -> Iterator[str]:
 
 def check_files(b: Bundle) -> Iterator[str]:
     stated = b.manifest["files"]
-    if set(OTHERS) - set(stated) or set(stated) - {*OTHERS, "report.html"}:
+    if set(OTHERS) - set(stated) or set(stated) - {*OTHERS, *PERHAPS}:
         yield f"lists {sorted(stated)}"
     allowed = {*stated, "release.json", SIGNATURE}
     for path in b.folder.iterdir():
@@ -1696,7 +1750,8 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
     larger = {clique for clique in d.cliques if len(clique) > 2}
     higher = 0.01 if larger else 0.0
     one = 1 - share - 0.04 - higher - 0.41
-    rho /= one + max(share, 1e-6) + 0.04 + higher + 0.41
+    outside = _outside(d, p, pairs)
+    rho /= one + max(share, 1e-6) + 0.04 + higher + 0.41 + 0.005 * len(outside)
 
     def merged(part: float) -> int:
         """Pairs too large to be seen whole where 30 tables share this part of ρ."""
@@ -1711,8 +1766,31 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
     made.append(gaussian("look for excess", 0.04 * rho / rounds, slots, d.sides, rounds))
     if beyond:
         made.append(gaussian("look for excess beyond pairs", higher * rho, beyond, d.sides))
+    for order, tables in outside.items():
+        named, k = f"select {order}-way tables beyond the workload", min(4, len(tables))
+        made.append(selection(named, 0.0025 * rho, GRID * d.sides, k=k))
+        made.append(gaussian(f"errors of {order}-way tables", 0.0025 * rho, k, d.sides))
     made.append(gaussian("measure again", 0.41 * rho / rounds, d.sides * quanta, times=rounds))
     return made
+
+
+def _outside(d: Design, p: dict[str, Any], pairs: list[Clique]) -> dict[int, list[Clique]]:
+    """Tables of up to 256 cells outside the workload whose pairs are all measured, by their order."""
+    if "interactions" not in p:
+        return {}
+    known, workload = set(pairs), set(d.cliques)
+    held = sorted({i for pair in pairs for i in pair}, key=lambda i: (d.shape[i], i))
+    found = {
+        order: [
+            clique
+            for clique in combinations(sorted(held[:most]), order)
+            if d.cells(clique) <= 256
+            and clique not in workload
+            and known.issuperset(combinations(clique, 2))
+        ]
+        for order, most in ((3, 24), (4, 16))
+    }
+    return {order: tables for order, tables in found.items() if tables}
 
 
 def _heaviest(d: Design, most: int | None) -> list[Clique]:
@@ -2099,7 +2177,9 @@ GAMES: dict[str, tuple[Callable[..., list[Slot]], dict[str, Any]]] = {
     "graph": (_graph, {"sizes": ["above 0"], "triangles?": "true"}),
     "hdmm": (_hdmm, {"levels": "small"}),
     "independent": (_independent, {}),
-    "maxent": (_maxent, {"quanta": "times", "pairs": ("null", "times")}),
+    "maxent": (_maxent, {
+        "quanta": "times", "pairs": ("null", "times"), "interactions?": "true",
+    }),
     "mst": (_mst, {"one_ways": "positive", "selection": "positive", "pairs": "positive"}),
     "mwem": (_mwem, {**PICKS, "measure": ("true", "false"), "selection": "share"}),
     "querygan": (_querygan, {
@@ -2136,7 +2216,7 @@ class Pool:
         return True
 
     def draws(self, made: dict[str, Any]) -> int:
-        """How many draws a measurement is the mean of; 0 if it is none of these."""
+        """How many draws the noise of a measurement is the mean of; 0 if it is none of these."""
         sigma, drawn = made["sigma"] or 0.0, self.event["sigma"]
         if not self.averaged:
             return int(sigma == drawn)
@@ -2155,6 +2235,10 @@ def check_measured(b: Bundle) -> Iterator[str]:
     events = {slot["purpose"]: slot for slot in b.plan}
     pools = pools_of(design, asked, b)
     single = Counter({"cells": 0, "queries": 0})
+    kept = "measurements.npz" in b.manifest["files"]
+    listed = any("counts" in made for made in b.manifest["measurements"])
+    if kept:
+        yield from kept_tables(b, design.shape)
     for number, made in enumerate(b.manifest["measurements"]):
         where = f"measurements[{number}]"
         clique, kind = tuple(at[name] for name in made["columns"]), made["kind"]
@@ -2171,9 +2255,15 @@ def check_measured(b: Bundle) -> Iterator[str]:
         elif kind == "queries" and made["sigma"] is not None:
             yield f"{where}: a query that was selected has sigma = {made['sigma']}"
         single[kind] += made["times"]
+        if "draws" in made and pool is None:
+            yield f"{where}: {kind} are no mean of draws"
+        if kept and pool is not None and made.get("draws", 1) != pool.draws(made):
+            yield f"{where}: draws = {made.get('draws', 1)}; its sigma is that of {pool.draws(made)}"
         counts, size = made.get("counts"), design.cells(clique)
-        listed = pool is not None and len(clique) == 1 and size <= 10_000 and not made.get("merged")
-        if (counts is not None) != listed or (counts is not None and len(counts) != size):
+        whole = pool is not None and len(clique) == 1 and size <= 10_000 and not made.get("merged")
+        if (counts is not None) != (listed and whole) or (
+            counts is not None and len(counts) != size
+        ):
             yield f"{where}: counts are not one for every value"
         elif counts is not None and pool is not None:
             whole = np.array(counts) * pool.draws(made)
@@ -2233,15 +2323,16 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
     name, pairs = p["name"], set(_pairs(d))
     larger = {clique for clique in d.cliques if len(clique) > 2}
     if name == "maxent":
-        for purpose, own, _ in _column_tiers(d):
-            pool(purpose, own)
-        for purpose, own, _ in _pair_tiers(d, _heaviest(d, p["pairs"])):
-            pool(purpose, own, merged=True)
+        measured = _heaviest(d, p["pairs"])
+        outside = {c for tables in _outside(d, p, measured).values() for c in tables}
+        for purpose, own, _ in (*_column_tiers(d), *_pair_tiers(d, measured)):
+            pool(purpose, own, merged=len(own[0]) > 1)
         again = slots.get("measure again", {"times": 0})["times"] * p["quanta"]
-        pool("measure again", {*columns, *pairs, *larger}, again, merged=True, averaged=True)
+        able = {*columns, *pairs, *larger, *outside}
+        pool("measure again", able, again, merged=True, averaged=True)
         worst = slots.get("select the worst", {"times": 0, "event": {"k": 0}})
         selected = worst["times"] * worst["event"]["k"]
-        pool("measure the worst", _heaviest(d, p["pairs"]), selected)
+        pool("measure the worst", measured, selected)
         return pools
     if name == "querygan":
         ordered = _lipschitz(d, p)

@@ -23,7 +23,8 @@ def answer(
     """Estimate the share of rows that satisfy a condition.
 
     Costs nothing. The error bar is certified where a marginal of the workload holds all the columns
-    that the condition names.
+    that the condition names. Narrower intervals that are estimated and not certified, and other
+    statistics than shares, have their own command: `understudy estimate`.
 
     \b
       age >= 65 and sex = 'F'        district in ('Harbour', 'Old Town')

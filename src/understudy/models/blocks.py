@@ -142,14 +142,13 @@ def beliefs(
 ) -> tuple[tuple[Table, ...], tuple[Belief, ...]]:
     """(counts of every column, what the larger tables say), for models that fit them otherwise.
 
-    `prior` takes the place of independence as what is expected where noise hides the table. Tables of
-    three and more columns are believed whole, what their pairs say included. `rng` draws their noise
-    once more.
+    `prior` takes the place of independence as what is expected where noise hides the table. `rng` draws
+    their noise once more.
     """
     rows = max(float(rows), 1.0)
     estimates, _ = one_ways(shape, measured, rows)
     found: list[Belief] = []
-    for block in blocks_of(shape, measured, estimates, rows, prior, rng, whole_larger=True)[0]:
+    for block in blocks_of(shape, measured, estimates, rows, prior, rng)[0]:
         expected = _expected(block.clique, estimates, rows, prior)
         if block.labels is not None:
             expected = merge(expected, block.labels)
@@ -185,10 +184,12 @@ def blocks_of(
     rows: float,
     prior: Prior | None = None,
     rng: np.random.Generator | None = None,
-    *,
-    whole_larger: bool = False,
 ) -> tuple[list[Block], dict[Clique, float]]:
-    """The blocks of the fit, and how much dependence (nats) each clique shows."""
+    """The blocks of the fit, and how much dependence (nats) each clique shows.
+
+    Of a pair only what it says beyond its columns is used, for those are held elsewhere. Larger tables
+    are believed whole, what their pairs say included: otherwise they would ask for independent pairs.
+    """
     whole: dict[Clique, list[Measured]] = {}
     merged: dict[Clique, list[Measured]] = {}
     for m in measured:
@@ -206,12 +207,11 @@ def blocks_of(
         views += [(m.labels, m.values.astype(float), m.sigma) for m in merged.get(clique, [])]
         gain = 0.0
         for labels, values, sigma in views:
-            apart = len(clique) <= 2 or not whole_larger
-            block, found = _view(clique, labels, values, expected, sigma, rows, apart)
+            block, found = _view(clique, labels, values, expected, sigma, rows)
             blocks.append(block)
             gain = max(gain, found)
             noise = np.zeros(values.shape) if rng is None else rng.normal(0, sigma, values.shape)
-            noise = _interaction(noise) if apart else noise - noise.mean()
+            noise = _beyond_columns(noise)
             block.again[:] = noise.reshape(-1)
             if labels is None and len(clique) == 2:
                 second = _second_view(clique, values, expected, estimates, sigma, rows)
@@ -231,15 +231,12 @@ def _view(
     expected: Table,
     sigma: float,
     rows: float,
-    apart: bool = True,
 ) -> tuple[Block, float]:
-    """`apart`: what the table says beyond its margins alone, for they are held elsewhere."""
     base = expected if labels is None else merge(expected, labels)
-    off = values - base
-    residual = _interaction(off) if apart else off - off.mean()
-    free = math.prod(size - 1 for size in base.shape) if apart else base.size - 1
+    residual = _beyond_columns(values - base)
+    free = math.prod(size - 1 for size in base.shape) if base.ndim == 2 else base.size - 1
     noise = np.full(base.size, sigma * sigma * max(free, 1) / base.size)
-    residual = _bounded(residual, noise, base, rows) if apart else residual
+    residual = _bounded(residual, noise, base, rows)
     beyond = float((residual**2).sum()) - sigma**2 * (free + math.sqrt(2 * free))
     # No table varies more than all rows in one cell would.
     believed = min(max(min(sigma, rows / base.size) / _FLOOR, beyond / rows), 2 * rows)
@@ -270,7 +267,7 @@ def _second_view(
     if coarse >= values.size or min(g.size for g in groups) < 2:
         return None
     base = merge(expected, labels)
-    residual = merge(_interaction(values - expected), labels)
+    residual = merge(_beyond_columns(values - expected), labels)
     spread = [g * (1 - g / g.sum()) for g in groups]
     noise = sigma**2 * np.multiply.outer(*spread).reshape(-1)
     residual = _bounded(residual, noise, base, rows)
@@ -283,8 +280,10 @@ def _second_view(
     return Block(clique, labels, (base + residual).reshape(-1), ratio, noise, _margins(base))
 
 
-def _interaction(residual: Table) -> Table:
-    """What a residual says beyond its one-way margins: means over every axis taken out."""
+def _beyond_columns(residual: Table) -> Table:
+    """What the residual of a pair says beyond its columns; of a larger table, beyond its sum."""
+    if residual.ndim > 2:
+        return residual - residual.mean()
     for axis in range(residual.ndim):
         residual = residual - residual.mean(axis=axis, keepdims=True)
     return residual

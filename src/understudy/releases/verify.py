@@ -146,7 +146,7 @@ def verify(
     if rows and chain and check("plan", lambda: require_plan(bundle)):
         check("measurements", lambda: require_paid(bundle))
     if all(each.passed for each in checks):  # it takes longest, and says nothing of what is refused
-        check("drawn", lambda: _drawn(bundle.release))
+        check("drawn", lambda: _drawn(bundle.synthetic))
     signed = None
     if keys or os.path.lexists(folder / SIGNATURE):
         sound = check("signature", lambda: _signature(folder, manifest, keys))
@@ -376,7 +376,7 @@ def _rows(bundle: Bundle) -> str:
         stated = bundle.refinement["facts"]["schema"]
     if _schema_digest(bundle.folder) != stated:
         raise _Refused("schema.toml is not the schema in the ledger")
-    release = bundle.release
+    release = bundle.synthetic
     ordered = [family["columns"] for family in release.workload.to_json(release.schema)]
     if ordered != [family["columns"] for family in manifest["workload"]]:
         raise _Refused("columns of a marginal of the workload are not in the order of the schema")

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from understudy.errors import BundleError
 from understudy.releases import Release
-from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE, read_manifest
+from understudy.releases.bundle import FILES, MANIFEST, MEASURED, SIGNATURE, read_manifest
 from understudy.releases.verify import Check, Verification, verify
 from understudy.report import NAME as REPORT
 from understudy.web.workspace import Workspace, read_json, write_json
@@ -27,7 +27,7 @@ __all__ = ["Storage", "Summary"]
 T = TypeVar("T")
 _LOADED = 6
 _SMALL = 256
-_EVERY = (MANIFEST, SIGNATURE, REPORT, *FILES)
+_EVERY = (MANIFEST, SIGNATURE, REPORT, MEASURED, *FILES)
 
 
 @dataclass(frozen=True, slots=True)

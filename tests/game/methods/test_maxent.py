@@ -172,13 +172,14 @@ def chain(key=0):
     return codes
 
 
-def played(codes, noise=1, change=lambda survey: survey, epsilon=1):
-    """(model, measured tables, purposes charged) on all triples."""
-    triples = tuple(itertools.combinations(range(len(SHAPE)), 3))
-    design = Design(SHAPE, triples, (1.0,) * len(triples), Relation.ADD_REMOVE, MANY)
+def played(codes, noise=1, change=lambda survey: survey, epsilon=1, order=3, **settings):
+    """(model, measured tables, purposes charged) on all tables of so many columns."""
+    cliques = tuple(itertools.combinations(range(len(SHAPE)), order))
+    design = Design(SHAPE, cliques, (1.0,) * len(cliques), Relation.ADD_REMOVE, MANY)
     rho = planning.rho_for(Budget.of(epsilon, Fraction(1, MANY**2)))
-    plan = Plan(MaxEntMethod().charges(design, rho))
-    query, _ = MaxEntMethod().players(design, plan)
+    method = MaxEntMethod(**settings)
+    plan = Plan(method.charges(design, rho))
+    query, _ = method.players(design, plan)
     account = StrictCharges(plan, design.relation)
     gate = Gate(Codes(codes, SHAPE), account, design.relation, SeededNoise(noise), MANY)
     rng = np.random.default_rng(0)
@@ -212,7 +213,8 @@ def test_a_parity_is_noticed_measured_and_reproduced(flipped):
 
 def test_without_the_look_a_parity_stays_unseen():
     codes = parity()
-    model, answers, charged = played(codes, change=lambda survey: replace(survey, higher=()))
+    blind = {"higher": (), "interactions": ()}
+    model, answers, charged = played(codes, change=lambda survey: replace(survey, **blind))
     assert Survey.HIGHER not in charged
     assert larger(answers) == []
     assert variation(model, codes) > 0.3
@@ -225,6 +227,47 @@ def test_what_pairs_explain_is_not_measured_in_triples(make):
     assert charged.count(Survey.HIGHER) == 1  # it looked, and paid for it
     assert larger(answers) == []
     assert variation(model, codes) < 0.05
+
+
+def four_coins(key=0):
+    """Column 7 is the parity of columns 0, 2 and 5: even their triples show nothing."""
+    codes = parity(0.5, key)
+    codes[7] = codes[0] ^ codes[2] ^ codes[5]
+    return codes
+
+
+@pytest.mark.parametrize(("make", "clique"), [(parity, PARITY), (four_coins, (0, 2, 5, 7))])
+def test_a_parity_outside_the_workload_is_found_with_pairs_alone(make, clique):
+    codes = make()
+    model, answers, charged = played(codes, order=2)
+    assert larger(answers) == [clique]
+    assert sum(purpose.startswith("select ") for purpose in charged) == 2
+    assert variation(model, codes, clique) < 0.05
+
+
+def test_looking_outside_the_workload_can_be_left_out():
+    codes = parity()
+    model, answers, charged = played(codes, order=2, interactions=False)
+    assert larger(answers) == []
+    assert not [purpose for purpose in charged if purpose.startswith("select ")]
+    assert variation(model, codes) > 0.3
+
+
+def test_nothing_is_measured_outside_the_workload_where_pairs_explain_all():
+    model, answers, _ = played(chain(), order=2)
+    assert larger(answers) == []
+    assert variation(model, chain()) < 0.05
+
+
+def test_tables_outside_the_workload_are_small_and_their_pairs_measured():
+    """Public facts alone decide: 480 cells are too many, and so is a pair that is not measured."""
+    pairs = tuple(p for p in itertools.combinations(range(5), 2) if p != (0, 1))
+    design = Design((2, 2, 3, 4, 40), pairs, (1.0,) * 9, Relation.ADD_REMOVE, MANY)
+    plan = Plan(MaxEntMethod().charges(design, Fraction(1)))
+    survey, _ = MaxEntMethod().players(design, plan)
+    (look,) = survey.interactions
+    assert look.candidates == ((0, 2, 3), (0, 2, 4), (1, 2, 3), (1, 2, 4))
+    assert accounting.total_rho(plan) <= 1
 
 
 def test_a_release_says_in_its_ledger_that_it_looked():

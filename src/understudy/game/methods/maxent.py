@@ -13,6 +13,12 @@ columns by (weight · values)^½ in steps of two. Pairs share their part by weig
 weighted error least, in steps of four: eight times the weight is half the noise. Where n is private the
 rule takes 20 000 for it.
 
+Pairs do not show a parity. So small tables outside the workload are looked at as well: those of up to
+256 cells of three of the 24 columns with fewest values, and of four of the 16 with fewest, whose pairs
+are all measured. Each number of columns gets 0.005 of ρ on top of the shares above, which then are
+shares of the sum: half for selecting four tables, half for asking how far these are off
+(`understudy.players.query.interactions`). `interactions = False` leaves it out.
+
 Wide tables. All pairs together cost √J, while what matters is mostly in about two pairs a column. Where
 there are more than 20 pairs a column and n/σ is below 60, the pairs are not all measured: after the
 one-way tables (share 0.25), four rounds each select the pairs that the model misses most by the
@@ -24,15 +30,16 @@ as many pairs in all as there are columns. Pairs of eight times the weight of ot
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
-from understudy.game.forecast import Errors, Knowledge, expected, seen
+from understudy.game.forecast import Errors, Knowledge, expected
 from understudy.game.methods.base import Design, Forecast, Method
-from understudy.players.base import Clique, Model
+from understudy.players.base import Clique
 from understudy.players.data import Particles
-from understudy.players.query import Opening, Slot, Survey, Tier, WorstAgain
+from understudy.players.query import Interactions, Opening, Slot, Survey, Tier, WorstAgain
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.questions import WorstMarginals
@@ -51,6 +58,11 @@ _BIG = 4.0
 _MERGED = (1.0, 0.125)
 # Tables of more columns that are looked at; more would drown each other's answers in noise.
 _MOST_HIGHER = 2_000
+# Looking outside the workload: the share of ρ, and of how many columns with fewest values, by the
+# number of columns of a table.
+_BEYOND = 0.005
+_COLUMNS = {3: 24, 4: 16}
+_SMALL, _SELECTED = 256, 4
 # Wide tables, chosen on generated ones of 60 and 90 columns; see the module.
 _WIDE, _HIDDEN = 20, 60.0
 _SHARES = {"one": 0.25, "select": 0.10, "worst": 0.65}
@@ -71,6 +83,8 @@ class MaxEntMethod(Method):
     """Measurements that every adaptive round places."""
     pairs: int | None = None
     """At most this many pairs, those that most of the workload holds; None: all."""
+    interactions: bool = True
+    """Look for dependence of three and four columns that neither pairs nor the workload show."""
     name: str = "maxent"
 
     def check(self, design: Design) -> None:
@@ -103,7 +117,7 @@ class MaxEntMethod(Method):
             )
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
-        """All Gaussian, all fixed in advance."""
+        """Gaussian draws and selections, all fixed in advance."""
         closure = self._closure(design)
         columns = _column_tiers(design)
         if not closure:
@@ -122,6 +136,8 @@ class MaxEntMethod(Method):
         if higher:
             event = Gaussian.within(part["higher"], step=step, changes=len(higher))
             charges.append(Charge(Survey.HIGHER, event))
+        for order, candidates in self._beyond(design, closure).items():
+            charges += _beyond_charges(design, part[f"beyond {order}"], order, len(candidates))
         charges.append(Charge(Survey.AGAIN, design.gaussian(again, self.quanta), rounds))
         return tuple(charges)
 
@@ -158,6 +174,15 @@ class MaxEntMethod(Method):
             sigma[Survey.AGAIN],
             _column_weights(design),
             plan[Survey.AGAIN].times,
+            tuple(
+                Interactions(
+                    order,
+                    candidates,
+                    min(_SELECTED, len(candidates)),
+                    sigma[Interactions.purposes(order)[1]],
+                )
+                for order, candidates in self._beyond(design, closure).items()
+            ),
         )
         return survey, data
 
@@ -181,13 +206,17 @@ class MaxEntMethod(Method):
             self.errors(design, plan, rows),
         )
 
-    def errors(self, design: Design, plan: Plan, rows: int, model: Model | None = None) -> Errors:
-        """Expected errors from the plan's noise; with a released model, from what it shows as well."""
+    def errors(self, design: Design, plan: Plan, rows: int) -> Errors:
+        """Expected errors from the plan's noise."""
         knowledge = self._knowledge(design, plan)
-        released = None
-        if model is not None:
-            released = seen(design.shape, model, tuple(knowledge.pairs), rows)
-        return expected(design.shape, design.cliques, design.weights, rows, knowledge, released)
+        return expected(design.shape, design.cliques, design.weights, rows, knowledge)
+
+    def describe(self) -> dict[str, Any]:
+        """Name and settings; `interactions` only where it is on, for earlier versions had none."""
+        described = asdict(self)
+        if not self.interactions:
+            del described["interactions"]
+        return described
 
     def _closure(self, design: Design) -> tuple[Clique, ...]:
         """Pairs inside cliques of the workload, or the most wanted of them."""
@@ -238,7 +267,25 @@ class MaxEntMethod(Method):
         higher = _HIGHER if any(len(clique) > 2 for clique in design.cliques) else 0.0
         one = 1 - pairs - _LOOK - higher - _AGAIN
         shares = {"one": one, "pairs": max(pairs, 1e-6), "look": _LOOK, "again": _AGAIN}
-        return split(rho, {**shares, "higher": higher} if higher else shares)
+        if higher:
+            shares["higher"] = higher
+        return split(rho, shares | {f"beyond {k}": _BEYOND for k in self._beyond(design, closure)})
+
+    def _beyond(self, design: Design, closure: tuple[Clique, ...]) -> dict[int, tuple[Clique, ...]]:
+        """Small tables outside the workload whose pairs are all measured, by the number of columns."""
+        if not self.interactions:
+            return {}
+        known, workload = set(closure), set(design.cliques)
+        held = sorted({i for pair in closure for i in pair}, key=lambda i: (design.shape[i], i))
+        found: dict[int, tuple[Clique, ...]] = {}
+        for order, most in _COLUMNS.items():
+            candidates = [c for c in combinations(sorted(held[:most]), order) if c not in workload]
+            found[order] = tuple(
+                clique
+                for clique, size in zip(candidates, sizes_of(design.shape, candidates), strict=True)
+                if size <= _SMALL and all(pair in known for pair in combinations(clique, 2))
+            )
+        return {order: candidates for order, candidates in found.items() if candidates}
 
     def _rounds(self, design: Design, closure: tuple[Clique, ...], rho: Fraction) -> int:
         """Two rounds of looking where most pairs are too large to be seen whole, otherwise one."""
@@ -266,6 +313,18 @@ class MaxEntMethod(Method):
         # What pairs do not explain is worth as much as the heaviest of them.
         worth = {c: max(wanted[pair] for pair in combinations(c, 2)) for c in most}
         return tuple(slots), tuple(Slot(clique, 1.0, worth[clique]) for clique in sorted(most))
+
+
+def _beyond_charges(
+    design: Design, rho: Fraction, order: int, candidates: int
+) -> tuple[Charge, Charge]:
+    select, look = Interactions.purposes(order)
+    picks = min(_SELECTED, candidates)
+    selection = Selection.within(
+        rho / 2, sensitivity=WorstMarginals.sensitivity(design.relation), k=picks
+    )
+    errors = Gaussian.within(rho / 2, step=design.relation.marginal_l1(), changes=picks)
+    return Charge(select, selection), Charge(look, errors)
 
 
 def _wide(design: Design, closure: tuple[Clique, ...], rho: Fraction) -> bool:

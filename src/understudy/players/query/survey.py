@@ -6,9 +6,10 @@ merged where they do not. What further rounds do is one of two:
 
 *Survey* (`maxent`). A round *looks* (`ThresholdedErrors`: how many rows each table is off beyond what a
 measurement could correct) and then spends a fixed number of equal *units of precision* where they
-promise most: on pairs at several resolutions, on larger tables of the workload that pairs do not
-explain, or on columns. A table that is given k units is measured k times; so the adaptive choice is
-between draws of one fixed event, and the plan is accounted for exactly before anything is read.
+promise most: on pairs at several resolutions, on larger tables that pairs do not explain, inside the
+workload or outside it (`interactions`), or on columns. A table that is given k units is measured k
+times; so the adaptive choice is between draws of one fixed event, and the plan is accounted for exactly
+before anything is read.
 
 *WorstAgain* (`gem`). A candidate's score is ‖c − n·p‖₁ − Σ_cells min(penalty·σ, n·p), p the data
 player's table: its error, less what noise would put in its place on cells that hold rows. The
@@ -21,7 +22,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -31,10 +31,11 @@ from understudy.models.margins import deconvolve
 from understudy.models.measured import Labels, merge, pair_labels
 from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View
 from understudy.players.query.fixed import measure
+from understudy.players.query.interactions import Interactions, beyond, clear
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstMarginals
-from understudy.queries import sizes
+from understudy.queries import cells, sizes
 
 __all__ = ["Opening", "Slot", "Survey", "Tier", "WorstAgain"]
 
@@ -50,10 +51,6 @@ little can be seen; beyond 0.3σ where the fit can pool many visible cells."""
 _AGAIN = 0.5
 """The k-th unit of precision on one table of several columns is worth 0.5/k^1.5 of the first."""
 _ONE_WAY = 0.5
-_CLEAR = 4.0
-"""Tables of three and more columns count where their excess is clear of its noise, in deviations,"""
-_MATTERS = 0.05
-"""and where it is this share of the rows beyond that of their pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +171,8 @@ class Survey:
     """Weight of each column: how much of the workload holds it."""
     again: int = 2
     """Rounds of looking and measuring again."""
+    interactions: tuple[Interactions, ...] = ()
+    """What is looked for outside the workload, in the last round; fewer columns first."""
 
     LOOK = "look for excess"
     HIGHER = "look for excess beyond pairs"
@@ -205,18 +204,41 @@ class Survey:
         options = [
             _Option(clique, tables[number][1], value) for clique, (value, number) in chosen.items()
         ]
-        if last and self.higher:
-            found, seen = self._errors(problem, gate, view, shares, self.HIGHER, self.higher)
+        if last:
             off: dict[Clique, float] = {}
             for number, (slot, _) in enumerate(tables):
                 off[slot.clique] = max(off.get(slot.clique, 0.0), float(worth[number]))
-            for (slot, labels), value in zip(found, seen, strict=True):
-                # What its pairs are off by will be corrected by measuring them.
-                beyond = float(value) - sum(off.get(p, 0.0) for p in combinations(slot.clique, 2))
-                if beyond > max(_CLEAR * self.sigma_higher, _MATTERS * problem.rows):
-                    options.append(_Option(slot.clique, labels, slot.weight * beyond))
+            options += self._larger_options(problem, gate, view, shares, off)
         options += self._column_options(problem, view, shares)
         return self._spend(gate, options)
+
+    def _larger_options(
+        self,
+        problem: Problem,
+        gate: Gate,
+        view: View,
+        shares: Sequence[Table],
+        known: dict[Clique, float],
+    ) -> list[_Option]:
+        """Tables of three and more columns that show more than their parts, `known` to be off."""
+        options: list[_Option] = []
+        off = dict(known)
+        if self.higher:
+            found, seen = self._errors(problem, gate, view, shares, self.HIGHER, self.higher)
+            for (slot, labels), value in zip(found, seen, strict=True):
+                excess = beyond(slot.clique, float(value), off)
+                if clear(excess, self.sigma_higher, problem.rows):
+                    options.append(_Option(slot.clique, labels, slot.weight * excess))
+                    off[slot.clique] = excess
+        for look in self.interactions:
+            shown = look.find(problem, gate, view, self.sigma_again, off)
+            for clique, excess in shown.items():
+                # Once is nearly enough: what is left then is noise, far below what was found.
+                noise = _DENSE * self.sigma_again * cells(problem.shape, clique)
+                taken = [noise * (k**-0.5 - (k + 1) ** -0.5) for k in range(1, self.units)]
+                options.append(_Option(clique, None, excess, tuple(taken)))
+            off |= shown
+        return options
 
     def _errors(
         self,
@@ -317,6 +339,7 @@ def _measured(
             np.mean([next(noisy) for _ in range(times)], axis=0),
             sigma / times**0.5,
             labels,
+            times,
         )
         for clique, labels, times in asked
     )
