@@ -18,6 +18,7 @@ BENCHMARKS = {
     "profile": "where the default's time goes, against bare NumPy loops",
     "web": "the page: fifty readers while a release is being made",
     "picks": "Frank-Wolfe: the worst of 20,000 fits, and the number of picks",
+    "conditions": "rows under a condition: records alone and moved ones against the truth",
     "house": "lines, hooks, crossings between rooms; CPU and memory of the commands",
 }
 WITH_FILES = {

@@ -267,7 +267,8 @@ LEAVES: dict[str, Callable[[Any], bool]] = {
 LENGTHS = {"workload": (1, 10**5), "plan": (1, 10**4), "columns": (1, 10**4), "entries": (1, 10**6),
            "multipliers": (1, 10**4), "shape": (1, 10**4), "cliques": (0, 10**5),
            "variations": (1, 10**6), "variations_measured": (1, 10**6),
-           "worst_between": (2, 2), "variation_between": (2, 2), "purposes": (1, 10**4)}  # fmt: skip
+           "worst_between": (2, 2), "variation_between": (2, 2),
+           "purposes": (1, 10**4)}  # fmt: skip
 
 EVENTS = [
     {"kind": "=discovery", "sigma": "positive", "threshold": "count", "values": "count",
@@ -2323,10 +2324,12 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
     name, pairs = p["name"], set(_pairs(d))
     larger = {clique for clique in d.cliques if len(clique) > 2}
     if name == "maxent":
+        for purpose, own, _ in _column_tiers(d):
+            pool(purpose, own)
         measured = _heaviest(d, p["pairs"])
         outside = {c for tables in _outside(d, p, measured).values() for c in tables}
-        for purpose, own, _ in (*_column_tiers(d), *_pair_tiers(d, measured)):
-            pool(purpose, own, merged=len(own[0]) > 1)
+        for purpose, own, _ in _pair_tiers(d, measured):
+            pool(purpose, own, merged=True)
         again = slots.get("measure again", {"times": 0})["times"] * p["quanta"]
         able = {*columns, *pairs, *larger, *outside}
         pool("measure again", able, again, merged=True, averaged=True)

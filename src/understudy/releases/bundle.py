@@ -50,6 +50,7 @@ from understudy.privacy.relation import Relation
 from understudy.queries import Workload
 from understudy.releases import form
 from understudy.releases.certificate import Certificate
+from understudy.releases.conditions import Subject
 from understudy.releases.measurements import NAME as MEASURED
 from understudy.releases.measurements import Measurement, arrays, with_tables
 from understudy.releases.release import Release
@@ -231,11 +232,11 @@ def _contents(release: Release) -> dict[str, bytes]:
     }
 
 
-def model_files(release: Release) -> dict[str, bytes]:
+def model_files(subject: Release | Subject) -> dict[str, bytes]:
     """The files that rows can be drawn from: the model and the schema."""
-    description, arrays = release.model.to_arrays()
+    description, arrays = subject.model.to_arrays()
     return {
-        "schema.toml": release.schema.dumps().encode("utf-8"),
+        "schema.toml": subject.schema.dumps().encode("utf-8"),
         "model.json": canonical(description) + b"\n",
         "model.npz": _arrays_bytes(arrays),
     }
@@ -460,8 +461,8 @@ class Bundle:
             raise BundleError(f"{self.folder} lacks {lacking}; it is damaged") from None
         except (*_DAMAGES, pa.ArrowException) as error:
             raise BundleError(
-                f"{self.folder} is damaged ({type(error).__name__}: {error}); see `understudy verify "
-                f"{self.folder}`"
+                f"{self.folder} is damaged ({type(error).__name__}: {error}); `understudy verify` "
+                f"says more"
             ) from None
 
     def _release(self) -> Release:

@@ -5,7 +5,7 @@ And what the game measured (`measurements`).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from understudy.privacy.stores import Place
 from understudy.queries import Workload
 from understudy.releases.answer import Answer, answer
 from understudy.releases.certificate import Certificate
+from understudy.releases.conditions import Match, Subject, condition
 from understudy.releases.measurements import Measurement
 from understudy.schema import Category, Schema
 from understudy.units import Unit
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from understudy.estimates import Estimate, Estimates, Independence, Known, Own
-
-
-__all__ = ["Release", "drawn_rows", "promise_words", "sampled"]
+__all__ = ["Release", "drawn_rows", "promise_words"]
 
 CHUNK_ROWS = 1_000_000
 """Rows of a fresh sample that are drawn at once."""
@@ -61,23 +60,6 @@ def drawn_rows(
     rng = np.random.default_rng(np.random.SeedSequence(key, spawn_key=(0,)))
     codes = schema.project(model.sample(rows, rng))
     return codes, schema.decode(codes, rng)
-
-
-def sampled(
-    schema: Schema,
-    model: Model,
-    rows: int,
-    seeds: np.random.SeedSequence,
-    most: int,
-    first: int = 1,
-) -> Iterator[pa.Table]:
-    """Fresh rows of a model in tables of at most `most`, each from a child of `seeds`; at least one.
-
-    `first` is the number of the first row.
-    """
-    for done in range(0, max(rows, 1), most):
-        rng = np.random.default_rng(seeds.spawn(1)[0])
-        yield schema.decode(model.sample(min(most, rows - done), rng), rng, first=first + done)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,35 +148,58 @@ class Release:
         return f"{self.entries[-1].seq}:{self.entries[-1].hash}"
 
     def sample(
-        self, rows: int | None = None, *, key: int | None = None, like: str | None = None
+        self,
+        rows: int | None = None,
+        *,
+        where: str | None = None,
+        match: Match | Sequence[str] | None = None,
+        key: int | None = None,
+        like: str | None = None,
     ) -> Any:
         """Fresh synthetic rows from the released model. Free, as often as you like.
 
-        `key` makes it repeatable: the same key gives the same rows, here and by `sample_to` with one
-        partition. `like` is "arrow", "pandas" or "polars"; by default the kind of table that the
-        release was made from, and Arrow for a release read from disk.
+        where  a predicate that every row satisfies, such as "age >= 65 and sex = 'F'"
+        match  shares that the rows have, {"sex": {"F": 0.5}} or {"age >= 65": 0.3}
+        key    makes it repeatable: the same key gives the same rows, here and by `sample_to` with one
+               partition
+        like   "arrow", "pandas" or "polars"; by default the kind of table that the release was made
+               from, and Arrow for a release read from disk
+
+        The certificate speaks of the bundled rows. Rows with `where` or `match` are further from
+        them: the schema of an Arrow table says so in its metadata.
         """
         import pyarrow as pa
 
-        table = pa.concat_tables(self.stream(self.rows.num_rows if rows is None else rows, key=key))
+        many = self.rows.num_rows if rows is None else rows
+        table = pa.concat_tables(self.stream(many, where=where, match=match, key=key))
         if like is None and self._frame is not None:
             return self._frame(table)
         from understudy.source import to_frame
 
         return to_frame(table, like or "arrow")  # type: ignore[arg-type]
 
-    def stream(self, rows: int, *, key: int | None = None) -> Iterator[pa.Table]:
+    def stream(
+        self,
+        rows: int,
+        *,
+        where: str | None = None,
+        match: Match | Sequence[str] | None = None,
+        key: int | None = None,
+    ) -> Iterator[pa.Table]:
         """The same in tables of at most a million rows, for more rows than fit memory."""
         if rows < 0 or rows != int(rows):
             raise InputError(f"rows = {rows} must be a whole number, at least 0")
         seeds = np.random.SeedSequence(secrets.randbits(128) if key is None else key)
-        yield from sampled(self.schema, self.model, int(rows), seeds, CHUNK_ROWS)
+        subject = Subject.of(self.schema, self.model, condition(where, match))
+        yield from subject.tables(int(rows), seeds, CHUNK_ROWS)
 
     def sample_to(
         self,
         folder: str | Path,
         rows: int,
         *,
+        where: str | None = None,
+        match: Match | Sequence[str] | None = None,
         partitions: int | None = None,
         key: int | None = None,
         workers: int | None = None,
@@ -203,6 +208,7 @@ class Release:
     ) -> Path:
         """Write fresh synthetic rows into a folder of Parquet files, in parallel. Free.
 
+        where, match  as for `sample`
         partitions  how many files; by default one for every five million rows
         key         the same key and partitions give the same rows; one partition those of `sample`
         workers     processes on this machine; by default one a core
@@ -215,10 +221,11 @@ class Release:
         """
         from understudy.releases.sample_to import sample_to
 
-        said = {} if progress is None else {"progress": progress}
-        return sample_to(
-            self, folder, rows, partitions=partitions, key=key, workers=workers, spark=spark, **said
-        )
+        subject = Subject.of(self.schema, self.model, condition(where, match))
+        many: dict[str, Any] = {"partitions": partitions, "key": key}
+        many |= {"workers": workers, "spark": spark}
+        many |= {} if progress is None else {"progress": progress}
+        return sample_to(subject, folder, rows, **many)
 
     def answer(self, predicate: str) -> Answer:
         """The share of rows that satisfy a predicate, with a certified interval where there is one."""
