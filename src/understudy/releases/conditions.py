@@ -260,8 +260,8 @@ def _target(
         if (inner != outer).any():
             raise InputError(
                 f"match: {_named(column, value)} falls inside a cell of the release, so that its share "
-                "is not known there; choose the edge of a cell (schema.toml in the release has them), or "
-                "select rows with where"
+                "is not known there; choose the edge of a cell (schema.toml in the release has them), "
+                "or select rows with where"
             )
 
     def label(codes: Sequence[Codes]) -> NDArray[np.int64]:
