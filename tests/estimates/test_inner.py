@@ -7,9 +7,7 @@ from understudy.errors import WorkloadError
 from understudy.estimates.inner import DRAWN, inner, steepness
 from understudy.schema import Boolean, Category, Date, Integer, Number
 
-SHAPED = Integer(
-    "x", edges=(0, 4, 9), shape={"leaves": (0, 1, 4, 5, 10), "weights": (3, 1, 0, 4)}
-)
+SHAPED = Integer("x", edges=(0, 4, 9), shape={"leaves": (0, 1, 4, 5, 10), "weights": (3, 1, 0, 4)})
 
 
 def test_even_cells():
@@ -50,4 +48,7 @@ def test_steepness_follows_neighbours():
     assert steepness(column, np.array([0.0, 0.5, 0.5, 0.0])).tolist() == [1, 0.5, 0.5, 1]
     assert not steepness(Integer("x", 0, 3), shares).any()
     assert not steepness(SHAPED, np.array([0.5, 0.5])).any()
-    assert steepness(Number("x", 0, 4, bins=1, nullable=True), np.array([1.0, 0])).tolist() == [1, 0]
+    assert steepness(Number("x", 0, 4, bins=1, nullable=True), np.array([1.0, 0])).tolist() == [
+        1,
+        0,
+    ]

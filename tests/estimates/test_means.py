@@ -84,7 +84,11 @@ def test_what_has_no_value_says_so():
 
 
 def test_columns_and_limits():
-    assert [CASES[name][0].columns for name in ("share", "mean", "of some")] == [(2,), (2,), (0, 1, 2)]
+    assert [CASES[name][0].columns for name in ("share", "mean", "of some")] == [
+        (2,),
+        (2,),
+        (0, 1, 2),
+    ]
     assert CASES["share"][0].limits(frame()) == (0, 1)
     assert CASES["mean"][0].limits(frame()) == (0, 9)
     assert CASES["sum"][0].limits(frame()) == (0, 9)

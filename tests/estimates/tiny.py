@@ -17,7 +17,9 @@ ALL = tuple(np.indices(SHAPE).reshape(3, -1))
 def truth() -> np.ndarray:
     """Shares over all cells: pairs depend on each other, triples follow from pairs."""
     a, b, x = np.indices(SHAPE)
-    power = 0.5 * (a == 1) - 0.4 * b - 0.15 * x + 0.4 * b * (a == 2) + 0.2 * x * b + 0.1 * x * (a == 0)
+    power = (
+        0.5 * (a == 1) - 0.4 * b - 0.15 * x + 0.4 * b * (a == 2) + 0.2 * x * b + 0.1 * x * (a == 0)
+    )
     shares = np.exp(power)
     return shares / shares.sum()
 
@@ -27,7 +29,9 @@ def model(shares: np.ndarray) -> Weighted:
     return Weighted(SHAPE, ALL, shares.reshape(-1).astype(np.float32))
 
 
-def counted(counts: np.ndarray, sigma: float, rng: np.random.Generator, most: int = 2) -> list[Measured]:
+def counted(
+    counts: np.ndarray, sigma: float, rng: np.random.Generator, most: int = 2
+) -> list[Measured]:
     """Every noisy table of one to `most` columns."""
     tables = []
     for many in range(1, most + 1):

@@ -16,7 +16,7 @@ from understudy.cli import shell
 
 __all__ = ["app", "main"]
 
-HELP = """Make a synthetic stand-in for a sensitive table: private, certified and verifiable.
+HELP = """Make a synthetic version of a sensitive table: private, certified and verifiable.
 
 \b
 [bold]From a table to a release[/bold]

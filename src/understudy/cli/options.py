@@ -7,6 +7,7 @@ belong together are the fields of a frozen dataclass; `shell.guarded` shows Type
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -279,7 +280,8 @@ def account(name: str | None, dataset: str | None, head: str | None = None) -> d
                 "--expect-head is of a dataset in a ledger; give --ledger and --dataset too"
             )
         return {}
-    remedy = f"open one with `understudy ledger open {name} --dataset {dataset} --epsilon TOTAL`"
+    named = f"{shlex.quote(name)} --dataset {shlex.quote(dataset or '')}"
+    remedy = f"open one with `understudy ledger open {named} --epsilon TOTAL`"
     return {"ledger": existing_ledger(name, remedy), "dataset": dataset, "expect_head": head}
 
 

@@ -40,7 +40,7 @@ import numpy as np
 from understudy._types import Clique, Table
 from understudy.models import Measured, View
 from understudy.queries import sizes
-from understudy.wording import nothing
+from understudy.wording import nothing, points
 
 __all__ = ["Errors", "Expected", "Knowledge", "expected", "shown", "updated"]
 
@@ -129,8 +129,8 @@ class Errors:
         )
         if self.noise:
             text += (
-                f". That is noise: for {self.rows:,} rows this budget tells hardly more than the "
-                f"schema does; give a larger epsilon, more rows or coarser columns"
+                f". That is mostly noise: with {self.rows:,} rows this budget shows hardly more than "
+                f"the schema does; give a larger epsilon, more rows or coarser columns"
             )
         return text
 
@@ -478,8 +478,7 @@ def _range(ends: Between | None) -> str:
 
 
 def _share(value: float) -> str:
-    value = _digits(value)  # as the bundle has it, so that it says the same again
-    return f"{100 * value:.2g} %" if value < 0.995 else "100 %"
+    return points(_digits(value))  # as the bundle has it, so that it says the same again
 
 
 def _digits(value: float) -> float:

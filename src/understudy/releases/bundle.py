@@ -461,8 +461,8 @@ class Bundle:
             raise BundleError(f"{self.folder} lacks {lacking}; it is damaged") from None
         except (*_DAMAGES, pa.ArrowException) as error:
             raise BundleError(
-                f"{self.folder} is damaged ({type(error).__name__}: {error}); see `understudy verify "
-                f"{self.folder}`"
+                f"{self.folder} is damaged ({type(error).__name__}: {error}); `understudy verify` "
+                f"says more"
             ) from None
 
     def _release(self) -> Release:

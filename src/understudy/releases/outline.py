@@ -1,4 +1,4 @@
-"""A plan, an account and a question, as every shell shows them: public facts alone."""
+"""A plan and an account, as every shell shows them: public facts alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from understudy.privacy.questions import GRID, VARIATION_GRID
 from understudy.queries.purpose import MOST_CELLS, Purpose, left_out, read
 from understudy.releases import certificate, facts
 from understudy.releases.plan import Prepared
-from understudy.schema import Category, Integer, Schema
+from understudy.releases.verdict import foreseen
+from understudy.schema import Schema
 from understudy.source.pushed import engine_costs
 from understudy.units import group
 
@@ -26,11 +27,11 @@ __all__ = [
     "Tradeoff",
     "assumed_rows",
     "buys",
-    "example",
     "history",
     "noise_in_rows",
     "outline",
     "shares",
+    "shown",
     "tradeoff",
 ]
 
@@ -74,6 +75,11 @@ def shares(prepared: Prepared) -> list[float]:
     return [float(accounting.rho(c.event, size) * c.times / total) for c in prepared.plan]
 
 
+def shown(purpose: str) -> str:
+    """The purpose of a charge as people read it; a ledger keeps the name that it was charged under."""
+    return purpose.replace("look for excess", "find poorly fitting tables")
+
+
 def buys(charge: Charge) -> str:
     """What a charge is for, in words."""
     known = {
@@ -90,6 +96,8 @@ def buys(charge: Charge) -> str:
             return known[charge.purpose]
         case Discovery(_, threshold):
             return f"the values that about {threshold} or more hold"
+        case _ if charge.purpose.startswith("look for excess"):
+            return "which tables the model fits poorly"
         case Gaussian():
             return "counts with noise, for the model"
         case Selection():
@@ -121,6 +129,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
     design, cost = prepared.design, prepared.cost()
     size = assumed_rows(prepared, rows)
     forecast, theorem = prepared.forecast(size), prepared.theorem(size)
+    judged = foreseen(prepared, size, forecast.errors)
     return {
         "budget": prepared.budget.to_json(),
         "neighbours": str(design.relation),
@@ -135,6 +144,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
         "charges": [
             {
                 **charge.to_json(),
+                "shown": shown(charge.purpose),
                 "noise_rows": noise_in_rows(charge),
                 "share_of_rho": share,
                 "buys": buys(charge),
@@ -152,6 +162,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "memory_bytes": forecast.memory_bytes,
             "seconds": forecast.seconds,
             "errors": _errors_json(forecast.errors, prepared.schema),
+            "verdict": None if judged is None else judged.to_json(),
             "theorem": None if theorem is None else {**asdict(theorem), "words": str(theorem)},
         },
         "engines": [
@@ -245,22 +256,3 @@ def more_like_last(books: Books) -> int | None:
     """How many releases like the newest one still fit; None where there is none."""
     made = list(books.releases.values())
     return books.more_like(made[-1].budget, made[-1].plan, made[-1].unit) if made else None
-
-
-def example(schema: Schema) -> str:
-    """A question that fits the schema."""
-    plain = [column for column in schema.modelled if column.name.isidentifier()]
-    parts: list[str] = []
-    for kind in (Integer, Category):
-        for column in plain:
-            if isinstance(column, Integer) and kind is Integer and column.lower is not None:
-                assert column.upper is not None
-                parts.append(f"{column.name} >= {(column.lower + column.upper + 1) // 2}")
-                break
-            if isinstance(column, Category) and kind is Category:
-                value = column.values[0]
-                if isinstance(value, str) and value.isprintable() and not set(value) & set("'\"`$"):
-                    parts.append(f"{column.name} = '{value}'")
-                    break
-    name = schema.modelled[0].name.replace('"', '""')
-    return " and ".join(parts) or f"`{name}` is not null"

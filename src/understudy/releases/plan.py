@@ -194,18 +194,18 @@ class Prepared(Draft):
 
     def forecast(self, rows: int) -> Forecast:
         """What to expect for a table of about `rows` rows, whose shapes have the usual cells."""
-        usual = self._usual(rows)
+        usual = self.usual(rows)
         return usual.method.forecast(usual.design, usual.game_plan, rows)
 
     def without_purpose(self, rows: int) -> Errors | None:
         """The expected errors, had the same ρ been spent without the purposes; None if unknown."""
-        usual, rho = self._usual(rows), self.rho
+        usual, rho = self.usual(rows), self.rho
         draft = _draft(usual.schema, replace(self.options, purpose=None), self.budget)
         if self.inner is not None:
             rho = accounting.rho(self.plan[private_facts.REST].event)
         return draft.method.errors(draft.design, draft.blueprint.plan(rho), rows)
 
-    def _usual(self, rows: int) -> Prepared:
+    def usual(self, rows: int) -> Prepared:
         """The same for shapes of as many cells as so many rows usually give, not for the most."""
         if self.declared is None or self.inner is None or private_facts.LEVELS[0] not in self.plan:
             return self

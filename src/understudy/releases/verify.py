@@ -194,7 +194,7 @@ def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
 
 def _chain(bundle: Bundle) -> str:
     check_chain(bundle.entries, whole=False)
-    return f"{len(bundle.entries)} entries hold together"
+    return f"{len(bundle.entries)} entries, hash chain intact"
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -394,7 +394,8 @@ def _rows(bundle: Bundle) -> str:
     if cells != release.certificate.cells or of != release.certificate.of:
         stated = f"{release.certificate.cells} {release.certificate.of}"
         raise _Refused(f"the workload has {cells} {of}, not {stated}")
-    return f"{release.rows.num_rows:,} rows × {release.rows.num_columns} columns, all legal"
+    columns = release.rows.num_columns
+    return f"{release.rows.num_rows:,} rows × {columns} columns, all as the schema allows"
 
 
 def _drawn(release: Release) -> str:
@@ -412,7 +413,7 @@ def _drawn(release: Release) -> str:
                 f"(drawn with NumPy {np.__version__}; its generators promise the same numbers only "
                 f"to the same version)"
             )
-    return f"{again.num_rows:,} rows drawn again from model and key, all alike"
+    return f"{again.num_rows:,} rows drawn again from model and key, all the same"
 
 
 def _signature(

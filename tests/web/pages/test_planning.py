@@ -86,4 +86,7 @@ def test_what_says_nothing_is_said_to(custodian):
     response = custodian.client.get("/tables/people/plan/forecast", params=wish)
     assert response.status_code == 200
     assert "% confidence, which says nothing here" in response.text
-    assert "Proved beforehand: worst error ≤ 1.0000, which says nothing here" in response.text
+    assert (
+        "Proved beforehand: worst error ≤ 100.00 percentage points, which says nothing here"
+        in response.text
+    )

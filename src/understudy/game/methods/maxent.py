@@ -197,10 +197,12 @@ class MaxEntMethod(Method):
         if WorstAgain.SELECT in plan:
             measured = f"all {d} columns and {_picked(plan)} of {pairs} are measured"
         elif closure:
-            merged = f"; the worst {plan[Survey.AGAIN].times} × {self.quanta} tables again"
+            merged = (
+                f"; the {plan[Survey.AGAIN].times * self.quanta} least accurate are measured again"
+            )
         return Forecast(
             _sigmas(plan),
-            f"{measured}{merged}; other tables are model",
+            f"{measured}{merged}; the rest is inferred",
             2.5e8 + 40.0 * rows * d + 12.0 * records * d + 60.0 * many,
             2.5 + 1e-8 * rows * blocks + 6e-8 * records * blocks + 1.5e-5 * min(many, 2_000_000),
             self.errors(design, plan, rows),

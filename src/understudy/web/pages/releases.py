@@ -22,7 +22,6 @@ from starlette.responses import (
 from understudy.errors import BundleError, InputError, UnderstudyError
 from understudy.releases import Answer, Release
 from understudy.releases.bundle import read_manifest
-from understudy.releases.outline import example
 from understudy.releases.verify import Verification
 from understudy.report.words import promise
 from understudy.web.errors import Missing, status_of
@@ -33,7 +32,7 @@ from understudy.web.pages.tables import whole
 from understudy.web.site import Here, Site
 from understudy.web.uploads import received
 from understudy.web.workspace import read_json, without_paths
-from understudy.wording import domain
+from understudy.wording import between, domain
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -60,13 +59,15 @@ def show_release(request: Request, site: Here, identity: str, q: str = "") -> Re
     """The promise, the certificate, a box for questions, and downloads."""
     release = site.storage.release(identity)
     answer, problem = _asked(site, release, q)
+    judged, question = site.storage.guide(identity)
     known = {
         "release": release,
         "summary": site.storage.summary(identity),
         "title": title_of(site, identity),
         "columns": [(column.name, domain(column)) for column in release.schema.modelled],
         "promise": promise(release),
-        "example": example(release.schema),
+        "verdict": judged,
+        "example": question,
         "parts": [
             name for name in EVERY if (site.workspace.path("releases", identity) / name).is_file()
         ],
@@ -108,6 +109,7 @@ def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
         "estimate": answer.estimate,
         "low": answer.low,
         "high": answer.high,
+        "interval": between(low, high),
         "certified": answer.certified,
         "confidence": answer.confidence,
         "by": answer.by,
@@ -126,7 +128,7 @@ def ask(request: Request, site: Here, identity: str, q: str = "") -> Response:
     """One question, answered; as a piece of the page or as JSON."""
     release = site.storage.release(identity)
     if not q.strip():
-        raise InputError("ask something, such as " + example(release.schema))
+        raise InputError("ask something: a condition on rows, as in SQL's WHERE")
     answer, problem = _asked(site, release, q)
     status = 422 if answer is None else 200
     if wants_page(request):
