@@ -28,6 +28,7 @@ WITH_FILES = {
     "shapes": "columns of numbers: the ladder, quantiles and bins, with simulated noise ([FOLDER])",
     "tables": "every table of a folder, ours and rivals: errors, forecasts, AUC, CPU, memory (FOLDER)",
     "realtables": "numbers of real tables through whole releases: shape, quantiles, bins (FOLDER)",
+    "families": "households and patients: flat, independent children, views ([--diabetes FILE])",
     "graphs": "graphs and their stand-ins: degrees, blocks, clustering (--edges, --nodes)",
 }
 EXPERIMENTS = {

@@ -61,6 +61,7 @@ class Job:
     seed: int
     target: str | None = None
     by: str | None = None
+    purpose: str | None = None
 
 
 def main(arguments: list[str]) -> None:
@@ -76,6 +77,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--methods", default="maxent,mst,aim")
     parser.add_argument("--epsilon", action="append", metavar="E", help="1 where left out")
     parser.add_argument("--workload", default="marginals:2")
+    parser.add_argument("--purpose", metavar="P", help="such as model:TARGET")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--target", action="append", default=[], metavar="NAME=COLUMN")
     parser.add_argument("--by", metavar="COLUMN", help="k-marginal inside its groups")
@@ -107,7 +109,7 @@ def jobs(asked: argparse.Namespace) -> Iterable[Job]:
             for method in asked.methods.split(","):
                 for seed in range(asked.runs):
                     how = (name, at, method, epsilon, asked.workload, seed)
-                    yield Job(*how, targets.get(name), asked.by)
+                    yield Job(*how, targets.get(name), asked.by, asked.purpose)
 
 
 def tables(folder: Path) -> dict[str, Path]:
@@ -147,7 +149,7 @@ def measured(job: Job) -> None:
     n = table.num_rows
     choices: dict[str, Any] = {
         "epsilon": job.epsilon, "delta": f"{1 / n**2:.3e}", "workload": job.workload,
-        "method": job.method, "rows_public": n,
+        "method": job.method, "rows_public": n, "purpose": job.purpose,
     }  # fmt: skip
     made = us.release(table, schema, noise=SeededNoise(job.seed), key=job.seed, **choices)
     usage = resource.getrusage(resource.RUSAGE_SELF)

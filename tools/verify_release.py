@@ -46,7 +46,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 SIGNATURE, MOST_SIGNATURE = "signature.dsse.json", 1 << 16
-OTHERS = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
+OTHERS = ("model.json", "model.npz", "schema.toml")
+ROWS, FAMILIES = ("synthetic.parquet",), ("parents.parquet", "children.parquet")
 PERHAPS = ("report.html", "measurements.npz")
 CLOSE = 1e-9  # floats are recomputed in other orders; nothing that matters is this small
 LONGEST = 2000  # characters of a reason
@@ -114,8 +115,24 @@ class Bundle:
         (refinement,) = self.refinements
         return refinement["facts"]["schema"]
 
+    @functools.cached_property
+    def schema(self) -> dict[str, Any]:
+        """What schema.toml says; of two tables, what it says of their views."""
+        found = tomllib.loads(self.schema_text())
+        return views(found) if "table" in found else found
+
+    @property
+    def tables(self) -> dict[str, int]:
+        """The files of rows, and how many each has."""
+        made = self.manifest.get("families")
+        if made is None:
+            return {ROWS[0]: self.manifest["rows"]}
+        return {FAMILIES[0]: made["parents"], FAMILIES[1]: made["children"]}
+
     def unit_declared(self) -> Any:
-        head = tomllib.loads(self.schema_text())["understudy"]
+        head = self.schema["understudy"]
+        if "family" in head:
+            return head["family"]
         if "read_from_rows" in head or (head.get("unit") == "?" and "max_rows" not in head):
             raise ValueError("schema.toml leaves open who is protected")
         if "unit" not in head or (head["unit"] == "row" and "max_rows" not in head):
@@ -131,8 +148,7 @@ class Bundle:
 
     def columns(self) -> list[dict[str, Any]]:
         """Those of the schema but free text, which is left out."""
-        columns = tomllib.loads(self.schema_text())["column"]
-        return [column for column in columns if column["type"] != "text"]
+        return [column for column in self.schema["column"] if column["type"] != "text"]
 
 
 def verify(folder: str | Path) -> list[str]:
@@ -165,6 +181,8 @@ SIZES = {
     "model.npz": 4096,
     "measurements.npz": 256,
     "synthetic.parquet": 4096,
+    "parents.parquet": 4096,
+    "children.parquet": 4096,
     "report.html": 2,
 }  # MiB; fmt: skip
 
@@ -292,7 +310,7 @@ PLAN = [
         {"purpose": "name", "event": ALLOWANCE, "times": "one"},
     )
 ]
-UNIT = {"column": "name", "max_rows": "times", "salt": "salt"}
+UNIT = {"column": "name", "max_rows": "times", "salt": "salt", "family?": "name"}
 KINDS = ("=marginals", "=conjunctions", "=disjunctions", "=parities", "=prefixes", "=halfspaces")
 WORKLOAD = [{"columns": ["name"], "weight": "positive", "kind?": KINDS}]
 METHOD = {"name": "name", "*": "anything"}
@@ -341,8 +359,9 @@ MANIFEST = {
                        "sigma": ("null", "not negative"), "times": "above 0", "merged?": "true",
                        "draws?": "several", "counts?": ["number"]}],
     "ledger": {"reservation": "name", "entries": [(*SHOWN, LINK)]},
-    "files": {name: {"sha256": "hash", "bytes": "natural"}
-              for name in (*OTHERS, *(f"{name}?" for name in PERHAPS))},
+    "families?": {"parents": "natural", "children": "natural"},
+    "files": {name: {"sha256": "hash", "bytes": "natural"} for name in
+              (*OTHERS, *(f"{name}?" for name in (*ROWS, *FAMILIES, *PERHAPS)))},
     "digest": "hash",
 }  # fmt: skip
 
@@ -537,7 +556,8 @@ def check_digest(b: Bundle) -> Iterator[str]:
 
 def check_files(b: Bundle) -> Iterator[str]:
     stated = b.manifest["files"]
-    if set(OTHERS) - set(stated) or set(stated) - {*OTHERS, *PERHAPS}:
+    needed = {*OTHERS, *b.tables}
+    if needed - set(stated) or set(stated) - needed - {*PERHAPS}:
         yield f"lists {sorted(stated)}"
     allowed = {*stated, "release.json", SIGNATURE}
     for path in b.folder.iterdir():
@@ -709,9 +729,13 @@ def in_words(promise: dict[str, Any]) -> str:
     if unit != "row":
         who = unit["column"]
         one = f"{who} (at most {unit['max_rows']} of its rows count)"
+        if "family" in unit:
+            one = f"{who} with all its {unit['family']}"
+            n = None if n is None else n // unit["max_rows"]
     change = "replaced by another" if promise["relation"] == "replace" else "added or removed"
     if n is None:
-        relation = f"one {one} {change}; the number of rows is private"
+        what = "families" if unit != "row" and "family" in unit else "rows"
+        relation = f"one {one} {change}; the number of {what} is private"
     elif promise["relation"] == "replace" and unit == "row":
         relation = f"one row {change}; the number of rows ({n}) is public"
     else:
@@ -1332,10 +1356,11 @@ class Design:
     queries: int
     sides: int
     rows: int | None
+    weight: int = 1
 
     def assumed(self, instead: int = 10_000) -> int:
         """The number of rows, or what rules take for it where it is private."""
-        return self.rows or instead
+        return self.rows or instead * self.weight
 
     def cells(self, clique: Clique) -> int:
         return math.prod(self.shape[i] for i in clique)
@@ -1361,6 +1386,7 @@ def design_of(b: Bundle) -> Design:
         queries,
         2 if b.promise["relation"] == "replace" else 1,
         b.promise["rows_public"],
+        b.group if "families" in b.manifest else 1,
     )
 
 
@@ -2497,7 +2523,7 @@ def check_certificate(b: Bundle) -> Iterator[str]:
 
 
 def modelled(b: Bundle) -> list[dict[str, Any]]:
-    derived = computed(tomllib.loads(b.schema_text()))
+    derived = computed(b.schema)
     return [c for c in b.columns() if c["type"] != "identifier" and c["name"] not in derived]
 
 
@@ -2560,16 +2586,29 @@ def check_rows(b: Bundle) -> Iterator[str]:
     if b.schema_hash() != b.schema_stated():
         yield "the schema is another one"
         return
-    small_enough(b.folder / "synthetic.parquet", b.manifest["rows"])
-    table = pq.ParquetFile(b.folder / "synthetic.parquet").read()
+    read = []
+    for name, rows in b.tables.items():
+        small_enough(b.folder / name, rows)
+        read.append(pq.ParquetFile(b.folder / name).read())
+        if read[-1].num_rows != rows:
+            yield f"{name} has {read[-1].num_rows} rows, stated are {rows}"
+    if "families" in b.manifest:
+        yield from family_problems(b, *read)
+    else:
+        yield from table_problems(b.schema, b.columns(), read[0])
+    yield from model_problems(b)
+
+
+def table_problems(
+    schema: dict[str, Any], columns: list[dict[str, Any]], table: pa.Table
+) -> Iterator[str]:
+    """Values that are not legal under a schema of these columns."""
     written = [
         column
-        for column in b.columns()
+        for column in columns
         if column["type"] != "identifier" or column.get("action", "drop") != "drop"
     ]
-    derived = computed(tomllib.loads(b.schema_text()))
-    if table.num_rows != b.manifest["rows"]:
-        yield f"{table.num_rows} rows, stated are {b.manifest['rows']}"
+    derived = computed(schema)
     if table.column_names != [column["name"] for column in written]:
         yield f"its columns are {table.column_names}"
         return
@@ -2595,15 +2634,136 @@ def check_rows(b: Bundle) -> Iterator[str]:
             )
         if not legal:
             yield f"{name!r} has values outside its declared domain"
-    for place in tomllib.loads(b.schema_text()).get("geography", []):
+    for place in schema.get("geography", []):
         y, x = place["latitude"], place["longitude"]
         pairs = zip(table[y].to_pylist(), table[x].to_pylist(), strict=True)
         if not all(on_mask(float(v), float(w), place) for v, w in pairs if None not in (v, w)):
             yield f"{y!r} and {x!r} have places off their mask"
-    for rule in tomllib.loads(b.schema_text()).get("rule", []):
+    for rule in schema.get("rule", []):
         if broken := rule_broken(rule, {c["name"]: c for c in written}, table):
             yield f"{broken} rows break the rule {rule['says']!r}"
-    yield from model_problems(b)
+
+
+# --- families ----------------------------------------------------------------------------------
+#
+# Two tables are planned for, measured and certified as one of views: parent, number of children, a
+# child and, in the tables that name it, a sibling; docs/families.md. How families are made from the
+# model is not done again here: that they are legal, whole and of the weight certified is.
+
+POSITIONS = ["only", "first", "middle", "last"]
+MOST_WEIGHT = 720_720
+
+
+def views(found: dict[str, Any]) -> dict[str, Any]:
+    """The schema of the views of two tables."""
+    (parent,) = (table for table in found["table"] if "parent" not in table)
+    (child,) = (table for table in found["table"] if "parent" in table)
+    most, least, ordered = child["max_children"], child.get("min_children", 0), "order" in child
+    own = {
+        table["name"]: [c for c in found["column"] if c["table"] == table["name"]]
+        for table in (parent, child)
+    }
+    known = {name: [c for c in columns if c["type"] not in ("identifier", "text")]
+             for name, columns in own.items()}  # fmt: skip
+    names = [column["name"] for column in known[child["name"]]]
+    siblings = child.get("siblings", "same")
+    paired = {"same": names, "all": names, "none": []}.get(siblings)
+    if paired is None:
+        paired = [second for _, second in child["pairs"]]
+    if most < 2:
+        paired = []
+    key = f"{parent['name']}.{parent['key']}"
+    columns = [{"name": key, "type": "identifier", "dtype": "string", "nullable": False}]
+    columns += [{**c, "name": f"{parent['name']}.{c['name']}"} for c in known[parent["name"]]]
+    plain = {"dtype": "int64", "nullable": False}
+    columns.append({"name": f"{child['name']}.count", "type": "integer", "lower": least,
+                    "upper": most, **plain})  # fmt: skip
+    for column in known[child["name"]]:
+        absent = column["nullable"] or least == 0
+        columns.append({**column, "name": f"{child['name']}.{column['name']}", "nullable": absent})
+    if ordered:
+        columns.append({"name": f"{child['name']}.position", "type": "category",
+                        "values": POSITIONS, "dtype": "string", "nullable": least == 0})  # fmt: skip
+    word = "previous" if ordered else "sibling"
+    columns += [{**c, "name": f"{word}.{c['name']}", "nullable": True}
+                for c in known[child["name"]] if c["name"] in paired]  # fmt: skip
+    weight = 1
+    for s in range(1, most + 1):
+        weight = math.lcm(weight, divisor(s, ordered))
+        if weight > MOST_WEIGHT:
+            weight = MOST_WEIGHT
+            break
+    unit = {"column": key, "max_rows": weight, "salt": "", "family": child["name"]}
+    head = {**found["understudy"], "family": unit}
+    return {"understudy": head, "column": columns, "tables": (parent, child), "own": own}
+
+
+def divisor(s: int, ordered: bool) -> int:
+    """How many views a family of s children has."""
+    return max(s if ordered else s * (s - 1), 1)
+
+
+def parents_not_drawn(b: Bundle, rng: np.random.Generator) -> Iterator[str]:
+    """Parents and numbers of children are rows of the model, before children are made for them."""
+    parent, child = b.schema["tables"]
+    parents, children = (pq.ParquetFile(b.folder / name).read() for name in FAMILIES)
+    codes = dict(
+        zip((c["name"] for c in modelled(b)), sampled(b, parents.num_rows, rng), strict=True)
+    )
+    for column in b.schema["own"][parent["name"]]:
+        if column["type"] in ("identifier", "text"):
+            continue
+        cell = Cells.of(column)
+        at, beside = cell.points(parents[column["name"]])
+        wanted = codes[f"{parent['name']}.{column['name']}"]
+        if wrong := int((np.where(beside < 0, cell.find(at), beside) != wanted).sum()):
+            yield f"{wrong} parents' {column['name']!r} are not those that model and key give"
+    keys = {str(key): i for i, key in enumerate(parents[parent["key"]].to_pylist())}
+    home = np.array(
+        [keys[str(key)] for key in children[child["foreign_key"]].to_pylist()], np.int64
+    )
+    sizes = np.bincount(home, minlength=parents.num_rows) - child.get("min_children", 0)
+    if wrong := int((sizes != codes[f"{child['name']}.count"]).sum()):
+        yield f"{wrong} families have other numbers of children than model and key give"
+
+
+def family_problems(b: Bundle, parents: pa.Table, children: pa.Table) -> Iterator[str]:
+    """Tables that are not legal, keys that do not hold, sizes beyond the declared."""
+    if "tables" not in b.schema:
+        yield "families of a schema of one table"
+        return
+    parent, child = b.schema["tables"]
+    numbered = {parent["name"]: [parent["key"]], child["name"]: [child.get("order")]}
+    for table, rows in ((parent, parents), (child, children)):
+        columns = []
+        for column in b.schema["own"][table["name"]]:
+            if column["name"] in numbered[table["name"]] and column["type"] == "identifier":
+                action = column.get("action", "drop")
+                column = {**column, "action": "{}" if action == "drop" else action}
+            if table is not child or column["name"] != child["foreign_key"]:
+                columns.append(column)
+        if table is child:
+            rows = rows.drop_columns([child["foreign_key"]])
+        yield from table_problems({}, columns, rows)
+    at = {str(key): i for i, key in enumerate(parents[parent["key"]].to_pylist())}
+    home = [at.get(str(key), -1) for key in children[child["foreign_key"]].to_pylist()]
+    if len(at) != parents.num_rows or -1 in home:
+        yield "a key is there twice, or a child has no parent"
+        return
+    if home != sorted(home):
+        yield "children do not follow their parents"
+    sizes = np.bincount(np.array(home, np.int64), minlength=parents.num_rows)
+    if sizes.size and (
+        sizes.min() < child.get("min_children", 0) or sizes.max() > child["max_children"]
+    ):
+        yield f"families have {sizes.min()} to {sizes.max()} children"
+        return
+    weight, total = b.schema["understudy"]["family"]["max_rows"], 0
+    for s, many in enumerate(np.bincount(sizes)):
+        each = divisor(s, "order" in child)
+        total += int(many) * each * (weight // each)
+    if total != b.manifest["rows"]:
+        yield f"the families weigh {total}, certified are {b.manifest['rows']}"
 
 
 def stated_problems(column: dict[str, Any]) -> Iterator[str]:
@@ -3156,7 +3316,10 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 
 def check_drawn(b: Bundle) -> Iterator[str]:
     rng = np.random.default_rng(np.random.SeedSequence(int(b.manifest["key"]), spawn_key=(0,)))
-    schema = tomllib.loads(b.schema_text())
+    schema = b.schema
+    if "families" in b.manifest:
+        yield from parents_not_drawn(b, rng)
+        return
     table = pq.ParquetFile(b.folder / "synthetic.parquet").read()
     columns, codes = modelled(b), sampled(b, table.num_rows, rng)
     moved = {name for place in schema.get("geography", []) for name in place.values()

@@ -48,7 +48,7 @@ def answer(
                 "high": answer.high,
                 "confidence": answer.confidence if answer.certified else None,
                 "columns": None if answer.by is None else list(answer.by),
-                "rows_estimate": release.rows_estimate,
+                "rows_estimate": release.number,
             }
         )
         return
@@ -62,13 +62,13 @@ def answer(
             f"{words.nothing(answer.high - answer.low)}",
             style="green",
         )
-    count = round(answer.estimate * release.rows_estimate)
+    count = round(answer.estimate * release.number)
     size = "" if release.rows_public is not None else "about "
     words.facts(
         [
             ("share", Text(f"{100 * answer.estimate:.2f} %", style="bold")),
             ("true share", interval),
-            ("rows", f"about {count:,} of {size}{release.rows_estimate:,}"),
+            ("rows", f"about {count:,} of {size}{release.number:,}"),
         ]
     )
     if wide and release.certificate.variations is None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from understudy.game.forecast import Errors
     from understudy.game.methods import Forecast, Theorem
     from understudy.queries import Workload
-    from understudy.releases import Options, Prepared, outline
+    from understudy.releases import Options, Prepared
     from understudy.releases.verdict import Verdict
     from understudy.schema import Schema
 
@@ -89,7 +89,7 @@ def plan(
         (f"Plan for a table of {size:,} rows ({source})", "bold"),
         f", by {prepared.method.name}; nothing is spent",
     )
-    _show(prepared, forecast, prepared.margin(size), account)
+    _show(prepared, forecast, size, account)
     show_verdict(foreseen(prepared, size, forecast.errors))
     if full:
         _show_charges(prepared)
@@ -151,12 +151,12 @@ def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
     return f"An expected error of {words.points(target)} ({of}) needs --epsilon {epsilon}"
 
 
-def _show(prepared: Prepared, forecast: Forecast, margin: float, account: _Account | None) -> None:
+def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account | None) -> None:
     """The promise, and the figures that decide."""
     from understudy.report.words import meaning
 
     unit, relation = prepared.schema.unit, prepared.design.relation
-    errors = forecast.errors
+    errors, margin = forecast.errors, prepared.margin(size)
     expected: list[tuple[str, str | Text]] = [("expected error", "this method forecasts none")]
     if errors is not None:
         tables = f"mean over {len(errors.marginals):,} tables"
@@ -175,7 +175,7 @@ def _show(prepared: Prepared, forecast: Forecast, margin: float, account: _Accou
                 f"adds {words.points(margin)} to the true worst error "
                 f"({100 * (1 - prepared.beta):g} % confidence){words.nothing(margin)}",
             ),
-            *(("purpose", text) for text in prepared.options.purposes),
+            *_purpose_words(prepared, size),
             ("time", f"about {words.duration(forecast.seconds)}"),
             ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
             ("budget", _left(account)),
@@ -204,7 +204,7 @@ def _show_charges(prepared: Prepared) -> None:
     right = ("draws", "noise in rows", "budget")
     charges = words.table("charge", *right, "buys", right=right)
     for charge, share in zip(prepared.plan, outline.shares(prepared), strict=True):
-        spread = outline.noise_in_rows(charge)
+        spread = outline.noise_in_rows(charge, prepared.schema.weight)
         charges.add_row(
             outline.shown(charge.purpose),
             f"{charge.times:,}",
@@ -231,7 +231,7 @@ def _workload_words(workload: Workload, shape: tuple[int, ...]) -> str:
 
 def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
     """What only a reader of every detail asks for."""
-    from understudy.releases.outline import shown, tradeoff
+    from understudy.releases.outline import shown
 
     design, workload = prepared.design, prepared.workload
     unit = prepared.schema.unit
@@ -243,19 +243,23 @@ def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
                 f"noise of {shown(purpose)}",
                 f"± {words.number(sigma)} rows, {words.points(sigma / size)}",
             )
-            for purpose, sigma in forecast.noise.items()
+            for purpose, sigma in (
+                (p, s / prepared.schema.weight) for p, s in forecast.noise.items()
+            )
         ),
         *errors_in_words(forecast.errors, prepared.schema),
-        *_purpose_words(tradeoff(prepared, size)),
         *theorem_in_words(prepared.theorem(size)),
         ("what is measured", forecast.measured),
     ]
     words.facts(pairs)
 
 
-def _purpose_words(found: outline.Tradeoff | None) -> list[tuple[str, str]]:
-    """What a purpose changes, where there is one."""
-    return [] if found is None else [("purpose", str(found))]
+def _purpose_words(prepared: Prepared, size: int) -> list[tuple[str, str | Text]]:
+    """The purposes, and what they change."""
+    from understudy.releases.outline import tradeoff
+
+    stated: list[tuple[str, str | Text]] = [("purpose", p) for p in prepared.options.purposes]
+    return [*stated, ("what it changes", str(tradeoff(prepared, size)))] if stated else []
 
 
 def _show_engines(prepared: Prepared, rows: int) -> None:

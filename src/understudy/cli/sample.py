@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from understudy.releases import Release
     from understudy.releases.conditions import Condition
+    from understudy.releases.families import FamilyRelease
 
 __all__ = ["require_output", "sample", "write_whole"]
 
@@ -92,14 +95,20 @@ def sample(
     """
     from understudy.releases import Release
     from understudy.releases.conditions import condition
+    from understudy.releases.families import FamilyRelease
 
+    release = Release.load(folder)
+    if partitions is None and isinstance(release, FamilyRelease):
+        if condition(where, match):
+            raise InputError("--where and --match are for one table, and this release has two")
+        _sample_families(release, out, rows, key)
+        return
     if partitions is None:
         for name, value in (("--workers", workers), ("--spark", spark)):
             if value is not None:
                 raise InputError(f"{name} {value} goes with --partitions P, a folder of P files")
         require_output(out, " A folder of files needs --partitions P")
     asked = condition(where, match)
-    release = Release.load(folder)
     wanted = release.rows.num_rows if rows is None else rows
     with Rows(wanted, slow=bool(asked)) as progress:
         if partitions is None:
@@ -118,6 +127,32 @@ def sample(
                 error.add_note("Files that are whole stay there; the same command goes on.")
             raise
     _say(release, folder, f"{wanted:,} rows", f"to {partitions:,} files in {out}", asked)
+
+
+def _sample_families(release: FamilyRelease, out: Path, rows: int | None, key: int | None) -> None:
+    """Two files in a new folder."""
+    from understudy.releases.form import FAMILY_FILES
+
+    options.require_new(out)
+    tables = release.sample(rows, key=key)
+    staging = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
+    try:
+        staging.mkdir()
+        for name, table in zip(FAMILY_FILES, tables, strict=True):
+            write_whole(table, staging / name)
+        staging.rename(out)
+    except OSError as error:
+        raise WorkError(f"out = {out} could not be written: {error.strerror}") from None
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    shell.say(
+        ("wrote ", "bold"),
+        f"{tables[0].num_rows:,} parents and {tables[1].num_rows:,} children to {out}",
+    )
+    shell.note(
+        f"As private as the release itself: {release.promise}. "
+        "The certificate speaks of the families in the release, not of these."
+    )
 
 
 def _say(release: Release, folder: Path, rows: str, target: str, asked: Condition) -> None:

@@ -4,8 +4,9 @@ Given noisy tables y_j with noise σ_j and estimates of all columns, a block is 
 expected of it (independent columns), what was seen, and e = σ²/κ, the ratio of noise to prior
 variance: κ·b is the variance that a cell of expectation b is believed to have around it. κ is found per
 table from the measurement itself (empirical Bayes: ‖y − b‖² beyond what noise would do, per row), and
-per cell where one stands out by itself. Tables are seen a second time with rare values merged, so that
-a shift of much mass is not resisted by many small cells.
+per cell where one stands out by itself. Where a pair shows that one column is almost a function of the
+other, that is believed instead (`determined`). Tables are seen a second time with rare values merged,
+so that a shift of much mass is not resisted by many small cells.
 
 `Block.refine` solves one block: its factor is taken out of the current table, the margins are put in
 place, m + e·ln(m/b) = y + ν is solved (`_kernels.solve`), and the factor put back.
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
+from understudy.models.determined import determined
 from understudy.models.margins import FREQUENT, one_ways, per_cell, stands_out
 from understudy.models.measured import Labels, Measured, frequent, merge
 
@@ -35,6 +37,8 @@ _FLOOR = 5.0
 _SIGNIFICANT = 2.0
 """Deviations by which a second view must differ from independence to be used."""
 _THETA = 40.0
+_SURE = 0.01
+"""e where a function is believed: its uncertainty is in the table already."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,8 +246,13 @@ def _view(
     believed = min(max(min(sigma, rows / base.size) / _FLOOR, beyond / rows), 2 * rows)
     kappa = per_cell(residual, noise, base, believed)
     shows = beyond > 0 or bool((kappa > believed).any())
-    values, margins = (base + residual).reshape(-1), _margins(base)
-    block = Block(clique, labels, values, sigma**2 / kappa, noise, margins, shows)
+    wanted, ratio = base + residual, sigma**2 / kappa
+    if shows and base.ndim == 2:
+        # Without Fréchet's bounds, which cut noise off on one side alone.
+        table = determined(base + _beyond_columns(values - base), base, sigma)
+        if table is not None:
+            wanted, ratio = table, np.full(base.size, _SURE)
+    block = Block(clique, labels, wanted.reshape(-1), ratio, noise, _margins(base), shows)
     flat = base.reshape(-1)
     shown = flat * block.refine(flat.copy(), rows)
     block.theta[:] = 0.0

@@ -45,7 +45,7 @@ Labels = NDArray[np.integer]
 
 ENOUGH = 4_000
 """So many records inside an event, counted by their weights, are taken alone."""
-_RECORDS = 200_000
+_RECORDS = 100_000
 """Records that are drawn from a model that has none."""
 _VALUES = 5_000_000
 """Values of all columns of the records that are moved."""

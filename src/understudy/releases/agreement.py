@@ -20,6 +20,7 @@ from understudy.models import Measured, Weighted
 from understudy.models.measured import merge
 from understudy.players.base import Model
 from understudy.queries.evaluate import counts
+from understudy.queries.families import ViewCounts
 
 __all__ = ["agreement", "contradiction"]
 
@@ -32,8 +33,12 @@ def agreement(
     rounds: Sequence[Sequence[object]],
     rows: float,
     names: Sequence[str],
+    views: ViewCounts | None = None,
 ) -> dict[str, Any]:
-    """Effective records of the model, and the measured table that the rows miss most, in deviations."""
+    """Effective records of the model, and the measured table that the rows miss most, in deviations.
+
+    `views` are those of synthetic families, in place of rows.
+    """
     found: dict[str, Any] = {}
     if isinstance(model, Weighted):
         weights = model.weights.astype(np.float64)
@@ -42,10 +47,11 @@ def agreement(
     tables = _pooled(rounds)
     if not tables:
         return found
-    scale = rows / max(len(codes[0]), 1)
+    scale = rows / max(len(codes[0]) if views is None else views.total, 1)
     cells, most = 0, 0.0
     where: Clique = ()
-    made = counts(codes, model.shape, [clique for clique, _ in tables])
+    cliques = [clique for clique, _ in tables]
+    made = counts(codes, model.shape, cliques) if views is None else views.tables(cliques)
     for ((clique, _), (labels, values, sigma)), table in zip(tables.items(), made, strict=True):
         own = scale * (table if labels is None else merge(table.astype(np.float64), labels))
         if values.size < 2:

@@ -51,15 +51,19 @@ from understudy.queries import Workload
 from understudy.releases import form
 from understudy.releases.certificate import Certificate
 from understudy.releases.conditions import Subject
+from understudy.releases.families import FamilyRelease, read_families
 from understudy.releases.measurements import NAME as MEASURED
 from understudy.releases.measurements import Measurement, arrays, with_tables
 from understudy.releases.release import Release
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.schema import Schema
+from understudy.schema.family import FamilySchema
 from understudy.units import Unit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from understudy.releases.plan import Prepared
 
 __all__ = [
@@ -77,6 +81,7 @@ T = TypeVar("T")
 
 VERSION = 1
 FILES = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
+"""Of a release of one table; one of families has two files of rows instead of the last."""
 MANIFEST = "release.json"
 SIGNATURE = "signature.dsse.json"
 """About the manifest, and therefore not listed in it; see `signature`."""
@@ -217,19 +222,26 @@ def _rename(staging: Path, path: Path) -> None:
 
 
 def _contents(release: Release) -> dict[str, bytes]:
-    import pyarrow.parquet as pq
-
-    rows = io.BytesIO()
-    pq.write_table(release.rows, rows, compression="zstd")
-    if release.rows.num_rows * release.rows.num_columns > form.most_cells(rows.tell()):
-        rows = io.BytesIO()  # so few distinct values that it would look like a bomb
-        pq.write_table(release.rows, rows, compression="none", use_dictionary=False)
+    tables = {"synthetic.parquet": release.rows}
+    if isinstance(release, FamilyRelease):
+        tables = dict(zip(form.FAMILY_FILES, (release.parents, release.children), strict=True))
     measured = arrays(release.measurements)
     return {
-        "synthetic.parquet": rows.getvalue(),
+        **{name: _parquet(table) for name, table in tables.items()},
         **model_files(release),
         **({MEASURED: _arrays_bytes(measured, zipfile.ZIP_DEFLATED)} if measured else {}),
     }
+
+
+def _parquet(table: pa.Table) -> bytes:
+    import pyarrow.parquet as pq
+
+    rows = io.BytesIO()
+    pq.write_table(table, rows, compression="zstd")
+    if table.num_rows * table.num_columns > form.most_cells(rows.tell()):
+        rows = io.BytesIO()  # so few distinct values that it would look like a bomb
+        pq.write_table(table, rows, compression="none", use_dictionary=False)
+    return rows.getvalue()
 
 
 def model_files(subject: Release | Subject) -> dict[str, bytes]:
@@ -269,7 +281,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         },
         "method": dict(release.method),
         "workload": release.workload.to_json(release.schema),
-        "rows": release.rows.num_rows,
+        "rows": release.certificate.rows,
         "rows_estimate": release.rows_estimate,
         "key": release.facts["key"],
         "certificate": {**release.certificate.to_json(), "words": release.certificate.statement},
@@ -289,6 +301,9 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
             for name, data in sorted(contents.items())
         },
     }
+    if isinstance(release, FamilyRelease):
+        sizes = {"parents": release.parents.num_rows, "children": release.children.num_rows}
+        manifest["families"] = sizes
     manifest["digest"] = digest(manifest)
     return manifest
 
@@ -434,7 +449,7 @@ class Bundle:
     @cached_property
     def synthetic(self) -> Release:
         """All but what was measured on the way; raises `BundleError` where it is damaged."""
-        for name in FILES:
+        for name in (*FILES[:-1], *form.tables_of(self.manifest)):
             form.require_file(self.folder / name)
         return self._undamaged(self._release)
 
@@ -466,43 +481,54 @@ class Bundle:
             ) from None
 
     def _release(self) -> Release:
-        import pyarrow.parquet as pq
-
-        manifest, rows = self.manifest, self.folder / "synthetic.parquet"
+        manifest = self.manifest
         text = (self.folder / "schema.toml").read_text(encoding="utf-8")
         schema = Schema.loads(text)  # a stranger's may not name files of this machine
         workload = Workload.from_json(manifest["workload"], schema, max_cells=2**62)
-        form.require_rows(rows, manifest["rows"])
-        table = pq.ParquetFile(rows).read()
-        if table.num_rows != manifest["rows"]:  # a footer may lie about its column chunks
+        tables = [self._table(name, rows) for name, rows in form.tables_of(manifest).items()]
+        table, made = tables[0], None
+        if isinstance(schema, FamilySchema) != (len(tables) == 2):
             raise BundleError(
-                f"synthetic.parquet has {table.num_rows:,} rows, not {manifest['rows']:,}"
+                "schema.toml and the files of rows are of different kinds of releases"
             )
+        if isinstance(schema, FamilySchema):
+            made = read_families(schema, tables[0], tables[1])
+            table = made.one_view_each(int(manifest["key"]))
         # Bundles of older versions have no forecast.
         theorem, forecast = manifest["theorem"], manifest.get("forecast")
-        return Release(
-            schema=schema,
-            workload=workload,
-            model=load_model(self.folder),
-            rows=table,
-            certificate=self.certificate,
-            budget=self.budget,
-            relation=self.relation,
-            rows_public=manifest["promise"]["rows_public"],
-            rows_estimate=manifest["rows_estimate"],
-            plan=self.plan,
-            entries=self.entries,
-            method=manifest["method"],
-            private=manifest["private"],
-            theorem=None if theorem is None else Theorem(**theorem),
-            forecast=None if forecast is None else Errors.from_json(forecast, workload.cliques),
-            diagnostics=manifest.get("remarks", {}),
-            facts={
+        kept: dict[str, Any] = {
+            "schema": schema,
+            "workload": workload,
+            "model": load_model(self.folder),
+            "rows": table,
+            "certificate": self.certificate,
+            "budget": self.budget,
+            "relation": self.relation,
+            "rows_public": manifest["promise"]["rows_public"],
+            "rows_estimate": manifest["rows_estimate"],
+            "plan": self.plan,
+            "entries": self.entries,
+            "method": manifest["method"],
+            "private": manifest["private"],
+            "theorem": None if theorem is None else Theorem(**theorem),
+            "forecast": None if forecast is None else Errors.from_json(forecast, workload.cliques),
+            "diagnostics": manifest.get("remarks", {}),
+            "facts": {
                 "key": manifest["key"],
                 "understudy": manifest["understudy"],
                 "reservation": manifest["ledger"]["reservation"],
             },
-        )
+        }
+        return Release(**kept) if made is None else FamilyRelease(**kept, made=made)
+
+    def _table(self, name: str, rows: int) -> pa.Table:
+        import pyarrow.parquet as pq
+
+        form.require_rows(self.folder / name, rows)
+        table = pq.ParquetFile(self.folder / name).read()
+        if table.num_rows != rows:  # a footer may lie about its column chunks
+            raise BundleError(f"{name} has {table.num_rows:,} rows, not {rows:,}")
+        return table
 
 
 def load_model(path: Path) -> Decomposable | Empirical | Weighted:

@@ -202,10 +202,10 @@ class Subject:
 
 def _applied(schema: Schema, model: Model, asked: Condition) -> Weighted:
     """The model of the rows that are asked for. InputError where the released model has none."""
+    inside = None if asked.where is None else Predicate.parse(asked.where, schema)
     records = as_records(model)
     if schema.rules or schema.geography:
         records = replace(records, codes=tuple(schema.project(records.codes)))
-    inside: Predicate | None = None
 
     def legal(codes: Sequence[Codes]) -> NDArray[np.bool_]:
         fits = np.ones(len(codes[0]), np.bool_) if inside is None else inside.among(codes)[1]
@@ -213,10 +213,9 @@ def _applied(schema: Schema, model: Model, asked: Condition) -> Weighted:
             fits &= np.asarray(before) == np.asarray(after)
         return fits
 
-    if asked.where is not None:
-        inside = Predicate.parse(asked.where, schema)
+    if inside is not None:
         parts = [Part(part.clique, _possible(part)) for part in inside.conjuncts]
-        _require_weight(schema, records, asked.where, parts)
+        _require_weight(schema, records, inside.text, parts)
         records = conditioned(records, parts, legal)
     if asked.match:
         targets = [_target(schema, records, column, s) for column, s in asked.match]
@@ -261,8 +260,8 @@ def _target(
         if (inner != outer).any():
             raise InputError(
                 f"match: {_named(column, value)} falls inside a cell of the release, so that its share "
-                "is not known there; choose the edge of a cell (understudy rules and the report list "
-                "them), or select rows with where"
+                "is not known there; choose the edge of a cell (schema.toml in the release has them), "
+                "or select rows with where"
             )
 
     def label(codes: Sequence[Codes]) -> NDArray[np.int64]:

@@ -40,6 +40,8 @@ __all__ = [
 ]
 
 MIB = 2**20
+FAMILY_FILES = ("parents.parquet", "children.parquet")
+"""The rows of a release of families."""
 LARGEST = {
     "release.json": 32 * MIB,
     "schema.toml": 4 * MIB,
@@ -47,6 +49,8 @@ LARGEST = {
     "model.npz": 4096 * MIB,
     "measurements.npz": 256 * MIB,
     "synthetic.parquet": 4096 * MIB,
+    "parents.parquet": 4096 * MIB,
+    "children.parquet": 4096 * MIB,
     "report.html": 2 * MIB,
 }
 """The most bytes of each file."""
@@ -243,7 +247,10 @@ _EXACT = _matching(
 )
 _RELATION = _one_of("add-remove", "replace")
 _BUDGET = {"epsilon": _EXACT, "delta": _EXACT}
-_UNIT = _object_of({"column": _NAME, "max_rows": _whole(1, 10**6), "salt": _text(LONGEST_NAME)})
+_UNIT = _object_of(
+    {"column": _NAME, "max_rows": _whole(1, 10**6), "salt": _text(LONGEST_NAME)},
+    {"family": _NAME},
+)
 
 _FIELDS: dict[str, Form] = {
     **dict.fromkeys(("sigma", "scale", "jacobian", "output_sigma", "rho"), _POSITIVE),
@@ -431,11 +438,10 @@ _MANIFEST = _object_of(
         ),
         "ledger": _object_of({"reservation": _NAME, "entries": _list(_entry, 1)}),
         "files": _object_of(
+            dict.fromkeys(("model.json", "model.npz", "schema.toml"), _FILE),
             dict.fromkeys(
-                ("model.json", "model.npz", "schema.toml", "synthetic.parquet"),
-                _FILE,
+                ("report.html", "measurements.npz", "synthetic.parquet", *FAMILY_FILES), _FILE
             ),
-            {"report.html": _FILE, "measurements.npz": _FILE},
         ),
         "digest": _HASH,
     },
@@ -457,6 +463,7 @@ _MANIFEST = _object_of(
             )
         ),
         "remarks": _any_object,
+        "families": _object_of({"parents": _whole(0), "children": _whole(0)}),
         "measurements": _list(
             _object_of(
                 {
@@ -484,6 +491,20 @@ def require_manifest(manifest: Any) -> None:
         len(forecast["total_variations"]) == len(forecast["worst_cells"]) == marginals
     ):
         raise BundleError("release.json.forecast does not speak of every marginal once")
+    for name in tables_of(manifest):
+        if name not in manifest["files"]:
+            raise BundleError(f"release.json.files lacks {name}")
+    others = {"synthetic.parquet", *FAMILY_FILES} - set(tables_of(manifest))
+    if found := sorted(others & set(manifest["files"])):
+        raise BundleError(f"release.json.files: {found[0]} is of another kind of release")
+
+
+def tables_of(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """The files with synthetic rows, and how many rows each has."""
+    if "families" not in manifest:
+        return {"synthetic.parquet": manifest["rows"]}
+    made = manifest["families"]
+    return dict(zip(FAMILY_FILES, (made["parents"], made["children"]), strict=True))
 
 
 # -- model and rows ------------------------------------------------------------------------------
@@ -589,7 +610,7 @@ def most_cells(size: int) -> int:
 
 
 def require_rows(path: Path, rows: int) -> None:
-    """`synthetic.parquet`: as many rows as stated, and no larger unpacked than its size allows."""
+    """A file of rows: as many as stated, and no larger unpacked than its size allows."""
     import pyarrow.parquet as pq
 
     from understudy.columns.arrow import numpy_of
@@ -598,20 +619,20 @@ def require_rows(path: Path, rows: int) -> None:
     with pq.ParquetFile(path) as file:
         facts, schema = file.metadata, file.schema_arrow
         if facts.num_rows != rows:
-            raise BundleError(f"synthetic.parquet has {facts.num_rows} rows, not {rows}")
+            raise BundleError(f"{path.name} has {facts.num_rows} rows, not {rows}")
         cells = facts.num_rows * max(facts.num_columns, 1)
         if facts.num_columns > MOST_COLUMNS or cells > most_cells(size):
             raise BundleError(
-                f"synthetic.parquet has {size:,} bytes and claims {facts.num_rows:,} rows × "
+                f"{path.name} has {size:,} bytes and claims {facts.num_rows:,} rows × "
                 f"{facts.num_columns:,} columns"
             )
         if len(set(schema.names)) < len(schema.names):
-            raise BundleError("synthetic.parquet has two columns of one name")
+            raise BundleError(f"{path.name} has two columns of one name")
         groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
         most = FREE_BYTES + UNPACKED_PER_BYTE * size
         unpacked = sum(group.total_byte_size for group in groups)
         if sum(group.num_rows for group in groups) != rows or not 0 <= unpacked <= most:
-            raise BundleError(f"synthetic.parquet unpacks to {unpacked:,} bytes from {size:,}")
+            raise BundleError(f"{path.name} unpacks to {unpacked:,} bytes from {size:,}")
     texts = [each.name for each in schema if _is_text(each.type)]
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         for name in texts:  # a long text that is repeated is there once, until it is unpacked
@@ -620,7 +641,7 @@ def require_rows(path: Path, rows: int) -> None:
                 codes = numpy_of(chunk.indices.drop_null())
                 most -= int((np.bincount(codes, minlength=len(lengths)) * lengths).sum())
         if most < 0:
-            raise BundleError("synthetic.parquet unpacks to texts beyond any file of its size")
+            raise BundleError(f"{path.name} unpacks to texts beyond any file of its size")
 
 
 def _raw(texts: Any) -> list[bytes | None]:

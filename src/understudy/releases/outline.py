@@ -50,11 +50,20 @@ ACCOUNTING = {
 
 def assumed_rows(prepared: Prepared, rows: int | None) -> int:
     """How many rows a forecast speaks of: as assumed, as declared, or a guess."""
-    return rows or prepared.design.rows or prepared.options.rows or ASSUMED_ROWS
+    declared = (prepared.design.rows or 0) // prepared.schema.weight
+    return rows or declared or prepared.options.rows or ASSUMED_ROWS
 
 
-def noise_in_rows(charge: Charge) -> float | None:
-    """The standard deviation of a charge's noise, in rows; None for a zCDP filter."""
+def noise_in_rows(charge: Charge, weight: int = 1) -> float | None:
+    """The standard deviation of a charge's noise, in rows; None for a zCDP filter.
+
+    `weight` is what one of those counted weighs: families weigh more than 1.
+    """
+    noise = _noise(charge)
+    return None if noise is None else noise / weight
+
+
+def _noise(charge: Charge) -> float | None:
     match charge.event:
         case Gaussian(sigma) if charge.purpose == certificate.VARIATION:
             return sigma / (2 * VARIATION_GRID)
@@ -145,7 +154,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             {
                 **charge.to_json(),
                 "shown": shown(charge.purpose),
-                "noise_rows": noise_in_rows(charge),
+                "noise_rows": noise_in_rows(charge, prepared.schema.weight),
                 "share_of_rho": share,
                 "buys": buys(charge),
             }

@@ -74,6 +74,7 @@ def design_of(
         tuple(column.kind for column in modelled),
         tuple(column.apart for column in modelled),
         tuple(column.ordered for column in modelled),
+        schema.weight,
         schema.project if schema.rules or schema.geography else None,
     )
 
@@ -195,7 +196,7 @@ class Prepared(Draft):
     def forecast(self, rows: int) -> Forecast:
         """What to expect for a table of about `rows` rows, whose shapes have the usual cells."""
         usual = self.usual(rows)
-        return usual.method.forecast(usual.design, usual.game_plan, rows)
+        return usual.method.forecast(usual.design, usual.game_plan, rows * self.schema.weight)
 
     def without_purpose(self, rows: int) -> Errors | None:
         """The expected errors, had the same ρ been spent without the purposes; None if unknown."""
@@ -203,7 +204,8 @@ class Prepared(Draft):
         draft = _draft(usual.schema, replace(self.options, purpose=None), self.budget)
         if self.inner is not None:
             rho = accounting.rho(self.plan[private_facts.REST].event)
-        return draft.method.errors(draft.design, draft.blueprint.plan(rho), rows)
+        plan = draft.blueprint.plan(rho)
+        return draft.method.errors(draft.design, plan, rows * self.schema.weight)
 
     def usual(self, rows: int) -> Prepared:
         """The same for shapes of as many cells as so many rows usually give, not for the most."""
@@ -216,10 +218,12 @@ class Prepared(Draft):
     def margin(self, rows: int) -> float:
         """What the certificate will add to the true worst error."""
         private = self.design.rows is None
+        rows *= self.schema.weight
         return certificates.forecast_margin(self.game_plan, self.beta, rows, private)
 
     def theorem(self, rows: int) -> Theorem | None:
         """What is proved of the method for a table of about `rows` rows; most say nothing."""
+        rows *= self.schema.weight
         return self.method.theorem(self.design, self.game_plan, rows, self.beta)
 
     def _repr_html_(self) -> str:
@@ -303,7 +307,8 @@ def _least_epsilon(draft: Draft, target: float) -> str:
     """The least ε, to three digits, for which the forecast of the exact plan is at most `target`."""
     options, build, unit = draft.options, draft.blueprint.plan, group(draft.schema.unit)
     delta, of = options.delta, options.target_of
-    rows = draft.design.rows if options.rows is None else options.rows
+    weight = draft.schema.weight
+    rows = draft.design.rows if options.rows is None else options.rows * weight
     if rows is None:
         raise InputError(
             f"target_error = {target} needs to know about how many rows there are: give rows "
@@ -391,11 +396,15 @@ def _draft(
         )
     if not schema.modelled:
         raise InputError("the schema has no column to synthesise; every one is an identifier")
+    if schema.weight > 1 and options.method not in ("auto", "maxent"):
+        raise InputError(
+            f"method = {options.method}: families are made from the weighted records of maxent; leave "
+            f"the method out"
+        )
     method, parameters = options.method, options.parameters or {}
     chosen = named_method(method, **parameters) if isinstance(method, str) else method
-    default = f"marginals:{min(2, len(schema.modelled))}"
     if workload is None:
-        wanted = options.workload if options.workload is not None else default
+        wanted = options.workload if options.workload is not None else schema.usual_workload()
         workload = resolve(wanted, schema, max_cells=chosen.max_cells)
         workload = widened(workload, options.purposes, schema)
     resolve(workload, schema, max_cells=chosen.max_cells)
@@ -419,7 +428,8 @@ def _relation(neighbours: str | Relation) -> Relation:
 def _rows_public(
     declared: int | None, schema: Schema, relation: Relation, budget: Budget
 ) -> int | None:
-    rows = declared if declared is not None else schema.rows_public
+    weight = schema.weight
+    rows = declared if declared is not None else schema.rows_public and schema.rows_public // weight
     if rows is None and relation is Relation.REPLACE:
         raise InputError(
             "neighbours = replace makes the number of rows public: declare it with rows_public "
@@ -438,7 +448,7 @@ def _rows_public(
             f"delta = {float(budget.delta):g} is too large for a table of unknown size; it must be "
             f"far below 1/(number of rows): give 1e-9"
         )
-    return rows
+    return None if rows is None else rows * weight
 
 
 def _named(schema: Schema) -> str:

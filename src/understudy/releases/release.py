@@ -130,6 +130,20 @@ class Release:
         return tuple(facts.get("purposes", ()))
 
     @property
+    def number(self) -> int:
+        """How many rows, or families, the private table has, as far as is released."""
+        return max(1, self.rows_estimate // self.schema.weight)
+
+    @property
+    def size_in_words(self) -> str:
+        """How many rows and columns there are."""
+        return f"{self.rows.num_rows:,} synthetic rows × {self.rows.num_columns} columns"
+
+    def sample_name(self, stem: str) -> str:
+        """A name for a fresh sample of a release that is called so."""
+        return f"{stem}.sample.csv"
+
+    @property
     def others(self) -> dict[str, float]:
         """By column: the share of synthetic rows whose value was not listed and is OTHER.
 

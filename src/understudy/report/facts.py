@@ -213,8 +213,8 @@ def cell_sizes(release: Release) -> tuple[Reliable, ...]:
     Expected is E|N(0, σ²)|/rows with σ the median over the measured tables. The model lowers it where
     tables agree and adds to it where it is too simple; the certificate holds whatever it did.
     """
-    n = release.rows_estimate
-    found = sigmas(release)
+    n, weight = release.number, release.schema.weight
+    found = {clique: sigma / weight for clique, sigma in sigmas(release).items()}
     one = _typical(sigma for clique, sigma in found.items() if len(clique) == 1)
     two = _typical(sigma for clique, sigma in found.items() if len(clique) == 2)
     sizes = [s * 10**k for k in range(1, 10) for s in (1, 3) if s * 10**k <= n / 2]

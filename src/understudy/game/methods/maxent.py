@@ -68,6 +68,8 @@ _WIDE, _HIDDEN = 20, 60.0
 _SHARES = {"one": 0.25, "select": 0.10, "worst": 0.65}
 _WANTED = {"pairs": 0.3, "worst": 0.35}
 _ROUNDS, _PICKS, _PENALTY = 4, 2, 0.5
+# n/σ of a pair from which on a fit has all of its work to do.
+_SEEN = 80.0
 # Cells of all pairs together, and of one: what is counted, kept and compared in memory.
 _MOST_CELLS = 200_000_000
 _MOST_TABLE = 20_000_000
@@ -190,7 +192,6 @@ class MaxEntMethod(Method):
         """Counting pairs, drawing their noise and fitting the records."""
         closure = self._closure(design)
         d, many = len(design.shape), design.cells(closure)
-        blocks = len(closure) + d
         records = Particles(self.records).size(rows, d)
         merged, pairs = "", "1 pair" if len(closure) == 1 else f"{len(closure)} pairs"
         measured = f"all {d} columns and {pairs} are measured"
@@ -203,10 +204,27 @@ class MaxEntMethod(Method):
         return Forecast(
             _sigmas(plan),
             f"{measured}{merged}; the rest is inferred",
-            2.5e8 + 40.0 * rows * d + 12.0 * records * d + 60.0 * many,
-            2.5 + 1e-8 * rows * blocks + 6e-8 * records * blocks + 1.5e-5 * min(many, 2_000_000),
+            2e8 + 20.0 * rows * d + 8.0 * records * d + 20.0 * many,
+            self._seconds(design, plan, rows, records),
             self.errors(design, plan, rows),
         )
+
+    def _seconds(self, design: Design, plan: Plan, rows: int, records: int) -> float:
+        """CPU seconds, imports included; coefficients from generated tables (docs/benchmarks.md).
+
+        Pairs that noise hides are not fitted: `seen` is how much of the fit there will be to do. Of
+        many records, half may have to be moved, over every value of every pair.
+        """
+        closure = self._closure(design)
+        if not closure:
+            return 1.5 + 1e-7 * rows * len(design.shape)
+        sigma = next(iter(self._knowledge(design, plan).pairs.values()))
+        seen = min(1.0, rows / (_SEEN * sigma))
+        values = sum(design.shape[i] + design.shape[j] for i, j in closure)
+        moved = max(20_000.0, min(records / 2, 3e9 / values)) * min(values, 400_000)
+        fitted = 3e-8 * records * len(closure) + 1.6e-9 * moved
+        cells = min(design.cells(closure), 10_000_000)
+        return 1.5 + 5e-8 * rows * len(closure) + 1.5e-6 * cells + seen * fitted
 
     def errors(self, design: Design, plan: Plan, rows: int) -> Errors:
         """Expected errors from the plan's noise."""
@@ -262,7 +280,7 @@ class MaxEntMethod(Method):
     def _split(
         self, design: Design, rho: Fraction, closure: tuple[Clique, ...]
     ) -> dict[str, Fraction]:
-        rows = design.rows or _ROWS
+        rows = design.rows or _ROWS * design.weight
         mean = design.cells(closure) / len(closure)
         sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
         pairs = round(_PAIRS * min(1.0, _LEARNABLE * rows / (mean * sigma)), 6)
@@ -298,7 +316,7 @@ class MaxEntMethod(Method):
     def _slots(
         self, design: Design, closure: tuple[Clique, ...], sigma: float
     ) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
-        per_cell = (design.rows or _ROWS) / sigma
+        per_cell = (design.rows or _ROWS * design.weight) / sigma
         wanted = design.pair_weights
         slots: list[Slot] = []
         for pair, size in zip(closure, sizes_of(design.shape, closure), strict=True):
@@ -333,7 +351,7 @@ def _wide(design: Design, closure: tuple[Clique, ...], rho: Fraction) -> bool:
     """Whether so many pairs share ρ that each would be hidden by noise; a public rule."""
     sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
     many = len(closure) > _WIDE * len(design.shape)
-    return many and (design.rows or _ROWS) < _HIDDEN * sigma
+    return many and (design.rows or _ROWS * design.weight) < _HIDDEN * sigma
 
 
 def _wide_charges(

@@ -138,7 +138,7 @@ def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
         "certified": answer.certified,
         "confidence": answer.confidence,
         "by": answer.by,
-        "rows": round(answer.estimate * release.rows_estimate),
+        "rows": round(answer.estimate * release.number),
         "left": left,
         "right": right,
         "from": at(low),
