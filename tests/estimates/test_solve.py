@@ -186,3 +186,20 @@ def test_a_number_in_one_bin_tells_of_nothing_else():
     for asked in ("correlation(x, b)", "difference(mean(x) by b)", "mean(x) where b", "ols(x ~ b)"):
         assert not last(estimate(known, asked)).determined, asked
     assert estimate(known, "share(b)").determined
+
+
+def test_a_small_group_keeps_its_size_when_its_mean_is_corrected():
+    """Tilting towards a far mean may not let the group grow, or its noise would look smaller."""
+    truth = tiny.truth()
+    wrong = truth.copy()
+    wrong[2, 1] *= np.linspace(0.1, 3.0, 5)  # a group whose mean the model misses
+    rng = np.random.default_rng(12)
+    tables = tiny.counted(20 * ROWS * truth, SIGMA, rng, most=3)
+    told = estimate(
+        tiny.known(wrong / wrong.sum(), tables, 20 * ROWS), "mean(x) where b and a = 'r'"
+    )
+    held = truth[2, 1] / truth[2, 1].sum()
+    assert told.low <= held @ (2 * np.arange(5) + 0.5) <= told.high
+    weight = SIGMA / (20 * ROWS) / truth[2, 1].sum()  # a cell's noise over the share of the group
+    spread = np.linalg.norm(2 * np.arange(5) + 0.5 - held @ (2 * np.arange(5) + 0.5))
+    assert told.parts.noise == pytest.approx(weight * spread, rel=0.3)

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from scipy import stats
-
 from bench import coverage
+from scipy import stats
 
 
 @pytest.fixture(scope="module")

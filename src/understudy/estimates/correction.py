@@ -243,8 +243,7 @@ def tilted(shares: Floats, influence: Floats, goal: Floats, tolerance: Floats) -
         if np.all(np.abs(slope) < 1e-3 * tolerance):
             break
         curve = (moved * weights[:, None]).T @ moved - np.outer(slope, slope)
-        curve += 1e-12 * np.eye(len(goal))
-        step = -np.linalg.lstsq(curve, slope, rcond=None)[0]
+        step = -np.linalg.lstsq(curve, slope, rcond=1e-9)[0]
         step *= min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-300))
         for _ in range(30):
             new, tried = at(eta + step)

@@ -176,13 +176,18 @@ class _Run:
             steps = min(left // 2, MOST_STEPS)
             left -= steps
             lambdas = evidence.weights(every, steps, lambdas)
-            goal = evidence.goal(every, lambdas)[: fitted.values.size]
-            own = np.sqrt(weights @ influence**2 / self.known.rows)
-            noise = evidence.noise(lambdas)[: fitted.values.size]
-            near = _SETTLED * (np.hypot(noise, own) + 1e-9)
+            goals, many = evidence.goal(every, lambdas), fitted.values.size
+            own = np.sqrt(weights @ every**2 / self.known.rows)
+            nears = _SETTLED * (np.hypot(evidence.noise(lambdas), own) + 1e-9)
+            goal, near = goals[:many], nears[:many]
             moved, reached = None, self.statistic.linear or bool(np.all(np.abs(goal) <= near))
             if not reached and turn < ROUNDS:
-                moved = tilted(weights, influence, goal, near / 2)
+                # The shares that are divided by go where the tables say, as far as they stay shares:
+                # otherwise tilting would let a group grow to change its mean.
+                goals[many:] = np.maximum(goals[many:], -0.75 * fitted.shares)
+                nears[many:] = np.maximum(nears[many:], 0.05 * fitted.shares)
+                used = slice(many if self.statistic.follows else None)
+                moved = tilted(weights, every[:, used], goals[used], nears[used] / 2)
             if moved is None:
                 reached = reached or bool(np.all(np.abs(goal) <= 10 * near))
                 correction = evidence.correction(every, lambdas)
