@@ -323,9 +323,9 @@ def test_tables_that_nobody_paid_for(folders: dict[str, list[Path]], tmp_path: P
             lambda m: m[first][0].update(sigma=m[first][0]["sigma"] / 2),
             lambda m: m[first][0].update(times=2),
             lambda m: m[first][0].update(kind="cells"),
-            lambda m: m[first][0].pop("counts"),
-            lambda m: m[first][0]["counts"].pop(),
-            lambda m: m[first][0]["counts"].__setitem__(0, 0.5),
+            lambda m: m[first][0].update(counts=[0]),
+            lambda m: m[first][0].update(draws=2),
+            lambda m: m[first][0].update(merged=True),
             lambda m: m[first][4].update(columns=["sex"]),
         )
     ):

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
-from understudy.cli.plan import errors_in_words, needed_epsilon, theorem_in_words
+from understudy.cli.plan import errors_in_words, needed_epsilon, show_verdict, theorem_in_words
 from understudy.cli.progress import Stages
 from understudy.errors import InputError, UnderstudyError, WorkError
 from understudy.progress import Progress
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from understudy.releases import Options, Prepared, Release
     from understudy.schema import Schema
     from understudy.source import Source
+    from understudy.source.families import FamilySource
 
 __all__ = ["about_report", "make", "release"]
 
@@ -56,6 +58,16 @@ class Where:
 @dataclass(frozen=True)
 class Reading:
     """How the table is read, beside what the schema says."""
+
+    children: Annotated[
+        str | None,
+        option(
+            "--children DATA",
+            "The table of children, where DATA holds their parents and the schema both: visits of "
+            "patients, persons of households.",
+            show_default=False,
+        ),
+    ] = None
 
     null: options.NullTexts = None
     drop_other_columns: options.DropOthers = False
@@ -142,7 +154,7 @@ def release(
     account: Account,
     making: Making,
 ) -> None:
-    """Release a private, certified stand-in for a table.
+    """Release a private, certified synthetic version of a table.
 
     Everything is checked before anything is spent, every draw is charged before it is made, and the
     folder appears whole or not at all. What is wrong inside the rows (values outside the schema,
@@ -164,12 +176,34 @@ def release(
     wanted = options.wanted(target, choices, **vars(making), **charged)
     if wanted.target_error is not None or wanted.epsilon is None:
         wanted = _agreed(loaded, wanted, yes)
-    released = make(data, loaded, out, wanted, where)
+    released = make(_families(data, loaded, reading.children), loaded, out, wanted, where)
     _show(released, data, out, wanted)
 
 
+def _families(data: str, schema: Schema, children: str | None) -> str | FamilySource:
+    """Both tables, where the schema is of two."""
+    from understudy.schema.family import FamilySchema
+    from understudy.source import read
+    from understudy.source.families import FamilySource
+
+    if isinstance(schema, FamilySchema):
+        if children is None:
+            _, _, family = schema.tables
+            raise InputError(
+                f"the schema is of two tables, {family.parent} and {family.child}: give the second "
+                f"with --children DATA"
+            )
+        return FamilySource(read(data), read(children))
+    if children is not None:
+        raise InputError(
+            f"--children {children} goes with a schema of two tables, which has version = 2; see "
+            f"docs/families.md"
+        )
+    return data
+
+
 def make(
-    data: str | Source,
+    data: str | Source | FamilySource,
     schema: Schema,
     out: Path,
     wanted: Options,
@@ -181,13 +215,16 @@ def make(
     from understudy.releases.warm import warmed
     from understudy.report import save
     from understudy.source import read
+    from understudy.source.families import FamilySource
 
     # Known before it is made, so that what it has cost can be told wherever it is interrupted.
     wanted = replace(wanted, reservation=secrets.token_hex(8))
     with Stages() as stages:
         stages(Progress("checking", 0, 1))
         try:
-            source = read(data, **vars(where or Where()))
+            source = (
+                data if isinstance(data, FamilySource) else read(data, **vars(where or Where()))
+            )
             prepared = prepare(schema, warmed(wanted, schema, source).resolved())
             _require_space(prepared, out)
             about = prepared.forecast(assumed_rows(prepared, wanted.rows)).seconds
@@ -219,7 +256,7 @@ def _agreed(schema: Schema, wanted: Options, yes: bool) -> Options:
         shell.note(needed)
     elif not (sys.stdin.isatty() and typer.confirm(f"{needed}. Spend it?", err=True)):
         raise InputError(
-            f"{needed}, and nobody has agreed to it; nothing was spent. Give it, or --yes"
+            f"{needed}, and it needs your consent; nothing was spent. Give --epsilon, or --yes"
         )
     return replace(wanted, epsilon=prepared.budget.epsilon, target_error=None)
 
@@ -246,8 +283,8 @@ def about_report(out: Path) -> tuple[str, str]:
     """Where the report of a release lies, as a line of facts."""
     page = out / "report.html"
     if page.is_file():
-        return "report", f"{page}, for people"
-    return "report", f"none, it could not be made; `understudy report {out}` says why"
+        return "report", str(page)
+    return "report", f"none, it could not be made; {command('report', out)} says why"
 
 
 def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
@@ -255,7 +292,7 @@ def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
     cost = "No account was charged." if wanted.ledger is None else _cost(wanted)
     if not isinstance(error, KeyboardInterrupt):
         return cost
-    finished = f"The release was finished and lies in {out}."
+    finished = f"The release was finished and is in {out}."
     return f"{finished if out.exists() else 'Nothing was left behind.'} {cost}"
 
 
@@ -269,6 +306,7 @@ def _cost(wanted: Options) -> str:
             ledger.settle(identity, "aborted", dataset=dataset)  # where it is settled, nothing
             drawn = len(ledger.books(dataset).releases[identity].charges)
             left = ledger.spent(dataset)
+            returned = ledger.dataset(dataset).composition == "zcdp"
     except UnderstudyError as failure:
         return (
             f"Release {identity} of dataset {dataset!r} may still hold its budget ({failure}); look "
@@ -277,8 +315,10 @@ def _cost(wanted: Options) -> str:
     if not drawn:
         return f"Nothing was charged to dataset {dataset!r}."
     return (
-        f"Dataset {dataset!r} stays charged: {drawn} {'draw was' if drawn == 1 else 'draws were'} "
-        f"made; ε = {words.number(left.remaining_epsilon)} is left."
+        f"{drawn} {'draw was' if drawn == 1 else 'draws were'} made before that and stay charged to "
+        f"dataset {dataset!r}; what was reserved and not drawn is "
+        f"{'returned' if returned else 'not returned (it adds up ε and δ)'}. "
+        f"ε = {words.number(left.remaining_epsilon)} is left."
     )
 
 
@@ -294,31 +334,35 @@ def _others(release: Release) -> list[tuple[str, str]]:
 
 def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     if wanted.ledger is None or wanted.dataset is None:
-        own = "its own; to keep a total over releases, give --ledger FILE --dataset NAME"
-        return [("account", own)]
+        return [("budget", "not tracked; use --ledger FILE --dataset NAME to add up releases")]
     with wanted.account() as ledger:
         assert ledger is not None
         books, place = ledger.books(wanted.dataset), ledger.path
     own = books.made(release.facts["reservation"])
     more = books.more_like(own.budget, own.plan, own.unit)
-    room = f"dataset {wanted.dataset!r} in {place}, with room for {more:,} more like this"
+    left, total = books.spent().remaining_epsilon, books.facts.budget.epsilon
+    room = (
+        f"ε = {words.number(left)} is left of a lifetime budget of {words.number(total)} for dataset "
+        f"{wanted.dataset!r} in {place}; {more:,} more like this fit"
+    )
     return [
-        ("account", room),
-        ("head", f"{books.head}  (keep it elsewhere; see --expect-head)"),
+        ("budget", room),
+        ("head", f"{books.head}  (keep a copy elsewhere; see --expect-head)"),
     ]
 
 
 def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.agreement import contradiction
     from understudy.releases.bundle import read_manifest
-    from understudy.releases.outline import example
+    from understudy.releases.example import example
+    from understudy.releases.verdict import verdict
     from understudy.source import shown
 
-    rows, columns = release.rows.num_rows, release.rows.num_columns
-    shell.say(("A stand-in for ", "bold"), shown(data), (" lies in ", "bold"), str(out))
+    rows = release.rows.num_rows
+    shell.say(("Wrote the synthetic release of ", "bold"), shown(data), (" to ", "bold"), str(out))
     words.facts(
         [
-            ("rows", f"{rows:,} synthetic rows × {columns} columns"),
+            ("rows", release.size_in_words),
             ("promise", release.promise),
             ("certificate", str(release.certificate)),
             *errors_in_words(release.forecast, release.schema)[:1],
@@ -331,8 +375,12 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("digest", read_manifest(out)["digest"]),
         ]
     )
+    show_verdict(verdict(release))
+    asked = example(release)
     words.next_commands(
-        f"understudy verify {out}",
-        f"understudy sample {out} --rows {rows} --out rows.csv",
-        f'understudy answer {out} "{example(release.schema)}"',
+        command("verify", out),
+        command(
+            "sample", out, "--rows", rows, "--out", out.with_name(release.sample_name(out.stem))
+        ),
+        *([] if asked is None else [command("answer", out, asked)]),
     )

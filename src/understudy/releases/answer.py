@@ -31,9 +31,10 @@ from numpy.typing import NDArray
 
 from understudy.markup import notebook
 from understudy.queries import MAX_CELLS, Family, Predicate, Workload, cells, count
+from understudy.queries.families import ViewCounts
 from understudy.releases.certificate import Certificate
 from understudy.schema import Schema
-from understudy.wording import nothing
+from understudy.wording import between, nothing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,15 +60,12 @@ class Answer:
         return self.low is not None
 
     def __str__(self) -> str:
+        share = f"{100 * self.estimate:.2f} %"
         if self.low is None or self.high is None:
-            return f"{self.estimate:.4f} (not certified: no certified marginal holds its columns)"
-        below, above = self.estimate - self.low, self.high - self.estimate
-        if abs(below - above) < 1e-12:
-            bars = f"± {above:.4f}"
-        else:
-            bars = f"in [{self.low:.4f}, {self.high:.4f}]"
-        sure = f"certified, {100 * self.confidence:g} %"
-        return f"{self.estimate:.4f} {bars} ({sure}){nothing(self.high - self.low)}"
+            return f"{share} (not certified: no certified marginal holds its columns)"
+        sure = f"{100 * self.confidence:g} % confidence"
+        told = f"certified {between(self.low, self.high)}, {sure}{nothing(self.high - self.low)}"
+        return f"{share} ({told})"
 
     def _repr_html_(self) -> str:
         facts = [("asked", self.predicate), ("share of the rows", str(self))]
@@ -77,12 +75,20 @@ class Answer:
 
 
 def answer(
-    schema: Schema, workload: Workload, rows: pa.Table, certificate: Certificate, text: str
+    schema: Schema,
+    workload: Workload,
+    rows: pa.Table,
+    certificate: Certificate,
+    text: str,
+    views: ViewCounts | None = None,
 ) -> Answer:
-    """Ask the certified synthetic rows. Post-processing: costs nothing."""
+    """Ask the certified synthetic rows. Post-processing: costs nothing.
+
+    `views` are those of families, of which `rows` is then a sample.
+    """
     predicate = Predicate.parse(text, schema)
-    size = max(rows.num_rows, 1)
-    estimate = float(np.count_nonzero(predicate.rows(rows))) / size
+    size = max(rows.num_rows, 1) if views is None else views.total
+    estimate = float(np.count_nonzero(predicate.rows(rows))) / max(rows.num_rows, 1)
     confidence = 1 - certificate.beta
     best: tuple[float, float, tuple[int, ...]] | None = None
     codes = schema.encode(rows)
@@ -92,7 +98,10 @@ def answer(
         if not set(predicate.clique) <= set(clique) or cells(schema.shape, clique) > MAX_CELLS:
             continue
         inner, outer = predicate.cells(clique)
-        table = count(codes, schema.shape, clique)
+        if views is None:
+            table = count(codes, schema.shape, clique)
+        else:
+            (table,) = views.tables([clique])
         below, above = (
             min(number * certificate.bound if number else 0.0, variation)
             for number in (_pieces(family, schema.shape, mask) for mask in (inner, outer))
@@ -106,6 +115,8 @@ def answer(
             best = (low, high, clique)
     if best is None:
         return Answer(text, estimate, None, None, confidence, None)
+    if views is not None:  # a sample of views may leave what is certified of all
+        estimate = min(max(estimate, best[0]), best[1])
     names = tuple(schema.modelled[i].name for i in best[2])
     return Answer(text, estimate, best[0], best[1], confidence, names)
 

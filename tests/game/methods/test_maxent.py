@@ -58,8 +58,29 @@ def test_fewer_pairs_are_those_that_most_of_the_workload_holds():
     design = Design((2,) * 4, cliques, (1.0, 2.0, 4.0), Relation.ADD_REMOVE, 100)
     plan = Plan(MaxEntMethod(pairs=2).charges(design, Fraction(1)))
     query, _ = MaxEntMethod(pairs=2).players(design, plan)
-    assert query.first.pairs == ((1, 2), (2, 3))  # weights 3 and 6
+    assert query.first.every_pair == ((1, 2), (2, 3))  # weights 3 and 6
     assert plan[Opening.PAIRS].event.changes == 2
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize(
+    ("weights", "noise"),
+    [((1.0, 7.9, 2.0), (1,)), ((1.0, 8.0, 2.0), (2, 1)), ((64.0, 8.0, 0.9), (4, 2, 1))],
+)
+def test_a_pair_of_eight_times_the_weight_has_half_the_noise(relation, weights, noise):
+    design = Design((4,) * 4, ((0, 1), (1, 2), (2, 3)), weights, relation, 10_000)
+    rho = Fraction(1, 50)
+    plan = Plan(MaxEntMethod().charges(design, rho))
+    assert rho * (1 - Fraction(1, 10**6)) <= accounting.total_rho(plan) <= rho
+    tiers = [c.event for c in plan if c.purpose.startswith(Opening.PAIRS)]
+    assert [tiers[-1].sigma / tier.sigma for tier in tiers] == pytest.approx(list(noise))
+    query, _ = MaxEntMethod().players(design, plan)
+    assert sorted(query.first.every_pair) == [(0, 1), (1, 2), (2, 3)]
+    assert [tier.sigma for tier in query.first.pairs] == [tier.sigma for tier in tiers]
+    expected = MaxEntMethod().errors(design, plan, 10_000).marginals
+    order = sorted(range(3), key=lambda i: -weights[i])
+    errors = [expected[i].total_variation for i in order]
+    assert errors == sorted(errors)
 
 
 class Codes:
@@ -294,6 +315,23 @@ def test_a_wide_plan_spends_what_it_was_given(relation):
     query, _ = MaxEntMethod().players(wide_design(relation=relation), plan)
     assert isinstance(query, WorstAgain)
     assert query.picks * query.again == 88
+
+
+def test_a_wide_plan_measures_the_pairs_that_weigh_more():
+    """And leaves the others to the selection."""
+    plain = wide_design()
+    weights = tuple(10.0 if 3 in clique else 1.0 for clique in plain.cliques)
+    design = replace(plain, weights=weights)
+    rho = Fraction(1, 70)
+    plan = Plan(MaxEntMethod().charges(design, rho))
+    assert rho * (1 - Fraction(1, 10**6)) <= accounting.total_rho(plan) <= rho
+    query, _ = MaxEntMethod().players(design, plan)
+    assert isinstance(query, WorstAgain)
+    assert set(query.first.every_pair) == {clique for clique in plain.cliques if 3 in clique}
+    errors = {
+        e.clique: e.total_variation for e in MaxEntMethod().errors(design, plan, 5_000).marginals
+    }
+    assert errors[0, 3] < errors[0, 1]
 
 
 def test_a_wide_release_finds_the_dependence_and_both_verifiers_accept_it(tmp_path):

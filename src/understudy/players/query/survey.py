@@ -55,11 +55,11 @@ _ONE_WAY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Columns measured with one noise level in round 0."""
+    """Tables measured with one noise level, all columns or all pairs."""
 
     purpose: str
     sigma: float
-    columns: tuple[int, ...]
+    cliques: tuple[Clique, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,18 @@ class Slot:
 class Opening:
     """Every column, then every pair; whole, or with values merged as the noise demands."""
 
-    tiers: tuple[Tier, ...]
-    pairs: tuple[Clique, ...] = ()
-    sigma_pairs: float = 1.0
+    columns: tuple[Tier, ...]
+    pairs: tuple[Tier, ...] = ()
 
     PAIRS = "pairs"
 
     gives = frozenset({Kind.TABLE, Kind.COARSENED})
     needs = ()
+
+    @property
+    def every_pair(self) -> tuple[Clique, ...]:
+        """The pairs of all tiers."""
+        return tuple(pair for tier in self.pairs for pair in tier.cliques)
 
     @property
     def rounds(self) -> int:
@@ -98,21 +102,22 @@ class Opening:
         if round == 0:
             return tuple(
                 answer
-                for tier in self.tiers
-                for answer in measure(
-                    gate, tier.purpose, tuple((i,) for i in tier.columns), tier.sigma
-                )
+                for tier in self.columns
+                for answer in measure(gate, tier.purpose, tier.cliques, tier.sigma)
             )
-        per_cell = problem.rows / self.sigma_pairs
         shares = view.marginals(problem.columns)
-        asked: list[tuple[Clique, Merged, int]] = []
-        for pair, size in zip(self.pairs, sizes(problem.shape, self.pairs), strict=True):
-            labels = None
-            if size > _WHOLE * per_cell:
-                own = tuple(shares[i] for i in pair)
-                labels = pair_labels(own, max(4.0, _COARSE * per_cell))
-            asked.append((pair, labels, 1))
-        return _measured(gate, self.PAIRS, asked, self.sigma_pairs)
+        answers: list[Measured] = []
+        for tier in self.pairs:
+            per_cell = problem.rows / tier.sigma
+            asked: list[tuple[Clique, Merged, int]] = []
+            for pair, size in zip(tier.cliques, sizes(problem.shape, tier.cliques), strict=True):
+                labels = None
+                if size > _WHOLE * per_cell:
+                    own = tuple(shares[i] for i in pair)
+                    labels = pair_labels(own, max(4.0, _COARSE * per_cell))
+                asked.append((pair, labels, 1))
+            answers += _measured(gate, tier.purpose, asked, tier.sigma)
+        return tuple(answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +339,7 @@ def _measured(
             np.mean([next(noisy) for _ in range(times)], axis=0),
             sigma / times**0.5,
             labels,
+            times,
         )
         for clique, labels, times in asked
     )
