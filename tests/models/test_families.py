@@ -224,3 +224,18 @@ def test_counts_of_the_kernel_are_those_of_the_views():
             here &= found > 0
         np.testing.assert_allclose(found[here], want[here])
         assert found.sum() == pytest.approx(len(cliques) * (families.sizes > 0).sum())
+
+
+def test_goals_by_size_keep_margins_and_association():
+    rng = np.random.default_rng(4)
+    goal = rng.random((4, 5)) * 10
+    found = rng.random((3, 4, 5))
+    found[0, :, :-1] = 0  # nobody has a sibling
+    goals = module._by_size(goal, found)
+    np.testing.assert_array_equal(goals[0], found[0])
+    np.testing.assert_array_equal(goals[..., -1], found[..., -1])
+    for now, wanted in zip(goals[1:, :, :-1], found[1:, :, :-1], strict=True):
+        np.testing.assert_allclose(now.sum(axis=0), wanted.sum(axis=0))
+        np.testing.assert_allclose(now.sum(axis=1), wanted.sum(axis=1), rtol=1e-3)
+        odds = [np.log(x[0, 0] * x[1, 1] / (x[0, 1] * x[1, 0])) for x in (now, goal)]
+        assert odds[0] == pytest.approx(odds[1], abs=1e-6)

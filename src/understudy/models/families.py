@@ -9,6 +9,8 @@ A release learns the law of views; here families are made whose views follow it.
 3. Children of families of one size, and at one place, change places as long as that lowers
    Σ (c − m)²/√(1 + m) over the tables of parents and children and of siblings, c what the families'
    views have in a cell and m what the model expects. Tables of children alone stay as they were.
+   Pairs of siblings are held for every size of family too, with the association that they have in all,
+   or large families, which weigh little, would be left with what does not fit.
 
 In every second round a child may change places with any other, in the rest with one that is like it in
 most columns: the first moves more, the second breaks less.
@@ -253,8 +255,14 @@ class _Crowd:
     ) -> None:
         """Exchange children until the effort is spent; the objective only falls."""
         held = [clique for clique in cliques if self._moves(clique)]
-        tables = _Tables(self, [*held, *forbidden])
+        twins = {i for i in self.layout.sibling if i is not None}
+        pairs = [c for c in held if len(c) == 2 and c[1] in twins]
+        sized = [(self.layout.size, *clique) for clique in pairs]
+        tables = _Tables(self, [*held, *sized, *forbidden])
+        found = tables.found()
         goals = [model.marginal(clique) * self.sizes.size for clique in held]
+        for clique, now in zip(pairs, found[len(held) :], strict=False):
+            goals.append(_by_size(goals[held.index(clique)], now))
         tables.aim(goals, list(forbidden.values()))
         if self.owner.size:
             most = max(_LEAST_EFFORT, _MOST_TRIES // self.owner.size)
@@ -324,8 +332,8 @@ class _Tables:
         layout, shape = crowd.layout, crowd.shape
         siblings = {i for i in layout.sibling if i is not None}
         # Those without a sibling come first.
-        self.order = sorted(range(len(cliques)), key=lambda c: bool(siblings & set(cliques[c])))
-        ordered = [cliques[c] for c in self.order]
+        order = sorted(range(len(cliques)), key=lambda c: bool(siblings & set(cliques[c])))
+        ordered = [cliques[c] for c in order]
         alone = sum(not siblings & set(clique) for clique in ordered)
         rows = [*layout.parent, layout.size, layout.pos, *layout.child, *layout.sibling]
         strides = np.zeros((len(rows) + 2, len(ordered)), np.uint32)
@@ -337,6 +345,12 @@ class _Tables:
                 strides[rows.index(i), c] = stride
                 strides[-1, c] += stride * (shape[i] - 1) * (i in siblings)
                 stride *= shape[i]
+        parts = {
+            c: slice(end - math.prod(shape[i] for i in cliques[c]), end)
+            for c, end in zip(order, ends.tolist(), strict=True)
+        }
+        self.parts = [parts[c] for c in range(len(cliques))]
+        self.shapes = [[shape[i] for i in clique] for clique in cliques]
         self.people = crowd.people
         self.where = crowd.people, crowd.homes, strides, alone, int(layout.ordered)
         self.scratch = np.zeros((kernels.SCRATCH, len(ordered)), np.uint32)
@@ -344,22 +358,23 @@ class _Tables:
 
     def aim(self, goals: Sequence[Codes], forbidden: Sequence[NDArray[np.bool_]]) -> None:
         """Towards these counts in the first tables, and away from these cells in the others."""
+        found = self.found()
+        for c, part in enumerate(self.parts):
+            if c < len(goals):
+                scale = 1 / np.sqrt(1 + goals[c])
+                self.slopes[0, part] = (scale * (found[c] - goals[c])).reshape(-1)
+                self.slopes[1, part] = scale.reshape(-1)
+            else:
+                self.slopes[0, part] = forbidden[c - len(goals)].reshape(-1) * _FORBIDDEN
+
+    def found(self) -> list[NDArray[np.float64]]:
+        """The tables as they are, in families; those without children are not counted."""
         from understudy.models import _exchange as kernels
 
-        found = np.zeros(self.slopes.shape[1])
-        kernels.count(*self.where, found, self.scratch)
-        start = 0
-        for c in self.order:
-            if c < len(goals):
-                goal = goals[c].reshape(-1)
-                scale, end = 1 / np.sqrt(1 + goal), start + goal.size
-                self.slopes[0, start:end] = scale * (found[start:end] - goal)
-                self.slopes[1, start:end] = scale
-            else:
-                banned = forbidden[c - len(goals)].reshape(-1)
-                end = start + banned.size
-                self.slopes[0, start:end] = np.where(banned, _FORBIDDEN, 0.0)
-            start = end
+        cells = np.zeros(self.slopes.shape[1])
+        if cells.size:
+            kernels.count(*self.where, cells, self.scratch)
+        return [cells[part].reshape(s) for part, s in zip(self.parts, self.shapes, strict=True)]
 
     def exchange(self, pairs: NDArray[np.uint32]) -> int:
         """Let pairs of children change places where that helps; how many did."""
@@ -377,6 +392,24 @@ class _Tables:
         sums = np.zeros(len(self.people))
         kernels.flag(*self.where, self.slopes[0].copy(), self.scratch, sums)
         return sums
+
+
+def _by_size(goal: Codes, found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The goal of a pair of siblings for every size of family: its association, the size's margins.
+
+    `found` has sizes first, and only its margins are used; no exchange moves them. Where there is no
+    sibling the last cells stay as they are.
+    """
+    from understudy.models import _kernels as kernels
+
+    goals = found.copy()
+    for now in goals:
+        pair = now[:, :-1].copy()
+        if pair.any():
+            made = goal[:, :-1] + 1e-9
+            kernels.balance(made, pair.sum(axis=1), pair.sum(axis=0), 30)
+            now[:, :-1] = made
+    return goals
 
 
 def _columns(rows: Codes, domains: Sequence[int]) -> tuple[Codes, ...]:
