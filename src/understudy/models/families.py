@@ -173,10 +173,11 @@ def _importance(model: Weighted, layout: Layout, cliques: Sequence[Clique]) -> d
         if len(clique) == 2 and len(others) == 1:
             law = model.marginal(clique)
             apart = np.outer(law.sum(axis=1), law.sum(axis=0))
-            some = law > 0
-            information = float((law[some] * np.log(law[some] / apart[some])).sum())
+            some = apart > 0
+            # χ², for logarithms are not rounded alike on every machine.
+            information = float(((law[some] - apart[some]) ** 2 / apart[some]).sum())
             told[others[0]] = told.get(others[0], 0.0) + information
-    return told
+    return {i: round(value, 6) for i, value in told.items()}
 
 
 def _matched(wanted: Sequence[Codes], offered: Sequence[Codes], rng: np.random.Generator) -> Whole:
@@ -260,7 +261,7 @@ class _Crowd:
         sized = [(self.layout.size, *clique) for clique in pairs]
         tables = _Tables(self, [*held, *sized, *forbidden])
         found = tables.found()
-        goals = [model.marginal(clique) * self.sizes.size for clique in held]
+        goals = [_rounded(model.marginal(clique) * self.sizes.size) for clique in held]
         for clique, now in zip(pairs, found[len(held) :], strict=False):
             goals.append(_by_size(goals[held.index(clique)], now))
         tables.aim(goals, list(forbidden.values()))
@@ -310,8 +311,14 @@ class _Crowd:
 
     def _alike(self, rng: np.random.Generator) -> NDArray[np.uint32]:
         """Every child with one of its group, alike in the leading columns of a random order."""
-        keys = [self.people[:, k] for k in rng.permutation(len(self.layout.child))]
-        order = np.lexsort([rng.permutation(self.owner.size), *keys, self.group])
+        order = rng.permutation(self.owner.size)
+        key, room = self.group[order], 2**62 // (int(self.group.max(initial=0)) + 1)
+        for k in map(int, rng.permutation(len(self.layout.child))):
+            values = self.layout.values[k]
+            if values > room:
+                break
+            key, room = key * values + self.people[order, k], room // values
+        order = order[np.argsort(key, kind="stable")]
         one = rng.permutation(order.size)
         other = np.minimum(one + rng.integers(1, _NEAR + 1, one.size), order.size - 1)
         pairs = np.stack([order[one], order[other]]).astype(np.uint32)
@@ -361,7 +368,7 @@ class _Tables:
         found = self.found()
         for c, part in enumerate(self.parts):
             if c < len(goals):
-                scale = 1 / np.sqrt(1 + goals[c])
+                scale = _rounded(1 / np.sqrt(1 + goals[c]))
                 self.slopes[0, part] = (scale * (found[c] - goals[c])).reshape(-1)
                 self.slopes[1, part] = scale.reshape(-1)
             else:
@@ -409,7 +416,12 @@ def _by_size(goal: Codes, found: NDArray[np.float64]) -> NDArray[np.float64]:
             made = goal[:, :-1] + 1e-9
             kernels.balance(made, pair.sum(axis=1), pair.sum(axis=0), 30)
             now[:, :-1] = made
-    return goals
+    return _rounded(goals)
+
+
+def _rounded(values: Codes) -> NDArray[np.float64]:
+    """Without the last bits, in which machines may differ."""
+    return values.astype(np.float32).astype(np.float64)
 
 
 def _columns(rows: Codes, domains: Sequence[int]) -> tuple[Codes, ...]:
