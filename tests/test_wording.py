@@ -6,7 +6,17 @@ from fractions import Fraction
 import pytest
 
 from understudy.schema import Boolean, Category, Date, Identifier, Incomplete, Integer, Number, Text
-from understudy.wording import bound, byte_size, domain, duration, nothing, number, percent
+from understudy.wording import (
+    between,
+    bound,
+    byte_size,
+    domain,
+    duration,
+    nothing,
+    number,
+    percent,
+    points,
+)
 
 
 @pytest.mark.parametrize(
@@ -15,7 +25,7 @@ from understudy.wording import bound, byte_size, domain, duration, nothing, numb
         (0, "0"),
         (0.1234, "0.123"),
         (Fraction(1, 3), "0.333"),
-        (999.6, "1e+03"),
+        (999.6, "1,000"),
         (12_345.6, "12,346"),
         (1e-5, "1e-05"),
         (2.5e7, "2.5e+07"),
@@ -36,17 +46,29 @@ def test_shares_have_two(share, shown):
 @pytest.mark.parametrize(
     ("share", "shown"),
     [
-        (0.0123, "≤ 0.0123"),
-        (0.9999, "≤ 0.9999"),
-        (0.99996, "≤ 1.0000, which says nothing here"),
-        (1, "≤ 1.0000, which says nothing here"),
-        (17.5, "≤ 1.0000, which says nothing here"),
+        (0.0123, "≤ 1.23 percentage points"),
+        (0.012301, "≤ 1.24 percentage points"),
+        (0.9999, "≤ 99.99 percentage points"),
+        (0.99996, "≤ 100.00 percentage points, which says nothing here"),
+        (1, "≤ 100.00 percentage points, which says nothing here"),
+        (17.5, "≤ 100.00 percentage points, which says nothing here"),
     ],
 )
-def test_a_bound_of_one_says_nothing(share, shown):
+def test_a_bound_is_rounded_up_and_one_says_nothing(share, shown):
     assert bound(share) == shown
     assert bound(share, "at most") == shown.replace("≤", "at most")
     assert shown.endswith(nothing(share))
+
+
+def test_errors_of_shares_are_in_percentage_points():
+    assert points(0.0084) == "0.84 percentage points"
+    assert points(0.01) == "1 percentage point"
+    assert points(0.19) == "19 percentage points"
+
+
+def test_an_interval_is_rounded_outwards():
+    assert between(0.123456, 0.654321) == "between 12.34 % and 65.44 %"
+    assert between(0.12, 0.65) == "between 12.00 % and 65.00 %"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -9,7 +10,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from understudy.schema import Column
 
-__all__ = ["NOTHING", "bound", "byte_size", "domain", "duration", "nothing", "number", "percent"]
+__all__ = [
+    "NOTHING",
+    "at_most",
+    "between",
+    "bound",
+    "byte_size",
+    "domain",
+    "duration",
+    "nothing",
+    "number",
+    "percent",
+    "points",
+]
 
 NOTHING = "says nothing here"
 """Of a bound that holds whatever happens."""
@@ -24,7 +37,7 @@ def number(value: float | Fraction) -> str:
     value = float(value)
     if value and (abs(value) < 1e-3 or abs(value) >= 1e6):
         return f"{value:.3g}"
-    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
 
 
 def percent(share: float) -> str:
@@ -34,9 +47,25 @@ def percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
-def bound(share: float, sign: str = "≤") -> str:
-    """An upper bound on an error of shares: a theorem's, a certificate's, a regret's."""
-    return f"{sign} {min(share, 1.0):.4f}{nothing(share)}"
+def points(error: float) -> str:
+    """An error of a share, which is in percentage points everywhere: two digits that mean something."""
+    number = percent(error).removesuffix(" %")
+    return f"{number} percentage point{'' if number == '1' else 's'}"
+
+
+def bound(error: float, sign: str = "≤") -> str:
+    """An upper bound on an error of shares (a theorem's, a certificate's, a regret's), rounded up."""
+    return f"{sign} {at_most(min(error, 1.0))} percentage points{nothing(error)}"
+
+
+def at_most(share: float) -> str:
+    """A share in percent, to two decimals and rounded up: what is below it stays below it."""
+    return f"{math.ceil(1e4 * share - 1e-9) / 100:.2f}"
+
+
+def between(low: float, high: float) -> str:
+    """An interval of shares, to two decimals and rounded outwards."""
+    return f"between {math.floor(1e4 * low + 1e-9) / 100:.2f} % and {at_most(high)} %"
 
 
 def nothing(share: float) -> str:

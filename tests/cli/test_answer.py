@@ -10,7 +10,7 @@ def test_answer(survey: Path):
     folder = survey / "survey.release"
     shown = run("answer", folder, "age >= 65 and sex = 'female'")
     assert shown.code == 0
-    assert "certified at 95 %" in shown.out
+    assert "certified with 95 % confidence" in shown.out
     told = json.loads(run("answer", folder, "age >= 65 and sex = 'female'", "--json").out)
     assert told["low"] <= told["estimate"] <= told["high"]
     beyond = json.loads(run("answer", folder, "smoker and insured and sex = 'male'", "--json").out)

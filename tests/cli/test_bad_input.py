@@ -197,7 +197,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(
         result = case.release()
     assert result.code == 1
     assert "No space left" in result.err
-    assert "stays charged" in result.err
+    assert "stay charged" in result.err
     assert case.files() == before
     assert case.kinds()[-1] == "settle"
 

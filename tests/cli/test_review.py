@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.cli_cases import run
 from understudy.cli import main
+from understudy.cli.commands import command, program
 from understudy.schema import Schema
 
 DRAFT = """\
@@ -157,10 +158,10 @@ def test_without_a_terminal(draft: Path, monkeypatch):
 
     # The commands that it prints are those that answer.
     commands = [line.strip() for line in shown.out.splitlines() if " understudy " in f" {line}"]
-    assert shlex.join(["understudy", "schema", "confirm", str(draft), "--unit", "row"]) in commands
+    assert command("schema", "confirm", draft, "--unit", "row") in commands
     for line in commands:
         if "--public" in line or line.endswith("--unit row"):
-            assert run(*shlex.split(line)[1:]).code == 0, line
+            assert run(*shlex.split(line.removeprefix(program()))).code == 0, line
     Schema.load(draft).require_confirmed()
     done = run("schema", "review", draft, "--list")
     assert "nothing is open" in done.out

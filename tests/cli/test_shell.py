@@ -99,7 +99,7 @@ def test_ctrl_c_settles_the_account_and_leaves_nothing(understudy: Command, case
     [view] = json.loads(run("ledger", "show", case.ledger, "--json").out)
     assert [made["state"] for made in view["releases"]] == ["aborted"]
     if "charge" in kinds:
-        assert "stays charged" in err
+        assert "stay charged" in err
         assert view["left"]["epsilon"] == 2
     else:
         assert "Nothing was charged" in err

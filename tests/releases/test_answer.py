@@ -61,5 +61,8 @@ def test_a_question_about_an_unknown_column_is_refused(made):
 
 def test_an_interval_of_every_share_says_nothing():
     anything = Answer("sex = 'F'", 0.5, 0.0, 1.0, 0.95, ("sex",))
-    assert str(anything) == "0.5000 ± 0.5000 (certified, 95 %), which says nothing here"
+    assert (
+        str(anything)
+        == "50.00 % (certified between 0.00 % and 100.00 %, 95 % confidence, which says nothing here)"
+    )
     assert "says nothing" not in str(replace(anything, high=0.9))

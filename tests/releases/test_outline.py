@@ -1,4 +1,4 @@
-"""A plan, an account and a question in public facts alone."""
+"""A plan and an account in public facts alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import understudy as us
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Zcdp
 from understudy.releases.certificate import VARIATION, WORST
-from understudy.releases.outline import ASSUMED_ROWS, buys, example, noise_in_rows, outline
-from understudy.schema import Category, Integer, Schema
+from understudy.releases.outline import ASSUMED_ROWS, buys, noise_in_rows, outline
+from understudy.schema import Schema
 
 
 def test_the_outline_adds_up_and_is_json(schema):
@@ -50,9 +50,3 @@ def test_what_a_charge_buys():
     assert buys(Charge(WORST, Laplace(1.0, 64))) == "the bound on the worst error"
     assert "9 or more" in buys(Charge("values of a", Discovery(1.0, 9, 1, 1)))
     assert buys(Charge("x", Gaussian(3.0))) == "counts with noise, for the model"
-
-
-def test_an_example_is_a_question_that_fits():
-    schema = Schema((Integer("age", 0, 99), Category("sex", ("f", "m"))))
-    assert example(schema) == "age >= 50 and sex = 'f'"
-    assert example(Schema((Category("a b", ("x",)),))) == "`a b` is not null"

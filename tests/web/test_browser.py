@@ -214,13 +214,13 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
             page.locator(".answer").nth(number).wait_for()
         told = page.locator(".answer").all_inner_texts()
         assert "did you mean 'age'" in told[0]
-        assert all("certified at 95 %" in each for each in told[1:])
+        assert all("certified with 95 % confidence" in each for each in told[1:])
         picture(page, "09-release")
         with page.expect_download() as download:
             keys.to(page.get_by_role("link", name="Download the release")).press()
         zipfile.ZipFile(download.value.path()).extractall(tmp_path)
         assert main(["verify", str(tmp_path / "people.release")]) == 0
-        assert "passes every check" in capsys.readouterr().out
+        assert "all checks passed" in capsys.readouterr().out
 
         for number, path in enumerate(PLACES, 10):
             page.goto(f"{server.base}/{path}")
@@ -317,7 +317,7 @@ def test_a_server_that_goes_away_a_job_that_does_not_and_an_analyst(
         picture(ben, "23-analyst")
         assert ben.goto(f"{server.base}/releases/people").status == 200
         ben.get_by_role("button", name="Ask").click()
-        ben.get_by_text(re.compile("certified at 95 %")).wait_for()
+        ben.get_by_text(re.compile("certified with 95 % confidence")).wait_for()
         other.close()
     finally:
         for file in (desk / "jobs").glob("*/pid.json"):  # where the test failed before it cancelled

@@ -23,7 +23,8 @@ def answer(
     """Estimate the share of rows that satisfy a condition.
 
     Costs nothing. The error bar is certified where a marginal of the workload holds all the columns
-    that the condition names.
+    that the condition names. Narrower intervals that are estimated and not certified, and other
+    statistics than shares, have their own command: `understudy estimate`.
 
     \b
       age >= 65 and sex = 'F'        district in ('Harbour', 'Old Town')
@@ -56,8 +57,8 @@ def answer(
     if answer.low is not None and answer.high is not None:
         wide = answer.high - answer.low > _WIDE
         interval = Text(
-            f"between {answer.low:.4f} and {answer.high:.4f}, certified at "
-            f"{100 * answer.confidence:g} % by ({', '.join(answer.by or ())})"
+            f"{words.between(answer.low, answer.high)}, certified with "
+            f"{100 * answer.confidence:g} % confidence by ({', '.join(answer.by or ())})"
             f"{words.nothing(answer.high - answer.low)}",
             style="green",
         )
@@ -65,13 +66,13 @@ def answer(
     size = "" if release.rows_public is not None else "about "
     words.facts(
         [
-            ("share", Text(f"{answer.estimate:.4f}", style="bold")),
-            ("truth", interval),
+            ("share", Text(f"{100 * answer.estimate:.2f} %", style="bold")),
+            ("true share", interval),
             ("rows", f"about {count:,} of {size}{release.number:,}"),
         ]
     )
     if wide and release.certificate.variations is None:
         shell.note(
-            "The bar is wide because it adds up a bound for every cell; a release made with "
-            "--variations has tighter ones."
+            "The interval is wide because it adds up a bound for every cell; a release made with "
+            "--variations has narrower ones."
         )

@@ -103,19 +103,19 @@ def _show(comparison: Comparison, folder: Path) -> None:
     scores = [f"{score:.0f} (k = {k})" for k, score in comparison.k_marginal.items()]
     told_apart = (
         f"pMSE {comparison.propensity_mse:.4f} of 0.25; area under the ROC "
-        f"{comparison.propensity_area:.3f}, a coin 0.5"
+        f"{comparison.propensity_area:.3f}, guessing 0.5"
     )
     words.facts(
         [
             ("rows", f"{comparison.rows_real:,} real, {comparison.rows_synthetic:,} in {folder}"),
             (
                 "worst error",
-                f"{comparison.worst:.4f}, certified {words.bound(comparison.bound)}, {holds}",
+                f"{words.points(comparison.worst)}, certified {words.bound(comparison.bound)}, {holds}",
             ),
-            ("mean total variation", f"{words.percent(comparison.mean)} over the workload"),
+            ("mean total variation", f"{words.points(comparison.mean)} over the workload"),
             ("k-marginal score", ", ".join(scores) + " of 1000"),
             ("propensity", told_apart),
-            ("unique rows met again", words.percent(comparison.unique_matches)),
+            ("unique real rows reproduced", words.percent(comparison.unique_matches)),
         ]
     )
     right = ("total variation", "worst query")
@@ -123,7 +123,7 @@ def _show(comparison: Comparison, folder: Path) -> None:
     for error in sorted(comparison.workload, key=lambda e: -e.total_variation)[:_SHOWN]:
         name = " × ".join(error.columns)
         name = name if error.kind == "marginals" else f"{error.kind} of {name}"
-        worst.add_row(name, words.percent(error.total_variation), words.percent(error.worst))
+        worst.add_row(name, words.points(error.total_variation), words.points(error.worst))
     shell.out().print(worst)
     if comparison.learnt:
         right = ("on synthetic", "on real", "a constant")

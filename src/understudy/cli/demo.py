@@ -8,6 +8,7 @@ from typing import Annotated
 
 from understudy.cli import release as releasing
 from understudy.cli import shell, verify
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
 from understudy.errors import VerificationError
 
@@ -48,11 +49,11 @@ def _play(folder: Path, rows: int, method: str) -> None:
     csv.write_csv(city_health_survey(rows), data)
     schema().save(facts)
 
-    chosen = "" if method == "auto" else f" --method {method}"
-    _echo(f"understudy release {data} --schema {facts} --epsilon 1{chosen} --out {out}")
+    chosen = () if method == "auto" else ("--method", method)
+    _echo(command("release", data, "--schema", facts, "--epsilon", 1, *chosen, "--out", out))
     releasing.release(data=str(data), schema=facts, out=out, epsilon="1", method=method)
     shell.say()
-    _echo(f"understudy verify {out}")
+    _echo(command("verify", out))
     if not verify.show(out):
         raise VerificationError(f"{out} fails a check; please report this")
 

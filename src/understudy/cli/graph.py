@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
 from understudy.cli.release import about_report, make
 from understudy.cli.sample import require_output, write_whole
@@ -109,7 +110,7 @@ def release(
         option("--key K", "Makes the public randomness repeatable.", options.OUTPUT, min=0),
     ] = None,
 ) -> None:
-    """Release a private stand-in for a graph.
+    """Release a private synthetic version of a graph.
 
     Guaranteed for one edge added or removed: it stays hidden whether two nodes are linked. The nodes
     and their blocks are public. Degrees, and the edges between blocks and between classes of degrees,
@@ -191,7 +192,7 @@ def _clustering(release: Release) -> str:
 
 
 def _show(release: Release, edges: str, out: Path, kinds: tuple[str, ...]) -> None:
-    shell.say(("A stand-in for ", "bold"), edges, (" lies in ", "bold"), str(out))
+    shell.say(("Wrote the synthetic release of ", "bold"), edges, (" to ", "bold"), str(out))
     nodes = release.schema.shape[0]
     blocks = f"{len(kinds)} blocks" if len(kinds) > 1 else "no blocks"
     words.facts(
@@ -204,5 +205,6 @@ def _show(release: Release, edges: str, out: Path, kinds: tuple[str, ...]) -> No
         ]
     )
     words.next_commands(
-        f"understudy verify {out}", f"understudy graph sample {out} --out another.csv"
+        command("verify", out),
+        command("graph", "sample", out, "--out", out.with_name(f"{out.stem}.sample.csv")),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
 from understudy.errors import ChainBroken, InputError
 
@@ -99,11 +101,7 @@ def open_(
     state = "was open already" if known else "is open"
     shell.say("dataset ", (dataset, "bold"), f" {state} in {file}")
     words.facts(_facts(opened))
-    name = f"'{dataset}'" if " " in dataset else dataset
-    words.next_commands(
-        f"understudy release DATA --schema S.toml --epsilon E --out DIR --ledger {file} "
-        f"--dataset {name}"
-    )
+    shell.say(f"\nGive `understudy release` --ledger {file} --dataset {shlex.quote(dataset)}")
 
 
 @app.command()
@@ -247,7 +245,7 @@ def migrate(
         shell.say(f"{source} has no dataset left to move")
         return
     shell.say(("moved ", "bold"), f"from {source} to {target}")
-    words.facts([(name, f"{count} entries, which hold") for name, count in known.items()])
+    words.facts([(name, words.entries(count)) for name, count in known.items()])
     shell.say(f"From now on give --ledger {target}")
 
 
@@ -255,7 +253,8 @@ def _existing(where: str | Place) -> Ledger:
     from understudy.privacy.ledger import Ledger
 
     where = options.ledger(where)
-    remedy = f"make one with `understudy ledger open {where} --dataset NAME --epsilon E`"
+    named = shlex.quote(str(where))
+    remedy = f"make one with `understudy ledger open {named} --dataset NAME --epsilon E`"
     return Ledger(options.existing_ledger(where, remedy))
 
 
@@ -326,12 +325,12 @@ def _show(file: Place, view: _View) -> None:
         shell.say(("✗ ", "bold red"), view.broken or "")
         return
     dataset, account = books.facts, books.spent()
-    share = float(account.epsilon / dataset.budget.epsilon)
-    spent = f"  ε = {words.number(account.epsilon)} of {words.number(dataset.budget.epsilon)}"
+    share = float(account.remaining_epsilon / dataset.budget.epsilon)
+    left = _amount(account.remaining_epsilon, account.remaining_delta)
     lines: list[tuple[str, str | Text]] = [
         *_facts(dataset),
-        ("spent", words.bar(share) + Text(spent)),
-        ("left", _amount(account.remaining_epsilon, account.remaining_delta)),
+        ("spent", _amount(account.epsilon, account.delta)),
+        ("left", words.bar(share) + Text(f"  {left}")),
     ]
     if view.more is not None:
         last = view.releases[-1]
@@ -359,11 +358,10 @@ def _show(file: Place, view: _View) -> None:
     if books.moved is not None:
         shell.say(f"  moved to {books.moved['to']}; nothing can be charged here")
     entries = len(books.hashes)
-    hold = "1 entry, hash chain intact" if entries == 1 else f"{entries} entries hold together"
-    shell.say(("✓ ", "green"), hold)
+    shell.say(("✓ ", "green"), words.entries(entries))
     crashed = [made["release"] for made in view.releases if made["state"] == "open"]
     if crashed:
         shell.say(
             "An open release holds its budget. If it crashed, close it with\n"
-            + "\n".join(f"  understudy ledger settle {file} {release}" for release in crashed)
+            + "\n".join(f"  {command('ledger', 'settle', file, release)}" for release in crashed)
         )

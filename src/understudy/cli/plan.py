@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from rich.text import Text
@@ -11,12 +12,13 @@ from understudy.cli.options import ACCOUNT, option
 
 if TYPE_CHECKING:
     from understudy.game.forecast import Errors
-    from understudy.game.methods import Theorem
+    from understudy.game.methods import Forecast, Theorem
     from understudy.queries import Workload
     from understudy.releases import Options, Prepared
+    from understudy.releases.verdict import Verdict
     from understudy.schema import Schema
 
-__all__ = ["errors_in_words", "needed_epsilon", "plan", "theorem_in_words"]
+__all__ = ["errors_in_words", "needed_epsilon", "plan", "show_verdict", "theorem_in_words"]
 
 _WORST_MARGINALS = 3
 _ENGINES = {
@@ -48,44 +50,94 @@ def plan(
         str | None, option("--dataset NAME", "The dataset in that ledger.", ACCOUNT)
     ] = None,
     drop_other_columns: options.DropOthers = False,
+    full: Annotated[
+        bool,
+        option("--full", "Also every charge with its noise, theorems, and what engines do."),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show what a release would charge, and how good it would be.
+    """Show how good a release would be, how long it takes and what it leaves of a budget.
 
-    Reads the schema and, if it is named, the ledger; reads no row and spends nothing.
+    Reads the schema and, if it is named, the ledger; reads no row and spends nothing. Errors are
+    estimates; a release measures its own.
 
     \b
     [bold]Example[/bold]
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000
       understudy plan --schema patients.schema.toml --target-error 0.01 --rows 50000
+      understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000 \\
+                      --purpose model:readmitted
     """
     from understudy.releases import outline, prepare
+    from understudy.releases.verdict import foreseen
     from understudy.schema import Schema
 
     wanted = options.wanted(target, choices, rows=rows, **options.account(ledger, dataset))
     loaded = options.read_as(Schema.load(schema), None, drop_other_columns)
     prepared = prepare(loaded, wanted.resolved())
-    fit = _fit(prepared)
+    account = _account(prepared)
     if as_json:
-        room = {} if fit is None else {"releases_that_fit": fit}
+        room = {} if account is None else {"releases_that_fit": account.fit}
         words.as_json({**outline.outline(prepared, rows), **room})
+        return
+    if target.target_error is not None:
+        shell.say((needed_epsilon(wanted, prepared), "bold"))
+    size = outline.assumed_rows(prepared, rows)
+    forecast = prepared.forecast(size)
+    source = "public" if rows is None and prepared.design.rows else "assumed"
+    shell.say(
+        (f"Plan for a table of {size:,} rows ({source})", "bold"),
+        f", by {prepared.method.name}; nothing is spent",
+    )
+    _show(prepared, forecast, size, account)
+    show_verdict(foreseen(prepared, size, forecast.errors))
+    if full:
+        _show_charges(prepared)
+        _show_more(prepared, forecast, size)
+        _show_engines(prepared, size)
+    elif rows is None and prepared.design.rows is None:
+        shell.note("Give --rows N for your table; --full shows every charge and its noise.")
     else:
-        if target.target_error is not None:
-            shell.say((needed_epsilon(wanted, prepared), "bold"))
-        _show(prepared, rows)
-        if fit is not None:
-            room = f"Dataset {dataset!r} has room for {fit:,} such releases."
-            shell.say(f"\n{room}")
+        shell.note("--full shows every charge and its noise.")
 
 
-def _fit(prepared: Prepared) -> int | None:
-    """How many such releases the named account has room for."""
-    dataset = prepared.options.dataset
+@dataclass(frozen=True)
+class _Account:
+    """What the named account has left, and would have; how many such releases fit."""
+
+    left: float
+    afterwards: float
+    total: float
+    fit: int
+
+
+def _account(prepared: Prepared) -> _Account | None:
+    dataset, unit = prepared.options.dataset, prepared.schema.unit
     with prepared.options.account() as ledger:
         if ledger is None or dataset is None:
             return None
-        ledger.dataset(dataset).require_unit(prepared.schema.unit)
-        return ledger.more_like(dataset, prepared.budget, prepared.plan, prepared.schema.unit)
+        ledger.dataset(dataset).require_unit(unit)
+        books = ledger.books(dataset)
+    return _Account(
+        float(books.spent().remaining_epsilon),
+        float(books.after(prepared.budget, prepared.plan, unit).remaining_epsilon),
+        float(books.facts.budget.epsilon),
+        books.more_like(prepared.budget, prepared.plan, unit),
+    )
+
+
+def _left(account: _Account | None) -> str:
+    """What is left of a budget, in words."""
+    if account is None:
+        return "not tracked; use --ledger and --dataset to add up releases"
+    if not account.fit:
+        left, total = words.number(account.left), words.number(account.total)
+        return f"does not fit: ε = {left} is left of a lifetime budget of {total}"
+    return (
+        f"ε = {words.number(account.afterwards)} would be left of a lifetime budget of "
+        f"{words.number(account.total)}; {account.fit:,} such "
+        f"{'release fits' if account.fit == 1 else 'releases fit'}"
+    )
 
 
 def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
@@ -94,46 +146,80 @@ def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
     from understudy.releases.plan import OF
 
     target, of = wanted.target_error, OF[wanted.target_of]
+    assert target is not None
     epsilon = decimal(prepared.budget.epsilon)
-    return f"A forecast error of {target:g} ({of}) needs --epsilon {epsilon}"
+    return f"An expected error of {words.points(target)} ({of}) needs --epsilon {epsilon}"
 
 
-def _show(prepared: Prepared, rows: int | None) -> None:
-    from understudy.releases import outline
+def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account | None) -> None:
+    """The promise, and the figures that decide."""
+    from understudy.report.words import meaning
 
-    design, workload = prepared.design, prepared.workload
-    unit = prepared.schema.unit
+    unit, relation = prepared.schema.unit, prepared.design.relation
+    errors, margin = forecast.errors, prepared.margin(size)
+    expected: list[tuple[str, str | Text]] = [("expected error", "this method forecasts none")]
+    if errors is not None:
+        tables = f"mean over {len(errors.marginals):,} tables"
+        expected = [
+            ("worst cell", f"off by {errors.worst_in_words}"),
+            ("typical table", f"off by about {words.points(errors.mean)} ({tables}; estimate)"),
+        ]
+    budget = prepared.budget
     words.facts(
         [
+            ("promise", f"{budget}-differential privacy per {unit.column if unit else 'row'}"),
+            ("that means", meaning(float(budget.epsilon), float(budget.delta), unit, relation)),
+            *expected,
             (
-                "promise",
-                f"{prepared.budget}-differential privacy per {unit.column if unit else 'row'}",
+                "certificate",
+                f"adds {words.points(margin)} to the true worst error "
+                f"({100 * (1 - prepared.beta):g} % confidence){words.nothing(margin)}",
             ),
-            ("neighbours", design.relation.describe(rows_public=design.rows, unit=unit)),
-            ("method", prepared.method.name),
-            ("workload", _workload_words(workload, design.shape)),
+            *_purpose_words(prepared, size),
+            ("time", f"about {words.duration(forecast.seconds)}"),
+            ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
+            ("budget", _left(account)),
         ]
     )
+
+
+def show_verdict(judged: Verdict | None) -> None:
+    """Whether a release is, or would be, useful, and for what."""
+    if judged is None:
+        return
+    style = {"GOOD": "bold green", "LIMITED": "bold yellow", "POOR": "bold red"}[judged.level.name]
+    lines: list[tuple[str, str | Text]] = [
+        ("verdict", Text(str(judged.level), style)),
+        ("good for", judged.good_for),
+        ("not good for", judged.not_for),
+        *([("what would help", judged.advice)] if judged.advice else []),
+    ]
+    shell.say()
+    words.facts(lines)
+
+
+def _show_charges(prepared: Prepared) -> None:
+    from understudy.releases import outline
+
     right = ("draws", "noise in rows", "budget")
     charges = words.table("charge", *right, "buys", right=right)
     for charge, share in zip(prepared.plan, outline.shares(prepared), strict=True):
         spread = outline.noise_in_rows(charge, prepared.schema.weight)
         charges.add_row(
-            charge.purpose,
+            outline.shown(charge.purpose),
             f"{charge.times:,}",
             "–" if spread is None else f"± {words.number(spread)}",
             words.percent(share),
             outline.buys(charge),
         )
+    shell.say()
     shell.out().print(charges)
     cost = prepared.cost()
     shell.say(
         f"  All of it costs ε = {cost.epsilon:.6g} at δ = {cost.delta:g}, recomputed by "
         f"{outline.ACCOUNTING[cost.by]}."
     )
-    shell.say(("  Budget shares are shares of ρ, in which the charges add up (zCDP).", "dim"))
-    shell.say()
-    _show_forecast(prepared, rows)
+    shell.say(("  Budget shares are shares of ρ, in which the charges add up (zCDP).\n", "dim"))
 
 
 def _workload_words(workload: Workload, shape: tuple[int, ...]) -> str:
@@ -143,37 +229,37 @@ def _workload_words(workload: Workload, shape: tuple[int, ...]) -> str:
     return f"{len(workload):,} families of {', '.join(workload.kinds)}, {number} queries"
 
 
-def _show_forecast(prepared: Prepared, rows: int | None) -> None:
-    from understudy.releases import outline
+def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
+    """What only a reader of every detail asks for."""
+    from understudy.releases.outline import shown
 
-    size = outline.assumed_rows(prepared, rows)
-    forecast = prepared.forecast(size)
-    source = "assumed" if rows is not None else "assumed; say more with --rows N"
-    if rows is None and prepared.design.rows is not None:
-        source = "public"
-    shell.say((f"What to expect of a table of {size:,} rows ({source})", "bold"))
+    design, workload = prepared.design, prepared.workload
+    unit = prepared.schema.unit
     pairs: list[tuple[str, str | Text]] = [
-        (
-            f"a cell of {purpose}",
-            f"± {words.number(sigma)} rows, {words.percent(sigma / size)} of the table",
-        )
-        for purpose, sigma in ((p, s / prepared.schema.weight) for p, s in forecast.noise.items())
-    ]
-    margin = prepared.margin(size)
-    pairs += [
-        (
-            "certificate",
-            f"true worst error + {words.percent(margin)} ({words.number(margin * size)} rows), "
-            f"{100 * (1 - prepared.beta):g} % confidence{words.nothing(margin)}",
+        ("neighbours", design.relation.describe(rows_public=design.rows, unit=unit)),
+        ("workload", _workload_words(workload, design.shape)),
+        *(
+            (
+                f"noise of {shown(purpose)}",
+                f"± {words.number(sigma)} rows, {words.points(sigma / size)}",
+            )
+            for purpose, sigma in (
+                (p, s / prepared.schema.weight) for p, s in forecast.noise.items()
+            )
         ),
         *errors_in_words(forecast.errors, prepared.schema),
         *theorem_in_words(prepared.theorem(size)),
         ("what is measured", forecast.measured),
-        ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
-        ("time", f"about {words.duration(forecast.seconds)}"),
     ]
     words.facts(pairs)
-    _show_engines(prepared, size)
+
+
+def _purpose_words(prepared: Prepared, size: int) -> list[tuple[str, str | Text]]:
+    """The purposes, and what they change."""
+    from understudy.releases.outline import tradeoff
+
+    stated: list[tuple[str, str | Text]] = [("purpose", p) for p in prepared.options.purposes]
+    return [*stated, ("what it changes", str(tradeoff(prepared, size)))] if stated else []
 
 
 def _show_engines(prepared: Prepared, rows: int) -> None:
@@ -182,7 +268,7 @@ def _show_engines(prepared: Prepared, rows: int) -> None:
     shell.say()
     shell.say(("Counting the workload once, where the rows are", "bold"))
     table = words.table(
-        "engine", "passes", "rows gone over", "comes back", right=("passes", "rows gone over")
+        "engine", "passes", "rows scanned", "comes back", right=("passes", "rows scanned")
     )
     for cost in engine_costs(prepared.design.shape, prepared.workload.cliques, rows):
         back = "nothing: files are streamed through"
@@ -208,7 +294,7 @@ def errors_in_words(errors: Errors | None, schema: Schema) -> list[tuple[str, st
         names = [column.name for column in schema.modelled]
         worst = sorted(errors.marginals, key=lambda e: -e.total_variation)[:_WORST_MARGINALS]
         shown = "; ".join(
-            f"{' × '.join(names[i] for i in each.clique)} {words.percent(each.total_variation)}"
+            f"{' × '.join(names[i] for i in each.clique)} {words.points(each.total_variation)}"
             for each in worst
         )
         lines.append(("worst expected", f"{shown} (total variation; all of them with --json)"))

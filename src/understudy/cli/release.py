@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
-from understudy.cli.plan import errors_in_words, needed_epsilon, theorem_in_words
+from understudy.cli.plan import errors_in_words, needed_epsilon, show_verdict, theorem_in_words
 from understudy.cli.progress import Stages
 from understudy.errors import InputError, UnderstudyError, WorkError
 from understudy.progress import Progress
@@ -153,7 +154,7 @@ def release(
     account: Account,
     making: Making,
 ) -> None:
-    """Release a private, certified stand-in for a table.
+    """Release a private, certified synthetic version of a table.
 
     Everything is checked before anything is spent, every draw is charged before it is made, and the
     folder appears whole or not at all. What is wrong inside the rows (values outside the schema,
@@ -255,7 +256,7 @@ def _agreed(schema: Schema, wanted: Options, yes: bool) -> Options:
         shell.note(needed)
     elif not (sys.stdin.isatty() and typer.confirm(f"{needed}. Spend it?", err=True)):
         raise InputError(
-            f"{needed}, and nobody has agreed to it; nothing was spent. Give it, or --yes"
+            f"{needed}, and it needs your consent; nothing was spent. Give --epsilon, or --yes"
         )
     return replace(wanted, epsilon=prepared.budget.epsilon, target_error=None)
 
@@ -282,8 +283,8 @@ def about_report(out: Path) -> tuple[str, str]:
     """Where the report of a release lies, as a line of facts."""
     page = out / "report.html"
     if page.is_file():
-        return "report", f"{page}, for people"
-    return "report", f"none, it could not be made; `understudy report {out}` says why"
+        return "report", str(page)
+    return "report", f"none, it could not be made; {command('report', out)} says why"
 
 
 def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
@@ -291,7 +292,7 @@ def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
     cost = "No account was charged." if wanted.ledger is None else _cost(wanted)
     if not isinstance(error, KeyboardInterrupt):
         return cost
-    finished = f"The release was finished and lies in {out}."
+    finished = f"The release was finished and is in {out}."
     return f"{finished if out.exists() else 'Nothing was left behind.'} {cost}"
 
 
@@ -305,6 +306,7 @@ def _cost(wanted: Options) -> str:
             ledger.settle(identity, "aborted", dataset=dataset)  # where it is settled, nothing
             drawn = len(ledger.books(dataset).releases[identity].charges)
             left = ledger.spent(dataset)
+            returned = ledger.dataset(dataset).composition == "zcdp"
     except UnderstudyError as failure:
         return (
             f"Release {identity} of dataset {dataset!r} may still hold its budget ({failure}); look "
@@ -313,8 +315,10 @@ def _cost(wanted: Options) -> str:
     if not drawn:
         return f"Nothing was charged to dataset {dataset!r}."
     return (
-        f"Dataset {dataset!r} stays charged: {drawn} {'draw was' if drawn == 1 else 'draws were'} "
-        f"made; ε = {words.number(left.remaining_epsilon)} is left."
+        f"{drawn} {'draw was' if drawn == 1 else 'draws were'} made before that and stay charged to "
+        f"dataset {dataset!r}; what was reserved and not drawn is "
+        f"{'returned' if returned else 'not returned (it adds up ε and δ)'}. "
+        f"ε = {words.number(left.remaining_epsilon)} is left."
     )
 
 
@@ -330,28 +334,32 @@ def _others(release: Release) -> list[tuple[str, str]]:
 
 def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     if wanted.ledger is None or wanted.dataset is None:
-        own = "its own; to keep a total over releases, give --ledger FILE --dataset NAME"
-        return [("account", own)]
+        return [("budget", "not tracked; use --ledger FILE --dataset NAME to add up releases")]
     with wanted.account() as ledger:
         assert ledger is not None
         books, place = ledger.books(wanted.dataset), ledger.path
     own = books.made(release.facts["reservation"])
     more = books.more_like(own.budget, own.plan, own.unit)
-    room = f"dataset {wanted.dataset!r} in {place}, with room for {more:,} more like this"
+    left, total = books.spent().remaining_epsilon, books.facts.budget.epsilon
+    room = (
+        f"ε = {words.number(left)} is left of a lifetime budget of {words.number(total)} for dataset "
+        f"{wanted.dataset!r} in {place}; {more:,} more like this fit"
+    )
     return [
-        ("account", room),
-        ("head", f"{books.head}  (keep it elsewhere; see --expect-head)"),
+        ("budget", room),
+        ("head", f"{books.head}  (keep a copy elsewhere; see --expect-head)"),
     ]
 
 
 def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.agreement import contradiction
     from understudy.releases.bundle import read_manifest
-    from understudy.releases.outline import example
+    from understudy.releases.example import example
+    from understudy.releases.verdict import verdict
     from understudy.source import shown
 
     rows = release.rows.num_rows
-    shell.say(("A stand-in for ", "bold"), shown(data), (" lies in ", "bold"), str(out))
+    shell.say(("Wrote the synthetic release of ", "bold"), shown(data), (" to ", "bold"), str(out))
     words.facts(
         [
             ("rows", release.size_in_words),
@@ -367,8 +375,12 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("digest", read_manifest(out)["digest"]),
         ]
     )
+    show_verdict(verdict(release))
+    asked = example(release)
     words.next_commands(
-        f"understudy verify {out}",
-        f"understudy sample {out} --rows {rows} --out {release.sample_name}",
-        f'understudy answer {out} "{example(release.schema)}"',
+        command("verify", out),
+        command(
+            "sample", out, "--rows", rows, "--out", out.with_name(release.sample_name(out.stem))
+        ),
+        *([] if asked is None else [command("answer", out, asked)]),
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
 from understudy.errors import InputError, SchemaError, UnderstudyError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from understudy.draft.review import Choice, Decision
     from understudy.schema import Schema
 
-__all__ = ["command", "open_decisions", "review", "statements"]
+__all__ = ["open_decisions", "review", "statements"]
 
 _LETTERS = {"public": "a", "replace": "c", "private": "p", "drop": "d"}
 _WORDS = {
@@ -88,14 +88,10 @@ def review(
     left = decisions(Schema.load(schema))
     if not left:
         shell.say(("✓ ", "green"), f"nothing is open in {schema}. Next")
-        shell.say(f"  understudy plan --schema {schema} --epsilon 1")
+        shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1)}")
     elif not listed:
-        shell.say(f"{_count(left)} left in {schema}; {command(schema)} goes on")
-
-
-def command(path: Path, *options: str) -> str:
-    """The command that goes on with a review."""
-    return shlex.join(["understudy", "schema", "review", str(path), *options])
+        shell.say(f"{_count(left)} left in {schema}. To go on:")
+        shell.say(f"  {command('schema', 'review', schema)}")
 
 
 def open_decisions(found: Sequence[Decision]) -> None:
@@ -158,6 +154,9 @@ def _list(path: Path, found: Sequence[Decision]) -> None:
         said.add(decision.advice)
         for line in _commands(path, decision):
             shell.say(f"    {line}")
+        if "replace" in decision.choices and decision.topic != "unit":
+            name = decision.key if decision.shared else decision.columns[0]
+            shell.say(f"    or by your own facts: --set '{name}=…'")
 
 
 def _commands(path: Path, decision: Decision) -> list[str]:
@@ -165,14 +164,10 @@ def _commands(path: Path, decision: Decision) -> list[str]:
     made = []
     for choice in decision.choices:
         if choice != "replace":
-            made.append(command(path, f"--{choice}", decision.key))
+            made.append(command("schema", "review", path, f"--{choice}", decision.key))
         elif decision.topic == "unit":
-            name = next(iter(decision.columns), "COLUMN")
-            confirm = ["understudy", "schema", "confirm", str(path), "--unit"]
-            made += [shlex.join([*confirm, name, "--max-rows", "5"]), shlex.join([*confirm, "row"])]
-        else:
-            name = decision.key if decision.shared else decision.columns[0]
-            made.append(command(path, "--set", f"{name}=…"))
+            units = [[name, "--max-rows", 5] for name in decision.columns[:1]]
+            made += [command("schema", "confirm", path, "--unit", *u) for u in [*units, ["row"]]]
     return made
 
 

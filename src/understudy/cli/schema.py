@@ -10,6 +10,7 @@ import typer
 
 from understudy.cli import options, rules, shell, words
 from understudy.cli import review as reviewing
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option, read_as
 from understudy.errors import InputError
 from understudy.units import OPEN
@@ -264,14 +265,14 @@ def _next_step(path: Path, schema: Schema, source: Source | None = None) -> None
     found = decisions(schema)
     if not found:
         shell.say(("✓ ", "green"), "ready for a release. Next")
-        shell.say(f"  understudy plan --schema {path} --epsilon 1")
+        shell.say(f"  {command('plan', '--schema', path, '--epsilon', 1)}")
         return
     shell.say((f"Before a release: {len(found)} to decide, the riskiest first", "bold"))
     reviewing.open_decisions(found)
     if source is not None and schema.unit_word == OPEN:
         shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")
         words.bullets(map(str, rows_per_unit(schema, source)))
-    words.next_commands(reviewing.command(path))
+    words.next_commands(command("schema", "review", path))
 
 
 def _some(names: list[str]) -> str:

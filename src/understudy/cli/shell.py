@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from understudy.cli.commands import in_prose
 from understudy.errors import (
     BudgetExhausted,
     InputError,
@@ -89,14 +90,14 @@ def err() -> Console:
 
 def note(text: str | Text) -> None:
     """A remark on stderr."""
-    _paragraph(Text(text, style="dim") if isinstance(text, str) else text)
+    _paragraph(Text(in_prose(text), style="dim") if isinstance(text, str) else text)
 
 
 def complain(text: str, *more: str) -> None:
     """An error on stderr, with remarks below it."""
-    _paragraph(Text.assemble(("error: ", "bold red"), readable(text)))
+    _paragraph(Text.assemble(("error: ", "bold red"), in_prose(readable(text))))
     for line in more:
-        _paragraph(Text(line), indent=7)
+        _paragraph(Text(in_prose(line)), indent=7)
 
 
 def _paragraph(text: Text, indent: int = 0) -> None:
@@ -166,7 +167,7 @@ def explain(error: BaseException) -> int:
         return _TERMINATED if isinstance(error, Terminated) else _INTERRUPTED
     if isinstance(error, UnderstudyError):
         if isinstance(error, UnconfirmedError):
-            more = ("`understudy schema review S.toml` goes through them one by one.", *more)
+            more = ("`understudy schema review` goes through them one by one.", *more)
         complain(str(error), *more)
         wrong_use = isinstance(error, (InputError, BudgetExhausted, RelationError))
         return WRONG_USE if wrong_use else FAILED

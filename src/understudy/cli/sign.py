@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli import options, shell
+from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
 from understudy.errors import InputError
 
@@ -116,4 +117,8 @@ def sign(
         options.existing_ledger(ledger, "give the ledger of the release")
     head = work(folder, by, ledger=ledger, dataset=dataset)
     shell.say(f"Signed {folder}, with the account at {head}.")
-    shell.note(f"Readers check it with `understudy verify {folder} --signed-by KEY.pub`.")
+    public = None if key is None else key.with_suffix(".pub")
+    if public is not None and public.is_file():
+        words.next_commands(command("verify", folder, "--signed-by", public))
+    else:
+        shell.note("Readers check it with `understudy verify` and --signed-by, your public key.")

@@ -102,9 +102,9 @@ def show(
         shell.say(mark, (f"{check.name:<{width}}  ", "bold"), check.detail)
     shell.say()
     if not result.passed:
-        shell.say((f"{folder} is refused: do not rely on it.", "bold red"))
+        shell.say((f"{folder}: a check failed. Do not rely on this release.", "bold red"))
         return False
-    shell.say((f"{folder} passes every check.", "bold green"))
+    shell.say((f"{folder}: all checks passed.", "bold green"))
     if digest is None and ledger is None and not signed_by:
         shell.note(
             "Whether this is the release that the custodian published, only the custodian can say: "

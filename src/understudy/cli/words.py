@@ -11,7 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from understudy.cli import shell
-from understudy.wording import bound, byte_size, domain, duration, nothing, number, percent
+from understudy.wording import (
+    between,
+    bound,
+    byte_size,
+    domain,
+    duration,
+    nothing,
+    number,
+    percent,
+    points,
+)
 
 if TYPE_CHECKING:
     from understudy.schema import Column
@@ -19,17 +29,20 @@ if TYPE_CHECKING:
 __all__ = [
     "as_json",
     "bar",
+    "between",
     "bound",
     "bullets",
     "byte_size",
     "columns_table",
     "domain",
     "duration",
+    "entries",
     "facts",
     "next_commands",
     "nothing",
     "number",
     "percent",
+    "points",
     "table",
 ]
 
@@ -81,10 +94,15 @@ def next_commands(*lines: str) -> None:
         shell.say(f"  {line}")
 
 
+def entries(count: int) -> str:
+    """Of a ledger whose hash chain was checked."""
+    return f"{count:,} {'entry' if count == 1 else 'entries'}, hash chain intact"
+
+
 def bar(share: float, width: int = 30) -> Text:
-    """A share of a whole."""
+    """What is left of a whole, as a share."""
     full = min(width, max(0, round(width * share)))
-    colour = "green" if share < 0.7 else "yellow" if share < 1 else "red"
+    colour = "green" if share > 0.3 else "yellow" if share > 0 else "red"
     return Text.assemble(("█" * full, colour), ("░" * (width - full), "dim"))
 
 

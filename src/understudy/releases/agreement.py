@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,7 @@ def contradiction(diagnostics: Mapping[str, Any]) -> str | None:
 
 def _limit(cells: int) -> float:
     """The deviations that all cells together pass as seldom as one passes 4.5."""
-    from scipy.special import ndtri
-
-    return float(-ndtri(float(math.erfc(_BEYOND / math.sqrt(2))) / 2 / max(cells, 1)))
+    return -NormalDist().inv_cdf(math.erfc(_BEYOND / math.sqrt(2)) / 2 / max(cells, 1))
 
 
 def _pooled(rounds: Sequence[Sequence[object]]) -> dict[Any, tuple[Any, Any, float]]:

@@ -34,7 +34,7 @@ from understudy.queries import MAX_CELLS, Family, Predicate, Workload, cells, co
 from understudy.queries.families import ViewCounts
 from understudy.releases.certificate import Certificate
 from understudy.schema import Schema
-from understudy.wording import nothing
+from understudy.wording import between, nothing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,15 +60,12 @@ class Answer:
         return self.low is not None
 
     def __str__(self) -> str:
+        share = f"{100 * self.estimate:.2f} %"
         if self.low is None or self.high is None:
-            return f"{self.estimate:.4f} (not certified: no certified marginal holds its columns)"
-        below, above = self.estimate - self.low, self.high - self.estimate
-        if abs(below - above) < 1e-12:
-            bars = f"± {above:.4f}"
-        else:
-            bars = f"in [{self.low:.4f}, {self.high:.4f}]"
-        sure = f"certified, {100 * self.confidence:g} %"
-        return f"{self.estimate:.4f} {bars} ({sure}){nothing(self.high - self.low)}"
+            return f"{share} (not certified: no certified marginal holds its columns)"
+        sure = f"{100 * self.confidence:g} % confidence"
+        told = f"certified {between(self.low, self.high)}, {sure}{nothing(self.high - self.low)}"
+        return f"{share} ({told})"
 
     def _repr_html_(self) -> str:
         facts = [("asked", self.predicate), ("share of the rows", str(self))]

@@ -5,6 +5,7 @@
     schema.toml        the public facts about the columns
     model.json         what the arrays of the model are
     model.npz          the arrays
+    measurements.npz   the noisy tables of the game, where it measured some
 
 `report.html`, a page for people, may be among them and is listed then. A custodian's
 `signature.dsse.json` may lie beside them, unlisted.
@@ -24,12 +25,13 @@ import os
 import secrets
 import shutil
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +50,11 @@ from understudy.privacy.relation import Relation
 from understudy.queries import Workload
 from understudy.releases import form
 from understudy.releases.certificate import Certificate
+from understudy.releases.conditions import Subject
 from understudy.releases.families import FamilyRelease, read_families
-from understudy.releases.release import MOST_COUNTS, Measurement, Release
+from understudy.releases.measurements import NAME as MEASURED
+from understudy.releases.measurements import Measurement, arrays, with_tables
+from understudy.releases.release import Release
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.schema import Schema
@@ -61,7 +66,18 @@ if TYPE_CHECKING:
 
     from understudy.releases.plan import Prepared
 
-__all__ = ["FILES", "Bundle", "digest", "load", "read_manifest", "require_absent", "save"]
+__all__ = [
+    "FILES",
+    "MEASURED",
+    "Bundle",
+    "digest",
+    "load",
+    "read_manifest",
+    "require_absent",
+    "save",
+]
+
+T = TypeVar("T")
 
 VERSION = 1
 FILES = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
@@ -71,11 +87,11 @@ SIGNATURE = "signature.dsse.json"
 """About the manifest, and therefore not listed in it; see `signature`."""
 _DAMAGES = (
     *(KeyError, TypeError, ValueError, AttributeError, StopIteration, AssertionError),
-    *(zipfile.BadZipFile, OSError),
+    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError),
 )
 _NO_HASH = "0" * 64
-_OFTEN = 3
-"""How many tables of one column may be kept with their counts."""
+_INDEX = 8
+"""Values that the index has for every table that was measured, or a few more."""
 _LINK = {"seq": 10**9, "digest": _NO_HASH, "prev": _NO_HASH, "hash": _NO_HASH}
 _STAMP = {"reservation": _NO_HASH, "writer": "w" * 64, "time": "t" * 32}
 
@@ -132,7 +148,7 @@ def require_room(prepared: Prepared) -> None:
             f"the schema has {text:,} bytes, and a release's at most "
             f"{form.LARGEST['schema.toml']:,}: declare fewer values"
         )
-    values, size = _foreseen(schema.shape, reserved, charges)
+    values, size = _foreseen(reserved, charges)
     if values > form.MOST_VALUES or size > form.LARGEST[MANIFEST]:
         draws = sum(charge["times"] for charge in charges)
         raise InputError(
@@ -143,9 +159,7 @@ def require_room(prepared: Prepared) -> None:
         )
 
 
-def _foreseen(
-    shape: Sequence[int], reserved: Mapping[str, Any], charges: Sequence[Mapping[str, Any]]
-) -> tuple[int, int]:
+def _foreseen(reserved: Mapping[str, Any], charges: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """About how many values and bytes the manifest will have; rather too many."""
     facts = reserved["facts"]
     kept = {"promise": reserved["budget"], "method": facts["method"]}
@@ -154,9 +168,9 @@ def _foreseen(
         times, body = charge["times"], {name: charge[name] for name in ("purpose", "event")}
         more = _measure("charge", body)
         values, size = values + more[0] * times, size + more[1] * times
-    counts = _OFTEN * sum(cells for cells in shape if cells <= MOST_COUNTS)
+    tables = sum(charge["times"] * charge["event"].get("changes", 0) for charge in charges)
     forecast = 2 * len(facts["workload"])
-    return values + counts + forecast, size + 16 * counts + 32 * forecast
+    return values + _INDEX * tables + forecast, size + 32 * (_INDEX * tables + forecast)
 
 
 def _measure(kind: str, body: Mapping[str, Any], **rest: Any) -> tuple[int, int]:
@@ -211,7 +225,12 @@ def _contents(release: Release) -> dict[str, bytes]:
     tables = {"synthetic.parquet": release.rows}
     if isinstance(release, FamilyRelease):
         tables = dict(zip(form.FAMILY_FILES, (release.parents, release.children), strict=True))
-    return {**{name: _parquet(table) for name, table in tables.items()}, **model_files(release)}
+    measured = arrays(release.measurements)
+    return {
+        **{name: _parquet(table) for name, table in tables.items()},
+        **model_files(release),
+        **({MEASURED: _arrays_bytes(measured, zipfile.ZIP_DEFLATED)} if measured else {}),
+    }
 
 
 def _parquet(table: pa.Table) -> bytes:
@@ -225,24 +244,24 @@ def _parquet(table: pa.Table) -> bytes:
     return rows.getvalue()
 
 
-def model_files(release: Release) -> dict[str, bytes]:
+def model_files(subject: Release | Subject) -> dict[str, bytes]:
     """The files that rows can be drawn from: the model and the schema."""
-    description, arrays = release.model.to_arrays()
+    description, arrays = subject.model.to_arrays()
     return {
-        "schema.toml": release.schema.dumps().encode("utf-8"),
+        "schema.toml": subject.schema.dumps().encode("utf-8"),
         "model.json": canonical(description) + b"\n",
         "model.npz": _arrays_bytes(arrays),
     }
 
 
-def _arrays_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """An uncompressed .npz with fixed times, so that equal models are equal bytes."""
+def _arrays_bytes(arrays: Mapping[str, NDArray[Any]], packed: int = zipfile.ZIP_STORED) -> bytes:
+    """An .npz with fixed times, so that equal arrays are equal bytes."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(out, "w") as archive:
         for name in sorted(arrays):
             data = io.BytesIO()
             np.lib.format.write_array(data, np.ascontiguousarray(arrays[name]), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue())
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue(), packed)
     return out.getvalue()
 
 
@@ -425,26 +444,46 @@ class Bundle:
     @cached_property
     def release(self) -> Release:
         """All of it; raises `BundleError` where it is damaged."""
-        import pyarrow as pa
+        return replace(self.synthetic, measurements=self.measurements)
 
+    @cached_property
+    def synthetic(self) -> Release:
+        """All but what was measured on the way; raises `BundleError` where it is damaged."""
         for name in (*FILES[:-1], *form.tables_of(self.manifest)):
             form.require_file(self.folder / name)
+        return self._undamaged(self._release)
+
+    @cached_property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What was measured on the way, none in the oldest bundles, with its tables where they are."""
+        schema, listed = self.synthetic.schema, self.manifest.get("measurements", ())
+        names = [column.name for column in schema.modelled]
+
+        def read() -> tuple[Measurement, ...]:
+            made = tuple(Measurement.from_json(body, names) for body in listed)
+            kept = MEASURED in self.manifest["files"]
+            return with_tables(made, schema.shape, self.folder / MEASURED) if kept else made
+
+        return self._undamaged(read)
+
+    def _undamaged(self, read: Callable[[], T]) -> T:
+        import pyarrow as pa
+
         try:
-            return self._release()
+            return read()
         except FileNotFoundError as error:
             lacking = Path(error.filename or "synthetic.parquet").name  # Arrow names no file
             raise BundleError(f"{self.folder} lacks {lacking}; it is damaged") from None
         except (*_DAMAGES, pa.ArrowException) as error:
             raise BundleError(
-                f"{self.folder} is damaged ({type(error).__name__}: {error}); see `understudy verify "
-                f"{self.folder}`"
+                f"{self.folder} is damaged ({type(error).__name__}: {error}); `understudy verify` "
+                f"says more"
             ) from None
 
     def _release(self) -> Release:
         manifest = self.manifest
         text = (self.folder / "schema.toml").read_text(encoding="utf-8")
         schema = Schema.loads(text)  # a stranger's may not name files of this machine
-        names = [column.name for column in schema.modelled]
         workload = Workload.from_json(manifest["workload"], schema, max_cells=2**62)
         tables = [self._table(name, rows) for name, rows in form.tables_of(manifest).items()]
         table, made = tables[0], None
@@ -455,9 +494,8 @@ class Bundle:
         if isinstance(schema, FamilySchema):
             made = read_families(schema, tables[0], tables[1])
             table = made.one_view_each(int(manifest["key"]))
-        # Bundles of older versions have neither forecast nor measurements.
+        # Bundles of older versions have no forecast.
         theorem, forecast = manifest["theorem"], manifest.get("forecast")
-        measured = manifest.get("measurements", ())
         kept: dict[str, Any] = {
             "schema": schema,
             "workload": workload,
@@ -475,7 +513,6 @@ class Bundle:
             "theorem": None if theorem is None else Theorem(**theorem),
             "forecast": None if forecast is None else Errors.from_json(forecast, workload.cliques),
             "diagnostics": manifest.get("remarks", {}),
-            "measurements": tuple(Measurement.from_json(body, names) for body in measured),
             "facts": {
                 "key": manifest["key"],
                 "understudy": manifest["understudy"],

@@ -161,6 +161,12 @@ class Certificate:
             fields[name] = None if fields[name] is None else tuple(fields[name])
         return cls(**fields)
 
+    def seen(self, plan: Plan, rows: int) -> tuple[float, float]:
+        """The worst error as it was measured, and the scale of its Laplace noise, as shares of rows."""
+        event = plan[WORST].event
+        assert isinstance(event, Laplace)
+        return self.worst / (event.l1 * rows), event.scale / (event.l1 * rows)
+
     def bounded(self, plan: Plan, *, population: bool = False) -> Certificate:
         """With the bounds that its released numbers and the planned noise give, whatever it stated."""
         worst_beta, rows_beta, variation_beta = _failures(

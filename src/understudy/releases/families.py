@@ -26,6 +26,7 @@ from understudy.models.families import generate
 from understudy.players.base import Model
 from understudy.queries.families import EncodedFamilies, ViewCounts
 from understudy.releases.answer import Answer, answer
+from understudy.releases.conditions import Match
 from understudy.releases.release import Release
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
@@ -181,25 +182,49 @@ class FamilyRelease(Release):
             f"{family.child}"
         )
 
-    @property
-    def sample_name(self) -> str:
+    def sample_name(self, stem: str) -> str:
         """A folder: fresh families are two files."""
-        return "families"
+        return f"{stem}.sample"
 
-    def stream(self, rows: int, *, key: int | None = None) -> Iterator[pa.Table]:
+    def stream(
+        self,
+        rows: int,
+        *,
+        where: str | None = None,
+        match: Match | Sequence[str] | None = None,
+        key: int | None = None,
+    ) -> Iterator[pa.Table]:
         """Refused: families are two tables; `sample` gives both."""
         raise InputError(f"rows = {rows}: families are two tables; use sample, which gives both")
 
     def sample_to(self, folder: str | Path, rows: int, **_: Any) -> Path:
         """Refused: families are drawn at once."""
         raise InputError(
-            f"{folder}: families are not written in parts yet; use sample, at most some millions"
+            f"{folder}: families are not written in parts; use sample, for at most some millions"
         )
 
+    def estimate(self, *_: Any, **__: Any) -> Any:
+        """Refused: the intervals are of rows."""
+        raise InputError(
+            "estimate is for releases of one table; for families use answer, which is certified"
+        )
+
+    def test_independence(self, *_: Any, **__: Any) -> Any:
+        """Refused, as `estimate`."""
+        return self.estimate()
+
     def sample(
-        self, rows: int | None = None, *, key: int | None = None, like: str | None = None
+        self,
+        rows: int | None = None,
+        *,
+        where: str | None = None,
+        match: Match | Sequence[str] | None = None,
+        key: int | None = None,
+        like: str | None = None,
     ) -> Any:
         """(parents, children) of `rows` fresh families. Free; the certificate is not about them."""
+        if where is not None or match is not None:
+            raise InputError("where and match are for releases of one table, and this has two")
         from understudy.source import to_frame
 
         count = self.parents.num_rows if rows is None else rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from understudy.markup import Html, notebook, progress_bars
 from understudy.progress import COUNTING, Progress, Watch, silent
-from understudy.wording import bound, duration, nothing, number, percent
+from understudy.wording import bound, duration, nothing, number, percent, points
 
 if TYPE_CHECKING:
     from understudy.releases.certificate import Certificate
@@ -28,7 +28,7 @@ _SOON = 0.25
 def certificate_card(certificate: Certificate) -> str:
     """The bound, what it speaks of and how sure it is."""
     facts: list[tuple[str, str]] = [
-        ("worst error", f"{bound(certificate.bound)} (share of the rows)"),
+        ("worst error", bound(certificate.bound)),
         ("over", f"{certificate.cells:,} {certificate.of} of the workload"),
         ("confidence", f"{100 * (1 - certificate.beta):g} %"),
     ]
@@ -84,17 +84,18 @@ def plan_card(prepared: Prepared) -> str:
         ("all of it costs", f"ε = {seen['cost']['epsilon']:.6g} at δ = {seen['cost']['delta']:g}"),
         (
             "certificate",
-            f"true worst error + {percent(forecast['certificate_margin'])} of "
+            f"adds {points(forecast['certificate_margin'])} to the true worst error of "
             f"{forecast['rows']:,} rows{' (assumed)' if forecast['rows_assumed'] else ''}"
             f"{nothing(forecast['certificate_margin'])}",
         ),
         *([] if expected is None else [("expected error", str(expected))]),
+        *([] if forecast["verdict"] is None else [("verdict", forecast["verdict"]["verdict"])]),
         *([] if forecast["theorem"] is None else [("theorem", forecast["theorem"]["words"])]),
         ("time", f"about {duration(forecast['seconds'])}"),
     ]
     charges = [
         (
-            charge["purpose"],
+            charge["shown"],
             f"{charge['times']:,}",
             "–" if charge["noise_rows"] is None else f"± {number(charge['noise_rows'])}",
             percent(charge["share_of_rho"]),

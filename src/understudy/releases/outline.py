@@ -1,18 +1,20 @@
-"""A plan, an account and a question, as every shell shows them: public facts alone."""
+"""A plan and an account, as every shell shows them: public facts alone."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from understudy.game.forecast import Errors
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Perturbation, Selection
 from understudy.privacy.questions import GRID, VARIATION_GRID
+from understudy.queries.purpose import MOST_CELLS, Purpose, left_out, read
 from understudy.releases import certificate, facts
 from understudy.releases.plan import Prepared
-from understudy.schema import Category, Integer, Schema
+from understudy.releases.verdict import foreseen
+from understudy.schema import Schema
 from understudy.source.pushed import engine_costs
 from understudy.units import group
 
@@ -22,17 +24,21 @@ if TYPE_CHECKING:
 __all__ = [
     "ACCOUNTING",
     "ASSUMED_ROWS",
+    "Tradeoff",
     "assumed_rows",
     "buys",
-    "example",
     "history",
     "noise_in_rows",
     "outline",
     "shares",
+    "shown",
+    "tradeoff",
 ]
 
 ASSUMED_ROWS = 10_000
 """What a forecast assumes of a table whose number of rows is private."""
+
+_NAMED = 3
 
 ACCOUNTING = {
     "pure": "adding up pure ε",
@@ -78,6 +84,11 @@ def shares(prepared: Prepared) -> list[float]:
     return [float(accounting.rho(c.event, size) * c.times / total) for c in prepared.plan]
 
 
+def shown(purpose: str) -> str:
+    """The purpose of a charge as people read it; a ledger keeps the name that it was charged under."""
+    return purpose.replace("look for excess", "find poorly fitting tables")
+
+
 def buys(charge: Charge) -> str:
     """What a charge is for, in words."""
     known = {
@@ -94,6 +105,8 @@ def buys(charge: Charge) -> str:
             return known[charge.purpose]
         case Discovery(_, threshold):
             return f"the values that about {threshold} or more hold"
+        case _ if charge.purpose.startswith("look for excess"):
+            return "which tables the model fits poorly"
         case Gaussian():
             return "counts with noise, for the model"
         case Selection():
@@ -112,11 +125,20 @@ def _errors_json(errors: Errors | None, schema: Schema) -> dict[str, Any] | None
     return {**errors.to_json(), "columns": columns, "noise": errors.noise}
 
 
+def _purpose_json(prepared: Prepared, rows: int) -> dict[str, Any]:
+    found = tradeoff(prepared, rows)
+    if found is None:
+        return {}
+    texts = list(prepared.options.purposes)
+    return {"purpose": {"texts": texts, **asdict(found), "words": str(found)}}
+
+
 def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
     """The plan and what to expect of it for about `rows` rows, in JSON."""
     design, cost = prepared.design, prepared.cost()
     size = assumed_rows(prepared, rows)
     forecast, theorem = prepared.forecast(size), prepared.theorem(size)
+    judged = foreseen(prepared, size, forecast.errors)
     return {
         "budget": prepared.budget.to_json(),
         "neighbours": str(design.relation),
@@ -127,9 +149,11 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "cells": prepared.workload.cells(design.shape),
             "kinds": list(prepared.workload.kinds),
         },
+        **_purpose_json(prepared, size),
         "charges": [
             {
                 **charge.to_json(),
+                "shown": shown(charge.purpose),
                 "noise_rows": noise_in_rows(charge, prepared.schema.weight),
                 "share_of_rho": share,
                 "buys": buys(charge),
@@ -147,12 +171,77 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "memory_bytes": forecast.memory_bytes,
             "seconds": forecast.seconds,
             "errors": _errors_json(forecast.errors, prepared.schema),
+            "verdict": None if judged is None else judged.to_json(),
             "theorem": None if theorem is None else {**asdict(theorem), "words": str(theorem)},
         },
         "engines": [
             each.to_json() for each in engine_costs(design.shape, prepared.workload.cliques, size)
         ],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """Mean expected total variation with the purposes and without them; None if it is unknown."""
+
+    of: str
+    """What the tables of the purposes are, in words."""
+    wanted: tuple[float, float] | None
+    """Of the tables of the purposes that would have been in the workload anyway."""
+    others: tuple[float, float] | None
+    """Of all other tables."""
+    left_out: tuple[str, ...]
+    """Tables of three columns that the purposes do not add, for they have too many cells."""
+
+    def __str__(self) -> str:
+        named = ((self.of, self.wanted), ("all other tables", self.others))
+        said = [f"{of}: {_change(*both)}" for of, both in named if both is not None]
+        if self.left_out:
+            many = len(self.left_out)
+            most = ", ".join(self.left_out[:_NAMED]) + (" and others" if many > _NAMED else "")
+            tables = "1 table is" if many == 1 else f"{many:,} tables are"
+            said.append(f"{tables} not added, with more than {MOST_CELLS:,} cells: {most}")
+        return "; ".join(said)
+
+
+def _change(now: float, before: float) -> str:
+    return f"{100 * now:.2g} % expected error instead of {100 * before:.2g} %"
+
+
+def _holders(purpose: Purpose) -> str:
+    """Which tables a purpose asks for, in words."""
+    if purpose.others:
+        return f"tables of the regression of {purpose.column}"
+    return f"tables with {purpose.column}"
+
+
+def tradeoff(prepared: Prepared, rows: int) -> Tradeoff | None:
+    """What the purposes cost the rest, for about `rows` rows; None without purposes."""
+    texts, schema = prepared.options.purposes, prepared.schema
+    if not texts:
+        return None
+    purposes = [read(text) for text in texts]
+    now, before = prepared.forecast(rows).errors, prepared.without_purpose(rows)
+    wanted: list[tuple[float, float]] = []
+    others: list[tuple[float, float]] = []
+    if now is not None and before is not None:
+        asked = {family.clique for purpose in purposes for family in purpose.families(schema)}
+        known = {each.clique: each.total_variation for each in now.marginals}
+        for each in before.marginals:
+            both = (known[each.clique], each.total_variation)
+            (wanted if each.clique in asked else others).append(both)
+    names = [column.name for column in schema.modelled]
+    left = left_out(texts, schema)
+    labels = (" × ".join(names[i] for i in clique) for clique in left)
+    of = " and ".join(dict.fromkeys(_holders(purpose) for purpose in purposes))
+    return Tradeoff(of, _means(wanted), _means(others), tuple(labels))
+
+
+def _means(pairs: list[tuple[float, float]]) -> tuple[float, float] | None:
+    if not pairs:
+        return None
+    now, before = zip(*pairs, strict=True)
+    return sum(now) / len(now), sum(before) / len(before)
 
 
 def history(ledger: Ledger, name: str) -> list[dict[str, Any]]:
@@ -176,22 +265,3 @@ def more_like_last(books: Books) -> int | None:
     """How many releases like the newest one still fit; None where there is none."""
     made = list(books.releases.values())
     return books.more_like(made[-1].budget, made[-1].plan, made[-1].unit) if made else None
-
-
-def example(schema: Schema) -> str:
-    """A question that fits the schema."""
-    plain = [column for column in schema.modelled if column.name.isidentifier()]
-    parts: list[str] = []
-    for kind in (Integer, Category):
-        for column in plain:
-            if isinstance(column, Integer) and kind is Integer and column.lower is not None:
-                assert column.upper is not None
-                parts.append(f"{column.name} >= {(column.lower + column.upper + 1) // 2}")
-                break
-            if isinstance(column, Category) and kind is Category:
-                value = column.values[0]
-                if isinstance(value, str) and value.isprintable() and not set(value) & set("'\"`$"):
-                    parts.append(f"{column.name} = '{value}'")
-                    break
-    name = schema.modelled[0].name.replace('"', '""')
-    return " and ".join(parts) or f"`{name}` is not null"

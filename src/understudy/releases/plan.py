@@ -26,6 +26,7 @@ from typing import Any
 from understudy._version import __version__
 from understudy.columns.estimate import usual_cells
 from understudy.errors import InputError
+from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
 from understudy.privacy import accounting, planning
@@ -34,6 +35,7 @@ from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 from understudy.privacy.ledger import refined
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload, resolve
+from understudy.queries.purpose import widened
 from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
 from understudy.releases.notebook import plan_card
@@ -167,13 +169,16 @@ class Prepared(Draft):
             "certificate_share": decimal(self.blueprint.share),
             "understudy": __version__,
         }
+        if self.options.purposes:
+            facts["purposes"] = list(self.options.purposes)
         if self.declared is not None:
             facts["declared"] = self.declared.dumps(comments=False)
         return facts
 
     def refined(self, schema: Schema) -> Prepared:
         """The same release for the schema that was found, planned within the zCDP filter."""
-        draft, rest = _draft(schema, self.options, self.budget), self.plan[private_facts.REST].event
+        draft = _draft(schema, self.options, self.budget, self.workload)
+        rest = self.plan[private_facts.REST].event
         inner = draft.blueprint.plan(accounting.rho(rest))
         if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):
             raise InputError(
@@ -190,10 +195,19 @@ class Prepared(Draft):
 
     def forecast(self, rows: int) -> Forecast:
         """What to expect for a table of about `rows` rows, whose shapes have the usual cells."""
-        usual = self._usual(rows)
+        usual = self.usual(rows)
         return usual.method.forecast(usual.design, usual.game_plan, rows * self.schema.weight)
 
-    def _usual(self, rows: int) -> Prepared:
+    def without_purpose(self, rows: int) -> Errors | None:
+        """The expected errors, had the same ρ been spent without the purposes; None if unknown."""
+        usual, rho = self.usual(rows), self.rho
+        draft = _draft(usual.schema, replace(self.options, purpose=None), self.budget)
+        if self.inner is not None:
+            rho = accounting.rho(self.plan[private_facts.REST].event)
+        plan = draft.blueprint.plan(rho)
+        return draft.method.errors(draft.design, plan, rows * self.schema.weight)
+
+    def usual(self, rows: int) -> Prepared:
         """The same for shapes of as many cells as so many rows usually give, not for the most."""
         if self.declared is None or self.inner is None or private_facts.LEVELS[0] not in self.plan:
             return self
@@ -364,8 +378,10 @@ def _three(value: float) -> str:
     return str(Context(prec=3, rounding=ROUND_UP).create_decimal(Decimal(f"{value:.6g}")))
 
 
-def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
-    """Everything that is checked whatever ε will be."""
+def _draft(
+    schema: Schema, options: Options, budget: Budget, workload: Workload | None = None
+) -> Draft:
+    """Everything that is checked whatever ε will be; `workload` where it is known already."""
     relation = _relation(options.neighbours or Relation.ADD_REMOVE)
     rows_public = _rows_public(options.rows_public, schema, relation, budget)
     if not 0 < options.beta <= 0.5:
@@ -387,8 +403,11 @@ def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
         )
     method, parameters = options.method, options.parameters or {}
     chosen = named_method(method, **parameters) if isinstance(method, str) else method
-    wanted = options.workload if options.workload is not None else schema.usual_workload()
-    workload = resolve(wanted, schema, max_cells=chosen.max_cells)
+    if workload is None:
+        wanted = options.workload if options.workload is not None else schema.usual_workload()
+        workload = resolve(wanted, schema, max_cells=chosen.max_cells)
+        workload = widened(workload, options.purposes, schema)
+    resolve(workload, schema, max_cells=chosen.max_cells)
     if options.variations:
         resolve(workload, schema)  # total variations are taken over whole tables
     if method == "auto" and not workload.plain:

@@ -20,11 +20,10 @@ import numpy as np
 
 from understudy._version import __version__
 from understudy.errors import InputError, WorkError
-from understudy.game import play
-from understudy.game.forecast import Errors
+from understudy.game import Played, play
+from understudy.game.forecast import Errors, shown, updated
 from understudy.models import Empirical, Weighted
 from understudy.models.weighted import swaps_for
-from understudy.players.base import Model
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import ExactRows
 from understudy.privacy.gate import Gate
@@ -39,10 +38,11 @@ from understudy.releases import facts as private_facts
 from understudy.releases.agreement import agreement
 from understudy.releases.bundle import require_room
 from understudy.releases.families import FamilyRelease, made_families
+from understudy.releases.measurements import measurements
 from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
 from understudy.releases.plan import Prepared, prepare
-from understudy.releases.release import Release, drawn_rows, measurements
+from understudy.releases.release import Release, drawn_rows
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
@@ -53,6 +53,8 @@ from understudy.source.families import FamilySource
 __all__ = ["Reserved", "release", "reserve"]
 
 _ONE_OFF = "this table"
+_LOOKED_UP = 100_000_000
+"""Cells of records that a forecast looks up: about a second."""
 
 
 @takes_options
@@ -190,7 +192,7 @@ class Reserved:
             # What an interrupted release drew with test noise stays what it is.
             "private": self.noise.private and self.reservation.private_noise,
             "theorem": method.judged(design, plan, estimate, prepared.beta, model, size),
-            "forecast": _forecast(prepared, measured, model),
+            "forecast": _forecast(prepared, measured, played, certificate),
             "facts": {
                 "key": str(self.key),
                 "understudy": __version__,
@@ -302,17 +304,29 @@ def _named(account: Ledger | None, options: Options) -> tuple[Place, str] | None
     return path, options.dataset
 
 
-def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors | None:
-    """What the method expects of its own release, by released numbers alone.
+def _forecast(
+    prepared: Prepared, measured: int | None, played: Played, certificate: certificates.Certificate
+) -> Errors | None:
+    """What is to be expected of a release, by released numbers alone; None if the method cannot say.
 
     A measured n is taken for 1.64σ less than it seems: where n itself is noise, so is all else.
     """
-    rows = prepared.design.rows
+    design, rows = prepared.design, prepared.design.rows
     if rows is None:
         event = prepared.plan[certificates.ROWS].event
         assert isinstance(event, Gaussian)
         rows = max(1, (measured or 1) - math.ceil(1.64 * event.sigma))
-    return prepared.method.errors(prepared.design, prepared.plan, rows, model)
+    before = prepared.method.errors(design, prepared.plan, rows)
+    if before is None:
+        return None
+    answers = (answer for answers in played.answers for answer in answers)
+    model = played.model
+    if isinstance(model, Weighted):
+        model = model.thinned(_LOOKED_UP // len(design.cliques))
+    after = shown(before, design.weights, model, design.shape, answers)
+    if design.families:
+        return after
+    return updated(after, *certificate.seen(prepared.plan, rows), certificate.bound)
 
 
 def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> Ledger:

@@ -150,7 +150,7 @@ def verify(
     if rows and chain and check("plan", lambda: require_plan(bundle)):
         check("measurements", lambda: require_paid(bundle))
     if all(each.passed for each in checks):  # it takes longest, and says nothing of what is refused
-        check("drawn", lambda: _drawn(bundle.release))
+        check("drawn", lambda: _drawn(bundle.synthetic))
     signed = None
     if keys or os.path.lexists(folder / SIGNATURE):
         sound = check("signature", lambda: _signature(folder, manifest, keys))
@@ -198,7 +198,7 @@ def _files(folder: Path, manifest: Mapping[str, Any]) -> str:
 
 def _chain(bundle: Bundle) -> str:
     check_chain(bundle.entries, whole=False)
-    return f"{len(bundle.entries)} entries hold together"
+    return f"{len(bundle.entries)} entries, hash chain intact"
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -380,7 +380,7 @@ def _rows(bundle: Bundle) -> str:
         stated = bundle.refinement["facts"]["schema"]
     if _schema_digest(bundle.folder) != stated:
         raise _Refused("schema.toml is not the schema in the ledger")
-    release = bundle.release
+    release = bundle.synthetic
     ordered = [family["columns"] for family in release.workload.to_json(release.schema)]
     if ordered != [family["columns"] for family in manifest["workload"]]:
         raise _Refused("columns of a marginal of the workload are not in the order of the schema")
@@ -403,9 +403,10 @@ def _rows(bundle: Bundle) -> str:
             raise _Refused("the certificate speaks of other families")
         return (
             f"{release.parents.num_rows:,} families with {release.children.num_rows:,} children, all "
-            f"legal, every child with its parent"
+            f"as the schema allows, every child with its parent"
         )
-    return f"{release.rows.num_rows:,} rows × {release.rows.num_columns} columns, all legal"
+    columns = release.rows.num_columns
+    return f"{release.rows.num_rows:,} rows × {columns} columns, all as the schema allows"
 
 
 def _drawn(release: Release) -> str:
@@ -421,7 +422,7 @@ def _drawn(release: Release) -> str:
     for stated, made in pairs:
         _require_alike(stated, made)
         number += made.num_rows
-    return f"{number:,} rows drawn again from model and key, all alike"
+    return f"{number:,} rows drawn again from model and key, all the same"
 
 
 def _require_alike(stated: pa.Table, made: pa.Table) -> None:

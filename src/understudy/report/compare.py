@@ -35,7 +35,7 @@ from understudy.report.page import fill
 from understudy.schema import Modelled, Schema
 from understudy.source import Source, read
 from understudy.source.base import rows_that_count
-from understudy.wording import percent
+from understudy.wording import percent, points
 
 __all__ = [
     "LOUD",
@@ -447,7 +447,7 @@ def page(found: Comparison, name: str) -> str:
             for band in found.queries
         ],
         workload=[
-            (" × ".join(e.columns), e.kind, percent(e.total_variation), percent(e.worst))
+            (" × ".join(e.columns), e.kind, points(e.total_variation), points(e.worst))
             for e in errors[:_SHOWN]
         ],
         associations=[

@@ -97,8 +97,8 @@ def _measured(release: Release) -> dict[int, tuple[NDArray[np.float64], float]]:
     """Noisy counts and deviation of every column that was measured whole; several are averaged."""
     found: dict[int, list[tuple[NDArray[np.float64], float]]] = {}
     for made in release.measurements:
-        if made.counts is not None and made.sigma:
-            counts = np.asarray(made.counts, dtype=np.float64)
+        if made.table is not None and len(made.clique) == 1 and not made.merged and made.sigma:
+            counts = made.table.values.astype(np.float64)
             found.setdefault(made.clique[0], []).append((counts, made.sigma))
     averaged: dict[int, tuple[NDArray[np.float64], float]] = {}
     for i, all_of_it in found.items():

@@ -31,7 +31,7 @@ from understudy.releases import Release
 from understudy.releases.agreement import contradiction
 from understudy.releases.bundle import Bundle
 from understudy.releases.form import LARGEST
-from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows
+from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows, shown
 from understudy.releases.static_html import HEAD, NAME, require_static
 from understudy.report import charts, words
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
@@ -162,7 +162,7 @@ def read_audit(path: str | Path) -> dict[str, Any]:
     file = file / "audit.json" if file.is_dir() else file
     if not file.is_file():
         raise InputError(
-            f"audit = {path} has no audit.json; make one with `understudy audit release DIR --out A`"
+            f"audit = {path} has no audit.json; make one with `understudy audit release`"
         )
     try:
         found = json.loads(file.read_bytes())
@@ -325,7 +325,7 @@ def _said(
         part = share(event_from_json(e.body["event"]) for e in entries if e.body)
         bought = buys(planned.get(charge.purpose, charge))
         times = "" if len(entries) == 1 else f" ({len(entries):,} draws)"
-        what = f"{charge.purpose}{times}" + (f": {bought}" if bought else "")
+        what = f"{shown(charge.purpose)}{times}" + (f": {bought}" if bought else "")
         return what, "–" if spread is None else f"± {number(spread)}", percent(part)
     said = {
         "reserve": "the whole plan is reserved, before a row is counted",

@@ -8,9 +8,20 @@ from understudy.audit import ceiling
 from understudy.privacy.cost import SampledGroups
 from understudy.privacy.relation import Relation
 from understudy.releases import Release
-from understudy.wording import number, percent
+from understudy.units import Unit
+from understudy.wording import number, percent, points
 
-__all__ = ["chance", "factor", "noise", "promise", "small", "strength", "tables", "whose"]
+__all__ = [
+    "chance",
+    "factor",
+    "meaning",
+    "noise",
+    "promise",
+    "small",
+    "strength",
+    "tables",
+    "whose",
+]
 
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six")
 
@@ -21,21 +32,27 @@ def whose(release: Release) -> str:
     return "row" if unit is None else unit.column
 
 
-def promise(release: Release) -> str:
-    """The promise in one sentence, true for every ε: what the best attack can reach.
+def meaning(epsilon: float, delta: float, unit: Unit | None, relation: Relation) -> str:
+    """What ε means, the same words everywhere: what the best attack gains over guessing.
 
-    For a prior of one half, P(right) ≤ (e^ε + δ)/(1 + e^ε); see `understudy.audit.ceiling`.
+    For a prior of one half, where the gain is largest, P(right) ≤ (e^ε + δ)/(1 + e^ε); see
+    `understudy.audit.ceiling`.
     """
-    right = percent(ceiling.accuracy(release.epsilon, release.delta))
-    unit = whose(release)
-    if release.relation is Relation.REPLACE:
-        asked = f"which of two possible values one particular {unit} of the original table had"
-    else:
-        asked = f"whether one particular {unit} was in the original table"
+    right = ceiling.accuracy(epsilon, delta)
+    who = "row" if unit is None else unit.column
+    asked = f"whether one particular {who} was in the table"
+    if relation is Relation.REPLACE:
+        asked = f"which of two values one particular {who} of the table had"
     return (
-        f"Anyone trying to tell from this release {asked} is right at most {right} of the time, "
-        f"whatever else they know. A coin is right 50 %."
+        f"Somebody who guesses {asked} is right 50 % of the time. With the release they are right at "
+        f"most {percent(right)} of the time, a gain of at most {points(right - 0.5)}, whatever else "
+        f"they know and whatever attack they use."
     )
+
+
+def promise(release: Release) -> str:
+    """The promise in plain words, true for every ε."""
+    return meaning(release.epsilon, release.delta, release.schema.unit, release.relation)
 
 
 def strength(epsilon: float) -> str:

@@ -60,7 +60,7 @@ class Spent:
         draws = "1 draw was" if self.drawn == 1 else f"{self.drawn} draws were"
         summary = f"{draws} made, of {self.planned} planned"
         if self.state == "aborted" and self.composition == "zcdp":
-            return f"Of ε = {self.epsilon} what was drawn stays charged: {summary}."
+            return f"{draws} made and stay spent; the rest of ε = {self.epsilon} is returned."
         return f"ε = {self.epsilon} is charged: {summary}."
 
 

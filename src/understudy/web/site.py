@@ -26,7 +26,7 @@ from understudy.web.people import People, Throttle
 from understudy.web.storage import Storage
 from understudy.web.workers import Workers
 from understudy.web.workspace import Table, Workspace, without_paths
-from understudy.wording import byte_size, duration, nothing, number, percent
+from understudy.wording import at_most, byte_size, duration, nothing, number, percent, points
 
 __all__ = ["Account", "Here", "Named", "Site", "Typed", "account_of", "site_of", "static_version"]
 
@@ -90,8 +90,15 @@ class Site:
         self.storage = Storage(workspace)
         self.throttle = Throttle()
         self._templates = environment("understudy.web")
-        words = {"number": number, "percent": percent, "duration": duration, "nothing": nothing}
-        more = {"byte_size": byte_size, "when": _when, "exact": _exact, "prose": _prose}
+        words = {"number": number, "percent": percent, "points": points, "duration": duration}
+        more = {
+            "nothing": nothing,
+            "at_most": at_most,
+            "byte_size": byte_size,
+            "when": _when,
+            "exact": _exact,
+            "prose": _prose,
+        }
         self._templates.filters.update(words | more)
         self._templates.globals.update(version=__version__, static=static_version())
 

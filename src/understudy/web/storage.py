@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 from understudy.errors import BundleError
 from understudy.releases import Release
-from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE, read_manifest
+from understudy.releases.bundle import FILES, MANIFEST, MEASURED, SIGNATURE, read_manifest
+from understudy.releases.example import example
+from understudy.releases.verdict import Verdict, verdict
 from understudy.releases.verify import Check, Verification, verify
 from understudy.report import NAME as REPORT
 from understudy.web.workspace import Workspace, read_json, write_json
@@ -27,7 +29,7 @@ __all__ = ["Storage", "Summary"]
 T = TypeVar("T")
 _LOADED = 6
 _SMALL = 256
-_EVERY = (MANIFEST, SIGNATURE, REPORT, *FILES)
+_EVERY = (MANIFEST, SIGNATURE, REPORT, MEASURED, *FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Storage:
         self._workspace = workspace
         self._summaries, self._checked = _Kept(_SMALL), _Kept(_SMALL)
         self._loaded, self._reports = _Kept(_LOADED), _Kept(_LOADED)
+        self._guides = _Kept(_SMALL)
 
     def summaries(self) -> list[Summary]:
         """Every release, the newest first; damaged ones too, with what is wrong."""
@@ -94,6 +97,12 @@ class Storage:
         folder = self._workspace.path("releases", identity)
         return self._loaded.get(_state(folder), lambda: Release.load(folder))
 
+    def guide(self, identity: str) -> tuple[Verdict, str]:
+        """What a release is good for, and a question to begin with; that may be nothing."""
+        release = self.release(identity)
+        state = _state(self._workspace.path("releases", identity))
+        return self._guides.get(state, lambda: (verdict(release), example(release) or ""))
+
     def verification(self, identity: str) -> Verification:
         """Every check of `understudy verify`: as its import found it, until a file changes."""
         folder = self._workspace.path("releases", identity)
@@ -101,12 +110,12 @@ class Storage:
             _state(folder), lambda: self._remembered(identity, folder) or verify(folder)
         )
 
-    def put(self, folder: Path, identity: str, verdict: Verification) -> None:
-        """Move a release here that was checked elsewhere, and keep the verdict until a file changes.
+    def put(self, folder: Path, identity: str, found: Verification) -> None:
+        """Move a release here that was checked elsewhere, and keep what was found until a file changes.
 
         It is kept beside the release and not in it: nobody who packs a release can write it.
         """
-        kept = {"state": _state(folder)[1:], **asdict(verdict)}
+        kept = {"state": _state(folder)[1:], **asdict(found)}
         write_json(self._verdict(identity), kept)  # first: times and sizes stay when it moves
         folder.rename(self._workspace.folder / "releases" / identity)
 

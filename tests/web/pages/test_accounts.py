@@ -13,7 +13,7 @@ def test_the_ledger_shows_every_release_and_whether_the_chain_holds(custodian):
     put_table(custodian)
     custodian.post("/tables/people/releases", **FAST)
     text = custodian.client.get("/ledger").text
-    assert "entries hold together" in text
+    assert "entries, hash chain intact" in text
     assert "people ε 1" in text
     db = sqlite3.connect(custodian.folder / "ledger.db")
     db.execute("DROP TRIGGER no_update")

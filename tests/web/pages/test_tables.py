@@ -37,7 +37,7 @@ def test_from_an_upload_to_an_answer_without_a_script(custodian):
     done = page.post(f"{at}/releases", **FAST, name="for all")
     assert "The release is done" in done.text
     shown = page.client.get("/releases/for-all", params={"q": "age >= 5 and city = 'Aa'"})
-    assert "certified at 95 %" in shown.text
+    assert "certified with 95 % confidence" in shown.text
     assert us.verify(page.folder / "releases" / "for-all").passed
     assert (page.folder / "releases" / "for-all" / "report.html").is_file()
     assert "for all" in page.client.get("/releases").text

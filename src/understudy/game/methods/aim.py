@@ -90,7 +90,7 @@ class AIMMethod(Method):
         return Forecast(
             {AdaptiveRounds.ONE_WAY: one.sigma},
             f"all {d} columns are measured, then up to {most} marginals as they are chosen, with "
-            f"noise that falls as the model settles; other tables are model",
+            f"noise that falls as the model improves; the rest is inferred",
             1e9 + 40.0 * rows * d + 40.0 * cells,
             10.0 + 0.3 * most * (4.0 + 1e-9 * self.iterations * cells) + 1e-8 * rows * number,
         )

@@ -200,10 +200,8 @@ class Method(ABC):
         """Raise `InputError` for what can only be judged once the noise is known; players must fit."""
         require_pair(*self.players(design, plan))
 
-    def errors(
-        self, design: Design, plan: Plan, rows: int, model: Model | None = None
-    ) -> Errors | None:
-        """Expected errors from the plan's noise, and from a released model; None if it cannot say."""
+    def errors(self, design: Design, plan: Plan, rows: int) -> Errors | None:
+        """Expected errors from the plan's noise; None if it cannot say."""
         return None
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem | None:

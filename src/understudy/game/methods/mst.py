@@ -71,7 +71,7 @@ class MSTMethod(Method):
         cells = sum(a * b for i, a in enumerate(design.shape) for b in design.shape[:i])
         return Forecast(
             noise,
-            f"all {d} columns and {max(d - 1, 0)} pairs are measured; other tables are model",
+            f"all {d} columns and {max(d - 1, 0)} pairs are measured; the rest is inferred",
             7e8 + 40.0 * rows * d + 32.0 * cells,
             8.0 + 1.0 * d + 1e-8 * rows * pairs,
         )

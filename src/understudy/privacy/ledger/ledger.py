@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -94,7 +95,8 @@ class Ledger:
             known = ", ".join(self.datasets()) or "none"
             raise InputError(
                 f"dataset {name!r} is not in ledger {self.path} (it has: {known}); open it with "
-                f"`understudy ledger open {self.path} --dataset {name} --epsilon TOTAL`"
+                f"`understudy ledger open {_quoted(self.path)} --dataset {_quoted(name)} "
+                "--epsilon TOTAL`"
             )
         return books
 
@@ -172,7 +174,7 @@ class Ledger:
         if self._store.backup and kind != "move":
             raise LedgerError(
                 f"{self.path} is a backup, and nothing is spent from one. If the ledger is lost, "
-                f"make it a ledger again with `understudy ledger migrate {self.path} NEW`"
+                f"make it a ledger again with `understudy ledger migrate {_quoted(self.path)} NEW`"
             )
         if kind in _TIMED:
             body = {**body, "time": datetime.now(UTC).isoformat(timespec="seconds")}
@@ -335,7 +337,7 @@ class Ledger:
                     return name
         raise InputError(
             f"release {reservation!r} is not in ledger {self.path}; "
-            f"`understudy ledger show {self.path}` lists them"
+            f"`understudy ledger show {_quoted(self.path)}` lists them"
         )
 
     # -- copies and moving house -----------------------------------------------------------------
@@ -473,6 +475,11 @@ def _require_room(books: Books, budget: Budget, plan: Plan, unit: Unit | None) -
             else ""
         )
     )
+
+
+def _quoted(text: object) -> str:
+    """As a shell reads it."""
+    return shlex.quote(str(text))
 
 
 def _same(a: Place, b: Place) -> bool:

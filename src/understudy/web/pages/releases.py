@@ -21,20 +21,18 @@ from starlette.responses import (
 
 from understudy.errors import BundleError, InputError, UnderstudyError
 from understudy.releases import Answer, Release
-from understudy.releases.bundle import SIGNATURE, read_manifest
-from understudy.releases.outline import example
+from understudy.releases.bundle import read_manifest
 from understudy.releases.verify import Verification
-from understudy.report import NAME as REPORT
 from understudy.report.words import promise
 from understudy.web.errors import Missing, status_of
 from understudy.web.guard import session_of, wants_page
-from understudy.web.imports import PARTS, TARGET
+from understudy.web.imports import EVERY, PARTS, TARGET
 from understudy.web.pages.audits import audits_of
 from understudy.web.pages.tables import whole
 from understudy.web.site import Here, Site
 from understudy.web.uploads import received
 from understudy.web.workspace import read_json, without_paths
-from understudy.wording import domain
+from understudy.wording import between, domain
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -61,14 +59,18 @@ def show_release(request: Request, site: Here, identity: str, q: str = "") -> Re
     """The promise, the certificate, a box for questions, and downloads."""
     release = site.storage.release(identity)
     answer, problem = _asked(site, release, q)
+    judged, question = site.storage.guide(identity)
     known = {
         "release": release,
         "summary": site.storage.summary(identity),
         "title": title_of(site, identity),
         "columns": [(column.name, domain(column)) for column in release.schema.modelled],
         "promise": promise(release),
-        "example": example(release.schema),
-        "parts": PARTS,
+        "verdict": judged,
+        "example": question,
+        "parts": [
+            name for name in EVERY if (site.workspace.path("releases", identity) / name).is_file()
+        ],
         "audits": audits_of(site, identity),
     }
     status = 422 if problem else 200
@@ -107,6 +109,7 @@ def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
         "estimate": answer.estimate,
         "low": answer.low,
         "high": answer.high,
+        "interval": between(low, high),
         "certified": answer.certified,
         "confidence": answer.confidence,
         "by": answer.by,
@@ -125,7 +128,7 @@ def ask(request: Request, site: Here, identity: str, q: str = "") -> Response:
     """One question, answered; as a piece of the page or as JSON."""
     release = site.storage.release(identity)
     if not q.strip():
-        raise InputError("ask something, such as " + example(release.schema))
+        raise InputError("ask something: a condition on rows, as in SQL's WHERE")
     answer, problem = _asked(site, release, q)
     status = 422 if answer is None else 200
     if wants_page(request):
@@ -178,7 +181,7 @@ def _streamed(parts: Iterator[bytes], kind: str, name: str) -> Response:
 async def download(site: Here, identity: str, name: str) -> Response:
     """One file of the bundle."""
     folder = site.workspace.path("releases", identity)
-    if name not in PARTS or not (folder / name).is_file():
+    if name not in EVERY or not (folder / name).is_file():
         raise Missing(f"a release holds {', '.join(PARTS)}; there is no such file among them")
     return FileResponse(folder / name, headers=_saved_as(f"{identity}-{name}"))
 
@@ -213,7 +216,7 @@ class _Pipe(io.RawIOBase):
 def _zipped(folder: Path, named: str) -> Iterator[bytes]:
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:
-        for name in (*PARTS, SIGNATURE, REPORT):
+        for name in EVERY:
             if not (folder / name).is_file():
                 continue
             with (folder / name).open("rb") as source, archive.open(f"{named}/{name}", "w") as into:

@@ -1,0 +1,218 @@
+"""What a release is good for, in plain words: thresholds on public numbers, and what would help.
+
+Judged by two figures, both shares of n: the mean total variation that is expected of a table of the
+workload, and the bound on the worst cell (measured by the certificate; before a release, the expected
+worst cell and what the certificate adds to it). Nothing here reads a row or costs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from itertools import combinations
+from typing import TypeVar
+
+from understudy.errors import VerificationError
+from understudy.game.forecast import Errors
+from understudy.game.methods import Design
+from understudy.privacy import planning
+from understudy.privacy.budget import Budget, decimal, exact_text
+from understudy.releases import certificate as certificates
+from understudy.releases.certificate import VARIATION
+from understudy.releases.plan import Blueprint, Prepared, design_of
+from understudy.releases.release import Release
+from understudy.releases.replan import method_of
+from understudy.units import group
+from understudy.wording import percent, points
+
+T = TypeVar("T")
+
+__all__ = ["Level", "Verdict", "foreseen", "judge", "verdict"]
+
+_GOOD, _LIMITED = 0.05, 0.15
+"""Mean total variation up to which a release is good for most analyses, and for large groups."""
+_GOOD_BOUND, _LIMITED_BOUND = 0.02, 0.10
+"""The same for the bound on the worst cell."""
+_EXACT = 10
+"""A share of so many times the bound is accurate to one part in so many."""
+_EPSILONS = tuple(map(Fraction, ("0.1", "0.2", "0.5", "1", "2", "4", "8", "10")))
+_CLEARLY = 0.7
+"""An error of at most so much of another is worth a word."""
+
+
+class Level(StrEnum):
+    """How much a release is worth to somebody who analyses it."""
+
+    GOOD = "Useful for most analyses of its tables"
+    LIMITED = "Useful for large groups only"
+    POOR = "Not useful for analysis: its errors are too large"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The level, what to use a release for, what not, and what would make it better."""
+
+    level: Level
+    good_for: str
+    not_for: str
+    advice: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """For shells."""
+        told = {"good_for": self.good_for, "not_for": self.not_for, "advice": self.advice}
+        return {"level": self.level.name.lower(), "verdict": str(self.level), **told}
+
+    def __str__(self) -> str:
+        told = f"{self.level}. Good for: {self.good_for}. Not good for: {self.not_for}."
+        return f"{told} {self.advice}".rstrip()
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """What a verdict follows from; `mean` is None where a method forecasts nothing."""
+
+    rows: int
+    mean: float | None
+    bound: float
+    widest: int
+    noise: bool = False
+
+
+def judge(figures: _Figures, advice: str = "") -> Verdict:
+    """The verdict on some figures."""
+    rows, bound, level = max(figures.rows, 1), figures.bound, _level(figures)
+    least = _EXACT * bound * rows
+    tables = "single columns" if figures.widest == 1 else f"up to {figures.widest} columns together"
+    if level is Level.POOR:
+        good = "trying out code on rows of the right form"
+        bad = "any number that matters"
+    elif least <= rows / 2:
+        good = f"shares of {tables}, for groups of {_about(least)} rows or more (accurate to ±10 %)"
+        bad = f"groups under {_about(bound * rows)} rows, single people, more columns together"
+    else:
+        good = f"shares of {tables} that are far above {percent(bound)}"
+        bad = f"groups under {_about(bound * rows)} rows, single people, more columns together"
+    return Verdict(level, good, bad, advice)
+
+
+def _about(rows: float) -> str:
+    """Two digits, as a verdict is no more exact."""
+    return f"{float(f'{rows:.2g}'):,.0f}"
+
+
+def _level(figures: _Figures) -> Level:
+    mean = figures.mean or 0.0
+    if figures.noise or mean > _LIMITED or figures.bound > _LIMITED_BOUND:
+        return Level.POOR
+    return Level.GOOD if mean <= _GOOD and figures.bound <= _GOOD_BOUND else Level.LIMITED
+
+
+def foreseen(prepared: Prepared, rows: int, errors: Errors | None) -> Verdict | None:
+    """The verdict before a release, for about `rows` rows; None where nothing can be forecast."""
+    if errors is None:
+        return None
+    now = _expected(errors, prepared.margin(rows), prepared.design)
+    own = prepared.usual(rows).blueprint
+    advice = _advice(own, prepared.budget, group(prepared.schema.unit), now)
+    return judge(now, advice)
+
+
+def verdict(release: Release) -> Verdict:
+    """The verdict on a release, from released numbers alone."""
+    rows, errors = release.rows_estimate, release.forecast
+    widest = max(len(clique) for clique in release.workload.cliques)
+    mean = None if errors is None else errors.mean
+    now = _Figures(
+        rows, mean, release.certificate.bound, widest, errors is not None and errors.noise
+    )
+    own = None if errors is None else _blueprint(release)
+    if own is None:
+        return judge(now)
+    return judge(now, _advice(own, release.budget, group(release.schema.unit), now))
+
+
+def _blueprint(release: Release) -> Blueprint | None:
+    """What the plan of a release followed from; None where an older one does not say."""
+    if "certificate_share" not in release.facts:
+        return None
+    design = design_of(release.schema, release.workload, release.relation, release.rows_public)
+    share = exact_text(release.facts["certificate_share"])
+    try:
+        method = method_of(release.method)
+    except VerificationError:  # a method of the caller's own
+        return None
+    return Blueprint(method, design, share, VARIATION in release.plan)
+
+
+def _expected(errors: Errors, margin: float, design: Design) -> _Figures:
+    widest = max(map(len, design.cliques))
+    return _Figures(errors.rows, errors.mean, min(1.0, errors.worst + margin), widest, errors.noise)
+
+
+def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
+    """What a larger ε, or fewer columns, would change; nothing for a release that is good."""
+    if _level(now) is Level.GOOD or now.mean is None:
+        return ""
+    told = (
+        f"With {now.rows:,} rows and ε = {decimal(budget.epsilon)}, expect a typical table to be off "
+        f"by about {points(now.mean)} (total variation)"
+    )
+    better = list(_alternatives(own, budget, unit, now))
+    if not better:
+        return f"{told}. It needs more rows: no ε up to {_EPSILONS[-1]} would change that much."
+    return f"{told}; {', and '.join(better)}."
+
+
+def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> Iterator[str]:
+    assert now.mean is not None
+    for epsilon in _EPSILONS:
+        if epsilon <= budget.epsilon:
+            continue
+        then = _planned(own, Budget(epsilon, budget.delta), unit, now.rows)
+        if then is not None and then.mean is not None and then.mean < _CLEARLY * now.mean:
+            yield f"ε = {decimal(epsilon)} would make that about {points(then.mean)}"
+            break
+    fewer = _half(own.design)
+    if fewer is not None:
+        then = _planned(replace(own, design=fewer), budget, unit, now.rows)
+        if then is not None and then.mean is not None and then.mean < _CLEARLY * now.mean:
+            half = len(fewer.shape)
+            width = len(own.design.shape)
+            yield f"{half} columns instead of {width} would make it about {points(then.mean)}"
+
+
+def _planned(own: Blueprint, budget: Budget, unit: int, rows: int) -> _Figures | None:
+    """The same for another budget or design, planned by zCDP, which costs nothing."""
+    plan = own.plan(planning.rho_for(budget) / unit**2)
+    errors = own.method.errors(own.design, plan, rows)
+    if errors is None:
+        return None
+    margin = certificates.forecast_margin(plan, 0.05, rows, own.design.rows is None)
+    return _expected(errors, margin, own.design)
+
+
+def _half(design: Design) -> Design | None:
+    """All pairs of every second column by size; None for other workloads than all pairs."""
+    width = len(design.shape)
+    if width < 4 or design.families or {len(clique) for clique in design.cliques} != {2}:
+        return None
+    by_size = sorted(range(width), key=lambda i: design.shape[i])
+    kept = sorted(by_size[::2])
+    pairs = tuple(combinations(range(len(kept)), 2))
+
+    def of(values: tuple[T, ...]) -> tuple[T, ...]:
+        return tuple(values[i] for i in kept) if values else ()
+
+    return replace(
+        design,
+        shape=of(design.shape),
+        cliques=pairs,
+        weights=(1.0,) * len(pairs),
+        names=of(design.names),
+        kinds=of(design.kinds),
+        apart=of(design.apart),
+        ordered=of(design.ordered),
+        project=None,
+    )

@@ -1,0 +1,62 @@
+"""What a release is said to be good for."""
+
+from dataclasses import replace
+
+import pytest
+
+import understudy as us
+from tests.releases.conftest import people
+from understudy.releases.verdict import Level, foreseen, verdict
+
+
+def planned(schema, epsilon, rows):
+    prepared = us.prepare(schema, epsilon=epsilon)
+    return foreseen(prepared, rows, prepared.forecast(rows).errors)
+
+
+def test_more_rows_and_more_budget_are_never_judged_worse(schema):
+    order = [Level.POOR, Level.LIMITED, Level.GOOD]
+    judged = {(e, n): planned(schema, e, n).level for e in ("0.1", "1", "8") for n in (50, 10**6)}
+    for e in ("0.1", "1", "8"):
+        assert order.index(judged[e, 50]) <= order.index(judged[e, 10**6])
+    for n in (50, 10**6):
+        by_budget = [order.index(judged[e, n]) for e in ("0.1", "1", "8")]
+        assert by_budget == sorted(by_budget)
+    assert judged["0.1", 50] is Level.POOR
+    assert judged["8", 10**6] is Level.GOOD
+
+
+def test_a_poor_plan_says_what_would_help(schema):
+    poor = planned(schema, "0.1", 300)
+    assert poor.level is Level.POOR
+    assert "With 300 rows and ε = 0.1, expect a typical table to be off by about" in poor.advice
+    assert "ε = 0." in poor.advice.split(";")[1]
+    good = planned(schema, "8", 10**6)
+    assert good.advice == ""
+    assert "accurate to ±10 %" in good.good_for
+
+
+def test_a_method_without_a_forecast_has_no_verdict_before_it_runs(schema):
+    prepared = us.prepare(schema, epsilon=1, method="independent")
+    assert foreseen(prepared, 1000, prepared.forecast(1000).errors) is None
+
+
+@pytest.fixture(scope="module")
+def release(schema):
+    return us.release(people(3_000), schema, epsilon=3)
+
+
+def test_a_large_bound_is_never_called_useful(release):
+    certificate = release.certificate
+    for bound, level in ((0.001, None), (0.19, Level.POOR), (1.0, Level.POOR)):
+        judged = verdict(replace(release, certificate=replace(certificate, bound=bound)))
+        assert level is None or judged.level is level
+        assert str(judged).startswith(str(judged.level))
+    assert verdict(replace(release, forecast=None)).advice == ""
+
+
+def test_an_older_release_has_a_verdict_without_advice(release):
+    facts = {k: v for k, v in release.facts.items() if k != "certificate_share"}
+    poor = replace(release, certificate=replace(release.certificate, bound=0.5), facts=facts)
+    assert verdict(poor).level is Level.POOR
+    assert verdict(poor).advice == ""
