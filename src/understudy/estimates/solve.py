@@ -199,6 +199,11 @@ class _Run:
             raise Undefined("the number of rows is hidden by its own noise")
         if not self.statistic.first_order and set(self.crowded) & set(self.statistic.numbers):
             raise Undefined("the noise of a column is larger than all its rows")
+        alone = any(len(self.frame.numbers[i]) == 1 for i in self.statistic.numbers)
+        if alone and len(self.statistic.columns) > 1:
+            raise Undefined(
+                "all values of a number are in one bin, which shows no relation to other columns"
+            )
         if not self.settled.reached:
             raise Undefined("the noise is too large for it")
         measured = [self._measured(k) for k in range(self.many)]
