@@ -20,7 +20,7 @@ from pyarrow import csv
 
 import understudy as us
 from tests.web.hostile import kinds
-from understudy.releases.bundle import FILES, MANIFEST
+from understudy.releases.bundle import FILES, MANIFEST, MEASURED
 from understudy.schema import Category, Integer, Schema
 from understudy.web import job
 from understudy.web.app import create_app
@@ -169,7 +169,7 @@ def hostile(bundle):
 def put_bundle(page, bundle, name="small"):
     target = page.folder / "releases" / name
     target.mkdir(exist_ok=True)
-    for part in (MANIFEST, *FILES):
+    for part in (MANIFEST, MEASURED, *FILES):
         (target / part).write_bytes((bundle / part).read_bytes())
     return target
 
@@ -192,7 +192,7 @@ def put_table(page, *, epsilon="3", rows=400, name="people", composition="basic"
 def zipped(folder, **changed):
     out = BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        for part in (MANIFEST, *FILES):
+        for part in (MANIFEST, MEASURED, *FILES):
             data = changed.get(part.partition(".")[0], (folder / part).read_bytes())
             if data is not None:
                 archive.writestr(f"x.release/{part}", data)

@@ -31,7 +31,7 @@ from understudy.estimates.correction import (
 from understudy.estimates.estimate import Estimate, Parts
 from understudy.estimates.frame import Frame
 from understudy.estimates.interval import half_width
-from understudy.estimates.points import Points, collapsed
+from understudy.estimates.points import collapsed
 from understudy.estimates.reduced import Reduced, column_noise, reduced
 from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined
 from understudy.models import Measured as Table
@@ -83,13 +83,18 @@ class Known:
 
 
 def estimated(
-    statistic: Statistic, known: Known, target: str, level: float
+    statistics: Sequence[Statistic], known: Known, target: str, level: float
 ) -> tuple[Estimate, ...]:
-    """An estimate for each number of a statistic. Post-processing: nothing private is read."""
-    try:
-        return _Run(statistic, known, target, level).estimates()
-    except Undefined as error:
-        return tuple(_undetermined(name, str(error), target, level) for name in statistic.names)
+    """An estimate for each number of each statistic. Post-processing: nothing private is read."""
+    about = {columns: _About.of(known, columns) for columns in {s.columns for s in statistics}}
+    found: list[Estimate] = []
+    for statistic in statistics:
+        try:
+            found += _Run(statistic, about[statistic.columns], target, level).estimates()
+        except Undefined as error:
+            why = str(error)
+            found += [_undetermined(name, why, target, level) for name in statistic.names]
+    return tuple(found)
 
 
 def _undetermined(
@@ -109,35 +114,48 @@ class _Settled:
     reached: bool
 
 
+@dataclass(frozen=True, eq=False)
+class _About:
+    """What a release tells of some columns; `crowded` are those whose noise is larger than rows."""
+
+    known: Known
+    evidence: Evidence
+    crowded: tuple[int, ...]
+
+    @classmethod
+    def of(cls, known: Known, columns: Clique) -> _About:
+        shape = known.schema.shape
+        tables = reduced(known.tables, columns, shape)
+        known = _with_rows(known, tables)
+        noise = [column_noise(tables, i, shape[i]) / known.rows for i in columns]
+        worst = [max(own, _shape_noise(known, i)) for i, own in zip(columns, noise, strict=True)]
+        crowded = (i for i, w in zip(columns, worst, strict=True) if w * shape[i] > MOST_NOISE)
+        points = collapsed(known.model, columns, shape, list(map(_floor, noise)))
+        evidence = Evidence(points, tables, known.rows, known.rows_sigma)
+        return cls(known, evidence, tuple(crowded))
+
+
+def _shape_noise(known: Known, i: int) -> float:
+    """The noise of a share of a column whose shape was found, and 0 for others."""
+    column = known.schema.modelled[i]
+    shaped = isinstance(column, Binned) and column.shape is not None
+    return known.shape_sigma / known.rows if shaped else 0.0
+
+
 class _Run:
     """One statistic on one release."""
 
-    def __init__(self, statistic: Statistic, known: Known, target: str, level: float) -> None:
-        self.statistic, self.known, self.target, self.level = statistic, known, target, level
-        shape, columns = known.schema.shape, statistic.columns
-        tables = reduced(known.tables, columns, shape)
-        known = self.known = _with_rows(known, tables)
-        noise = [column_noise(tables, i, shape[i]) / known.rows for i in columns]
-        self.crowded = [
-            i
-            for i, own in zip(columns, noise, strict=True)
-            if max(own, self._shape_noise(i)) * shape[i] > MOST_NOISE
-        ]
-        self.points: Points = collapsed(known.model, columns, shape, list(map(_floor, noise)))
-        self.evidence = Evidence(self.points, tables, known.rows, known.rows_sigma)
+    def __init__(self, statistic: Statistic, about: _About, target: str, level: float) -> None:
+        self.statistic, self.target, self.level = statistic, target, level
+        self.known, self.evidence, self.crowded = about.known, about.evidence, about.crowded
+        self.points = self.evidence.points
         self.frame = Frame.of(
             self.points,
-            known.schema,
-            known.model,
+            self.known.schema,
+            self.known.model,
             statistic.numbers,
-            known.shape_sigma / known.rows,
+            self.known.shape_sigma / self.known.rows,
         )
-
-    def _shape_noise(self, i: int) -> float:
-        """The noise of a share of a column whose shape was found, and 0 for others."""
-        column = self.known.schema.modelled[i]
-        shaped = isinstance(column, Binned) and column.shape is not None
-        return self.known.shape_sigma / self.known.rows if shaped else 0.0
 
     @property
     def many(self) -> int:
